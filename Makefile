@@ -1,0 +1,60 @@
+# Tessera's own chores. `make demo` and `make test` need Python 3.11 or newer and nothing else.
+
+PYTHON ?= python3
+JOBS ?= 2
+BIN := .venv/bin
+MARKERS := not acceptance and not gpu$(if $(PEERS),, and not peers)
+STAMP := .venv/$(if $(PEERS),peers,test).stamp
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test acceptance lint format clean
+
+help:
+	@echo "make demo           set up, then a tour of what works"
+	@echo "make test           set up, then lint, types and the quick tests (PEERS=1: also against torch and jax)"
+	@echo "make acceptance     all tests at full counts; the log goes to acceptance/last.log"
+	@echo "make lint | format  check, or rewrite, the style"
+	@echo "make clean          remove the environment and all caches"
+
+demo: .venv/core.stamp
+	$(BIN)/tessera demo
+
+test: lint
+	$(BIN)/pytest -n $(JOBS) -m "$(MARKERS)" $(if $(PEERS),--require-peers)
+
+# POSIX sh has no pipefail: the status travels through a file, and a missing one fails.
+acceptance: $(STAMP)
+	@mkdir -p acceptance
+	@rm -f .venv/acceptance.status
+	@{ $(BIN)/pytest -n $(JOBS) -m "not gpu$(if $(PEERS),, and not peers)" --durations=10 \
+	    --hypothesis-profile=explore $(if $(PEERS),--require-peers); echo $$? > .venv/acceptance.status; } 2>&1 \
+	    | tee acceptance/last.log
+	@exit $$(cat .venv/acceptance.status || echo 1)
+
+lint: $(STAMP)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/basedpyright
+
+format: .venv/test.stamp
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist src/*.egg-info
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Each stamp says that its extras are installed as pyproject.toml now lists them.
+.venv/core.stamp: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Tessera needs Python 3.11 or newer: make PYTHON=... " if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/test.stamp: .venv/core.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test,lint]"
+	@touch $@
+
+.venv/peers.stamp: .venv/test.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test,lint,peers]"
+	@touch $@

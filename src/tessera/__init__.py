@@ -1,0 +1,199 @@
+"""Tessera: tiles, not threads. One Python stack from research to production for deep learning."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tessera.dtypes.promotion import as_dtype, can_cast, promote
+from tessera.dtypes.types import (
+    DType,
+    Policy,
+    accum,
+    bf16,
+    bool_,
+    f4e2m1,
+    f6e2m3,
+    f6e3m2,
+    f8e4m3,
+    f8e5m2,
+    f16,
+    f32,
+    f64,
+    i4,
+    i8,
+    i16,
+    i32,
+    i64,
+    loss_scale,
+    saturate,
+    scaled,
+    stochastic_round,
+    tf32,
+    u4,
+    u8,
+    u16,
+    u32,
+    u64,
+)
+from tessera.errors import (
+    AutotuneError,
+    CompileError,
+    DeviceError,
+    DtypeError,
+    EffectError,
+    GuardError,
+    RaceError,
+    ResourceError,
+    ShapeError,
+    TesseraError,
+)
+from tessera.runtime.creation import (
+    arange,
+    array,
+    asarray,
+    empty,
+    empty_like,
+    eye,
+    from_dlpack,
+    from_numpy,
+    full,
+    full_like,
+    linspace,
+    ones,
+    ones_like,
+    zeros,
+    zeros_like,
+)
+from tessera.runtime.device import Device, DeviceBackend, default_device, device, register_backend
+from tessera.runtime.quantized import QuantizedTensor, dequantize, quantize
+from tessera.runtime.random import rand, randint, randn, randn_like
+from tessera.runtime.tensor import Tensor, share_memory
+from tessera.shapes.annotations import KTile, Tile
+
+if TYPE_CHECKING:
+    from tessera import knobs
+    from tessera.runtime.pytree import register_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
+
+__version__ = "0.1.0"
+
+# The Array API's names for the same types.
+float64, float32, float16, bfloat16 = f64, f32, f16, bf16
+int64, int32, int16, int8 = i64, i32, i16, i8
+uint64, uint32, uint16, uint8 = u64, u32, u16, u8
+bool = bool_  # noqa: A001  (the standard asks for `tessera.bool`)
+
+# Names that are imported when first used.
+_LAZY = {
+    "knobs": "tessera.knobs",
+    "register_node": "tessera.runtime.pytree",
+    "tree_flatten": "tessera.runtime.pytree",
+    "tree_leaves": "tessera.runtime.pytree",
+    "tree_map": "tessera.runtime.pytree",
+    "tree_unflatten": "tessera.runtime.pytree",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'tessera' has no attribute {name!r}")
+    module = import_module(_LAZY[name])
+    found = module if module.__name__ == f"tessera.{name}" else getattr(module, name)
+    globals()[name] = found
+    return found
+
+
+__all__ = [
+    "AutotuneError",
+    "CompileError",
+    "DType",
+    "Device",
+    "DeviceBackend",
+    "DeviceError",
+    "DtypeError",
+    "EffectError",
+    "GuardError",
+    "KTile",
+    "Policy",
+    "QuantizedTensor",
+    "RaceError",
+    "ResourceError",
+    "ShapeError",
+    "Tensor",
+    "TesseraError",
+    "Tile",
+    "__version__",
+    "accum",
+    "arange",
+    "array",
+    "as_dtype",
+    "asarray",
+    "bf16",
+    "bfloat16",
+    "bool",
+    "bool_",
+    "can_cast",
+    "default_device",
+    "dequantize",
+    "device",
+    "empty",
+    "empty_like",
+    "eye",
+    "f4e2m1",
+    "f6e2m3",
+    "f6e3m2",
+    "f8e4m3",
+    "f8e5m2",
+    "f16",
+    "f32",
+    "f64",
+    "float16",
+    "float32",
+    "float64",
+    "from_dlpack",
+    "from_numpy",
+    "full",
+    "full_like",
+    "i4",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "knobs",
+    "linspace",
+    "loss_scale",
+    "ones",
+    "ones_like",
+    "promote",
+    "quantize",
+    "rand",
+    "randint",
+    "randn",
+    "randn_like",
+    "register_backend",
+    "register_node",
+    "saturate",
+    "scaled",
+    "share_memory",
+    "stochastic_round",
+    "tf32",
+    "tree_flatten",
+    "tree_leaves",
+    "tree_map",
+    "tree_unflatten",
+    "u4",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "zeros",
+    "zeros_like",
+]

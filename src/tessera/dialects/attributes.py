@@ -1,0 +1,213 @@
+"""The `ts` dialect: attributes that all levels share, and the header syntax of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
+
+from xdsl.dialects.builtin import I64, ArrayAttr, DenseArrayBase, FunctionType, IntegerAttr, StringAttr, i64
+from xdsl.ir import Attribute, Block, Data, Dialect, Region
+from xdsl.irdl import eq, irdl_attr_definition
+from xdsl.parser import AttrParser, Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from tessera.dtypes.types import BY_NAME, NO_POLICY, DType, Policy
+from tessera.errors import TesseraError
+from tessera.shapes.expr import Dim, Size, parse_dim
+
+VERSION = 1
+T = TypeVar("T")
+
+# Constraints under which xDSL's declarative format prints `2` and `[0, 1]` without types.
+IntegerConstraint = IntegerAttr.constr(type=eq(i64))
+Integers = DenseArrayBase[I64]
+
+
+def integer(value: int) -> IntegerAttr[I64]:
+    return IntegerAttr(value, i64)
+
+
+def integers(values: Sequence[int]) -> DenseArrayBase[I64]:
+    return DenseArrayBase.from_list(i64, list(values))
+
+
+@irdl_attr_definition
+class Name(Data[str]):
+    """A row of a table, such as the function of an elementwise op: `<add>`."""
+
+    name = "ts.name"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> str:
+        with parser.in_angle_brackets():
+            return parser.parse_identifier("a name")
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(self.data)
+
+
+def parse_size(parser: AttrParser) -> Size:
+    """`64`, `S`, or `"2*S + 1"`: quoted, because `//` starts a comment in IR text."""
+    number = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
+    if number is not None:
+        return number
+    text = parser.parse_identifier_or_str_literal("a size: an integer, a symbol, or a quoted expression")
+    try:
+        parsed = parse_dim(text)
+    except TesseraError as error:
+        parser.raise_error(error.message)
+    return parsed.constant if parsed.constant is not None else parsed
+
+
+def print_size(printer: Printer, size: Size) -> None:
+    text = str(size)
+    printer.print_string(text if text.isidentifier() or text.isdecimal() else f'"{text}"')
+
+
+@irdl_attr_definition
+class SizesAttr(Data[tuple[Size, ...]]):
+    """A tuple of symbolic sizes: `<[B, "2*S", 64]>`."""
+
+    name = "ts.sizes"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[Size, ...]:
+        with parser.in_angle_brackets():
+            return cls.parse_bare(parser)
+
+    @staticmethod
+    def parse_bare(parser: AttrParser) -> tuple[Size, ...]:
+        return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_size(parser)))
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            self.print_bare(printer)
+
+    def print_bare(self, printer: Printer) -> None:
+        with printer.in_square_brackets():
+            printer.print_list(self.data, lambda size: print_size(printer, size))
+
+
+def symbols_of(sizes: Iterable[Size]) -> frozenset[str]:
+    """Every symbol in some sizes."""
+    return frozenset(symbol for size in sizes if isinstance(size, Dim) for symbol in size.symbols)
+
+
+@irdl_attr_definition
+class PolicyAttr(Data[Policy]):
+    """A numerics policy: `<accum(f32), saturate>`."""
+
+    name = "ts.policy"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Policy:
+        with parser.in_angle_brackets():
+            return cls.parse_bare(parser)
+
+    @staticmethod
+    def parse_bare(parser: AttrParser) -> Policy:
+        policy = NO_POLICY
+        parts = parser.parse_optional_undelimited_comma_separated_list(
+            lambda: _parse_optional_policy(parser), lambda: _parse_policy(parser)
+        )
+        for part in parts or ():
+            try:
+                policy = policy @ part
+            except TesseraError as error:
+                parser.raise_error(error.message)
+        return policy
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            self.print_bare(printer)
+
+    def print_bare(self, printer: Printer) -> None:
+        printer.print_string(str(self.data).replace(" @ ", ", "))
+
+
+def _parse_optional_policy(parser: AttrParser) -> Policy | None:
+    name = parser.parse_optional_identifier()
+    return None if name is None else _parse_named_policy(parser, name)
+
+
+def _parse_policy(parser: AttrParser) -> Policy:
+    return _parse_named_policy(parser, parser.parse_identifier("a numerics policy"))
+
+
+def _parse_named_policy(parser: AttrParser, name: str) -> Policy:
+    def argument(parse: Callable[[], T]) -> T:
+        with parser.in_parens():
+            return parse()
+
+    def parse_accumulator() -> DType:
+        found = BY_NAME.get(parser.parse_identifier("an element type"))
+        return found if found is not None else parser.raise_error("expected an element type, such as f32")
+
+    readers: dict[str, Callable[[], Policy]] = {
+        "stochastic_round": lambda: Policy(stochastic=True),
+        "saturate": lambda: Policy(saturate=True),
+        "accum": lambda: Policy(accum=argument(parse_accumulator)),
+        "loss_scale": lambda: Policy(loss_scale=float(argument(parser.parse_number))),
+        "scaled": lambda: Policy(scale_axis=argument(parser.parse_integer)),
+    }
+    if name not in readers:
+        parser.raise_error(f"unknown policy {name}: expected {', '.join(readers)}")
+    return readers[name]()
+
+
+class Header(NamedTuple):
+    """The head of a function: `@name(%x: type, …)`."""
+
+    name: str
+    arguments: list[Parser.Argument]
+
+    @property
+    def types(self) -> list[Attribute]:
+        return [argument.type for argument in self.arguments]
+
+
+def parse_header(parser: Parser) -> Header:
+    name = parser.parse_symbol_name().data
+
+    def parse_argument() -> Parser.Argument:
+        argument = parser.parse_argument()
+        argument.location = parser.parse_optional_location()
+        return argument
+
+    return Header(name, parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_argument))
+
+
+def print_header(printer: Printer, name: StringAttr, block: Block) -> None:
+    printer.print_string(" ")
+    printer.print_symbol_name(name.data)
+    with printer.in_parens():
+        printer.print_list(block.args, printer.print_block_argument)
+
+
+def print_body(printer: Printer, body: Region) -> None:
+    printer.print_string(" ")
+    printer.print_region(body, print_entry_block_args=False, print_empty_block=False)
+
+
+def verify_header(function_type: FunctionType, body: Region) -> None:
+    """The entry block's arguments are the function's inputs."""
+    entry = body.blocks.first
+    if entry is None or len(body.blocks) != 1:
+        raise VerifyException("a function has exactly one block")
+    if tuple(function_type.inputs) != tuple(entry.arg_types):
+        raise VerifyException(
+            f"the entry block takes {', '.join(map(str, entry.arg_types))} "
+            f"but the function type says {', '.join(map(str, function_type.inputs))}"
+        )
+
+
+def verify_returned(expected: ArrayAttr[Attribute], values: Sequence[Attribute]) -> None:
+    if tuple(expected) != tuple(values):
+        raise VerifyException(
+            f"the function promises ({', '.join(map(str, expected))}) but returns ({', '.join(map(str, values))})"
+        )
+
+
+Ts = Dialect("ts", [], [Name, SizesAttr, PolicyAttr])

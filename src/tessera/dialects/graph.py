@@ -1,0 +1,614 @@
+"""The graph dialect: whole-array algebra with symbolic sizes, numerics policies and typed effects."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+import numpy as np
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    FlatSymbolRefAttrConstr,
+    FunctionType,
+    StringAttr,
+    SymbolNameConstraint,
+    SymbolRefAttr,
+    UnitAttr,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Dialect, Region, SSAValue
+from xdsl.irdl import (
+    AnyAttr,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import EffectInstance, HasParent, IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
+from xdsl.utils.exceptions import VerifyException
+
+from tessera.dialects import elementwise, reductions, tile
+from tessera.dialects.attributes import (
+    IntegerConstraint,
+    Integers,
+    Name,
+    integer,
+    integers,
+    parse_header,
+    print_body,
+    print_header,
+    verify_header,
+    verify_returned,
+)
+from tessera.dialects.effects import KINDS, HasEffects, World, effects_within, writes
+from tessera.dialects.graph_effects import (
+    AllReduceOp,
+    AnyTensor,
+    PrintOp,
+    RandomOp,
+    StateOp,
+    StateReadOp,
+    StateWriteOp,
+    look_up,
+)
+from tessera.dialects.graph_types import DenseAttr, GraphTensorType, dense, graph_type, parse_dense, print_dense
+from tessera.dialects.kernel_calls import kernel_effects, verify_kernel_call
+from tessera.dialects.schedule_types import ConfigAttr
+from tessera.dialects.tile_types import check_axis
+from tessera.dtypes.casting import cast
+from tessera.dtypes.promotion import accumulator
+from tessera.dtypes.types import DType, f64
+from tessera.errors import ShapeError, TesseraError
+from tessera.shapes import rules
+from tessera.shapes.expr import Size
+
+VERSION = 1
+
+
+def _expect_shape(result: SSAValue, expected: Sequence[Size], what: str) -> None:
+    if graph_type(result).shape != tuple(expected):
+        shape = graph_type(result).with_shape(expected)
+        raise VerifyException(f"{what} gives {shape}, not {result.type}")
+
+
+def _expect_dtype(result: SSAValue, expected: DType, what: str) -> None:
+    if graph_type(result).dtype is not expected:
+        raise VerifyException(f"{what} gives elements of {expected}, not {graph_type(result).dtype}")
+
+
+@irdl_op_definition
+class FuncOp(IRDLOperation):
+    """A function over tensors. It may have only the effects it declares."""
+
+    name = "graph.func"
+
+    sym_name = prop_def(SymbolNameConstraint())
+    function_type = prop_def(FunctionType)
+    effects_ = prop_def(ArrayAttr[StringAttr], prop_name="effects")
+    body = region_def("single_block")
+
+    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
+
+    def __init__(
+        self,
+        name: str,
+        inputs: Sequence[Attribute],
+        outputs: Sequence[Attribute],
+        effects: Sequence[str] = (),
+        body: Region | None = None,
+    ) -> None:
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(name),
+                "function_type": FunctionType.from_lists(list(inputs), list(outputs)),
+                "effects": ArrayAttr([StringAttr(effect) for effect in effects]),
+            },
+            regions=[Region(Block(arg_types=inputs)) if body is None else body],
+        )
+
+    @property
+    def arguments(self) -> tuple[BlockArgument, ...]:
+        return tuple(self.body.block.args)
+
+    @property
+    def worlds(self) -> frozenset[World]:
+        """What the function is declared to touch."""
+        return frozenset(World.parse(effect.data) for effect in self.effects_)
+
+    def verify_(self) -> None:
+        verify_header(self.function_type, self.body)
+        last = self.body.block.last_op
+        if not isinstance(last, ReturnOp):
+            raise VerifyException("a graph function ends with graph.return")
+        verify_returned(self.function_type.outputs, [value.type for value in last.values])
+        for world in self.worlds:
+            if world.kind not in KINDS:
+                raise VerifyException(f"unknown effect {world.name()}: effects are {', '.join(KINDS)}")
+        for op in self.body.block.ops:
+            effects = effects_within([op])
+            if effects is None:
+                raise VerifyException(f"{op.name} does not say what its effects are")
+            for effect in effects:
+                if effect.resource not in self.worlds:
+                    raise VerifyException(
+                        f"{op.name} has the effect {effect.resource.name()}, "
+                        f"which @{self.sym_name.data} does not declare"
+                    )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> FuncOp:
+        header = parse_header(parser)
+        outputs: list[Attribute] = []
+        if parser.parse_optional_punctuation("->") is not None:
+            outputs = list(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type))
+        effects: list[str] = []
+        if parser.parse_optional_keyword("effects") is not None:
+            effects = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_identifier_or_str_literal)
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        op = cls(header.name, header.types, outputs, effects, parser.parse_region(header.arguments))
+        op.attributes |= attributes.data if attributes else {}
+        return op
+
+    def print(self, printer: Printer) -> None:
+        print_header(printer, self.sym_name, self.body.block)
+        if self.function_type.outputs.data:
+            printer.print_string(" -> ")
+            with printer.in_parens():
+                printer.print_list(self.function_type.outputs, printer.print_attribute)
+        if self.effects_.data:
+            printer.print_string(" effects ")
+            with printer.in_square_brackets():
+                printer.print_list(
+                    [effect.data for effect in self.effects_], printer.print_identifier_or_string_literal
+                )
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+        print_body(printer, self.body)
+
+
+@irdl_op_definition
+class ReturnOp(IRDLOperation):
+    """The results of a graph function."""
+
+    name = "graph.return"
+    values = var_operand_def(AnyAttr())
+    traits = traits_def(IsTerminator(), HasParent(FuncOp), Pure())
+    assembly_format = "($values^ `:` type($values))? attr-dict"
+
+    def __init__(self, values: Sequence[SSAValue]) -> None:
+        super().__init__(operands=[values])
+
+
+@irdl_op_definition
+class CallOp(IRDLOperation):
+    """Calls a graph function; it has the effects the callee declares."""
+
+    name = "graph.call"
+    callee = prop_def(FlatSymbolRefAttrConstr)
+    arguments = var_operand_def(AnyAttr())
+    results_ = var_result_def(AnyAttr())
+    traits = traits_def(HasEffects())
+    assembly_format = "$callee `(` $arguments `)` attr-dict `:` functional-type($arguments, $results_)"
+
+    def __init__(self, callee: str, arguments: Sequence[SSAValue], results: Sequence[Attribute]) -> None:
+        super().__init__(operands=[arguments], result_types=[results], properties={"callee": SymbolRefAttr(callee)})
+
+    def verify_(self) -> None:
+        callee = look_up(self, self.callee, FuncOp)
+        expected = callee.function_type
+        if tuple(expected.inputs) != tuple(value.type for value in self.arguments):
+            raise VerifyException(f"@{callee.sym_name.data} is a {expected}, called with other argument types")
+        if tuple(expected.outputs) != tuple(value.type for value in self.results_):
+            raise VerifyException(f"@{callee.sym_name.data} is a {expected}, called for other result types")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        # A callee is not trusted to only read: a declared effect counts as a write.
+        return {writes(world) for world in look_up(self, self.callee, FuncOp).worlds}
+
+
+@irdl_op_definition
+class CallKernelOp(IRDLOperation):
+    """Runs a tile program: tensors go in as views, results are fresh tensors. `config` may fix a schedule."""
+
+    name = "graph.call_kernel"
+    callee = prop_def(FlatSymbolRefAttrConstr)
+    arguments = var_operand_def(AnyAttr())
+    config = opt_prop_def(ConfigAttr)
+    results_ = var_result_def(AnyTensor)
+    traits = traits_def(HasEffects())
+    assembly_format = (
+        "$callee `(` $arguments `)` (`config` $config^)? attr-dict `:` functional-type($arguments, $results_)"
+    )
+
+    def __init__(
+        self,
+        callee: str,
+        arguments: Sequence[SSAValue],
+        results: Sequence[GraphTensorType],
+        config: ConfigAttr | None = None,
+    ) -> None:
+        super().__init__(
+            operands=[arguments], result_types=[results], properties={"callee": SymbolRefAttr(callee), "config": config}
+        )
+
+    def verify_(self) -> None:
+        verify_kernel_call(self, self.callee, self.arguments, self.results_)
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return kernel_effects(self, self.callee)
+
+
+@irdl_op_definition
+class ConstantOp(IRDLOperation):
+    """A tensor known now: `graph.constant !graph.tensor<[3], f32> = [1.0, 2.0, 3.0]`; one element fills all."""
+
+    name = "graph.constant"
+    value = prop_def(DenseAttr)
+    result = result_def(AnyTensor)
+    traits = traits_def(Pure())
+
+    def __init__(self, value: DenseAttr, result: GraphTensorType) -> None:
+        super().__init__(properties={"value": value}, result_types=[result])
+
+    @classmethod
+    def splat(cls, number: float, result: GraphTensorType) -> ConstantOp:
+        value = cast(np.asarray(number, np.float64), f64, result.dtype.base)
+        return cls(dense(value, result.dtype), result)
+
+    def verify_(self) -> None:
+        type_ = graph_type(self.result)
+        item, stored = type_.dtype.storage.itemsize, len(self.value.data)
+        if stored == item:
+            return
+        count = 1
+        for size in type_.shape:
+            if not isinstance(size, int):
+                raise VerifyException(f"a constant of {type_} needs constant sizes, or one element to fill it")
+            count *= size
+        if stored != item * count:
+            raise VerifyException(f"{stored} bytes for {count} elements of {item} bytes each")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ConstantOp:
+        attributes = parser.parse_optional_attr_dict()
+        type_ = parser.parse_type()
+        if not isinstance(type_, GraphTensorType):
+            parser.raise_error(f"expected a graph tensor type, got {type_}")
+        parser.parse_punctuation("=")
+        op = cls(parse_dense(parser, type_.dtype), type_)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        type_ = graph_type(self.result)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" ")
+        printer.print_attribute(type_)
+        printer.print_string(" = ")
+        print_dense(printer, self.value, type_.dtype)
+
+
+@irdl_op_definition
+class EwOp(IRDLOperation):
+    """One row of the elementwise table over tensors of one shape."""
+
+    name = "graph.ew"
+    fn = prop_def(Name)
+    operands_ = var_operand_def(AnyTensor)
+    seed = opt_prop_def(IntegerConstraint)
+    result = result_def(AnyTensor)
+    traits = traits_def(Pure())
+    assembly_format = "`` $fn $operands_ (`seed` $seed^)? attr-dict `:` type($operands_) `->` type($result)"
+
+    def __init__(
+        self, fn: str, operands: Sequence[SSAValue], *, to: DType | None = None, seed: int | None = None
+    ) -> None:
+        types = [graph_type(operand) for operand in operands]
+        shape = types[0].shape
+        for type_ in types:
+            if type_.shape != shape:
+                raise ShapeError(
+                    f"{fn}: operands have one shape",
+                    shapes=[str(t) for t in types],
+                    hint="broadcast the operands first",
+                )
+        dtype = elementwise.result_dtype(fn, [type_.dtype for type_ in types], to=to)
+        super().__init__(
+            operands=[operands],
+            properties={"fn": Name(fn), "seed": None if seed is None else integer(seed)},
+            result_types=[GraphTensorType.of(shape, dtype)],
+        )
+
+    def verify_(self) -> None:
+        if not self.operands_:
+            raise VerifyException("an elementwise op has at least one operand")
+        for operand in self.operands_:
+            _expect_shape(self.result, graph_type(operand).shape, f"{self.fn.data} of {operand.type}")
+        tile.verify_elementwise(
+            self.fn.data,
+            [graph_type(operand).dtype for operand in self.operands_],
+            graph_type(self.result).dtype,
+            self.seed is not None,
+        )
+
+
+class _Unary(IRDLOperation, ABC):
+    """One tensor in, one tensor out, elements unchanged."""
+
+    operand = operand_def(AnyTensor)
+    result = result_def(AnyTensor)
+    traits = traits_def(Pure())
+
+    @abstractmethod
+    def expected_shape(self) -> Sequence[Size]:
+        """The sizes of the result, by the op's shape rule."""
+
+    def verify_(self) -> None:
+        try:
+            expected = self.expected_shape()
+        except TesseraError as error:
+            raise VerifyException(error.message) from error
+        _expect_shape(self.result, expected, f"{self.name} of {self.operand.type}")
+        _expect_dtype(self.result, graph_type(self.operand).dtype, self.name)
+
+
+@irdl_op_definition
+class BroadcastOp(_Unary):
+    """NumPy's rule: missing leading axes appear, axes of size 1 repeat."""
+
+    name = "graph.broadcast"
+    assembly_format = "$operand attr-dict `:` type($operand) `->` type($result)"
+
+    def __init__(self, operand: SSAValue, shape: Sequence[Size]) -> None:
+        super().__init__(operands=[operand], result_types=[graph_type(operand).with_shape(shape)])
+        self.expected_shape()
+
+    def expected_shape(self) -> Sequence[Size]:
+        target = graph_type(self.result).shape
+        found = rules.broadcast(graph_type(self.operand).shape, target, where="broadcast")
+        if tuple(found) != target:
+            raise ShapeError(
+                f"{self.operand.type} does not broadcast to {self.result.type}",
+                hint="only missing axes and axes of size 1 grow",
+            )
+        return target
+
+
+@irdl_op_definition
+class ReshapeOp(_Unary):
+    """The same elements, row by row, under other sizes."""
+
+    name = "graph.reshape"
+    assembly_format = "$operand attr-dict `:` type($operand) `->` type($result)"
+
+    def __init__(self, operand: SSAValue, shape: Sequence[Size]) -> None:
+        source = graph_type(operand)
+        super().__init__(operands=[operand], result_types=[source.with_shape(rules.reshape(source.shape, shape))])
+
+    def expected_shape(self) -> Sequence[Size]:
+        return rules.reshape(graph_type(self.operand).shape, graph_type(self.result).shape)
+
+
+@irdl_op_definition
+class TransposeOp(_Unary):
+    """Result axis `i` is operand axis `permutation[i]`."""
+
+    name = "graph.transpose"
+    permutation = prop_def(Integers)
+    assembly_format = "$operand `,` $permutation attr-dict `:` type($operand) `->` type($result)"
+
+    def __init__(self, operand: SSAValue, permutation: Sequence[int]) -> None:
+        source = graph_type(operand)
+        super().__init__(
+            operands=[operand],
+            properties={"permutation": integers(permutation)},
+            result_types=[source.with_shape(rules.transpose(source.shape, permutation))],
+        )
+
+    def expected_shape(self) -> Sequence[Size]:
+        return rules.transpose(graph_type(self.operand).shape, list(self.permutation.iter_values()))
+
+
+@irdl_op_definition
+class SliceOp(_Unary):
+    """Every `steps[i]`-th element from `starts[i]` up to, not including, `stops[i]`."""
+
+    name = "graph.slice"
+    starts = prop_def(Integers)
+    stops = prop_def(Integers)
+    steps = prop_def(Integers)
+    assembly_format = "$operand $starts `to` $stops `by` $steps attr-dict `:` type($operand) `->` type($result)"
+
+    def __init__(self, operand: SSAValue, starts: Sequence[int], stops: Sequence[int], steps: Sequence[int]) -> None:
+        source = graph_type(operand)
+        super().__init__(
+            operands=[operand],
+            properties={"starts": integers(starts), "stops": integers(stops), "steps": integers(steps)},
+            result_types=[source.with_shape(rules.slice_shape(source.shape, starts, stops, steps))],
+        )
+
+    def expected_shape(self) -> Sequence[Size]:
+        bounds = [list(bound.iter_values()) for bound in (self.starts, self.stops, self.steps)]
+        return rules.slice_shape(graph_type(self.operand).shape, *bounds)
+
+
+@irdl_op_definition
+class ReduceOp(_Unary):
+    """Folds `axes` away with one row of the reduction table, accumulating as the policy says."""
+
+    name = "graph.reduce"
+    kind = prop_def(Name)
+    axes = prop_def(Integers)
+    keepdims = opt_prop_def(UnitAttr)
+    assembly_format = (
+        "`` $kind $operand `,` $axes (`keepdims` $keepdims^)? attr-dict `:` type($operand) `->` type($result)"
+    )
+
+    def __init__(self, kind: str, operand: SSAValue, axes: Sequence[int], *, keepdims: bool = False) -> None:
+        source = graph_type(operand)
+        reductions.check(kind, source.dtype)
+        super().__init__(
+            operands=[operand],
+            properties={
+                "kind": Name(kind),
+                "axes": integers([rules.normalize_axis(axis, len(source.shape)) for axis in axes]),
+                "keepdims": UnitAttr() if keepdims else None,
+            },
+            result_types=[source.with_shape(rules.reduce(source.shape, axes, keepdims))],
+        )
+
+    def expected_shape(self) -> Sequence[Size]:
+        reductions.check(self.kind.data, graph_type(self.operand).dtype)
+        axes = list(self.axes.iter_values())
+        return rules.reduce(graph_type(self.operand).shape, axes, self.keepdims is not None)
+
+
+@irdl_op_definition
+class ConcatenateOp(IRDLOperation):
+    """Tensors one after the other along an axis."""
+
+    name = "graph.concatenate"
+    operands_ = var_operand_def(AnyTensor)
+    axis = prop_def(IntegerConstraint)
+    result = result_def(AnyTensor)
+    traits = traits_def(Pure())
+    assembly_format = "$operands_ `axis` $axis attr-dict `:` type($operands_) `->` type($result)"
+
+    def __init__(self, operands: Sequence[SSAValue], axis: int) -> None:
+        types = [graph_type(operand) for operand in operands]
+        axis = rules.normalize_axis(axis, len(types[0].shape))
+        shape = rules.concatenate([type_.shape for type_ in types], axis)
+        super().__init__(
+            operands=[operands], properties={"axis": integer(axis)}, result_types=[types[0].with_shape(shape)]
+        )
+
+    def verify_(self) -> None:
+        try:
+            shapes = [graph_type(operand).shape for operand in self.operands_]
+            expected = rules.concatenate(shapes, self.axis.value.data)
+        except TesseraError as error:
+            raise VerifyException(error.message) from error
+        _expect_shape(self.result, expected, "concatenation")
+        for operand in self.operands_:
+            _expect_dtype(self.result, graph_type(operand).dtype, "concatenation")
+
+
+@irdl_op_definition
+class MatmulOp(IRDLOperation):
+    """Products over the last two axes, leading axes broadcast; accumulated as the policy says, rounded once."""
+
+    name = "graph.matmul"
+    a = operand_def(AnyTensor)
+    b = operand_def(AnyTensor)
+    result = result_def(AnyTensor)
+    traits = traits_def(Pure())
+    assembly_format = "$a `,` $b attr-dict `:` type($a) `,` type($b) `->` type($result)"
+
+    def __init__(self, a: SSAValue, b: SSAValue, *, to: DType | None = None) -> None:
+        left, right = graph_type(a), graph_type(b)
+        shape = rules.matmul(left.shape, right.shape)
+        dtype = left.dtype if to is None else to
+        super().__init__(operands=[a, b], result_types=[left.with_shape(shape).with_dtype(dtype)])
+
+    @property
+    def accumulator(self) -> DType:
+        return accumulator(graph_type(self.a).dtype)
+
+    def verify_(self) -> None:
+        left, right, result = graph_type(self.a), graph_type(self.b), graph_type(self.result)
+        try:
+            expected = rules.matmul(left.shape, right.shape)
+        except TesseraError as error:
+            raise VerifyException(error.message) from error
+        _expect_shape(self.result, expected, f"matmul of {left} and {right}")
+        if left.element != right.element:
+            raise VerifyException(f"matmul of {left.dtype} and {right.dtype}: cast to one element type")
+        if result.dtype.kind is not left.dtype.kind:
+            raise VerifyException(f"matmul of {left.dtype} does not give {result.dtype}")
+
+
+@irdl_op_definition
+class IotaOp(IRDLOperation):
+    """The position along one axis."""
+
+    name = "graph.iota"
+    axis = prop_def(IntegerConstraint)
+    result = result_def(AnyTensor)
+    traits = traits_def(Pure())
+    assembly_format = "$axis attr-dict `:` type($result)"
+
+    def __init__(self, axis: int, result: GraphTensorType) -> None:
+        super().__init__(properties={"axis": integer(axis)}, result_types=[result])
+
+    def verify_(self) -> None:
+        check_axis(self.axis.value.data, len(graph_type(self.result).shape))
+        if not graph_type(self.result).dtype.is_integer:
+            raise VerifyException(f"iota counts in an integer type, got {graph_type(self.result).dtype}")
+
+
+@irdl_op_definition
+class GatherOp(IRDLOperation):
+    """Slices of `operand` at `indices` along one axis; every index must be in range."""
+
+    name = "graph.gather"
+    operand = operand_def(AnyTensor)
+    indices = operand_def(AnyTensor)
+    axis = prop_def(IntegerConstraint)
+    result = result_def(AnyTensor)
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$operand `[` $indices `]` `,` $axis attr-dict `:` type($operand) `,` type($indices) `->` type($result)"
+    )
+
+    def __init__(self, operand: SSAValue, indices: SSAValue, axis: int) -> None:
+        source = graph_type(operand)
+        axis = rules.normalize_axis(axis, len(source.shape))
+        super().__init__(
+            operands=[operand, indices],
+            properties={"axis": integer(axis)},
+            result_types=[source.with_shape(rules.gather(source.shape, graph_type(indices).shape, axis))],
+        )
+
+    def verify_(self) -> None:
+        check_axis(self.axis.value.data, len(graph_type(self.operand).shape))
+        if not graph_type(self.indices).dtype.is_integer:
+            raise VerifyException(f"indices are integers, got {graph_type(self.indices).dtype}")
+        shape = rules.gather(graph_type(self.operand).shape, graph_type(self.indices).shape, self.axis.value.data)
+        _expect_shape(self.result, shape, "gathering")
+        _expect_dtype(self.result, graph_type(self.operand).dtype, "gathering")
+
+
+Graph = Dialect(
+    "graph",
+    [
+        FuncOp,
+        ReturnOp,
+        CallOp,
+        CallKernelOp,
+        ConstantOp,
+        EwOp,
+        BroadcastOp,
+        ReshapeOp,
+        TransposeOp,
+        SliceOp,
+        ReduceOp,
+        ConcatenateOp,
+        MatmulOp,
+        IotaOp,
+        GatherOp,
+        RandomOp,
+        StateOp,
+        StateReadOp,
+        StateWriteOp,
+        AllReduceOp,
+        PrintOp,
+    ],
+    [GraphTensorType, DenseAttr],
+)

@@ -1,0 +1,171 @@
+"""Graph ops with effects: random numbers, state, collectives and output."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from typing import TypeVar
+
+from xdsl.dialects.builtin import FlatSymbolRefAttrConstr, StringAttr, SymbolNameConstraint, SymbolRefAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import (
+    AnyAttr,
+    BaseAttr,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import EffectInstance, Pure, SymbolOpInterface, SymbolTable
+from xdsl.utils.exceptions import VerifyException
+
+from tessera.dialects import reductions
+from tessera.dialects.attributes import Name
+from tessera.dialects.effects import IO, RANDOM, HasEffects, World, reads, writes
+from tessera.dialects.graph_types import GraphTensorType, graph_type
+from tessera.errors import TesseraError
+
+AnyTensor = BaseAttr(GraphTensorType)
+DISTRIBUTIONS = ("uniform", "normal")
+OpT = TypeVar("OpT", bound=Operation)
+
+
+def look_up(op: Operation, symbol: SymbolRefAttr, kind: type[OpT]) -> OpT:
+    """The op a symbol names; anything else is a verification error."""
+    found = SymbolTable.lookup_symbol(op, symbol)
+    if not isinstance(found, kind):
+        what = "nothing" if found is None else found.name
+        raise VerifyException(f"@{symbol.string_value()} must name a {kind.name}, it names {what}")
+    return found
+
+
+@irdl_op_definition
+class RandomOp(IRDLOperation):
+    """Fresh numbers from the function's random stream: uniform on [0, 1) or standard normal."""
+
+    name = "graph.random"
+    distribution = prop_def(Name)
+    result = result_def(AnyTensor)
+    traits = traits_def(HasEffects())
+    assembly_format = "`` $distribution attr-dict `:` type($result)"
+
+    def __init__(self, distribution: str, result: GraphTensorType) -> None:
+        super().__init__(properties={"distribution": Name(distribution)}, result_types=[result])
+
+    def verify_(self) -> None:
+        if self.distribution.data not in DISTRIBUTIONS:
+            raise VerifyException(f"unknown distribution {self.distribution.data}: {' or '.join(DISTRIBUTIONS)}")
+        if not graph_type(self.result).dtype.is_float:
+            raise VerifyException(f"random numbers are floats, got {graph_type(self.result).dtype}")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {writes(RANDOM)}
+
+
+@irdl_op_definition
+class StateOp(IRDLOperation):
+    """Declares a slot that outlives calls; it holds zeros until written."""
+
+    name = "graph.state"
+    sym_name = prop_def(SymbolNameConstraint())
+    type_ = prop_def(AnyAttr(), prop_name="type")
+    traits = traits_def(SymbolOpInterface(), Pure())
+    assembly_format = "$sym_name `:` $type attr-dict"
+
+    def __init__(self, name: str, type_: GraphTensorType) -> None:
+        super().__init__(properties={"sym_name": StringAttr(name), "type": type_})
+
+    def verify_(self) -> None:
+        if not isinstance(self.type_, GraphTensorType):
+            raise VerifyException(f"a state slot holds a graph tensor, not {self.type_}")
+        if not all(isinstance(size, int) for size in self.type_.shape):
+            raise VerifyException(f"a state slot has constant sizes, got {self.type_}")
+
+
+@irdl_op_definition
+class StateReadOp(IRDLOperation):
+    """The value a slot holds now."""
+
+    name = "graph.state_read"
+    slot = prop_def(FlatSymbolRefAttrConstr)
+    result = result_def(AnyTensor)
+    traits = traits_def(HasEffects())
+    assembly_format = "$slot attr-dict `:` type($result)"
+
+    def __init__(self, slot: str, result: GraphTensorType) -> None:
+        super().__init__(properties={"slot": SymbolRefAttr(slot)}, result_types=[result])
+
+    def verify_(self) -> None:
+        if look_up(self, self.slot, StateOp).type_ != self.result.type:
+            raise VerifyException(f"@{self.slot.string_value()} does not hold a {self.result.type}")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(World("state", self.slot.string_value()))}
+
+
+@irdl_op_definition
+class StateWriteOp(IRDLOperation):
+    """Puts a value into a slot."""
+
+    name = "graph.state_write"
+    slot = prop_def(FlatSymbolRefAttrConstr)
+    value = operand_def(AnyTensor)
+    traits = traits_def(HasEffects())
+    assembly_format = "$slot `,` $value attr-dict `:` type($value)"
+
+    def __init__(self, slot: str, value: SSAValue) -> None:
+        super().__init__(operands=[value], properties={"slot": SymbolRefAttr(slot)})
+
+    def verify_(self) -> None:
+        if look_up(self, self.slot, StateOp).type_ != self.value.type:
+            raise VerifyException(f"@{self.slot.string_value()} does not hold a {self.value.type}")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {writes(World("state", self.slot.string_value()))}
+
+
+@irdl_op_definition
+class AllReduceOp(IRDLOperation):
+    """Combines the values of all ranks along a mesh axis; every rank must reach it, in the same order."""
+
+    name = "graph.all_reduce"
+    kind = prop_def(Name)
+    operand = operand_def(AnyTensor)
+    axis = prop_def(StringAttr)
+    result = result_def(AnyTensor)
+    traits = traits_def(HasEffects())
+    assembly_format = "`` $kind $operand `over` $axis attr-dict `:` type($operand) `->` type($result)"
+
+    def __init__(self, kind: str, operand: SSAValue, axis: str) -> None:
+        super().__init__(
+            operands=[operand], properties={"kind": Name(kind), "axis": StringAttr(axis)}, result_types=[operand.type]
+        )
+
+    def verify_(self) -> None:
+        if self.result.type != self.operand.type:
+            raise VerifyException(f"all_reduce keeps the type: {self.operand.type} became {self.result.type}")
+        try:
+            reductions.check(self.kind.data, graph_type(self.operand).dtype)
+        except TesseraError as error:
+            raise VerifyException(error.message) from error
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {writes(World("collective", self.axis.data))}
+
+
+@irdl_op_definition
+class PrintOp(IRDLOperation):
+    """Shows a labelled tensor to people."""
+
+    name = "graph.print"
+    label = prop_def(StringAttr)
+    value = operand_def(AnyTensor)
+    traits = traits_def(HasEffects())
+    assembly_format = "$label `,` $value attr-dict `:` type($value)"
+
+    def __init__(self, label: str, value: SSAValue) -> None:
+        super().__init__(operands=[value], properties={"label": StringAttr(label)})
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {writes(IO)}

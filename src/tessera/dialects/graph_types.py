@@ -1,0 +1,165 @@
+"""Types and constants of the graph dialect: tensors with symbolic sizes and numerics policies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Attribute, Data, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser, Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from tessera.dialects.attributes import PolicyAttr, SizesAttr
+from tessera.dialects.elements import dtype_of, element_of
+from tessera.dtypes.casting import cast
+from tessera.dtypes.types import NO_POLICY, DType, Kind, f64, i64, u64
+from tessera.errors import TesseraError
+from tessera.shapes.expr import Size, shape_of
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@irdl_attr_definition
+class GraphTensorType(ParametrizedAttribute, TypeAttribute):
+    """`!graph.tensor<[B, "2*S", 64], bf16, accum(f32)>`: sizes, element type, policy."""
+
+    name = "graph.tensor"
+
+    sizes: SizesAttr
+    element: Attribute
+    policy: PolicyAttr
+
+    @staticmethod
+    def of(sizes: Sequence[int | str | Size], dtype: DType) -> GraphTensorType:
+        return GraphTensorType(SizesAttr(shape_of(sizes)), element_of(dtype), PolicyAttr(dtype.policy))
+
+    @property
+    def shape(self) -> tuple[Size, ...]:
+        return self.sizes.data
+
+    @property
+    def dtype(self) -> DType:
+        return dtype_of(self.element).with_policy(self.policy.data)
+
+    def with_shape(self, sizes: Sequence[Size]) -> GraphTensorType:
+        return GraphTensorType(SizesAttr(tuple(sizes)), self.element, self.policy)
+
+    def with_dtype(self, dtype: DType) -> GraphTensorType:
+        return GraphTensorType(self.sizes, element_of(dtype), PolicyAttr(dtype.policy))
+
+    def verify(self) -> None:
+        try:
+            _ = self.dtype
+        except TesseraError as error:
+            raise VerifyException(error.message) from error
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            sizes = SizesAttr.parse_bare(parser)
+            parser.parse_punctuation(",")
+            element = parser.parse_type()
+            policy = NO_POLICY
+            if parser.parse_optional_punctuation(",") is not None:
+                policy = PolicyAttr.parse_bare(parser)
+            return SizesAttr(sizes), element, PolicyAttr(policy)
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            self.sizes.print_bare(printer)
+            printer.print_string(", ")
+            printer.print_attribute(self.element)
+            if self.policy.data != NO_POLICY:
+                printer.print_string(", ")
+                self.policy.print_bare(printer)
+
+
+def graph_type(value: SSAValue) -> GraphTensorType:
+    if not isinstance(value.type, GraphTensorType):
+        raise VerifyException(f"expected a graph tensor, got {value.type}")
+    return value.type
+
+
+@irdl_attr_definition
+class DenseAttr(Data[bytes]):
+    """The elements of a constant, row by row, as little-endian storage; one element alone fills the shape."""
+
+    name = "graph.dense"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> bytes:
+        with parser.in_angle_brackets():
+            return bytes.fromhex(parser.parse_str_literal("hexadecimal bytes"))
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string_literal(self.data.hex())
+
+
+# Longer constants are printed as bytes: people read the short ones, machines the long ones.
+_READABLE = 64
+
+
+def dense(values: Array, dtype: DType) -> DenseAttr:
+    """A constant from values that are stored as `dtype`; equal bits everywhere are kept once."""
+    data = np.ascontiguousarray(values, dtype.storage).tobytes()
+    item = data[: dtype.storage.itemsize]
+    return DenseAttr(item if data and item * (len(data) // len(item)) == data else data)
+
+
+def dense_values(attr: DenseAttr, dtype: DType, shape: Sequence[int]) -> Array:
+    """The elements as an array; a single stored element is repeated without copying."""
+    flat = np.frombuffer(attr.data, dtype.storage)
+    return np.broadcast_to(flat.reshape(()), shape) if flat.size == 1 else flat.reshape(tuple(shape))
+
+
+def print_dense(printer: Printer, attr: DenseAttr, dtype: DType) -> None:
+    flat = np.frombuffer(attr.data, dtype.storage)
+    if flat.size > _READABLE:
+        printer.print_string("bytes ")
+        printer.print_string_literal(attr.data.hex())
+        return
+    with printer.in_square_brackets():
+        printer.print_list([_number_text(item, dtype) for item in flat], printer.print_string)
+
+
+def parse_dense(parser: Parser, dtype: DType) -> DenseAttr:
+    if parser.parse_optional_keyword("bytes") is not None:
+        return DenseAttr(bytes.fromhex(parser.parse_str_literal("hexadecimal bytes")))
+    numbers = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_number(parser, dtype))
+    return DenseAttr(b"".join(numbers))
+
+
+def _number_text(item: Any, dtype: DType) -> str:
+    if dtype.kind is Kind.BOOL:
+        return "true" if item else "false"
+    if not dtype.is_float:
+        return str(int(item))
+    # float64 holds every value of every format, and its shortest form reads back to the same bits. NaNs keep
+    # their payload as hexadecimal storage.
+    number = float(item)
+    if not math.isfinite(number):
+        return "0x" + np.asarray(item, dtype.storage).tobytes()[::-1].hex()
+    text = repr(number)
+    # IR text wants a point before the exponent.
+    return text if "." in text else text.replace("e", ".0e")
+
+
+def _parse_number(parser: Parser, dtype: DType) -> bytes:
+    if dtype.kind is Kind.BOOL:
+        return bytes([parser.parse_boolean()])
+    start = parser.pos
+    number = parser.parse_number(allow_boolean=False)
+    if not dtype.is_float:
+        if not isinstance(number, int) or not dtype.min_value <= number <= dtype.max_value:
+            parser.raise_error(f"expected a value of {dtype.name}, got {number}")
+        carrier = u64 if dtype.kind is Kind.UINT else i64
+        return cast(np.asarray(number, carrier.storage), carrier, dtype.base).tobytes()
+    spelled = parser.lexer.input.content[start : start + 2]
+    if isinstance(number, int) and spelled == "0x":
+        return number.to_bytes(dtype.storage.itemsize, "little")
+    return cast(np.asarray(float(number), np.float64), f64, dtype.base).tobytes()

@@ -1,0 +1,135 @@
+"""Every error Tessera raises: what was expected, what came, where in the user's code, and what to do next."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import CodeType, FrameType
+from typing import Self
+
+_PACKAGE_ROOT = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSpan:
+    """A range of source text; lines count from 1, columns from 0, the end column is exclusive."""
+
+    file: str
+    line: int
+    column: int = 0
+    end_line: int | None = None
+    end_column: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column + 1}"
+
+    def excerpt(self) -> str:
+        """The source line with carets under the span; empty when the source cannot be read."""
+        text = linecache.getline(self.file, self.line).rstrip("\n")
+        if not text:
+            return ""
+        stop = self.end_column if self.end_line in (None, self.line) else len(text)
+        width = 1 if stop is None else max(1, stop - self.column)
+        gutter = f"{self.line:>4} | "
+        # Tabs stay tabs so that the carets line up in any terminal.
+        lead = "".join("\t" if c == "\t" else " " for c in text[: self.column])
+        return f"{gutter}{text}\n{' ' * (len(gutter) - 2)}| {lead}{'^' * width}"
+
+
+def span_of(code: CodeType, instruction: int) -> SourceSpan:
+    """The exact source range of one bytecode instruction (`frame.f_lasti` counts in bytes, two per unit)."""
+    positions = list(code.co_positions())
+    line, end_line, column, end_column = positions[max(instruction, 0) // 2]
+    return SourceSpan(code.co_filename, line or code.co_firstlineno, column or 0, end_line, end_column)
+
+
+def caller_span() -> SourceSpan | None:
+    """The span of the innermost frame outside the package: the user's expression that led here."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001  (the documented way to read frames)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE_ROOT):
+        frame = frame.f_back
+    return None if frame is None else span_of(frame.f_code, frame.f_lasti)
+
+
+class TesseraError(Exception):
+    """The base of all errors. `story` tells, step by step, how the values involved came to be."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        span: SourceSpan | None = None,
+        shapes: Sequence[str] = (),
+        story: Sequence[str] = (),
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.span = span if span is not None else caller_span()
+        self._placed = span is not None
+        self.shapes = tuple(shapes)
+        self.story = tuple(story)
+        self.hint = hint
+
+    def __str__(self) -> str:
+        parts = [self.message]
+        if self.span is not None:
+            parts.append(f"  --> {self.span}")
+            if excerpt := self.span.excerpt():
+                parts.append(excerpt)
+        parts += [f"  shape: {line}" for line in self.shapes]
+        parts += [f"  story: {line}" for line in self.story]
+        if self.hint:
+            parts.append(f"  help:  {self.hint}")
+        return "\n".join(parts)
+
+    def at(self, span: SourceSpan | None) -> Self:
+        """Moves the error to a more exact place; the first who knows one is right."""
+        if span is not None and not self._placed:
+            self.span, self._placed = span, True
+        return self
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.message,), self.__dict__
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+
+
+class ShapeError(TesseraError):
+    """Sizes, ranks or strides that do not fit together."""
+
+
+class DtypeError(TesseraError):
+    """Element types or numerics policies that do not fit together."""
+
+
+class EffectError(TesseraError):
+    """An effect (random, state, collective, IO) where it is not allowed, or in an unsafe order."""
+
+
+class CompileError(TesseraError):
+    """A program that a pass, a verifier or a legality rule refuses."""
+
+
+class ResourceError(TesseraError):
+    """Memory, files or hardware resources that cannot be had."""
+
+
+class GuardError(TesseraError):
+    """A fact that was assumed and does not hold."""
+
+
+class RaceError(TesseraError):
+    """Two programs that touch the same address in conflicting ways."""
+
+
+class AutotuneError(TesseraError):
+    """A schedule space without a valid point, or a tuning run that could not finish."""
+
+
+class DeviceError(TesseraError):
+    """A device that does not exist, is not reachable, or does not match."""

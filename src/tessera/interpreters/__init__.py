@@ -1,0 +1,1 @@
+"""What each dialect means: reference interpreters in NumPy."""

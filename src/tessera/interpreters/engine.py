@@ -1,0 +1,73 @@
+"""The frame of all interpreters: one table from op to meaning, values by SSA name, blocks run in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.traits import IsTerminator, SymbolTable
+
+from tessera.dialects.text import span_of
+from tessera.errors import CompileError, TesseraError
+from tessera.interpreters.machine import Machine
+
+Values = Sequence[Any]
+OpT = TypeVar("OpT", bound=Operation)
+Rule = Callable[["Frame", OpT, Values], Values]
+RULES: dict[type[Operation], Rule[Any]] = {}
+
+
+def meaning(kind: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
+    """Registers the rule of one op: (frame, op, operand values) → result values."""
+
+    def register(rule: Rule[OpT]) -> Rule[OpT]:
+        assert kind not in RULES, f"{kind.name} has two meanings"
+        RULES[kind] = rule
+        return rule
+
+    return register
+
+
+@dataclass
+class Frame:
+    """One activation of a function: its values, the sizes of its symbols, and the machine it runs on."""
+
+    machine: Machine
+    symbols: dict[str, int] = field(default_factory=dict[str, int])
+    program: tuple[int, ...] = ()
+    values: dict[SSAValue, Any] = field(default_factory=dict[SSAValue, Any])
+
+    def run(self, block: Block, arguments: Values) -> Values:
+        """Runs a block and gives the operands of its terminator."""
+        self.values.update(zip(block.args, arguments, strict=True))
+        for op in block.ops:
+            operands = [self.values[operand] for operand in op.operands]
+            if op.has_trait(IsTerminator):
+                return operands
+            try:
+                results = _rule(op)(self, op, operands)
+            except TesseraError as error:
+                raise error.at(span_of(op.location)) from None
+            self.values.update(zip(op.results, results, strict=True))
+        raise CompileError("a block without a terminator cannot be run")
+
+
+def _rule(op: Operation) -> Rule[Any]:
+    rule = RULES.get(type(op))
+    if rule is None:
+        raise CompileError(
+            f"{op.name} has no reference meaning", span=span_of(op.location), hint="add a rule in interpreters/"
+        )
+    return rule
+
+
+def symbol_in(module: ModuleOp, name: str, kind: type[OpT]) -> OpT:
+    """The op of one kind that has a name."""
+    found = SymbolTable.lookup_symbol(module, name)
+    if not isinstance(found, kind):
+        what = "nothing of that name" if found is None else f"a {found.name}"
+        raise CompileError(f"expected a {kind.name} @{name}, the module has {what}", hint="check the name")
+    return found

@@ -1,0 +1,206 @@
+"""The meaning of graph and schedule programs: whole arrays in NumPy, symbols bound by the arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tessera.dialects import graph, graph_effects, reductions, schedule
+from tessera.dialects.graph_types import GraphTensorType, dense_values, graph_type
+from tessera.dtypes import philox
+from tessera.dtypes.casting import cast
+from tessera.dtypes.types import f32
+from tessera.errors import CompileError, DtypeError, ShapeError
+from tessera.interpreters import scalars
+from tessera.interpreters.engine import Frame, Values, meaning, symbol_in
+from tessera.interpreters.machine import Machine
+from tessera.interpreters.tile import apply_row, multiply, positions, run_kernel
+from tessera.shapes.environment import Origin, ShapeEnvironment
+from tessera.shapes.expr import dim
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def run_function(
+    module: ModuleOp, name: str, arguments: Sequence[Any], *, machine: Machine | None = None
+) -> tuple[Any, ...]:
+    """Runs a graph function on arrays (and numbers for scalar arguments); inputs are never written."""
+    function = symbol_in(module, name, graph.FuncOp)
+    return tuple(_call(function, arguments, machine if machine is not None else Machine()))
+
+
+def _call(function: graph.FuncOp, arguments: Sequence[Any], machine: Machine) -> Values:
+    name, types = function.sym_name.data, function.function_type.inputs.data
+    if len(arguments) != len(types):
+        raise ShapeError(f"@{name} takes {len(types)} arguments, got {len(arguments)}")
+    environment = ShapeEnvironment()
+    values = [
+        _argument(f"argument {position} of @{name}", argument, type_, environment)
+        for position, (argument, type_) in enumerate(zip(arguments, types, strict=True))
+    ]
+    return Frame(machine, environment.sizes).run(function.body.block, values)
+
+
+def _argument(what: str, argument: Any, type_: Attribute, environment: ShapeEnvironment) -> Any:
+    if not isinstance(type_, GraphTensorType):
+        return scalars.scalar(argument, type_)
+    array = np.asarray(argument)
+    if array.dtype != type_.dtype.storage:
+        raise DtypeError(f"{what}: expected {type_.dtype}, got an array of {array.dtype}")
+    if array.ndim != len(type_.shape):
+        raise ShapeError(f"{what}: expected rank {len(type_.shape)}, got {array.ndim}", shapes=[str(type_)])
+    for axis, (size, actual) in enumerate(zip(type_.shape, array.shape, strict=True)):
+        environment.unify(size, actual, Origin(f"{what}, axis {axis}", None))
+    return array
+
+
+def _shape(frame: Frame, value: SSAValue) -> tuple[int, ...]:
+    return tuple(dim(size).evaluate(frame.symbols) for size in graph_type(value).shape)
+
+
+def _module(op: Operation) -> ModuleOp:
+    while not isinstance(op, ModuleOp):
+        parent = op.parent_op()
+        if parent is None:
+            raise CompileError(f"{op.name} is not inside a module")
+        op = parent
+    return op
+
+
+@meaning(graph.CallOp)
+def _call_function(frame: Frame, op: graph.CallOp, operands: Values) -> Values:
+    return _call(symbol_in(_module(op), op.callee.string_value(), graph.FuncOp), operands, frame.machine)
+
+
+def _run_kernel(
+    frame: Frame, op: Operation, callee: SymbolRefAttr, operands: Values, results: Sequence[SSAValue]
+) -> Values:
+    outputs = [np.zeros(_shape(frame, result), graph_type(result).dtype.storage) for result in results]
+    run_kernel(_module(op), callee.string_value(), [*operands, *outputs], machine=frame.machine)
+    return outputs
+
+
+@meaning(graph.CallKernelOp)
+def _call_kernel(frame: Frame, op: graph.CallKernelOp, operands: Values) -> Values:
+    return _run_kernel(frame, op, op.callee, operands, op.results_)
+
+
+@meaning(schedule.LaunchOp)
+def _launch(frame: Frame, op: schedule.LaunchOp, operands: Values) -> Values:
+    return _run_kernel(frame, op, op.callee, operands, op.results_)
+
+
+@meaning(schedule.RegionOp)
+def _region(frame: Frame, op: schedule.RegionOp, operands: Values) -> Values:
+    return Frame(frame.machine, frame.symbols).run(op.body.block, operands)
+
+
+@meaning(graph.ConstantOp)
+def _constant(frame: Frame, op: graph.ConstantOp, operands: Values) -> Values:
+    return [dense_values(op.value, graph_type(op.result).dtype, _shape(frame, op.result))]
+
+
+@meaning(graph.EwOp)
+def _elementwise(frame: Frame, op: graph.EwOp, operands: Values) -> Values:
+    dtypes = [graph_type(operand).dtype for operand in op.operands_]
+    return [apply_row(op.fn.data, operands, dtypes, graph_type(op.result).dtype, op.seed)]
+
+
+@meaning(graph.BroadcastOp)
+def _broadcast(frame: Frame, op: graph.BroadcastOp, operands: Values) -> Values:
+    return [np.broadcast_to(operands[0], _shape(frame, op.result))]
+
+
+@meaning(graph.ReshapeOp)
+def _reshape(frame: Frame, op: graph.ReshapeOp, operands: Values) -> Values:
+    return [np.reshape(operands[0], _shape(frame, op.result))]
+
+
+@meaning(graph.TransposeOp)
+def _transpose(frame: Frame, op: graph.TransposeOp, operands: Values) -> Values:
+    return [np.transpose(operands[0], tuple(op.permutation.iter_values()))]
+
+
+@meaning(graph.SliceOp)
+def _slice(frame: Frame, op: graph.SliceOp, operands: Values) -> Values:
+    bounds = zip(op.starts.iter_values(), op.stops.iter_values(), op.steps.iter_values(), strict=True)
+    return [operands[0][tuple(slice(*bound) for bound in bounds)]]
+
+
+@meaning(graph.ReduceOp)
+def _reduce(frame: Frame, op: graph.ReduceOp, operands: Values) -> Values:
+    dtype = graph_type(op.operand).dtype
+    reduced = reductions.apply(op.kind.data, operands[0], dtype, list(op.axes.iter_values()))
+    return [reduced.reshape(_shape(frame, op.result))]
+
+
+@meaning(graph.ConcatenateOp)
+def _concatenate(frame: Frame, op: graph.ConcatenateOp, operands: Values) -> Values:
+    return [np.concatenate(list(operands), axis=op.axis.value.data)]
+
+
+@meaning(graph.MatmulOp)
+def _matmul(frame: Frame, op: graph.MatmulOp, operands: Values) -> Values:
+    a, b = operands
+    return [multiply(a, b, graph_type(op.a).dtype, graph_type(op.result).dtype)]
+
+
+@meaning(graph.IotaOp)
+def _iota(frame: Frame, op: graph.IotaOp, operands: Values) -> Values:
+    return [positions(_shape(frame, op.result), op.axis.value.data, 0, graph_type(op.result).dtype.base)]
+
+
+@meaning(graph.GatherOp)
+def _gather(frame: Frame, op: graph.GatherOp, operands: Values) -> Values:
+    source, indices = operands
+    axis = op.axis.value.data
+    wide = indices.astype(np.int64)
+    if wide.size and not (wide.min() >= 0 and wide.max() < source.shape[axis]):
+        worst = wide.min() if wide.min() < 0 else wide.max()
+        raise ShapeError(
+            f"gather: index {worst} is out of range for axis {axis} of size {source.shape[axis]}",
+            hint="indices count from 0; clamp or mask them first",
+        )
+    return [np.take(source, wide, axis=axis)]
+
+
+@meaning(graph_effects.RandomOp)
+def _random(frame: Frame, op: graph_effects.RandomOp, operands: Values) -> Values:
+    shape, machine = _shape(frame, op.result), frame.machine
+    count = int(np.prod(shape))
+    if op.distribution.data == "uniform":
+        drawn = philox.uniform(philox.random_bits(machine.seed, machine.position, count))
+    else:
+        drawn = philox.normal(machine.seed, machine.position, count)
+    machine.position += count
+    return [cast(drawn, f32, graph_type(op.result).dtype.base).reshape(shape)]
+
+
+@meaning(graph_effects.StateReadOp)
+def _state_read(frame: Frame, op: graph_effects.StateReadOp, operands: Values) -> Values:
+    empty = np.zeros(_shape(frame, op.result), graph_type(op.result).dtype.storage)
+    return [frame.machine.slots.get(op.slot.string_value(), empty)]
+
+
+@meaning(graph_effects.StateWriteOp)
+def _state_write(frame: Frame, op: graph_effects.StateWriteOp, operands: Values) -> Values:
+    frame.machine.slots[op.slot.string_value()] = np.array(operands[0])
+    return []
+
+
+@meaning(graph_effects.AllReduceOp)
+def _all_reduce(frame: Frame, op: graph_effects.AllReduceOp, operands: Values) -> Values:
+    dtype = graph_type(op.operand).dtype
+    what = f"all_reduce<{op.kind.data}> of {operands[0].shape} {dtype}"
+    values = frame.machine.exchange(op.axis.data, what, operands[0])
+    return [reductions.apply(op.kind.data, np.stack(values), dtype, [0])]
+
+
+@meaning(graph_effects.PrintOp)
+def _print(frame: Frame, op: graph_effects.PrintOp, operands: Values) -> Values:
+    frame.machine.write(f"{op.label.data} {operands[0]}\n")
+    return []

@@ -1,0 +1,202 @@
+"""Scalars: the `arith` and `scf` ops that programs may use, and what they mean.
+
+Integers are Python ints wrapped to their width (`index` has 64 bits), booleans are i1; floats are 0-d arrays and
+follow the elementwise table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IndexType, IntegerAttr, IntegerType
+from xdsl.ir import Attribute, Operation
+
+from tessera.dialects import elementwise
+from tessera.dialects.elements import dtype_of
+from tessera.dtypes.casting import cast
+from tessera.dtypes.types import DType, bool_, f64
+from tessera.errors import CompileError
+from tessera.interpreters.engine import Frame, Values, meaning
+
+IntegerFunction = Callable[[int, int], int]
+
+
+def wrap(value: int, type_: Attribute) -> int:
+    """The value modulo the width of an integer type, signed; i1 is 0 or 1."""
+    bits = type_.width.data if isinstance(type_, IntegerType) else 64
+    low = value & ((1 << bits) - 1)
+    return low if bits == 1 or not low >> (bits - 1) else low - (1 << bits)
+
+
+def _unsigned(value: int) -> int:
+    return value & ((1 << 64) - 1)
+
+
+def _truncated_quotient(a: int, b: int) -> int:
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+# Division by zero has no value: the program is wrong, and the interpreter says so.
+DIVISIONS = (arith.DivSIOp, arith.RemSIOp, arith.FloorDivSIOp, arith.CeilDivSIOp)
+INTEGER: Mapping[type[Operation], IntegerFunction] = MappingProxyType(
+    {
+        arith.AddiOp: lambda a, b: a + b,
+        arith.SubiOp: lambda a, b: a - b,
+        arith.MuliOp: lambda a, b: a * b,
+        arith.DivSIOp: _truncated_quotient,
+        arith.RemSIOp: lambda a, b: a - b * _truncated_quotient(a, b),
+        arith.FloorDivSIOp: lambda a, b: a // b,
+        arith.CeilDivSIOp: lambda a, b: -(-a // b),
+        arith.MinSIOp: min,
+        arith.MaxSIOp: max,
+        arith.AndIOp: lambda a, b: a & b,
+        arith.OrIOp: lambda a, b: a | b,
+        arith.XOrIOp: lambda a, b: a ^ b,
+    }
+)
+# In the order of MLIR's predicate numbers.
+COMPARE: tuple[IntegerFunction, ...] = (
+    lambda a, b: a == b,
+    lambda a, b: a != b,
+    lambda a, b: a < b,
+    lambda a, b: a <= b,
+    lambda a, b: a > b,
+    lambda a, b: a >= b,
+    lambda a, b: _unsigned(a) < _unsigned(b),
+    lambda a, b: _unsigned(a) <= _unsigned(b),
+    lambda a, b: _unsigned(a) > _unsigned(b),
+    lambda a, b: _unsigned(a) >= _unsigned(b),
+)
+FLOAT: Mapping[type[Operation], str] = MappingProxyType(
+    {
+        arith.AddfOp: "add",
+        arith.SubfOp: "sub",
+        arith.MulfOp: "mul",
+        arith.DivfOp: "div",
+        arith.NegfOp: "neg",
+        arith.MaximumfOp: "max",
+        arith.MinimumfOp: "min",
+    }
+)
+# Ordered comparisons are false on NaN, which is what the table's rows are; `une` is its `ne`.
+ORDERED: Mapping[int, str] = MappingProxyType({1: "eq", 2: "gt", 3: "ge", 4: "lt", 5: "le", 13: "ne"})
+CASTS = (arith.ExtFOp, arith.TruncFOp, arith.SIToFPOp, arith.FPToSIOp)
+INTEGER_CASTS = (arith.IndexCastOp, arith.ExtSIOp, arith.TruncIOp)
+SCALAR_OPS: frozenset[type[Operation]] = frozenset(
+    {
+        *INTEGER,
+        *FLOAT,
+        *CASTS,
+        *INTEGER_CASTS,
+        arith.ConstantOp,
+        arith.CmpiOp,
+        arith.CmpfOp,
+        arith.SelectOp,
+        scf.ForOp,
+        scf.IfOp,
+        scf.YieldOp,
+    }
+)
+
+
+def scalar(value: Any, type_: Attribute) -> Any:
+    """A scalar as interpreters hold it, from a Python number or 0-d array."""
+    if isinstance(type_, IndexType):
+        return int(value)
+    dtype = dtype_of(type_)
+    if dtype.is_float:
+        return cast(np.asarray(value, np.float64), f64, dtype)
+    return wrap(int(value), type_)
+
+
+def as_array(value: Any, dtype: DType) -> np.ndarray[Any, np.dtype[Any]]:
+    """A scalar as a 0-d array of its storage type."""
+    return np.asarray(bool(value) if dtype is bool_ else value).astype(dtype.storage)
+
+
+@meaning(arith.ConstantOp)
+def _constant(frame: Frame, op: arith.ConstantOp, operands: Values) -> Values:
+    match op.value:
+        case IntegerAttr() | FloatAttr():
+            return [scalar(op.value.value.data, op.result.type)]
+        case DenseIntOrFPElementsAttr() | _:
+            raise CompileError(f"arith.constant holds a scalar here, not {op.value}", hint="use graph.constant")
+
+
+def _integer_rule(function: IntegerFunction) -> Callable[[Frame, Operation, Values], Values]:
+    def rule(frame: Frame, op: Operation, operands: Values) -> Values:
+        a, b = operands
+        if b == 0 and isinstance(op, DIVISIONS):
+            raise CompileError(f"{op.name} divides {a} by zero")
+        return [wrap(function(a, b), op.results[0].type)]
+
+    return rule
+
+
+def _float_rule(name: str) -> Callable[[Frame, Operation, Values], Values]:
+    def rule(frame: Frame, op: Operation, operands: Values) -> Values:
+        return [elementwise.apply(name, operands, [dtype_of(value.type) for value in op.operands])]
+
+    return rule
+
+
+for _kind, _function in INTEGER.items():
+    meaning(_kind)(_integer_rule(_function))
+for _kind, _name in FLOAT.items():
+    meaning(_kind)(_float_rule(_name))
+
+
+@meaning(arith.CmpiOp)
+def _compare_integers(frame: Frame, op: arith.CmpiOp, operands: Values) -> Values:
+    return [int(COMPARE[op.predicate.value.data](operands[0], operands[1]))]
+
+
+@meaning(arith.CmpfOp)
+def _compare_floats(frame: Frame, op: arith.CmpfOp, operands: Values) -> Values:
+    name = ORDERED.get(op.predicate.value.data)
+    if name is None:
+        raise CompileError(f"arith.cmpf predicate {op.predicate.value.data} is not one that programs may use")
+    return [int(elementwise.apply(name, operands, [dtype_of(value.type) for value in op.operands]))]
+
+
+@meaning(arith.SelectOp)
+def _select(frame: Frame, op: arith.SelectOp, operands: Values) -> Values:
+    condition, first, second = operands
+    return [first if condition else second]
+
+
+def _cast_rule(frame: Frame, op: Operation, operands: Values) -> Values:
+    source, target = dtype_of(op.operands[0].type), dtype_of(op.results[0].type)
+    result = cast(as_array(operands[0], source), source, target)
+    return [result if target.is_float else int(result)]
+
+
+def _integer_cast_rule(frame: Frame, op: Operation, operands: Values) -> Values:
+    return [wrap(int(operands[0]), op.results[0].type)]
+
+
+for _kind in CASTS:
+    meaning(_kind)(_cast_rule)
+for _kind in INTEGER_CASTS:
+    meaning(_kind)(_integer_cast_rule)
+
+
+@meaning(scf.ForOp)
+def _for(frame: Frame, op: scf.ForOp, operands: Values) -> Values:
+    start, stop, step, *carried = operands
+    if step <= 0:
+        raise CompileError(f"a loop needs a positive step, got {step}")
+    for position in range(start, stop, step):
+        carried = list(frame.run(op.body.block, [position, *carried]))
+    return carried
+
+
+@meaning(scf.IfOp)
+def _if(frame: Frame, op: scf.IfOp, operands: Values) -> Values:
+    branch = op.true_region if operands[0] else op.false_region
+    return frame.run(branch.block, []) if branch.blocks else []

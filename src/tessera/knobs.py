@@ -1,0 +1,225 @@
+"""Settings: each knob has a type, a default, a `TESSERA_*` variable and a context manager.
+
+What counts, first to last: `with knob.using(v)` around the code, `knob.set(v)` in this process, the environment,
+the default.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from enum import Enum
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from tessera.errors import TesseraError
+
+T = TypeVar("T")
+
+
+class _Unset(Enum):
+    UNSET = "unset"
+
+
+_UNSET = _Unset.UNSET
+_KNOBS: list[Knob[Any]] = []
+
+
+class Knob(Generic[T]):
+    """One setting. `read` makes a T of a text or checks one; where it fails, the error says what `accepts` says."""
+
+    def __init__(
+        self, name: str, read: Callable[[T | str], T], default: Callable[[], T], *, accepts: str, meaning: str
+    ) -> None:
+        self.name = name
+        self.variable = f"TESSERA_{name.upper()}"
+        self.accepts = accepts
+        self.meaning = meaning
+        self._read = read
+        self._default = default
+        self._process: T | _Unset = _UNSET
+        # A context variable: other threads and tasks do not see what `using` holds here.
+        self._context: ContextVar[T | _Unset] = ContextVar(self.variable, default=_UNSET)
+        _KNOBS.append(self)
+
+    @property
+    def value(self) -> T:
+        """The setting here and now; raises TesseraError where the environment holds something else than a T."""
+        return self._look()[0]
+
+    @property
+    def source(self) -> str:
+        """Where the value comes from: context, process, environment or default."""
+        return self._look()[1]
+
+    def _look(self) -> tuple[T, str]:
+        if (held := self._context.get()) is not _UNSET:
+            return held, "context"
+        if self._process is not _UNSET:
+            return self._process, "process"
+        if text := os.environ.get(self.variable):
+            return self._checked(text, f"the variable {self.variable}"), "environment"
+        return self._default(), "default"
+
+    def set(self, value: T | str) -> None:
+        """Holds for the whole process from now on."""
+        self._process = self._checked(value, f"the knob {self.name}")
+
+    def reset(self) -> None:
+        """Takes back what `set` did."""
+        self._process = _UNSET
+
+    def using(self, value: T | str) -> AbstractContextManager[T]:
+        """Holds for the body of a `with` statement, in this thread or task only."""
+        return self._holding(self._checked(value, f"the knob {self.name}"))
+
+    @contextmanager
+    def _holding(self, value: T) -> Generator[T]:
+        token = self._context.set(value)
+        try:
+            yield value
+        finally:
+            self._context.reset(token)
+
+    def _checked(self, value: T | str, what: str) -> T:
+        try:
+            return self._read(value)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise TesseraError(
+                f"{what} expects {self.accepts}, got {value!r}", hint=f"{self.name}: {self.meaning}"
+            ) from None
+
+    def __repr__(self) -> str:
+        return f"Knob({self.name})"
+
+
+def _path(value: Path | str) -> Path:
+    return Path(value).expanduser()
+
+
+def _optional_path(value: Path | str | None) -> Path | None:
+    return None if value is None else _path(value)
+
+
+def _optional_text(value: str | None) -> str | None:
+    return None if value is None else value.strip()
+
+
+_FLAGS = {**dict.fromkeys(("1", "true", "yes", "on"), True), **dict.fromkeys(("0", "false", "no", "off"), False)}
+
+
+def _flag(value: bool | str) -> bool:
+    return value if isinstance(value, bool) else _FLAGS[value.strip().lower()]
+
+
+_UNITS = {
+    "": 1,
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+    "tib": 2**40,
+}
+
+
+def _size(value: int | str) -> int:
+    found = re.fullmatch(r"(\d+)(\.\d+)? *([a-z]*)", str(value).strip().lower())
+    if found is None:
+        raise ValueError(value)
+    unit = _UNITS[found[3]]
+    return int(found[1]) * unit + int(float(found[2] or 0) * unit)
+
+
+LOG_NAMES = ("recompiles", "guards", "autotune", "ir")
+
+
+def _log_names(value: frozenset[str] | str) -> frozenset[str]:
+    parts = value.split(",") if isinstance(value, str) else value
+    names = frozenset(part.strip() for part in parts) - {""}
+    if not names <= set(LOG_NAMES):
+        raise ValueError(value)
+    return names
+
+
+def _default_cache_dir() -> Path:
+    # The XDG rule: a relative path there is invalid and counts as unset.
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (base if base.is_absolute() else Path.home() / ".cache") / "tessera"
+
+
+_A_FLAG = "1, true, yes, on, 0, false, no or off"
+
+cache_dir = Knob(
+    "cache_dir", _path, _default_cache_dir, accepts="a path", meaning="where compiled programs and tunings are kept"
+)
+cache_size = Knob(
+    "cache_size",
+    _size,
+    lambda: 2 * 1024**3,
+    accepts="a number of bytes, such as 2GiB or 500MB",
+    meaning="how much the cache may hold before its oldest entries go",
+)
+logs = Knob(
+    "logs",
+    _log_names,
+    frozenset[str],
+    accepts=f"names among {', '.join(LOG_NAMES)}, separated by commas",
+    meaning="what to log",
+)
+trace = Knob("trace", _flag, lambda: False, accepts=_A_FLAG, meaning="record calls and compiles as a timeline")
+dump_dir = Knob("dump_dir", _optional_path, lambda: None, accepts="a path", meaning="write every stage's IR here")
+override_dir = Knob(
+    "override_dir", _optional_path, lambda: None, accepts="a path", meaning="take a stage's IR from here if present"
+)
+interpret = Knob("interpret", _flag, lambda: False, accepts=_A_FLAG, meaning="run the reference interpreters only")
+deterministic = Knob(
+    "deterministic", _flag, lambda: True, accepts=_A_FLAG, meaning="same inputs and seeds, same bits, every run"
+)
+backend: Knob[str | None] = Knob(
+    "backend",
+    _optional_text,
+    lambda: None,
+    accepts="a name",
+    meaning="the target to compile for instead of the device's",
+)
+
+
+class Row(NamedTuple):
+    """One knob as `tessera env` shows it."""
+
+    name: str
+    variable: str
+    accepts: str
+    value: str
+    source: str
+    meaning: str
+
+
+def describe() -> list[Row]:
+    """All knobs with their present values; a variable that cannot be read is shown as it is, and says so."""
+    rows: list[Row] = []
+    for knob in _KNOBS:
+        try:
+            value, source = _shown(knob.value), knob.source
+        except TesseraError:
+            value, source = repr(os.environ[knob.variable]), "environment, not understood"
+        rows.append(Row(knob.name, knob.variable, knob.accepts, value, source, knob.meaning))
+    return rows
+
+
+def _shown(value: Any) -> str:
+    text = ",".join(sorted(value)) if issubclass(type(value), frozenset) else str(value)
+    return "none" if text in ("", "None") else text
+
+
+def unknown_variables() -> list[str]:
+    """The TESSERA_* variables in the environment that no knob reads: misspelt, or from another version."""
+    known = {knob.variable for knob in _KNOBS}
+    return sorted(name for name in os.environ if name.startswith("TESSERA_") and name not in known)

@@ -1,0 +1,1 @@
+"""Tensors, devices and memory: what exists when a program runs."""

@@ -1,0 +1,294 @@
+"""Making tensors: from Python values, from other libraries' arrays, and filled with constants or ranges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from operator import index
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from tessera.dtypes import casting
+from tessera.dtypes.promotion import as_dtype
+from tessera.dtypes.types import DType, bool_, f32, f64, i64
+from tessera.errors import DtypeError, ResourceError, ShapeError, TesseraError
+from tessera.runtime import dlpack
+from tessera.runtime.device import CPU, Device, default_device, device_of_dlpack
+from tessera.runtime.device import device as find_device
+from tessera.runtime.memory import Array, aligned, aligned_empty, contiguous_strides
+from tessera.runtime.operators import Scalar, nearest, weak_scalar
+from tessera.runtime.tensor import DTypeLike, Tensor
+
+DeviceLike: TypeAlias = str | Device
+# Sizes as one number or a sequence of them.
+ShapeLike: TypeAlias = int | Sequence[int]
+
+_PYTHON_TYPES = frozenset({bool, int, float, list, tuple})
+_PYTHON_SCALARS = frozenset({bool, int, float})
+
+
+def asarray(
+    x: object, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None, copy: bool | None = None
+) -> Tensor:
+    """`x` as a tensor: shared where dtype and device allow it, else copied.
+
+    Takes tensors, arrays of NumPy, torch, JAX and whatever has `__dlpack__` or `__array__`, Python numbers and nested
+    lists of them (f32, i64 or bool unless `dtype` says otherwise). `copy=True` always copies; `copy=False` is an error
+    where memory cannot be shared.
+    """
+    kind = type(x)
+    if kind in _PYTHON_TYPES:
+        if copy is False:
+            raise ResourceError(f"a Python {kind.__name__} has no memory to share", hint="leave copy=False out")
+        return _from_python(x, None if dtype is None else as_dtype(dtype), device)
+    if kind is Tensor:
+        tensor = cast(Tensor, x)
+    elif isinstance(x, np.ndarray | np.generic):
+        tensor = _from_array(np.asarray(cast(Any, x)), copy)
+    elif hasattr(x, "__dlpack__"):
+        tensor = from_dlpack(x, copy=False if copy is False else None)
+    elif hasattr(x, "__array__") or hasattr(x, "__array_interface__") or isinstance(x, memoryview | bytes | bytearray):
+        tensor = _from_array(np.asarray(cast(Any, x)), copy)
+    else:
+        raise DtypeError(
+            f"cannot make a tensor of a {kind.__name__}",
+            hint="give numbers, nested lists of numbers, or an array with __dlpack__ or __array__",
+        )
+    result = tensor if dtype is None else tensor.to(dtype)
+    result = result if device is None else result.to(find_device(device))
+    if copy is False and result.pointer != tensor.pointer:
+        raise ResourceError(
+            f"{tensor.dtype} on {tensor.device} cannot be {result.dtype} on {result.device} in the same memory",
+            hint="leave copy=False out",
+        )
+    return result.copy() if copy and result.pointer == tensor.pointer else result
+
+
+def array(x: object, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None) -> Tensor:
+    """A copy of `x` as a tensor; see `asarray`."""
+    return asarray(x, dtype, device=device, copy=True)
+
+
+def from_numpy(x: Array) -> Tensor:
+    """The memory of a NumPy array as a tensor, without a copy."""
+    return asarray(x, copy=False)
+
+
+def from_dlpack(x: Any, *, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
+    """The memory of anything with `__dlpack__` as a tensor, without a copy unless asked for one.
+
+    It is read-only where the producer says so, or cannot say that it is not (capsules from before DLPack 1.0).
+    """
+    place = device_of_dlpack(*map(int, x.__dlpack_device__()))
+    stream = place.backend.import_stream()
+    options: dict[str, Any] = {} if stream is None else {"stream": stream}
+    newer: dict[str, Any] = {"max_version": dlpack.VERSION} | ({"copy": False} if copy is False else {})
+    try:
+        try:
+            capsule = x.__dlpack__(**options, **newer)
+        except TypeError:  # a producer from before DLPack 1.0
+            capsule = x.__dlpack__(**options)
+    except TesseraError:
+        raise
+    except Exception as refusal:
+        raise dlpack.ExchangeError(
+            f"{type(x).__name__} does not share its memory: {refusal}",
+            hint="give it a plain array, detached from gradients, or a copy",
+        ) from refusal
+    taken = dlpack.take(capsule)
+    tensor = Tensor.wrap(taken.array, taken.dtype, place, taken.buffer)
+    if not taken.array.flags.aligned:
+        tensor = _copied(tensor, copy, "its address is not a multiple of its element size")
+    elif copy:
+        tensor = tensor.copy()
+    return tensor if device is None else tensor.to(find_device(device))
+
+
+def _copied(tensor: Tensor, copy: bool | None, reason: str) -> Tensor:
+    if copy is False:
+        raise ResourceError(f"this memory cannot be shared: {reason}", hint="leave copy=False out")
+    return tensor.copy()
+
+
+def _from_array(given: Array, copy: bool | None) -> Tensor:
+    native = given if given.dtype.isnative else given.astype(given.dtype.newbyteorder("="))
+    if native is not given and copy is False:
+        raise ResourceError("this memory cannot be shared: its byte order is foreign", hint="leave copy=False out")
+    tensor = Tensor.wrap(native, as_dtype(native.dtype))
+    itemsize = native.itemsize
+    if any(stride % itemsize for stride in native.strides):
+        return _copied(tensor, copy, "its strides are not multiples of its element size")
+    if not native.flags.aligned:
+        return _copied(tensor, copy, "its address is not a multiple of its element size")
+    return tensor
+
+
+def _from_python(x: object, dtype: DType | None, device: DeviceLike | None) -> Tensor:
+    try:
+        given: Array = np.asarray(cast(Any, x))
+    except ValueError as problem:
+        raise ShapeError(
+            f"nested lists must be a rectangle: {problem}", hint="give lists of equal lengths at each level"
+        ) from None
+    if given.dtype.kind in _NOT_NUMBERS:
+        raise DtypeError(
+            f"expected bools, floats and integers of up to 64 bits, got {_first_leaf(x)!r}",
+            hint="give numbers, or nested lists of numbers",
+        )
+    source = as_dtype(given.dtype)
+    if dtype is None:
+        dtype = f32 if source is f64 and not _has_types(x) else source
+    if source is f64 and dtype is f32:
+        # NumPy rounds this one as casting does, in a tenth of the time.
+        values = aligned_empty(given.shape, f32.storage)
+        with np.errstate(over="ignore", under="ignore"):
+            values[...] = given
+        return fresh(values, f32, device)
+    if source is not dtype:
+        _check_range(given, source, dtype)
+        given = casting.cast(given, source, nearest(dtype))
+    return fresh(aligned(given), dtype, device)
+
+
+# NumPy's letters for objects, strings, dates and complex numbers.
+_NOT_NUMBERS = "OUSMmc"
+
+
+def _first_leaf(x: Any) -> object:
+    """The first thing in the nested lists that is not a number here."""
+    if type(x) in (list, tuple):
+        return next((leaf for item in x if (leaf := _first_leaf(item)) is not None), None)
+    return None if type(x) in _PYTHON_SCALARS and -(2**63) <= x < 2**64 else x
+
+
+def _has_types(x: Any) -> bool:
+    """Whether something in the nested lists has a type of its own, such as a NumPy scalar."""
+    if type(x) in _PYTHON_SCALARS:
+        return False
+    return type(x) not in _PYTHON_TYPES or any(_has_types(item) for item in x)
+
+
+def _check_range(given: Array, source: DType, dtype: DType) -> None:
+    if not (source.is_integer and dtype.is_integer and given.size):
+        return
+    for value in (int(given.min()), int(given.max())):
+        if not dtype.min_value <= value <= dtype.max_value:
+            raise DtypeError(
+                f"{value} is out of range for {dtype}, which goes from {dtype.min_value} to {dtype.max_value}",
+                hint="use a wider dtype",
+            )
+
+
+def fresh(values: Array, dtype: DType, device: DeviceLike | None) -> Tensor:
+    """A tensor of new host memory, moved to `device` or else to the default device."""
+    place = default_device() if device is None else find_device(device)
+    tensor = Tensor.wrap(values, dtype)
+    return tensor if place is CPU else tensor.to(place)
+
+
+def sizes_of(shape: ShapeLike) -> tuple[int, ...]:
+    """`shape` as a tuple of sizes."""
+    try:
+        sizes = tuple([index(size) for size in ((shape,) if isinstance(shape, int) else shape)])
+    except TypeError:
+        sizes = (-1,)
+    if any(size < 0 for size in sizes):
+        raise ShapeError(f"expected a shape, got {shape!r}", hint="give one or more sizes of at least 0")
+    return sizes
+
+
+def empty(shape: ShapeLike, dtype: DTypeLike = f32, device: DeviceLike | None = None) -> Tensor:
+    """A tensor whose elements are whatever the memory held."""
+    dtype, place = as_dtype(dtype), default_device() if device is None else find_device(device)
+    if place is CPU:
+        return Tensor.wrap(aligned_empty(sizes_of(shape), dtype.storage), dtype)
+    sizes = sizes_of(shape)
+    strides = contiguous_strides(sizes, dtype.storage.itemsize)
+    buffer = place.backend.allocate(math.prod(sizes) * dtype.storage.itemsize)
+    return Tensor.wrap(buffer.array(dtype.storage, sizes, strides), dtype, place, buffer)
+
+
+def zeros(shape: ShapeLike, dtype: DTypeLike = f32, device: DeviceLike | None = None) -> Tensor:
+    """A tensor of zeros."""
+    dtype = as_dtype(dtype)
+    return fresh(aligned_empty(sizes_of(shape), dtype.storage, zeroed=True), dtype, device)
+
+
+def ones(shape: ShapeLike, dtype: DTypeLike = f32, device: DeviceLike | None = None) -> Tensor:
+    """A tensor of ones."""
+    return full(shape, 1, dtype, device)
+
+
+def full(shape: ShapeLike, value: Scalar, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """A tensor of `value`; f32, i64 or bool by the type of `value` unless `dtype` says otherwise."""
+    dtype = as_dtype(type(value) if dtype is None else dtype)
+    filled = aligned_empty(sizes_of(shape), dtype.storage)
+    filled[...] = weak_scalar(value, dtype)
+    return fresh(filled, dtype, device)
+
+
+def arange(
+    start: float,
+    stop: float | None = None,
+    step: float = 1,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """start, start + step, … below `stop`; from 0 where only one bound is given. i64, or f32 if a bound is a float."""
+    first, last = (0, start) if stop is None else (start, stop)
+    bounds = (first, last, step)
+    whole = all(isinstance(bound, int) for bound in bounds)
+    if step == 0 or not all(map(math.isfinite, bounds)):
+        raise ShapeError(
+            f"arange({first}, {last}, {step}) has no length", hint="give finite bounds and a step other than 0"
+        )
+    source = i64 if whole else f64
+    values = np.arange(*bounds, dtype=source.storage)
+    return _convert(values, source, as_dtype(dtype or (i64 if whole else f32)), device)
+
+
+def linspace(
+    start: float,
+    stop: float,
+    num: int,
+    dtype: DTypeLike = f32,
+    device: DeviceLike | None = None,
+    *,
+    endpoint: bool = True,
+) -> Tensor:
+    """`num` evenly spaced numbers from `start` to `stop`, which is left out without `endpoint`."""
+    values = np.linspace(start, stop, *sizes_of(num), endpoint=endpoint, dtype=np.float64)
+    return _convert(values, f64, as_dtype(dtype), device)
+
+
+def eye(
+    n_rows: int, n_cols: int | None = None, *, k: int = 0, dtype: DTypeLike = f32, device: DeviceLike | None = None
+) -> Tensor:
+    """A matrix with ones on the k-th diagonal and zeros elsewhere."""
+    rows, columns = sizes_of((n_rows, n_rows if n_cols is None else n_cols))
+    return _convert(np.eye(rows, columns, k, dtype=np.bool_), bool_, as_dtype(dtype), device)
+
+
+def _convert(values: Array, source: DType, dtype: DType, device: DeviceLike | None) -> Tensor:
+    return fresh(aligned(casting.cast(values, source, nearest(dtype))), dtype, device)
+
+
+def empty_like(x: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """A tensor of the shape of `x`, and of its dtype and device unless others are named; see `empty`."""
+    return empty(x.shape, dtype or x.dtype, device or x.device)
+
+
+def zeros_like(x: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Zeros in the shape of `x`, and in its dtype and on its device unless others are named."""
+    return zeros(x.shape, dtype or x.dtype, device or x.device)
+
+
+def ones_like(x: Tensor, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """Ones in the shape of `x`, and in its dtype and on its device unless others are named."""
+    return ones(x.shape, dtype or x.dtype, device or x.device)
+
+
+def full_like(x: Tensor, value: Scalar, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Tensor:
+    """`value` in the shape of `x`, and in its dtype and on its device unless others are named."""
+    return full(x.shape, value, dtype or x.dtype, device or x.device)

@@ -1,0 +1,259 @@
+"""Devices: names such as "cuda:0", the default device of a `with` block, and the backends that serve them."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import platform
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import ClassVar, TypeAlias, final
+
+import numpy as np
+
+from tessera.errors import DeviceError
+from tessera.runtime.memory import ALIGNMENT, Buffer, aligned_empty
+
+
+class DeviceBackend(ABC):
+    """What a device must be able to do; one instance serves one device, and is made on its first use."""
+
+    dlpack_type: ClassVar[int]
+    host_addressable: ClassVar[bool] = False
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The hardware, in words."""
+
+    @abstractmethod
+    def is_available(self) -> bool:
+        """Whether this very device exists and can be used."""
+
+    @abstractmethod
+    def allocate(self, nbytes: int, alignment: int = ALIGNMENT) -> Buffer:
+        """Uninitialised memory, freed when the buffer is no longer referenced."""
+
+    @abstractmethod
+    def copy_from_host(self, target: int, source: int, nbytes: int) -> None:
+        """Bytes from host address `source` to address `target` here; the source may change on return."""
+
+    @abstractmethod
+    def copy_to_host(self, target: int, source: int, nbytes: int) -> None:
+        """Bytes from address `source` here to host address `target`, complete on return."""
+
+    @abstractmethod
+    def copy_from_device(self, target: int, origin: Device, source: int, nbytes: int) -> None:
+        """Bytes from address `source` of `origin`, a device of the same kind, to address `target` here."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Wait until everything asked of the device is done."""
+
+    @abstractmethod
+    def export_to_stream(self, stream: int | None) -> None:
+        """Order the work done so far before what a DLPack consumer runs on `stream`, in DLPack's numbering."""
+
+    @abstractmethod
+    def import_stream(self) -> int | None:
+        """The stream on which this side will use what a DLPack producer hands over."""
+
+
+@final
+class Device:
+    """One device; equal devices are the same object. In a `with` statement it becomes the default device."""
+
+    __slots__ = ("_backend", "index", "kind")
+
+    _interned: ClassVar[dict[tuple[str, int], Device]] = {}
+
+    kind: str
+    index: int
+    _backend: DeviceBackend | None
+
+    def __new__(cls, kind: str, index: int = 0) -> Device:
+        found = cls._interned.get((kind, index))
+        if found is None:
+            fresh = object.__new__(cls)
+            fresh.kind, fresh.index, fresh._backend = kind, index, None
+            found = cls._interned.setdefault((kind, index), fresh)
+        return found
+
+    @property
+    def backend(self) -> DeviceBackend:
+        """What serves this device; a DeviceError where nothing does."""
+        if self._backend is None:
+            self._backend = _connect(self)
+        return self._backend
+
+    def __enter__(self) -> Device:
+        _ = self.backend
+        _defaults.set((*_defaults.get(), self))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _defaults.set(_defaults.get()[:-1])
+
+    def __repr__(self) -> str:
+        return f"device({str(self)!r})"
+
+    def __str__(self) -> str:
+        return self.kind if self.kind == "cpu" else f"{self.kind}:{self.index}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Device, (self.kind, self.index)
+
+
+BackendFactory: TypeAlias = Callable[[Device], DeviceBackend]
+
+CPU = Device("cpu")
+
+_factories: dict[str, BackendFactory] = {}
+_defaults: ContextVar[tuple[Device, ...]] = ContextVar("tessera_default_devices", default=(CPU,))
+_SPECIFICATION = re.compile(r"([a-z][a-z0-9_]*)(?::(\d+))?")
+
+
+def default_device() -> Device:
+    """The device of the innermost `with device(...)` block; the CPU outside of all."""
+    return _defaults.get()[-1]
+
+
+def device(specification: str | Device) -> Device:
+    """The device called "cpu", "cuda" or "cuda:1". `with device("cuda:0"):` makes it the default."""
+    if isinstance(specification, Device):
+        return specification
+    match = _SPECIFICATION.fullmatch(specification)
+    if match is None:
+        raise DeviceError(
+            f"expected a device such as 'cpu' or 'cuda:0', got {specification!r}",
+            hint="write the kind of device, and its number after a colon",
+        )
+    kind, index = match[1], int(match[2] or 0)
+    # CUDA is part of the language, so that its devices can be named where none can be used.
+    if kind != "cuda" and _find_factory(kind) is None:
+        raise DeviceError(
+            f"there is no kind of device called {kind!r}; known are {', '.join(_known_kinds())}",
+            hint="use a known kind, or add one with register_backend",
+        )
+    return Device(kind, index)
+
+
+def is_device_name(text: str) -> bool:
+    """Whether `text` names a device rather than something else, such as a dtype."""
+    return text.partition(":")[0] in _known_kinds()
+
+
+def register_backend(kind: str, backend: BackendFactory) -> None:
+    """Serve devices of `kind` by `backend`: a DeviceBackend class, or a function from device to backend.
+
+    A package does the same with an entry point called `kind` in the group "tessera.devices".
+    """
+    if _factories.setdefault(kind, backend) is not backend:
+        raise DeviceError(
+            f"devices of kind {kind!r} are served by {_factories[kind]!r} already",
+            hint="register each kind once; a second backend needs another name",
+        )
+
+
+def device_of_dlpack(dlpack_type: int, index: int) -> Device:
+    """The device that DLPack calls (dlpack_type, index)."""
+    kind = _DLPACK_KINDS.get(dlpack_type)
+    if kind is None:
+        for candidate, factory in _factories.items():
+            if getattr(factory, "dlpack_type", None) == dlpack_type:
+                kind = candidate
+    if kind is None:
+        raise DeviceError(
+            f"memory on a device of DLPack type {dlpack_type}, for which no backend is registered",
+            hint="copy it to the CPU on the other side first",
+        )
+    return CPU if kind == "cpu" else Device(kind, index)
+
+
+# Pinned host memory is the host's, managed memory is the GPU's.
+_DLPACK_KINDS = {1: "cpu", 2: "cuda", 3: "cpu", 13: "cuda"}
+
+
+def _known_kinds() -> list[str]:
+    return sorted({*_factories, *_entry_points(), "cuda"})
+
+
+@functools.cache
+def _entry_points() -> dict[str, Callable[[], BackendFactory]]:
+    from importlib.metadata import entry_points  # 30 ms, paid only when a kind is not registered
+
+    return {point.name: point.load for point in entry_points(group="tessera.devices")}
+
+
+def _find_factory(kind: str) -> BackendFactory | None:
+    found = _factories.get(kind)
+    if found is None and (load := _entry_points().get(kind)) is not None:
+        found = _factories.setdefault(kind, load())
+    return found
+
+
+def _connect(wanted: Device) -> DeviceBackend:
+    factory = _find_factory(wanted.kind)
+    if factory is None:
+        raise DeviceError(
+            f"device {wanted}: no backend serves {wanted.kind!r}; the kinds with one are "
+            f"{', '.join(kind for kind in _known_kinds() if kind in _factories)}",
+            hint=f"install a package with an entry point {wanted.kind!r} in the group 'tessera.devices', call "
+            "register_backend, or stay on device='cpu'",
+        )
+    backend = factory(wanted)
+    if not backend.is_available():
+        raise DeviceError(
+            f"device {wanted} is not available on this machine", hint="use a device that exists; 'cpu' always does"
+        )
+    return backend
+
+
+class CpuBackend(DeviceBackend):
+    """The host itself; all of its memory is one device."""
+
+    dlpack_type = 1
+    host_addressable = True
+
+    @property
+    def name(self) -> str:
+        return platform.processor() or platform.machine()
+
+    def is_available(self) -> bool:
+        return self.device.index == 0
+
+    def allocate(self, nbytes: int, alignment: int = ALIGNMENT) -> Buffer:
+        if ALIGNMENT % alignment:
+            raise DeviceError(
+                f"host memory is aligned to {ALIGNMENT} bytes, {alignment} were asked for",
+                hint=f"ask for a power of two up to {ALIGNMENT}",
+            )
+        owner = aligned_empty((nbytes,), np.dtype(np.uint8))
+        return Buffer(owner.ctypes.data, nbytes, self.device, owner)
+
+    def copy_from_host(self, target: int, source: int, nbytes: int) -> None:
+        ctypes.memmove(target, source, nbytes)
+
+    def copy_to_host(self, target: int, source: int, nbytes: int) -> None:
+        ctypes.memmove(target, source, nbytes)
+
+    def copy_from_device(self, target: int, origin: Device, source: int, nbytes: int) -> None:
+        ctypes.memmove(target, source, nbytes)
+
+    def synchronize(self) -> None:
+        """Host work is done when its call returns."""
+
+    def export_to_stream(self, stream: int | None) -> None:
+        if stream is not None:
+            raise DeviceError(f"host memory has no streams, stream {stream} was asked for", hint="pass stream=None")
+
+    def import_stream(self) -> int | None:
+        return None
+
+
+register_backend("cpu", CpuBackend)

@@ -1,0 +1,127 @@
+"""Memory: the `Buffer` that owns a range of bytes, and host arrays that start on 64-byte boundaries."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from tessera.errors import ResourceError
+
+if TYPE_CHECKING:
+    from tessera.runtime.device import Device
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+ALIGNMENT = 64
+
+
+class Buffer:
+    """A range of bytes on a device, alive as long as `keepalive` is; every view on it holds the buffer."""
+
+    __slots__ = ("__weakref__", "device", "keepalive", "nbytes", "pointer", "writable")
+
+    def __init__(self, pointer: int, nbytes: int, device: Device, keepalive: object, *, writable: bool = True) -> None:
+        self.pointer = pointer
+        self.nbytes = nbytes
+        self.device = device
+        self.keepalive = keepalive
+        self.writable = writable
+
+    def __repr__(self) -> str:
+        return f"Buffer({self.nbytes} bytes at {self.pointer:#x}, device={self.device})"
+
+    def array(self, storage: np.dtype[Any], shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> Array:
+        """An array at `offset` bytes, with `strides` in bytes.
+
+        It only carries an address, a shape and strides until somebody reads it, so it also describes memory
+        that the host cannot reach: NumPy then does the arithmetic of views, and nothing else.
+        """
+        window = _Window(self, shape, strides, storage.itemsize, offset)
+        return np.asarray(window).view(storage)
+
+
+class _Window:
+    """What NumPy takes an address from; the array made of it keeps the window, and so the buffer, alive."""
+
+    __slots__ = ("__array_interface__", "buffer")
+
+    def __init__(
+        self, buffer: Buffer, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, offset: int
+    ) -> None:
+        self.buffer = buffer
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": shape,
+            "strides": strides,
+            # Plain integers of the right width: NumPy has no type strings for bf16 and its like.
+            "typestr": f"=u{itemsize}",
+            "data": (buffer.pointer + offset, not buffer.writable),
+        }
+
+
+def address(array: Any) -> int:
+    """Where `array` begins: `array.ctypes.data`, in a sixth of its time for plain arrays."""
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+    except (TypeError, ValueError, BufferError):  # read-only, strided, empty, or a type that buffers do not know
+        return array.ctypes.data
+
+
+def aligned_empty(shape: tuple[int, ...], storage: np.dtype[Any], *, zeroed: bool = False) -> Array:
+    """A C-ordered host array that starts on a 64-byte boundary, uninitialised unless `zeroed`."""
+    nbytes = math.prod(shape) * storage.itemsize
+    try:
+        raw = (np.zeros if zeroed else np.empty)(nbytes + ALIGNMENT, np.uint8)
+    except (MemoryError, ValueError, OverflowError):
+        raise ResourceError(
+            f"{nbytes:,} bytes of host memory cannot be had",
+            shapes=[f"{shape}, {storage.itemsize} bytes each"],
+            hint="use a smaller shape or a narrower dtype",
+        ) from None
+    start = -address(raw) % ALIGNMENT
+    # Through a memoryview, so that the array's own bounds are the bounds of its storage.
+    return np.ndarray(shape, storage, raw.data[start : start + nbytes])
+
+
+def aligned_copy(array: Array) -> Array:
+    """A C-ordered, 64-byte aligned copy of a host array."""
+    copy = aligned_empty(array.shape, array.dtype)
+    copy[...] = array
+    return copy
+
+
+def aligned(array: Array) -> Array:
+    """`array` itself where it is C-ordered and 64-byte aligned already, else such a copy."""
+    if array.flags.c_contiguous and address(array) % ALIGNMENT == 0:
+        return array
+    return aligned_copy(array)
+
+
+def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """The strides, in bytes, of elements one after the other with the last axis fastest."""
+    return tuple([math.prod(shape[axis + 1 :]) * itemsize for axis in range(len(shape))])
+
+
+def byte_span(array: Array) -> tuple[int, int]:
+    """The addresses of the first byte and one past the last that `array` can touch."""
+    low = high = address(array)
+    if array.size == 0:
+        return low, high
+    for count, stride in zip(array.shape, array.strides, strict=True):
+        reach = (count - 1) * stride
+        low, high = (low + reach, high) if reach < 0 else (low, high + reach)
+    return low, high + array.itemsize
+
+
+def host_buffer(array: Array, device: Device) -> Buffer:
+    """The storage that a host array is a view of, as far as NumPy knows it."""
+    root = array
+    while isinstance(root.base, np.ndarray):
+        root = root.base
+    if isinstance(root.base, _Window):
+        return root.base.buffer
+    low, high = byte_span(root)
+    return Buffer(low, high - low, device, root, writable=root.flags.writeable)

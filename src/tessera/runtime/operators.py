@@ -1,0 +1,157 @@
+"""Python's operators on tensors: weakly typed scalars, promotion, broadcasting, and the elementwise table."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from tessera.dialects import elementwise
+from tessera.dtypes.casting import cast
+from tessera.dtypes.promotion import as_dtype, promote
+from tessera.dtypes.types import INTEGERS, DType, Kind, bool_, f16, f32, f64
+from tessera.errors import DtypeError
+from tessera.runtime.memory import Array, aligned
+from tessera.shapes import rules
+
+if TYPE_CHECKING:
+    from tessera.runtime.tensor import Tensor
+
+Scalar: TypeAlias = bool | int | float
+# A tensor, a Python scalar, or anything with __dlpack__ or __array__: torch, JAX and NumPy arrays.
+Operand: TypeAlias = Any
+Unary: TypeAlias = "Callable[[Tensor], Tensor]"
+Binary: TypeAlias = "Callable[[Tensor, Operand], Tensor]"
+
+_FITTING_KINDS: dict[type, tuple[Kind, ...]] = {
+    bool: tuple(Kind),
+    int: (Kind.FLOAT, Kind.INT, Kind.UINT),
+    float: (Kind.FLOAT,),
+}
+# Types into which NumPy itself converts a Python scalar with one rounding.
+_DIRECT = frozenset({f64, f32, f16, bool_, *(dtype for dtype in INTEGERS if dtype.bits >= 8)})
+
+
+def nearest(dtype: DType) -> DType:
+    """`dtype` with rounding to nearest: a single value that is written has no seed to be rounded by."""
+    policy = dtype.policy
+    return dtype.with_policy(replace(policy, stochastic=False)) if policy.stochastic else dtype
+
+
+def weak_scalar(value: Scalar, dtype: DType) -> Array:
+    """A Python scalar as an element of `dtype`; an error where `dtype` has no such numbers."""
+    if dtype.kind not in _FITTING_KINDS[type(value)]:
+        raise DtypeError(
+            f"the Python {type(value).__name__} {value!r} does not fit a {dtype} tensor",
+            hint=f"use a scalar that is {dtype.kind.value}, or cast the tensor first with .to(...)",
+        )
+    low, high = _limits(dtype)
+    inside = low <= value <= high
+    if inside and dtype.base in _DIRECT and dtype.policy.loss_scale is None:
+        return np.array(value, dtype.storage)
+    if not inside and type(value) is not float:
+        raise DtypeError(
+            f"{value} is out of range for {dtype}, which goes from {low:g} to {high:g}",
+            hint="cast the tensor to a wider type first",
+        )
+    number = float(value) if dtype.is_float else value
+    return _cast_scalar(number, math.copysign(1.0, number), dtype)
+
+
+@functools.lru_cache
+def _cast_scalar(value: Scalar, _sign: float, dtype: DType) -> Array:
+    """One rounding by `cast`, remembered; the sign is there because 0.0 equals -0.0."""
+    given = np.array(value)
+    element = cast(given, as_dtype(given.dtype), nearest(dtype))
+    element.flags.writeable = False
+    return element
+
+
+@functools.cache
+def _limits(dtype: DType) -> tuple[float | int, float | int]:
+    return dtype.min_value, dtype.max_value
+
+
+def operand(value: Operand, dtype: DType) -> tuple[Array, DType] | None:
+    """The elements and the type of `value` beside a tensor of `dtype`; None for what is not an operand."""
+    if type(value) in _FITTING_KINDS:
+        return weak_scalar(value, dtype), dtype
+    if hasattr(value, "__dlpack__") or hasattr(value, "__array__"):
+        from tessera.runtime.creation import asarray  # above this file: it makes tensors
+
+        tensor = asarray(value)
+        return tensor.numpy(), tensor.dtype
+    for plain in _FITTING_KINDS:
+        if isinstance(value, plain):  # an IntEnum member and its like
+            return weak_scalar(plain(value), dtype), dtype
+    return None
+
+
+@functools.cache
+def _typing(name: str, left: DType, right: DType) -> tuple[DType, DType]:
+    """The type that both operands are cast to, and the type of the result."""
+    common = promote(left, right)
+    return common, _seedless(name, elementwise.result_dtype(name, (common, common)))
+
+
+def _seedless(name: str, result: DType) -> DType:
+    if result.policy.stochastic:
+        raise DtypeError(
+            f"{name} gives {result}, which is rounded at random, and an operator takes no seed",
+            hint=f"compute in {nearest(result)} and round at the end: .to({result}, seed=...)",
+        )
+    return result
+
+
+def _evaluate(name: str, left: Array, left_dtype: DType, right: Array, right_dtype: DType) -> tuple[Array, DType]:
+    common, result = _typing(name, left_dtype, right_dtype)
+    if left_dtype is not common:
+        left = cast(left, left_dtype, nearest(common))
+    if right_dtype is not common:
+        right = cast(right, right_dtype, nearest(common))
+    if left.shape != right.shape and left.ndim and right.ndim:
+        rules.broadcast(left.shape, right.shape, where=name)
+    # Fresh memory is always C-ordered and 64-byte aligned, so that equal calls give equal metas.
+    return aligned(elementwise.apply(name, (left, right), (common, common))), result
+
+
+def binary(name: str) -> Binary:
+    """The operator `tensor ∘ other` of one row of the elementwise table."""
+
+    def operate(self: Tensor, other: Operand) -> Tensor:
+        if type(other) is type(self):
+            found = _evaluate(name, self.numpy(), self.dtype, other.numpy(), other.dtype)
+        else:
+            coerced = operand(other, self.dtype)
+            if coerced is None:
+                return NotImplemented
+            found = _evaluate(name, self.numpy(), self.dtype, *coerced)
+        return self.wrap(*found)
+
+    return operate
+
+
+def reflected(name: str) -> Binary:
+    """The operator `other ∘ tensor`, which Python asks for where `other` does not know tensors."""
+
+    def operate(self: Tensor, other: Operand) -> Tensor:
+        coerced = operand(other, self.dtype)
+        if coerced is None:
+            return NotImplemented
+        return self.wrap(*_evaluate(name, *coerced, self.numpy(), self.dtype))
+
+    return operate
+
+
+def unary(name: str) -> Unary:
+    """The operator with a single operand of one row of the elementwise table."""
+
+    def operate(self: Tensor) -> Tensor:
+        result = _seedless(name, elementwise.result_dtype(name, (self.dtype,)))
+        return self.wrap(aligned(elementwise.apply(name, (self.numpy(),), (self.dtype,))), result)
+
+    return operate

@@ -1,0 +1,472 @@
+"""The tensor: typed elements on a device, with NumPy's views, exchanged with other libraries without copies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias, cast, final
+
+import numpy as np
+
+from tessera.dtypes import casting
+from tessera.dtypes.promotion import as_dtype, can_cast
+from tessera.dtypes.types import BY_NAME, DType, Kind, f64, i8, u8
+from tessera.errors import DeviceError, DtypeError, ResourceError, ShapeError
+from tessera.runtime import dlpack, indexing
+from tessera.runtime.device import CPU, Device, device, is_device_name
+from tessera.runtime.dlpack import ExchangeError
+from tessera.runtime.indexing import Key
+from tessera.runtime.memory import Array, Buffer, address, aligned, aligned_copy, host_buffer
+from tessera.runtime.meta import Meta, alignment_of, may_overlap
+from tessera.runtime.operators import Operand, Scalar, binary, nearest, operand, reflected, unary
+from tessera.runtime.printing import show
+from tessera.runtime.transfer import transfer
+from tessera.shapes import rules
+from tessera.shapes.annotations import TensorType, annotation
+
+DTypeLike: TypeAlias = DType | str | np.dtype[Any] | type
+Shape: TypeAlias = tuple[int, ...]
+
+_new = object.__new__
+
+
+@final
+class Tensor:
+    """Elements of one dtype at strided addresses of one device. `Tensor["B", "S", bf16]` is its type annotation.
+
+    Indexing, `reshape`, `permute` and their like give views on the same memory where they can; docs/runtime.md lists
+    what shares and what copies. `Tensor(values)` copies; `asarray` shares where it can.
+    """
+
+    # `geometry` is an array at the tensor's address: on every device it knows shape and strides and makes views. Its
+    # elements may be touched only where the host can reach them, which `numpy` checks.
+    __slots__ = ("__weakref__", "_buffer", "device", "dtype", "geometry", "meta")
+
+    # NumPy's arrays leave operators with a tensor to the tensor.
+    __array_ufunc__ = None
+
+    geometry: Array
+    _buffer: Buffer | None
+    device: Device
+    dtype: DType
+    meta: Meta
+
+    def __new__(cls, values: object, dtype: DTypeLike | None = None, *, device: str | Device | None = None) -> Tensor:
+        from tessera.runtime.creation import array  # above this file: it makes tensors
+
+        return array(values, dtype, device=device)
+
+    def __class_getitem__(cls, items: object) -> TensorType:
+        return annotation("tensor", items)
+
+    @classmethod
+    def wrap(cls, array: Array, dtype: DType, device: Device = CPU, buffer: Buffer | None = None) -> Tensor:
+        """A tensor on exactly this memory; `array` has the storage type of `dtype`."""
+        self = _new(cls)
+        self.geometry = array
+        self.dtype = dtype
+        self.device = device
+        self._buffer = buffer
+        return self
+
+    def _view(self, array: Array) -> Tensor:
+        return Tensor.wrap(array, self.dtype, self.device, self._buffer)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Meta:
+            # Metas are made when first asked for; from then on the slot answers, as fast as an attribute can.
+            if name != "meta":
+                raise AttributeError(f"'Tensor' object has no attribute {name!r}")
+            array, itemsize = self.geometry, self.geometry.itemsize
+            strides = tuple([stride // itemsize for stride in array.strides])
+            alignment = alignment_of(address(array) if array.size else 0)
+            self.meta = Meta(self.dtype, array.shape, strides, self.device, alignment)
+            return self.meta
+
+    @property
+    def shape(self) -> Shape:
+        return self.geometry.shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Per axis, the number of elements from one index to the next."""
+        return self.meta.strides
+
+    @property
+    def ndim(self) -> int:
+        return self.geometry.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.geometry.size
+
+    @property
+    def itemsize(self) -> int:
+        return self.geometry.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.geometry.nbytes
+
+    @property
+    def pointer(self) -> int:
+        """The address of the first element, on the tensor's device."""
+        return address(self.geometry)
+
+    @property
+    def writable(self) -> bool:
+        return self.geometry.flags.writeable
+
+    @property
+    def buffer(self) -> Buffer:
+        """The memory that this tensor is a view of."""
+        if self._buffer is None:
+            self._buffer = host_buffer(self.geometry, self.device)
+        return self._buffer
+
+    # Views
+
+    @property
+    def T(self) -> Tensor:  # noqa: N802  (the name that everybody knows)
+        if self.ndim != 2:
+            raise ShapeError(
+                f".T is for matrices, this tensor has {self.ndim} axes",
+                shapes=[str(self.shape)],
+                hint="use .mT to transpose the last two axes, or permute",
+            )
+        return self._view(self.geometry.T)
+
+    @property
+    def mT(self) -> Tensor:  # noqa: N802  (the Array API's name)
+        """The last two axes exchanged."""
+        return self.transpose(-2, -1)
+
+    def transpose(self, first: int = -2, second: int = -1) -> Tensor:
+        """Two axes exchanged, the last two unless others are named."""
+        axes = [rules.normalize_axis(axis, self.ndim, where="transpose") for axis in (first, second)]
+        return self._view(self.geometry.swapaxes(*axes))
+
+    def permute(self, *axes: int | tuple[int, ...]) -> Tensor:
+        """Axis i of the result is axis axes[i] of this tensor."""
+        order = _integers(axes, "permute")
+        rules.transpose(self.shape, order, where="permute")
+        return self._view(self.geometry.transpose(order))
+
+    def reshape(self, *shape: int | tuple[int, ...], copy: bool | None = None) -> Tensor:
+        """The same elements in another shape: a view where strides allow it, else a copy.
+
+        `copy=True` always copies, and `copy=False` never does: it is an error where no view is possible.
+        """
+        target = cast(Shape, rules.reshape(self.shape, _integers(shape, "reshape")))
+        if copy:
+            return self.copy().reshape(target, copy=False)
+        try:
+            return self._view(self.geometry.reshape(target, copy=False))
+        except ValueError:
+            if copy is None:
+                return self.reshape(target, copy=True)
+            raise ShapeError(
+                f"no view of strides {self.strides} has this shape",
+                shapes=[f"from {self.shape}", f"to {target}"],
+                hint="leave copy=False out, or call .copy() first",
+            ) from None
+
+    def view_as(self, other: Tensor) -> Tensor:
+        """A view in the shape of `other`; an error where a copy would be needed."""
+        return self.reshape(other.shape, copy=False)
+
+    def broadcast_to(self, *shape: int | tuple[int, ...]) -> Tensor:
+        """A read-only view that repeats axes of size 1, and the whole along new leading axes."""
+        target = _integers(shape, "broadcast_to")
+        if rules.broadcast(self.shape, target, where="broadcast_to") != target:
+            raise ShapeError(
+                "broadcast_to: a tensor can only grow",
+                shapes=[f"from {self.shape}", f"to {target}"],
+                hint="each axis must be 1 or have the size asked for, counted from the last axis",
+            )
+        return self._view(np.broadcast_to(self.geometry, target))
+
+    def expand_dims(self, axis: int | tuple[int, ...]) -> Tensor:
+        """A view with axes of size 1 put in at `axis`, counted in the result."""
+        return self._view(self.geometry.reshape(cast(Shape, rules.expand_dims(self.shape, axis)), copy=False))
+
+    def squeeze(self, axis: int | tuple[int, ...] | None = None) -> Tensor:
+        """A view without `axis`, which must have size 1; without all such axes where none is named."""
+        if axis is None:
+            axis = tuple([place for place, count in enumerate(self.shape) if count == 1])
+        return self._view(self.geometry.reshape(cast(Shape, rules.squeeze(self.shape, axis)), copy=False))
+
+    def as_strided(self, shape: Shape, strides: tuple[int, ...], offset: int = 0) -> Tensor:
+        """A view of this tensor's memory with any strides, in elements, from `offset` elements after its first.
+
+        It may reach whatever belongs to the same storage, and not a byte more. It is read-only where two indices
+        might name one element.
+        """
+        if len(shape) != len(strides) or any(count < 0 for count in shape):
+            raise ShapeError(
+                f"as_strided: {shape} with strides {strides} is not a geometry",
+                hint="give sizes of at least 0, and one stride per size",
+            )
+        reach = [(count - 1) * stride for count, stride in zip(shape, strides, strict=True)]
+        start = self.pointer - self.buffer.pointer + offset * self.itemsize
+        low = start + sum(step for step in reach if step < 0) * self.itemsize
+        high = start + (sum(step for step in reach if step > 0) + 1) * self.itemsize
+        if math.prod(shape) and not 0 <= low <= high <= self.buffer.nbytes:
+            raise ShapeError(
+                f"as_strided: the view would reach bytes {low} to {high} of a storage of {self.buffer.nbytes} bytes",
+                shapes=[f"{shape}, strides {strides}, offset {offset}, {self.itemsize} bytes each"],
+                hint="use a smaller shape, strides or offset",
+            )
+        steps = tuple([stride * self.itemsize for stride in strides])
+        array = self.buffer.array(self.dtype.storage, shape, steps, start if math.prod(shape) else 0)
+        if not self.writable or may_overlap(shape, strides):
+            array.flags.writeable = False
+        return Tensor.wrap(array, self.dtype, self.device, self.buffer)
+
+    def __getitem__(self, key: Key) -> Tensor:
+        """A view for integers, slices, None and ...; a copy for integer and boolean arrays."""
+        parts, is_view = indexing.parts_of(key)
+        array = self.geometry if is_view else self.numpy()
+        try:
+            found = array[parts]
+        except (IndexError, ValueError, TypeError) as problem:
+            raise indexing.refusal(self.shape, problem) from None
+        return self._view(found) if is_view else Tensor.wrap(aligned(found), self.dtype)
+
+    def __setitem__(self, key: Key, value: Operand) -> None:
+        """Store `value`, which broadcasts; its dtype must go into this one without changing a value."""
+        array = self.numpy()
+        if not self.writable:
+            raise ResourceError(
+                "this tensor is read-only: it shares memory that may not be written, or repeats elements",
+                shapes=[str(self.shape)],
+                hint="write to a copy: .copy()",
+            )
+        parts, _ = indexing.parts_of(key)
+        coerced = operand(value, self.dtype)
+        if coerced is None:
+            raise DtypeError(
+                f"expected a tensor, an array or a number, got {type(value).__name__}",
+                hint="make a tensor of it with asarray",
+            )
+        elements, dtype = coerced
+        if dtype is not self.dtype:
+            target = nearest(self.dtype)
+            if not can_cast(dtype, target):
+                raise DtypeError(
+                    f"storing {dtype} in a {self.dtype} tensor could change values",
+                    hint=f"cast it explicitly: .to({self.dtype})",
+                )
+            elements = casting.cast(elements, dtype, target)
+        try:
+            array[parts] = elements
+        except (IndexError, ValueError, TypeError) as problem:
+            raise indexing.refusal(self.shape, problem) from None
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise ShapeError("a tensor without axes has no length", hint="use .item() for its value")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[index] for index in range(len(self)))
+
+    # Copies and casts
+
+    def copy(self) -> Tensor:
+        """The same elements in C order in fresh memory of the same device."""
+        array, buffer = transfer(self.geometry, self.device, self.device)
+        return Tensor.wrap(array, self.dtype, self.device, buffer)
+
+    def to(self, target: DTypeLike | Device, *, copy: bool = False, seed: int | None = None) -> Tensor:
+        """This tensor as `target`, a dtype or a device; itself where it is that already, unless `copy`.
+
+        A change of policy alone shares memory, unless stored elements differ under it. `seed` drives stochastic
+        rounding.
+        """
+        if isinstance(target, Device) or (isinstance(target, str) and target not in BY_NAME and is_device_name(target)):
+            return self._to_device(device(target), copy=copy)
+        dtype = as_dtype(target)
+        if _stores_alike(dtype, self.dtype):
+            same = self if dtype is self.dtype else Tensor.wrap(self.geometry, dtype, self.device, self._buffer)
+            return same.copy() if copy else same
+        array = casting.cast(self.numpy(), self.dtype, dtype, seed=seed)
+        return Tensor.wrap(aligned(array), dtype)
+
+    def _to_device(self, target: Device, *, copy: bool) -> Tensor:
+        if target is self.device and not copy:
+            return self
+        array, buffer = transfer(self.geometry, self.device, target)
+        return Tensor.wrap(array, self.dtype, target, buffer)
+
+    def cpu(self) -> Tensor:
+        """This tensor on the CPU."""
+        return self._to_device(CPU, copy=False)
+
+    def cuda(self, index: int = 0) -> Tensor:
+        """This tensor on a CUDA device."""
+        return self._to_device(Device("cuda", index), copy=False)
+
+    # Values
+
+    def numpy(self) -> Array:
+        """The stored elements as a NumPy array that shares this memory."""
+        if self.device is not CPU and not self.device.backend.host_addressable:
+            raise DeviceError(
+                f"the memory of {self.device} cannot be read by the host",
+                shapes=[str(self.shape)],
+                hint="bring the tensor over first: .cpu()",
+            )
+        return self.geometry
+
+    def values(self) -> Array:
+        """The values in a type that NumPy computes in itself; may share memory, may be a copy."""
+        array, dtype = self.numpy(), self.dtype
+        if dtype.policy.loss_scale is not None or (dtype.is_float and dtype.bits < 32):
+            return casting.cast(array, dtype, f64)
+        if dtype.is_integer and dtype.bits < 8:
+            return array.astype((i8 if dtype.kind is Kind.INT else u8).storage)
+        return array
+
+    def item(self) -> Scalar:
+        """The only element, as a Python scalar."""
+        if self.size != 1:
+            raise ShapeError(
+                f"expected a tensor with one element, this one has {self.size}",
+                shapes=[str(self.shape)],
+                hint="index it first, reduce it, or use .tolist()",
+            )
+        return self.values().item()
+
+    def tolist(self) -> Any:
+        """The values as nested lists of Python scalars."""
+        return self.values().tolist()
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __index__(self) -> int:
+        if not self.dtype.is_integer or self.ndim:
+            raise DtypeError(
+                f"expected an integer tensor without axes, this one is {self.dtype} with shape {self.shape}",
+                hint="use int(...) to convert a value on purpose",
+            )
+        return int(self.item())
+
+    def __repr__(self) -> str:
+        return show(self)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore, (self.cpu().copy().numpy(), self.dtype, self.device)
+
+    # Exchange
+
+    def __array__(self, dtype: np.dtype[Any] | None = None, copy: bool | None = None) -> Array:
+        self._check_plain("a NumPy array")
+        array = self.numpy()
+        if dtype is not None and dtype != array.dtype:
+            if copy is False:
+                raise ExchangeError(
+                    f"an array of {dtype} cannot share the memory of a {self.dtype} tensor",
+                    hint="leave copy=False or the dtype out",
+                )
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        if self.device is not CPU or self.dtype.storage.isbuiltin != 1 or self.dtype.policy.loss_scale is not None:
+            raise AttributeError(f"no array interface describes {self.dtype} on {self.device}")
+        return self.geometry.__array_interface__
+
+    def _check_plain(self, where: str) -> None:
+        if self.dtype.policy.loss_scale is not None:
+            raise ExchangeError(
+                f"{self.dtype} stores multiples of its values, which {where} cannot say",
+                hint=f"share the values with .to({self.dtype.base}), or take the stored elements with .numpy()",
+            )
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> object:
+        """A DLPack capsule of this memory: versioned for consumers that know DLPack 1.x, else of the old kind."""
+        self._check_plain("DLPack")
+        wanted = self.__dlpack_device__() if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
+        source = self
+        if wanted != self.__dlpack_device__():
+            if wanted != _CPU_IN_DLPACK or copy is False:
+                raise ExchangeError(
+                    f"memory of {self.device} cannot be shared as DLPack device {wanted}",
+                    hint="copy the tensor to that device first: .to(...)",
+                )
+            source, stream = self.cpu(), None
+        elif copy:
+            source = self.copy()
+        source.device.backend.export_to_stream(stream)
+        return dlpack.export(source.geometry, self.dtype, source.device, max_version, copied=source is not self)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device.backend.dlpack_type, self.device.index
+
+    # Operators
+
+    __add__, __radd__ = binary("add"), reflected("add")
+    __sub__, __rsub__ = binary("sub"), reflected("sub")
+    __mul__, __rmul__ = binary("mul"), reflected("mul")
+    __truediv__, __rtruediv__ = binary("div"), reflected("div")
+    __floordiv__, __rfloordiv__ = binary("floordiv"), reflected("floordiv")
+    __mod__, __rmod__ = binary("rem"), reflected("rem")
+    __pow__, __rpow__ = binary("pow"), reflected("pow")
+    __and__, __rand__ = binary("and"), reflected("and")
+    __or__, __ror__ = binary("or"), reflected("or")
+    __xor__, __rxor__ = binary("xor"), reflected("xor")
+    __lshift__, __rlshift__ = binary("shl"), reflected("shl")
+    __rshift__, __rrshift__ = binary("shr"), reflected("shr")
+    __lt__, __le__, __gt__, __ge__ = binary("lt"), binary("le"), binary("gt"), binary("ge")
+    # Elementwise, as for every array, and so nothing that a dictionary could use.
+    __eq__, __ne__ = binary("eq"), binary("ne")  # pyright: ignore[reportAssignmentType]  (not one bool)
+    __hash__ = None  # pyright: ignore[reportAssignmentType]  (Python's way to say unhashable)
+    __neg__, __abs__, __invert__ = unary("neg"), unary("abs"), unary("not")
+
+    def __pos__(self) -> Tensor:
+        return self
+
+
+_CPU_IN_DLPACK = (1, 0)
+
+
+def _integers(given: tuple[int | tuple[int, ...], ...], where: str) -> Shape:
+    """The integers of `f(2, 3)` or `f((2, 3))`."""
+    items: tuple[Any, ...] = given[0] if len(given) == 1 and isinstance(given[0], tuple | list) else given
+    try:
+        return tuple([item.__index__() for item in items])
+    except AttributeError:
+        raise ShapeError(f"{where}: expected integers, got {items}", hint="sizes and axes are integers") from None
+
+
+def _stores_alike(a: DType, b: DType) -> bool:
+    """Whether the two differ at most in how values are rounded and summed, and not in what a stored element means."""
+    same_scales = a.policy.loss_scale == b.policy.loss_scale and a.policy.scale_axis == b.policy.scale_axis
+    return a.base is b.base and same_scales
+
+
+def _restore(array: Array, dtype: DType, place: Device) -> Tensor:
+    return Tensor.wrap(aligned_copy(array), dtype).to(place)
+
+
+def share_memory(a: Tensor, b: Tensor) -> bool:
+    """Whether some element of `a` lies at the address of an element of `b`."""
+    return a.device is b.device and np.shares_memory(a.geometry, b.geometry)

@@ -1,0 +1,1 @@
+"""Passes above the machine level, one per file, and the frame that runs them."""

@@ -1,0 +1,129 @@
+"""canonicalize: folds constants and identities, resolves static control flow, orders operands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from tessera.dialects import elementwise, graph, tile
+from tessera.shapes.expr import Dim
+from tessera.transforms.dead_code import sweep
+from tessera.transforms.folding import Constant, fold, literal, materialize, signature_size
+from tessera.transforms.rewriting import inline_before, replace
+
+_COMMUTATIVE = (arith.AddiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.MinSIOp, arith.MaxSIOp)
+_COMMUTATIVE_ROWS = frozenset({"add", "mul", "min", "max", "and", "or", "xor", "eq", "ne"})
+
+
+@dataclass(frozen=True)
+class Canonicalize(ModulePass):
+    """Brings a module to one normal form; running it twice changes nothing more."""
+
+    name = "canonicalize"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        assert elementwise.TABLE.keys() >= _COMMUTATIVE_ROWS
+        while _visit(op.body.block):
+            pass
+        sweep(op.body.block)
+
+
+def _visit(block: Block) -> bool:
+    """One pass over a block and what is nested in it; true when something changed."""
+    changed = False
+    op = block.first_op
+    while op is not None:
+        following = op.next_op
+        if any(rewrite(op) for rewrite in (_fold, _static_branch, _empty_loop, _compose, _order, _first_occurrence)):
+            changed = True
+        else:
+            for region in op.regions:
+                for inner in region.blocks:
+                    changed |= _visit(inner)
+        op = following
+    return changed
+
+
+def _fold(op: Operation) -> bool:
+    if len(op.results) != 1 or isinstance(op, arith.ConstantOp):
+        return False
+    found = fold(op, [literal(operand) for operand in op.operands])
+    if found is None:
+        return False
+    if isinstance(found, Constant):
+        replace(op, [materialize(found.value, op.results[0].type)])
+    else:
+        replace(op, [], [found.value])
+    return True
+
+
+def _static_branch(op: Operation) -> bool:
+    if not isinstance(op, scf.IfOp) or (condition := literal(op.cond)) is None:
+        return False
+    branch = op.true_region if condition else op.false_region
+    replace(op, [], inline_before(op, branch.block) if branch.blocks else ())
+    return True
+
+
+def _empty_loop(op: Operation) -> bool:
+    if not isinstance(op, scf.ForOp):
+        return False
+    start, stop = literal(op.lb), literal(op.ub)
+    if op.lb is not op.ub and (start is None or stop is None or start < stop):
+        return False
+    replace(op, [], op.iter_args)
+    return True
+
+
+def _compose(op: Operation) -> bool:
+    """A transpose of a transpose, or a reshape of a reshape, is one."""
+    if isinstance(op, graph.ReshapeOp) and isinstance(inner := op.operand.owner, graph.ReshapeOp):
+        replace(op, [graph.ReshapeOp(inner.operand, graph.graph_type(op.result).shape)])
+        return True
+    for kind in (tile.TransOp, graph.TransposeOp):
+        if isinstance(op, kind) and isinstance(inner := op.operand.owner, kind):
+            before = list(inner.permutation.iter_values())
+            replace(op, [kind(inner.operand, [before[axis] for axis in op.permutation.iter_values()])])
+            return True
+    return False
+
+
+def _order(op: Operation) -> bool:
+    """Constants stand on the right of commutative ops, so that equal expressions look equal."""
+    commutes = isinstance(op, _COMMUTATIVE) or (
+        isinstance(op, tile.EwOp | graph.EwOp) and op.fn.data in _COMMUTATIVE_ROWS and len(op.operands) == 2
+    )
+    if not commutes or not _is_constant(op.operands[0]) or _is_constant(op.operands[1]):
+        return False
+    op.operands = [op.operands[1], op.operands[0], *op.operands[2:]]
+    return True
+
+
+def _is_constant(value: SSAValue) -> bool:
+    owner = value.owner
+    return isinstance(owner, arith.ConstantOp | graph.ConstantOp) or (
+        isinstance(owner, tile.FullOp) and _is_constant(owner.value)
+    )
+
+
+def _first_occurrence(op: Operation) -> bool:
+    """Sizes that share a symbol in the signature are equal: ask the first argument that has it."""
+    if not isinstance(op, tile.DimOp) or not isinstance(view := op.view, BlockArgument):
+        return False
+    wanted = signature_size(view, op.axis.value.data)
+    if not isinstance(wanted, Dim):
+        return False
+    for argument in view.block.args:
+        if isinstance(argument.type, tile.ViewType):
+            for axis in range(argument.type.rank.data):
+                if signature_size(argument, axis) == wanted:
+                    if (argument, axis) == (view, op.axis.value.data):
+                        return False
+                    replace(op, [tile.DimOp(argument, axis)])
+                    return True
+    return False

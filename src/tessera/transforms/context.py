@@ -1,0 +1,28 @@
+"""What a compile carries from pass to pass: the dialects and the recorder of facts."""
+
+from __future__ import annotations
+
+from xdsl.context import Context
+
+from tessera.dialects.text import new_context
+from tessera.transforms.facts import Facts, Recorder
+
+
+class CompileContext(Context):
+    """An xDSL context with the facts that hold in this compile."""
+
+    recorder: Recorder
+
+    @staticmethod
+    def with_facts(facts: Facts | None = None) -> CompileContext:
+        context = CompileContext()
+        plain = new_context()
+        for dialect in plain.loaded_dialects:
+            context.load_dialect(dialect)
+        context.recorder = Recorder(facts)
+        return context
+
+
+def recorder_of(context: Context) -> Recorder:
+    """The recorder of a compile; a plain xDSL context knows no facts."""
+    return context.recorder if isinstance(context, CompileContext) else Recorder()

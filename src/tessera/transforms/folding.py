@@ -1,0 +1,202 @@
+"""What an op amounts to when some operands are known: one table for canonicalising and for applying facts.
+
+Every answer says which operands' values it relied on, so that whoever supplied those values can be held to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+
+from tessera.dialects import graph, tile
+from tessera.errors import TesseraError
+from tessera.interpreters.engine import RULES, Frame
+from tessera.interpreters.machine import Machine
+from tessera.interpreters.scalars import COMPARE, SCALAR_OPS, scalar, wrap
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The result is this number, given the values of operands `because`."""
+
+    value: Any
+    because: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Same:
+    """The result is another value, given the values of operands `because`."""
+
+    value: SSAValue
+    because: tuple[int, ...] = ()
+
+
+Fold = Constant | Same
+OpT = TypeVar("OpT", bound=Operation)
+Rule = Callable[[OpT, Sequence[Any]], Fold | None]
+_RULES: dict[type[Operation], Rule[Any]] = {}
+_NOWHERE = Frame(Machine())
+
+
+def _rule(*kinds: type[Operation]) -> Callable[[Rule[Any]], Rule[Any]]:
+    def register(rule: Rule[Any]) -> Rule[Any]:
+        _RULES.update(dict.fromkeys(kinds, rule))
+        return rule
+
+    return register
+
+
+def fold(op: Operation, known: Sequence[Any]) -> Fold | None:
+    """What `op` amounts to; `known` has the value of each operand, or None."""
+    if type(op) in SCALAR_OPS and not op.regions and op.operands and None not in known:
+        try:
+            value = RULES[type(op)](_NOWHERE, op, known)[0]
+        except TesseraError:
+            return None  # a division by zero stays where it is, to fail when and if it runs
+        return Constant(value, tuple(range(len(known))))
+    rule = _RULES.get(type(op))
+    return None if rule is None else rule(op, known)
+
+
+def literal(value: SSAValue) -> Any | None:
+    """The number an `arith.constant` holds, or None."""
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr | FloatAttr):
+        return scalar(owner.value.value.data, value.type)
+    return None
+
+
+def materialize(value: Any, type_: Attribute) -> arith.ConstantOp:
+    """An op that gives a scalar."""
+    if isinstance(type_, IndexType | IntegerType):
+        return arith.ConstantOp(IntegerAttr(int(value), type_))
+    return arith.ConstantOp(FloatAttr(float(value), type_))  # pyright: ignore[reportArgumentType, reportCallIssue]  # a float element type
+
+
+def _neutral(op: Operation, known: Sequence[Any], element: int, *, right_only: bool = False) -> Same | None:
+    """x∘e and, unless the op does not commute, e∘x are x."""
+    for position in (1,) if right_only else (1, 0):
+        if known[position] == element:
+            return Same(op.operands[1 - position], (position,))
+    return None
+
+
+def _absorbing(known: Sequence[Any], element: int) -> Constant | None:
+    for position in (0, 1):
+        if known[position] == element:
+            return Constant(element, (position,))
+    return None
+
+
+def _twice(op: Operation) -> bool:
+    return op.operands[0] is op.operands[1]
+
+
+@_rule(arith.AddiOp)
+def _add(op: arith.AddiOp, known: Sequence[Any]) -> Fold | None:
+    return _neutral(op, known, 0)
+
+
+@_rule(arith.SubiOp)
+def _subtract(op: arith.SubiOp, known: Sequence[Any]) -> Fold | None:
+    return Constant(0) if _twice(op) else _neutral(op, known, 0, right_only=True)
+
+
+@_rule(arith.MuliOp)
+def _multiply(op: arith.MuliOp, known: Sequence[Any]) -> Fold | None:
+    return _absorbing(known, 0) or _neutral(op, known, 1)
+
+
+@_rule(arith.DivSIOp, arith.FloorDivSIOp, arith.CeilDivSIOp)
+def _divide(op: Operation, known: Sequence[Any]) -> Fold | None:
+    return _neutral(op, known, 1, right_only=True)
+
+
+@_rule(arith.RemSIOp)
+def _remainder(op: arith.RemSIOp, known: Sequence[Any]) -> Fold | None:
+    return Constant(0, (1,)) if known[1] == 1 else None
+
+
+@_rule(arith.AndIOp)
+def _and(op: arith.AndIOp, known: Sequence[Any]) -> Fold | None:
+    if _twice(op):
+        return Same(op.lhs)
+    return _absorbing(known, 0) or _neutral(op, known, wrap(-1, op.result.type))
+
+
+@_rule(arith.OrIOp)
+def _or(op: arith.OrIOp, known: Sequence[Any]) -> Fold | None:
+    if _twice(op):
+        return Same(op.lhs)
+    return _absorbing(known, wrap(-1, op.result.type)) or _neutral(op, known, 0)
+
+
+@_rule(arith.XOrIOp)
+def _xor(op: arith.XOrIOp, known: Sequence[Any]) -> Fold | None:
+    return Constant(0) if _twice(op) else _neutral(op, known, 0)
+
+
+@_rule(arith.MinSIOp, arith.MaxSIOp)
+def _extreme(op: Operation, known: Sequence[Any]) -> Fold | None:
+    return Same(op.operands[0]) if _twice(op) else None
+
+
+@_rule(arith.CmpiOp)
+def _compare(op: arith.CmpiOp, known: Sequence[Any]) -> Fold | None:
+    return Constant(int(COMPARE[op.predicate.value.data](0, 0))) if _twice(op) else None
+
+
+@_rule(arith.SelectOp)
+def _select(op: arith.SelectOp, known: Sequence[Any]) -> Fold | None:
+    if op.lhs is op.rhs:
+        return Same(op.lhs)
+    return None if known[0] is None else Same(op.lhs if known[0] else op.rhs, (0,))
+
+
+@_rule(tile.DimOp)
+def _dim(op: tile.DimOp, known: Sequence[Any]) -> Fold | None:
+    axis, owner = op.axis.value.data, op.view.owner
+    if isinstance(owner, tile.ViewOp):
+        return Same(owner.sizes[axis])
+    # A constant in the signature is checked on every call: it needs no guard of its own.
+    size = signature_size(op.view, axis)
+    return Constant(size) if isinstance(size, int) else None
+
+
+@_rule(tile.StrideOp)
+def _stride(op: tile.StrideOp, known: Sequence[Any]) -> Fold | None:
+    owner = op.view.owner
+    return Same(owner.strides[op.axis.value.data]) if isinstance(owner, tile.ViewOp) else None
+
+
+def signature_size(view: SSAValue, axis: int) -> Any:
+    """What the signature of a tile function says about an argument's size."""
+    if isinstance(view, BlockArgument) and isinstance(function := view.block.parent_op(), tile.FuncOp):
+        return function.shapes.data[view.index].data[axis]
+    return None
+
+
+@_rule(tile.TransOp, graph.TransposeOp)
+def _transpose(op: tile.TransOp | graph.TransposeOp, known: Sequence[Any]) -> Fold | None:
+    permutation = list(op.permutation.iter_values())
+    return Same(op.operand) if permutation == list(range(len(permutation))) else None
+
+
+@_rule(tile.BroadcastOp, graph.BroadcastOp, graph.ReshapeOp)
+def _unchanged(op: Operation, known: Sequence[Any]) -> Fold | None:
+    return Same(op.operands[0]) if op.operands[0].type == op.results[0].type else None
+
+
+@_rule(tile.EwOp, graph.EwOp)
+def _elementwise(op: tile.EwOp | graph.EwOp, known: Sequence[Any]) -> Fold | None:
+    if op.fn.data == "cast" and op.operands_[0].type == op.result.type:
+        # A cast to the same type changes nothing: every value is already one of the type's.
+        return Same(op.operands_[0])
+    if op.fn.data == "select" and op.operands_[1] is op.operands_[2]:
+        return Same(op.operands_[1])
+    return None

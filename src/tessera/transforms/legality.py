@@ -1,0 +1,101 @@
+"""What may stand at each level: the written spec, checked after every lowering. docs/transforms.md explains it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from tessera.dialects import graph, graph_effects, schedule, tile
+from tessera.dialects.text import span_of
+from tessera.errors import CompileError
+from tessera.interpreters.scalars import SCALAR_OPS
+
+Kinds = frozenset[type[Operation]]
+
+_TOP: Kinds = frozenset({graph.FuncOp, graph_effects.StateOp, tile.FuncOp})
+# Done by the host between kernels, in program order: effects, calls, and data that is known already.
+_HOST: Kinds = frozenset(
+    {
+        arith.ConstantOp,
+        graph.CallOp,
+        graph.ConstantOp,
+        graph.ReturnOp,
+        graph_effects.AllReduceOp,
+        graph_effects.PrintOp,
+        graph_effects.RandomOp,
+        graph_effects.StateReadOp,
+        graph_effects.StateWriteOp,
+    }
+)
+_ALGEBRA: Kinds = frozenset(graph.Graph.operations) - _TOP - _HOST - {graph.CallKernelOp}
+_TILE: Kinds = (frozenset(tile.Tile.operations) - _TOP) | SCALAR_OPS
+
+
+@dataclass(frozen=True)
+class Level:
+    """The ops allowed in each place of a module."""
+
+    name: str
+    meaning: str
+    function: Kinds
+    region: Kinds
+    kernel: Kinds = _TILE
+
+
+LEVELS: Mapping[str, Level] = MappingProxyType(
+    {
+        level.name: level
+        for level in (
+            Level(
+                "graph",
+                "algebra over tensors; tile programs only behind graph.call_kernel; nothing scheduled",
+                function=_HOST | _ALGEBRA | {graph.CallKernelOp},
+                region=frozenset(),
+            ),
+            Level(
+                "schedule",
+                "all algebra inside schedule.region, every tile program behind schedule.launch",
+                function=_HOST | {schedule.LaunchOp, schedule.RegionOp},
+                region=_ALGEBRA | {graph.ConstantOp, schedule.YieldOp},
+            ),
+            Level(
+                "tile",
+                "all computation in tile functions; the host only launches them and orders effects",
+                function=_HOST | {schedule.LaunchOp},
+                region=frozenset(),
+            ),
+        )
+    }
+)
+
+
+def check(module: ModuleOp, name: str) -> None:
+    """Refuses a module that holds an op its level does not allow."""
+    level = LEVELS[name]
+    for op, place, allowed in _places(module, level):
+        if type(op) not in allowed:
+            raise CompileError(
+                f"{op.name} is not legal in a {place} at the {name} level",
+                span=span_of(op.location),
+                story=[f"the {name} level: {level.meaning}"],
+                hint="a lowering left it behind; see docs/transforms.md",
+            )
+
+
+def _places(module: ModuleOp, level: Level) -> Iterator[tuple[Operation, str, Kinds]]:
+    for top in module.body.block.ops:
+        yield top, "module", _TOP
+        if isinstance(top, tile.FuncOp):
+            for op in top.body.walk():
+                yield op, "tile function", level.kernel
+        elif isinstance(top, graph.FuncOp):
+            for op in top.body.block.ops:
+                yield op, "function", level.function
+                if isinstance(op, schedule.RegionOp):
+                    for inner in op.body.block.ops:
+                        yield inner, "region", level.region

@@ -1,0 +1,122 @@
+"""The compile: an ordered mapping from stage name to pass, timed, checked, dumpable, overridable from files."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from tessera import knobs
+from tessera.dialects import text
+from tessera.dialects.structural_hash import structural_hash
+from tessera.errors import CompileError
+from tessera.transforms import legality
+from tessera.transforms.apply_facts import ApplyFacts
+from tessera.transforms.canonicalize import Canonicalize
+from tessera.transforms.common_subexpressions import CommonSubexpressions
+from tessera.transforms.context import CompileContext
+from tessera.transforms.dead_code import DeadCode
+from tessera.transforms.facts import Facts
+from tessera.transforms.graph_to_schedule import GraphToSchedule
+from tessera.transforms.schedule_to_tile import ScheduleToTile
+
+PASSES: Mapping[str, type[ModulePass]] = {
+    kind.name: kind
+    for kind in (ApplyFacts, Canonicalize, CommonSubexpressions, DeadCode, GraphToSchedule, ScheduleToTile)
+}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of a compile, and the level the module is at afterwards."""
+
+    run: ModulePass
+    level: str
+
+
+def default_stages() -> dict[str, Stage]:
+    """From a graph to tile programs and launches. Reorder, drop or replace entries as you like."""
+    return {
+        "canonicalize": Stage(Canonicalize(), "graph"),
+        "apply-facts": Stage(ApplyFacts(), "graph"),
+        "cse": Stage(CommonSubexpressions(), "graph"),
+        "dce": Stage(DeadCode(), "graph"),
+        "graph-to-schedule": Stage(GraphToSchedule(), "schedule"),
+        "schedule-to-tile": Stage(ScheduleToTile(), "tile"),
+        "canonicalize-tile": Stage(Canonicalize(), "tile"),
+        "cse-tile": Stage(CommonSubexpressions(), "tile"),
+    }
+
+
+@dataclass
+class Compiled:
+    """The module at the end, its text at the end of each level, and what every stage cost."""
+
+    module: ModuleOp
+    guards: Facts
+    levels: dict[str, str] = field(default_factory=dict[str, str])
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+
+    @property
+    def hash(self) -> str:
+        return structural_hash(self.module)
+
+
+def compile_module(
+    module: ModuleOp, *, stages: Mapping[str, Stage] | None = None, facts: Facts | None = None
+) -> Compiled:
+    """Runs the stages over a copy; the module given is not touched."""
+    context = CompileContext.with_facts(facts)
+    stages = default_stages() if stages is None else stages
+    current = module.clone()
+    result = Compiled(current, Facts())
+    dump = _Dump(module)
+    for number, (name, stage) in enumerate(stages.items()):
+        start = time.perf_counter()
+        replacement = _override(name)
+        if replacement is not None:
+            current = replacement
+        else:
+            stage.run.apply(context, current)
+        text.verify(current)
+        legality.check(current, stage.level)
+        result.seconds[name] = time.perf_counter() - start
+        result.levels[stage.level] = text.write(current)
+        dump.write(number, name, current)
+    result.module = text.stamp(current)
+    result.guards = context.recorder.guards
+    return result
+
+
+def _override(stage: str) -> ModuleOp | None:
+    """A stage's output from a file, for experiments: override_dir/<stage>.mlir."""
+    folder = knobs.override_dir.value
+    if folder is None or not (path := Path(folder) / f"{stage}.mlir").is_file():
+        return None
+    try:
+        return text.read(path.read_text(encoding="utf-8"), str(path))
+    except OSError as error:
+        raise CompileError(f"cannot read the override of stage {stage}: {error}", hint=f"check {path}") from error
+
+
+class _Dump:
+    """Writes the module after each stage to dump_dir/<hash>/NN-<stage>.mlir, each file whole or not at all."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        folder = knobs.dump_dir.value
+        self.folder = None if folder is None else Path(folder) / structural_hash(module)[:16]
+
+    def write(self, number: int, name: str, module: ModuleOp) -> None:
+        if self.folder is None:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        descriptor, partial = tempfile.mkstemp(dir=self.folder, suffix=".partial")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text.write(module, locations=True))
+        Path(partial).replace(self.folder / f"{number:02d}-{name}.mlir")

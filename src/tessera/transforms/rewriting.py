@@ -1,0 +1,49 @@
+"""The one way ops are replaced: new ops stand where the old one stood and keep its source location."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import UnknownLoc
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+_UNKNOWN = UnknownLoc()
+
+
+def adopt_location(ops: Sequence[Operation], source: Operation) -> None:
+    """Gives the location of `source` to all `ops`, nested ones too, that have none of their own."""
+    for op in ops:
+        for inner in op.walk():
+            if inner.location == _UNKNOWN:
+                inner.location = source.location
+
+
+def replace(op: Operation, new_ops: Sequence[Operation], results: Sequence[SSAValue] | None = None) -> None:
+    """Puts `new_ops` in the place of `op`; its results become `results`, by default those of the last new op."""
+    if results is None:
+        results = new_ops[-1].results
+    adopt_location(new_ops, op)
+    for old, new in zip(op.results, results, strict=True):
+        if old.name_hint is not None and new.name_hint is None:
+            new.name_hint = old.name_hint
+    Rewriter.replace_op(op, list(new_ops), list(results))
+
+
+def insert_before(op: Operation, new_ops: Sequence[Operation]) -> None:
+    """Puts `new_ops` in front of `op`, at its location."""
+    adopt_location(new_ops, op)
+    Rewriter.insert_op(list(new_ops), InsertPoint.before(op))
+
+
+def inline_before(op: Operation, block: Block) -> tuple[SSAValue, ...]:
+    """Moves the ops of a nested block in front of `op` and gives what its terminator yielded."""
+    terminator = block.last_op
+    assert terminator is not None
+    yielded = tuple(terminator.operands)
+    terminator.detach()
+    terminator.erase()
+    for inner in list(block.ops):
+        inner.detach()
+        Rewriter.insert_op(inner, InsertPoint.before(op))
+    return yielded

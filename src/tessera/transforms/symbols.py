@@ -1,0 +1,77 @@
+"""Replacing size symbols by numbers throughout a graph function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import FunctionType
+from xdsl.ir import Attribute, SSAValue
+from xdsl.rewriter import Rewriter
+
+from tessera.dialects import graph, schedule
+from tessera.dialects.attributes import SizesAttr
+from tessera.dialects.graph_types import GraphTensorType
+from tessera.dialects.kernel_calls import substitute
+from tessera.errors import GuardError, ShapeError
+from tessera.shapes.environment import Origin, ShapeEnvironment
+from tessera.shapes.expr import Dim, Size
+from tessera.transforms.facts import Kind, Recorder
+
+
+def specialize_symbols(function: graph.FuncOp, recorder: Recorder) -> None:
+    """Binds each symbol by the first size fact that decides it, and rewrites all types."""
+    environment = ShapeEnvironment()
+    for position, type_ in enumerate(function.function_type.inputs):
+        if not isinstance(type_, GraphTensorType):
+            continue
+        for axis, size in enumerate(type_.shape):
+            subject = f"arg{position}.size[{axis}]"
+            for atom in recorder.facts.about(Kind.SIZE, subject):
+                if not isinstance(size, Dim):
+                    continue
+                undecided = environment.resolve(size).constant is None
+                try:
+                    environment.unify(size, int(atom.value), Origin(f"the fact {atom}", None))
+                except ShapeError as error:
+                    raise GuardError(
+                        f"the fact {atom} contradicts the others: {error.message}",
+                        story=error.story,
+                        hint="facts must come from one set of arguments",
+                    ) from error
+                if undecided:
+                    recorder.ask(atom)
+    if values := environment.sizes:
+        _check_not_called(function)
+        _substitute(function, dict(values))
+
+
+def _check_not_called(function: graph.FuncOp) -> None:
+    module = function.parent_op()
+    if module is None:
+        return
+    for op in module.walk():
+        if isinstance(op, graph.CallOp) and op.callee.string_value() == function.sym_name.data:
+            raise GuardError(
+                f"size facts about @{function.sym_name.data}, which is called inside the module",
+                hint="facts are about the arguments of the function that the host calls; name it with `function`",
+            )
+
+
+def _substitute(function: graph.FuncOp, values: Mapping[str, Size]) -> None:
+    def new(type_: Attribute) -> Attribute:
+        return type_.with_shape(substitute(type_.shape, values)) if isinstance(type_, GraphTensorType) else type_
+
+    signature = function.function_type
+    function.properties["function_type"] = FunctionType.from_lists(
+        [new(type_) for type_ in signature.inputs], [new(type_) for type_ in signature.outputs]
+    )
+    for op in function.walk():
+        if isinstance(op, schedule.LaunchOp):
+            op.properties["grid"] = SizesAttr(substitute(op.grid.data, values))
+        owned: list[SSAValue] = [*op.results]
+        for region in op.regions:
+            for block in region.blocks:
+                owned += block.args
+        for value in owned:
+            if (retyped := new(value.type)) != value.type:
+                Rewriter.replace_value_with_new_type(value, retyped)

@@ -1,0 +1,37 @@
+"""How the tests are run: steady hypothesis examples, and peers that must be there when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from importlib.util import find_spec
+
+import pytest
+from hypothesis import settings
+
+PEERS = ("torch", "jax")
+
+# Timing belongs to benchmarks; machines that run tests are busy. `make acceptance` explores, `make test` repeats.
+settings.register_profile("steady", deadline=None, derandomize=True, database=None)
+settings.register_profile("explore", deadline=None, print_blob=True)
+settings.load_profile("steady")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--require-peers", action="store_true", help=f"fail, do not skip, where {' or '.join(PEERS)} is missing"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    missing = [name for name in PEERS if find_spec(name) is None]
+    if config.getoption("--require-peers") and missing:
+        raise pytest.UsageError(f"--require-peers: {', '.join(missing)} not installed; install the `peers` extra")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.skipped and item.config.getoption("--require-peers") and item.get_closest_marker("peers"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} was skipped, and --require-peers asks for it to run: {report.longrepr}"
+    return report

@@ -1,0 +1,186 @@
+"""Checks the habits of the code base: imports point down, files are short and say what they are, importing is quick."""
+
+from __future__ import annotations
+
+import ast
+import io
+import os
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src"
+SOURCES = sorted(SOURCE.rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+
+# Lowest first. A part imports itself and what is on lower lines; "" is the package's own __init__.
+LAYERS: list[set[str]] = [
+    {"errors"},
+    {"dtypes", "knobs"},
+    {"shapes"},
+    {"dialects"},
+    {"interpreters"},
+    {"transforms"},
+    {"targets"},
+    {"runtime"},
+    {""},
+    {"cli", "__main__"},
+]
+HEIGHT = {part: height for height, parts in enumerate(LAYERS) for part in parts}
+
+
+def part_of(module: str) -> str:
+    """`tessera.dtypes.types` lives in `dtypes`."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def is_part(name: str) -> bool:
+    return name in HEIGHT or any((SOURCE / "tessera" / file).exists() for file in (name, f"{name}.py"))
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(tree: ast.Module, module: str, is_package: bool) -> Iterator[tuple[int, str]]:
+    """Every module of the package that the text imports, wherever in the file, with its line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                package = module.split(".") if is_package else module.split(".")[:-1]
+                base = ".".join([*package[: len(package) - node.level + 1], *([base] if base else [])])
+            # `from tessera import knobs` imports tessera.knobs; `from tessera import Tensor` the package itself.
+            names = [
+                f"{base}.{alias.name}" if base == "tessera" and is_part(alias.name) else base for alias in node.names
+            ]
+        else:
+            continue
+        yield from ((node.lineno, name) for name in names if name.split(".")[0] == "tessera")
+
+
+def upward_imports(text: str, module: str, is_package: bool = False) -> list[str]:
+    part = part_of(module)
+    if part not in HEIGHT:
+        return [f"{module}: `{part}` is in no layer; add it to LAYERS"]
+    found: list[str] = []
+    for line, name in imported(ast.parse(text), module, is_package):
+        other = part_of(name)
+        if other not in HEIGHT:
+            found.append(f"{module}:{line}: {name} is in no layer")
+        elif other != part and HEIGHT[other] >= HEIGHT[part]:
+            found.append(f"{module}:{line}: {part or 'tessera'} may not import {name}")
+    return found
+
+
+def test_imports_point_down() -> None:
+    found = [
+        message
+        for path in SOURCES
+        for message in upward_imports(path.read_text(), module_of(path), path.name == "__init__.py")
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("tessera.dtypes.types", "from tessera.shapes.expr import Dim"),
+        ("tessera.dtypes.types", "import tessera.knobs"),
+        ("tessera.dtypes.types", "from tessera import knobs"),
+        ("tessera.dialects.tile", "def late():\n    from tessera.interpreters.tile import run"),
+        ("tessera.dialects.tile", "if TYPE_CHECKING:\n    from tessera.runtime.tensor import Tensor"),
+        ("tessera.interpreters.tile", "from tessera.transforms import context"),
+        ("tessera.runtime.tensor", "from tessera import Tensor"),
+        ("tessera.runtime.tensor", "import tessera"),
+        ("tessera.runtime.tensor", "from ..cli import main"),
+        ("tessera.novelty.thing", "import os"),
+        ("tessera.cli.main", "import tessera.novelty"),
+    ],
+)
+def test_the_import_check_sees_planted_faults(module: str, text: str) -> None:
+    assert len(upward_imports(text, module)) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("tessera.dtypes.types", "from tessera.errors import DtypeError\nimport numpy"),
+        ("tessera.dtypes.casting", "from tessera.dtypes.types import f32\nfrom . import types\nfrom .types import f64"),
+        ("tessera.shapes.expr", "from tessera.dtypes.types import DType"),
+        ("tessera.cli.main", "import tessera\nfrom tessera import Tensor, knobs"),
+    ],
+)
+def test_the_import_check_accepts_what_is_right(module: str, text: str) -> None:
+    assert upward_imports(text, module) == []
+
+
+@pytest.mark.parametrize("path", [*SOURCES, *TESTS], ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_file_says_what_it_is_and_stays_short(path: Path) -> None:
+    text = path.read_text()
+    documentation = ast.get_docstring(ast.parse(text))
+    assert documentation, "the first line says what the file is"
+    assert text.startswith('"""')
+    assert path.stem not in ("util", "utils")
+    if path.is_relative_to(SOURCE):
+        assert text.count("\n") <= 700
+
+
+# Comments that silence a tool must say which of its rules, so that they silence nothing else.
+BLANKET = re.compile(
+    r"type:\s*ignore|pyright:(?!\s*ignore\[\w)|(?:ruff|flake8):\s*noqa|noqa(?!:\s*[A-Z]+\d)|fmt:\s*(?:off|skip)", re.I
+)
+
+
+def blanket_ignores(text: str) -> list[str]:
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return [token.string for token in tokens if token.type == tokenize.COMMENT and BLANKET.search(token.string)]
+
+
+@pytest.mark.parametrize("path", [*SOURCES, *TESTS], ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_ignores_name_their_rule(path: Path) -> None:
+    assert blanket_ignores(path.read_text()) == []
+
+
+def test_the_ignore_check_sees_planted_faults() -> None:
+    blanket = [
+        "# type: ignore",
+        "# type: ignore[arg]",
+        "# pyright: ignore",
+        "# pyright: basic",
+        "# noqa",
+        "# ruff: noqa",
+    ]
+    assert all(blanket_ignores(f"x = 1  {comment}\n") for comment in blanket)
+    named = ["# noqa: A001", "# pyright: ignore[reportPrivateUsage]  # because", "# words about ignoring types"]
+    assert not any(blanket_ignores(f"x = 1  {comment}\n") for comment in named)
+
+
+def processor_seconds(code: str) -> float:
+    """The processor time of a fresh interpreter; the time on the clock would tell how busy the machine is."""
+    before = os.times()
+    subprocess.run([sys.executable, "-c", code], check=True)
+    after = os.times()
+    return after.children_user - before.children_user + after.children_system - before.children_system
+
+
+def test_importing_the_package_is_quick() -> None:
+    bare = min(processor_seconds("pass") for _ in range(5))
+    best = min(processor_seconds("import tessera") for _ in range(5))
+    assert best - bare < 0.3
+
+
+def test_importing_the_package_loads_no_compiler_and_no_terminal_library() -> None:
+    code = "import sys, tessera; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert "numpy" in loaded
+    assert not {"xdsl", "click", "rich", "torch", "jax"} & set(loaded)
