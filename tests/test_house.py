@@ -165,17 +165,19 @@ def test_the_ignore_check_sees_planted_faults() -> None:
     assert not any(blanket_ignores(f"x = 1  {comment}\n") for comment in named)
 
 
-def processor_seconds(code: str) -> float:
+def processor_seconds(code: str, bytecode: Path) -> float:
     """The processor time of a fresh interpreter; the time on the clock would tell how busy the machine is."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     before = os.times()
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, env={**environment, "PYTHONPYCACHEPREFIX": str(bytecode)})
     after = os.times()
     return after.children_user - before.children_user + after.children_system - before.children_system
 
 
-def test_importing_the_package_is_quick() -> None:
-    bare = min(processor_seconds("pass") for _ in range(5))
-    best = min(processor_seconds("import tessera") for _ in range(5))
+def test_importing_the_package_is_quick(tmp_path: Path) -> None:
+    # The first import writes bytecode, as installing does; the best of the others counts.
+    bare = min(processor_seconds("pass", tmp_path) for _ in range(5))
+    best = min(processor_seconds("import tessera", tmp_path) for _ in range(5))
     assert best - bare < 0.3
 
 

@@ -69,7 +69,8 @@ class TesseraError(Exception):
         super().__init__(message)
         self.message = message
         self.span = span if span is not None else caller_span()
-        self._placed = span is not None
+        # Given by who raised it, rather than guessed from the call stack.
+        self.placed = span is not None
         self.shapes = tuple(shapes)
         self.story = tuple(story)
         self.hint = hint
@@ -88,8 +89,8 @@ class TesseraError(Exception):
 
     def at(self, span: SourceSpan | None) -> Self:
         """Moves the error to a more exact place; the first who knows one is right."""
-        if span is not None and not self._placed:
-            self.span, self._placed = span, True
+        if span is not None and not self.placed:
+            self.span, self.placed = span, True
         return self
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -30,6 +30,7 @@ from tessera.dtypes.types import (
     loss_scale,
     saturate,
     stochastic_round,
+    tf32,
     u8,
     u64,
 )
@@ -71,7 +72,23 @@ def rounded_outwards(value: float, direction: int) -> float:
 CASES = [
     (name, dtype)
     for name in TABLE
-    for dtype in (f64, f32, bf16, f8e4m3, f4e2m1, f8e4m3 @ saturate, i8, i4, u8, i64, u64, i8 @ saturate, bool_)
+    for dtype in (
+        f64,
+        f32,
+        tf32,
+        bf16,
+        f16,
+        f8e4m3,
+        f4e2m1,
+        f8e4m3 @ saturate,
+        i8,
+        i4,
+        u8,
+        i64,
+        u64,
+        i8 @ saturate,
+        bool_,
+    )
 ]
 
 
@@ -173,6 +190,8 @@ def test_integers_are_exact_until_they_wrap() -> None:
     assert tight("shr", Interval(-9, 9), Interval(1, 1), dtype=i32) == Interval(-5, 4)
     assert tight("not", Interval(0, 5), dtype=i32) == Interval(-6, -1)
     assert tight("not", Interval(0, 5), dtype=u8) == Interval(250, 255)
+    # Beyond 2^53 a float64 bound is a neighbour of the exact one.
+    assert 2**53 + 1 in tight("or", Interval(2.0**53, 2.0**53), Interval(1, 1), dtype=i64)
 
 
 def test_masks_are_decided_where_the_bounds_decide_them() -> None:

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
+from tessera.dtypes import philox
 from tessera.dtypes.philox import Stream, normal, philox4x32, random_bits, uniform
 from tessera.errors import TesseraError
 
@@ -90,7 +92,27 @@ def test_normal_has_the_moments_of_a_normal() -> None:
     assert normal(5, 0, 3).dtype == np.float32
 
 
-@pytest.mark.parametrize(("seed", "offset", "count"), [(-1, 0, 1), (2**64, 0, 1), (0, -1, 1), (0, 0, -1), (0, 2**64, 1)])
+def test_normal_is_the_written_formula() -> None:
+    words = random_bits(21, 0, 1000, stream=Stream.NORMAL).astype(np.float64).tolist()
+    got = normal(21, 0, 1000)
+    for pair in range(500):
+        radius = math.sqrt(-2 * math.log((words[2 * pair] + 1) / 2**32))
+        angle = 2 * math.pi * words[2 * pair + 1] / 2**32
+        for value, want in zip(got[2 * pair : 2 * pair + 2], (math.cos(angle), math.sin(angle)), strict=True):
+            assert abs(value - np.float32(radius * want)) <= np.spacing(np.abs(value))
+
+
+def test_normal_is_finite_at_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    def extremes(*_: object, **__: object) -> NDArray[np.uint32]:
+        return np.array([0, 0, 2**32 - 1, 0], np.uint32)
+
+    monkeypatch.setattr(philox, "random_bits", extremes)
+    assert normal(0, 0, 4).tolist() == [np.float32(math.sqrt(64 * math.log(2))), 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("seed", "offset", "count"), [(-1, 0, 1), (2**64, 0, 1), (0, -1, 1), (0, 0, -1), (0, 2**64, 1)]
+)
 def test_errors(seed: int, offset: int, count: int) -> None:
     with pytest.raises(TesseraError, match=r"64") as caught:
         random_bits(seed, offset, count)

@@ -36,5 +36,7 @@ def main() -> None:
     try:
         cli()
     except TesseraError as error:
+        # A span guessed from the stack would show this program's own code.
+        error.span = error.span if error.placed else None
         click.echo(f"{type(error).__name__}: {error}", err=True)
         sys.exit(1)

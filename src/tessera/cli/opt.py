@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import parse_pipeline
+from xdsl.utils.exceptions import ArgSpecParseError
 
 from tessera.dialects import text
 from tessera.dialects.structural_hash import structural_hash
@@ -70,7 +71,7 @@ def _pipeline(passes: str) -> list[ModulePass]:
         if unknown:
             raise CompileError(f"unknown pass {unknown[0]}", hint=f"passes are {', '.join(PASSES)}")
         return [PASSES[spec.name].from_spec(spec) for spec in specs]
-    except (PassPipelineParseError, ValueError) as error:
+    except (ArgSpecParseError, ValueError) as error:
         raise CompileError(
             f"cannot read the passes {passes!r}: {error}", hint="write name,name{option=value}"
         ) from error

@@ -424,8 +424,7 @@ def _bitwise(function: Callable[[int, int], int], *, narrows: bool) -> Rule:
 
     def bounds(_: DType, a: Interval, b: Interval) -> Interval:
         if a.is_point and b.is_point:
-            value = float(function(int(a.lo), int(b.lo)))
-            return Interval(value, value)
+            return _around(Fraction(function(int(a.lo), int(b.lo))))
         if a.lo < 0 or b.lo < 0:
             return EVERYTHING
         if narrows:

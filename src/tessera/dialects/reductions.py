@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from tessera.dtypes.casting import cast
-from tessera.dtypes.types import DType, Kind, f64, i64, u64
+from tessera.dtypes.promotion import accumulator
+from tessera.dtypes.types import DType, Kind, Specials, f64, i64, u64
 from tessera.errors import DtypeError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -32,15 +33,35 @@ _BITS = frozenset({Kind.BOOL, Kind.INT, Kind.UINT})
 
 
 def _lowest(dtype: DType) -> float | int:
-    return -np.inf if dtype.float_format is not None else dtype.min_value
+    return -np.inf if _has_infinity(dtype) else dtype.min_value
 
 
 def _highest(dtype: DType) -> float | int:
-    return np.inf if dtype.float_format is not None else dtype.max_value
+    return np.inf if _has_infinity(dtype) else dtype.max_value
+
+
+def _has_infinity(dtype: DType) -> bool:
+    return dtype.float_format is not None and dtype.float_format.specials is Specials.IEEE
 
 
 def _all_ones(dtype: DType) -> int | bool:
     return {Kind.BOOL: True, Kind.INT: -1}.get(dtype.kind, dtype.max_value)  # pyright: ignore[reportReturnType]  # integer kinds have integer limits
+
+
+def _largest(values: Array, axis: tuple[int, ...], initial: float) -> Any:
+    """NaN if any is; +0 is above -0 as in the elementwise table, while NumPy leaves that to the machine."""
+    found = np.max(values, axis=axis, initial=initial)
+    if values.dtype.kind != "f":
+        return found
+    # Zeros add up to -0 only if all of them are.
+    zero: Array = np.sum(values, axis=axis, initial=-0.0, where=values == 0)
+    return np.where(found == 0, zero, found)
+
+
+def _smallest(values: Array, axis: tuple[int, ...], initial: float) -> Any:
+    if values.dtype.kind != "f":
+        return np.min(values, axis=axis, initial=initial)
+    return -_largest(-values, axis, -initial)
 
 
 TABLE: Mapping[str, Reduction] = MappingProxyType(
@@ -49,8 +70,8 @@ TABLE: Mapping[str, Reduction] = MappingProxyType(
         for row in (
             Reduction("sum", _NUMBERS, "add", lambda _: 0, np.sum),
             Reduction("prod", _NUMBERS, "mul", lambda _: 1, np.prod),
-            Reduction("max", _NUMBERS, "max", _lowest, np.max),
-            Reduction("min", _NUMBERS, "min", _highest, np.min),
+            Reduction("max", _NUMBERS, "max", _lowest, _largest),
+            Reduction("min", _NUMBERS, "min", _highest, _smallest),
             Reduction("and", _BITS, "and", _all_ones, np.bitwise_and.reduce),
             Reduction("or", _BITS, "or", lambda _: 0, np.bitwise_or.reduce),
             Reduction("xor", _BITS, "xor", lambda _: 0, np.bitwise_xor.reduce),
@@ -70,16 +91,14 @@ def check(name: str, dtype: DType) -> Reduction:
     return row
 
 
+@np.errstate(all="ignore")
 def apply(name: str, values: Array, dtype: DType, axes: Sequence[int]) -> Array:
-    """The reference meaning: exact order-free accumulation as far as float64 and wrapping integers go."""
+    """The reference meaning: carried in float64, or in integers that wrap as the accumulator does; rounded once."""
     row = check(name, dtype)
-    initial = row.identity(dtype)
-    if dtype.is_float:
-        wide = row.numpy(values.astype(np.float64), axis=tuple(axes), initial=initial)
-        return cast(np.asarray(wide, np.float64), f64, dtype.base)
-    if dtype.kind is Kind.BOOL:
-        return np.asarray(row.numpy(values, axis=tuple(axes), initial=bool(initial)), np.bool_)
-    # Working modulo 2^64 and wrapping once equals wrapping at every step.
-    carrier = i64 if dtype.kind is Kind.INT else u64
-    wide = row.numpy(values.astype(carrier.storage), axis=tuple(axes), initial=carrier.storage.type(initial))
-    return cast(np.asarray(wide, carrier.storage), carrier, dtype.base)
+    carrier = {Kind.FLOAT: f64, Kind.INT: i64, Kind.UINT: u64}.get(dtype.kind, dtype)
+    wide = cast(values, dtype, carrier)
+    total = np.asarray(row.numpy(wide, axis=tuple(axes), initial=carrier.storage.type(row.identity(dtype))))
+    if dtype.is_integer:
+        # Working modulo 2^64 and wrapping once equals wrapping at every step.
+        total, carrier = cast(total, carrier, accumulator(dtype)), accumulator(dtype)
+    return cast(total, carrier, dtype)

@@ -111,7 +111,7 @@ class RegionOp(IRDLOperation):
         def parse_binding() -> tuple[Parser.Argument, SSAValue]:
             argument = parser.parse_argument()
             parser.parse_punctuation("=")
-            return argument, parser.parse_operand()
+            return argument, parser.resolve_operand(parser.parse_unresolved_operand(), argument.type)
 
         bindings = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_binding)
         parser.parse_punctuation("->")

@@ -46,10 +46,9 @@ def read(text: str, name: str = "<text>", *, context: Context | None = None) -> 
     try:
         module = Parser(context or new_context(), text, name).parse_module()
     except ParseError as error:
-        line, column = error.span.input.content[: error.span.start].count("\n") + 1, _column(error)
         raise CompileError(
             f"cannot read IR: {error.msg}",
-            span=SourceSpan(name, line, column),
+            span=_place(text, name, error.span.start),
             hint="the text was written by hand or by another version; see docs/ for the syntax of each op",
         ) from error
     except VerifyException as error:
@@ -96,9 +95,9 @@ def location_of(span: SourceSpan | None) -> LocationAttr:
     return FileLineColLoc(builtin.StringAttr(span.file), builtin.IntAttr(span.line), builtin.IntAttr(span.column))
 
 
-def _column(error: ParseError) -> int:
-    before = error.span.input.content[: error.span.start]
-    return len(before) - (before.rfind("\n") + 1)
+def _place(text: str, name: str, position: int) -> SourceSpan:
+    before = text[:position]
+    return SourceSpan(name, before.count("\n") + 1, len(before) - (before.rfind("\n") + 1))
 
 
 def _innermost_first(op: Operation) -> Iterator[Operation]:

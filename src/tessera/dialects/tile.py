@@ -237,6 +237,9 @@ class ViewOp(IRDLOperation):
             raise VerifyException(f"a view keeps element and space: {source} became {result}")
 
 
+_MEASURE = "$view `,` $axis attr-dict `:` type($view)"
+
+
 class _Measure(IRDLOperation):
     """One number of a view's shape."""
 
@@ -244,7 +247,6 @@ class _Measure(IRDLOperation):
     axis = prop_def(IntegerConstraint)
     result = result_def(IndexType)
     traits = traits_def(Pure())
-    assembly_format: ClassVar[str] = "$view `,` $axis attr-dict `:` type($view)"
 
     def __init__(self, view: SSAValue, axis: int) -> None:
         super().__init__(operands=[view], properties={"axis": integer(axis)}, result_types=[index])
@@ -258,6 +260,7 @@ class DimOp(_Measure):
     """The size of a view along one axis."""
 
     name = "tile.dim"
+    assembly_format = _MEASURE
 
 
 @irdl_op_definition
@@ -265,6 +268,7 @@ class StrideOp(_Measure):
     """The distance, in elements, between neighbours along one axis."""
 
     name = "tile.stride"
+    assembly_format = _MEASURE
 
 
 def _check_access(view: SSAValue, offsets: Sequence[SSAValue], tile: SSAValue) -> None:

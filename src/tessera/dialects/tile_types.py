@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import IntAttr, StringAttr, TensorType
 from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
@@ -73,7 +74,7 @@ def view_type(value: SSAValue) -> ViewType:
 
 def tile_type(value: SSAValue) -> TileType:
     assert isinstance(value.type, TensorType)
-    return value.type  # pyright: ignore[reportUnknownVariableType]  # the element is any Attribute
+    return cast("TileType", value.type)
 
 
 def tile_dtype(value: SSAValue) -> DType:
@@ -81,7 +82,7 @@ def tile_dtype(value: SSAValue) -> DType:
 
 
 def check_tile(value: SSAValue | TileType, what: str) -> TileType:
-    """A tile has constant sizes, a Tessera element type and, at this level, no layout."""
+    """A tile has constant sizes and a Tessera element type."""
     found = tile_type(value) if isinstance(value, SSAValue) else value
     if any(size < 0 for size in found.get_shape()):
         raise VerifyException(f"{what} {found} must have constant sizes")

@@ -137,7 +137,7 @@ def _to_float(flat: Array, source: DType, target: DType, fmt: FloatFormat, seed:
     encoding = _encoding(target, fmt)
     shift = _exponent_shift(source, target)
     if not target.policy.stochastic and shift == 0:
-        carrier = _carrier(source.base, target.base)
+        carrier = storage_carrier(source.base, target.base)
         if carrier is not None:
             return _by_storage(flat.astype(carrier.storage), target, encoding)
     result = np.empty(flat.size, target.storage)
@@ -160,7 +160,7 @@ _ROUNDED_BY_STORAGE: dict[DType, frozenset[DType]] = {
 
 
 @functools.cache
-def _carrier(source: DType, target: DType) -> DType | None:
+def storage_carrier(source: DType, target: DType) -> DType | None:
     """A type that holds every source value and from which the storage rounds correctly to the target."""
     fitting = (wide for wide, targets in _ROUNDED_BY_STORAGE.items() if target in targets)
     return next((wide for wide in fitting if can_cast(source, wide)), None)

@@ -29,7 +29,7 @@ def quantize(values: Array, dtype: DType) -> tuple[Array, NDArray[np.float32]]:
     if not given.is_float:
         raise DtypeError(f"quantize takes floats, got {given}", hint="cast the values to f32 first")
     work = compute_type(given)
-    wide = values.astype(work.storage)
+    wide = cast(values, given, work)
     if not np.isfinite(wide).all():
         index = tuple(int(i) for i in np.argwhere(~np.isfinite(wide))[0])
         raise DtypeError(

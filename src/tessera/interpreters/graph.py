@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,16 +10,16 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tessera.dialects import graph, graph_effects, reductions, schedule
+from tessera.dialects import elementwise, graph, graph_effects, reductions, schedule
 from tessera.dialects.graph_types import GraphTensorType, dense_values, graph_type
 from tessera.dtypes import philox
 from tessera.dtypes.casting import cast
-from tessera.dtypes.types import f32
+from tessera.dtypes.types import DType, Kind, f32, f64
 from tessera.errors import CompileError, DtypeError, ShapeError
 from tessera.interpreters import scalars
 from tessera.interpreters.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.machine import Machine
-from tessera.interpreters.tile import apply_row, multiply, positions, run_kernel
+from tessera.interpreters.tile import multiply, positions, run_kernel
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import dim
 
@@ -47,7 +48,7 @@ def _call(function: graph.FuncOp, arguments: Sequence[Any], machine: Machine) ->
 
 def _argument(what: str, argument: Any, type_: Attribute, environment: ShapeEnvironment) -> Any:
     if not isinstance(type_, GraphTensorType):
-        return scalars.scalar(argument, type_)
+        return scalars.argument(what, argument, type_)
     array = np.asarray(argument)
     if array.dtype != type_.dtype.storage:
         raise DtypeError(f"{what}: expected {type_.dtype}, got an array of {array.dtype}")
@@ -107,7 +108,9 @@ def _constant(frame: Frame, op: graph.ConstantOp, operands: Values) -> Values:
 @meaning(graph.EwOp)
 def _elementwise(frame: Frame, op: graph.EwOp, operands: Values) -> Values:
     dtypes = [graph_type(operand).dtype for operand in op.operands_]
-    return [apply_row(op.fn.data, operands, dtypes, graph_type(op.result).dtype, op.seed)]
+    to = graph_type(op.result).dtype if op.fn.data == "cast" else None
+    seed = None if op.seed is None else op.seed.value.data
+    return [elementwise.apply(op.fn.data, operands, dtypes, to=to, seed=seed)]
 
 
 @meaning(graph.BroadcastOp)
@@ -146,7 +149,11 @@ def _concatenate(frame: Frame, op: graph.ConcatenateOp, operands: Values) -> Val
 @meaning(graph.MatmulOp)
 def _matmul(frame: Frame, op: graph.MatmulOp, operands: Values) -> Values:
     a, b = operands
-    return [multiply(a, b, graph_type(op.a).dtype, graph_type(op.result).dtype)]
+    product, carrier = multiply(a, b, graph_type(op.a).dtype, graph_type(op.b).dtype)
+    result = graph_type(op.result).dtype
+    if result.is_integer:
+        product, carrier = cast(product, carrier, op.accumulator), op.accumulator
+    return [cast(product, carrier, result)]
 
 
 @meaning(graph.IotaOp)
@@ -158,32 +165,41 @@ def _iota(frame: Frame, op: graph.IotaOp, operands: Values) -> Values:
 def _gather(frame: Frame, op: graph.GatherOp, operands: Values) -> Values:
     source, indices = operands
     axis = op.axis.value.data
-    wide = indices.astype(np.int64)
+    wide = indices.astype(np.int64 if graph_type(op.indices).dtype.kind is Kind.INT else np.uint64)
     if wide.size and not (wide.min() >= 0 and wide.max() < source.shape[axis]):
         worst = wide.min() if wide.min() < 0 else wide.max()
         raise ShapeError(
             f"gather: index {worst} is out of range for axis {axis} of size {source.shape[axis]}",
             hint="indices count from 0; clamp or mask them first",
         )
-    return [np.take(source, wide, axis=axis)]
+    return [np.take(source, wide.astype(np.int64), axis=axis)]
 
 
 @meaning(graph_effects.RandomOp)
 def _random(frame: Frame, op: graph_effects.RandomOp, operands: Values) -> Values:
-    shape, machine = _shape(frame, op.result), frame.machine
-    count = int(np.prod(shape))
+    shape, machine, dtype = _shape(frame, op.result), frame.machine, graph_type(op.result).dtype
+    count = math.prod(shape)
     if op.distribution.data == "uniform":
-        drawn = philox.uniform(philox.random_bits(machine.seed, machine.position, count))
+        words = philox.random_bits(machine.seed, machine.position, count)
+        drawn, source = (words >> np.uint32(32 - _digits(dtype))) * 2.0 ** -_digits(dtype), f64
     else:
-        drawn = philox.normal(machine.seed, machine.position, count)
+        drawn, source = philox.normal(machine.seed, machine.position, count), f32
+    values = cast(drawn, source, dtype, seed=machine.seed, offset=machine.position).reshape(shape)
     machine.position += count
-    return [cast(drawn, f32, graph_type(op.result).dtype.base).reshape(shape)]
+    return [values]
+
+
+def _digits(dtype: DType) -> int:
+    """How many binary digits every number in [0, 1) may have in `dtype`, up to 24: rounding more could reach 1."""
+    form = dtype.float_format
+    assert form is not None
+    return min(24, form.mantissa_bits + 1, form.mantissa_bits - form.min_exponent)
 
 
 @meaning(graph_effects.StateReadOp)
 def _state_read(frame: Frame, op: graph_effects.StateReadOp, operands: Values) -> Values:
     empty = np.zeros(_shape(frame, op.result), graph_type(op.result).dtype.storage)
-    return [frame.machine.slots.get(op.slot.string_value(), empty)]
+    return [np.array(frame.machine.slots.get(op.slot.string_value(), empty))]
 
 
 @meaning(graph_effects.StateWriteOp)

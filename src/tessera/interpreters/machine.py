@@ -24,6 +24,11 @@ class Communicator(Protocol):
         ...
 
 
+def _show(text: str) -> object:
+    # Looked up at each call: programs redirect the standard output.
+    return sys.stdout.write(text)
+
+
 @dataclass
 class Machine:
     """Everything effects touch. `seed` and `position` are the random stream; slots outlive calls."""
@@ -32,7 +37,7 @@ class Machine:
     position: int = 0
     slots: dict[str, Array] = field(default_factory=dict[str, Array])
     axes: Mapping[str, Communicator] = field(default_factory=dict[str, Communicator])
-    write: Callable[[str], object] = sys.stdout.write
+    write: Callable[[str], object] = _show
 
     def exchange(self, axis: str, what: str, value: Array) -> list[Array]:
         if axis not in self.axes:
@@ -47,26 +52,40 @@ class _Meeting:
     """Where threads that play ranks exchange values."""
 
     def __init__(self, size: int) -> None:
-        self.barrier = threading.Barrier(size)
-        self.requests: list[tuple[str, Array] | None] = [None] * size
+        self.size = size
+        self.changed = threading.Condition()
+        self.requests: dict[int, tuple[str, Array]] = {}
+        self.stopped: set[int] = set()
+        self.lonely: set[int] = set()
 
     def exchange(self, rank: int, what: str, value: Array) -> list[Array]:
-        self.requests[rank] = (what, value)
-        try:
-            self.barrier.wait()
-            requests = [request for request in self.requests if request is not None]
-            self.barrier.wait()
-        except threading.BrokenBarrierError:
+        with self.changed:
+            # Who waits keeps the requests of this round, so that the next one may start at once.
+            requests = self.requests
+            requests[rank] = (what, value)
+            if len(requests) == self.size:
+                self.requests = {}
+                self.changed.notify_all()
+            self.changed.wait_for(lambda: len(requests) == self.size or self.stopped)
+            if len(requests) < self.size:
+                self.lonely.add(rank)
+                raise EffectError(
+                    f"rank {rank} waits in {what} for rank {min(self.stopped)}, which has stopped",
+                    hint="every rank must reach the same collectives in the same order",
+                )
+        asked = [requests[each][0] for each in range(self.size)]
+        if len(set(asked)) > 1:
             raise EffectError(
-                f"rank {rank} waits in {what} for a rank that has stopped",
-                hint="every rank must reach the same collectives in the same order",
-            ) from None
-        if len({request for request, _ in requests}) > 1:
-            raise EffectError(
-                f"ranks meet in different collectives: {', '.join(request for request, _ in requests)}",
+                f"ranks meet in different collectives: {', '.join(asked)}",
                 hint="every rank must reach the same collectives in the same order",
             )
-        return [value for _, value in requests]
+        return [requests[each][1] for each in range(self.size)]
+
+    def leave(self, rank: int) -> None:
+        """Nobody needs to wait for this rank any more."""
+        with self.changed:
+            self.stopped.add(rank)
+            self.changed.notify_all()
 
 
 @dataclass(frozen=True)
@@ -90,8 +109,7 @@ def run_ranks(size: int, axis: str, body: Callable[[int, Machine], T]) -> list[T
         except BaseException as error:
             failures[rank] = error
         finally:
-            if rank in failures:
-                meeting.barrier.abort()
+            meeting.leave(rank)
 
     threads = [threading.Thread(target=play, args=(rank,)) for rank in range(size)]
     for thread in threads:
@@ -100,6 +118,6 @@ def run_ranks(size: int, axis: str, body: Callable[[int, Machine], T]) -> list[T
         thread.join()
     if failures:
         # The first cause rather than a rank that only lost its partner.
-        causes = [e for e in failures.values() if "has stopped" not in str(e)]
+        causes = [error for rank, error in failures.items() if rank not in meeting.lonely]
         raise (causes or list(failures.values()))[0]
     return [results[rank] for rank in range(size)]

@@ -12,24 +12,25 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IndexType, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
 from tessera.dialects import elementwise
 from tessera.dialects.elements import dtype_of
 from tessera.dtypes.casting import cast
-from tessera.dtypes.types import DType, bool_, f64
-from tessera.errors import CompileError
+from tessera.dtypes.types import ALL, DType, Kind, bool_, f64
+from tessera.errors import CompileError, DtypeError
 from tessera.interpreters.engine import Frame, Values, meaning
 
 IntegerFunction = Callable[[int, int], int]
+_NUMBERS = {dtype.storage: dtype for dtype in ALL}
 
 
 def wrap(value: int, type_: Attribute) -> int:
-    """The value modulo the width of an integer type, signed; i1 is 0 or 1."""
-    bits = type_.width.data if isinstance(type_, IntegerType) else 64
-    low = value & ((1 << bits) - 1)
-    return low if bits == 1 or not low >> (bits - 1) else low - (1 << bits)
+    """The value modulo the width of an integer type, in its range; i1 is 0 or 1."""
+    dtype = dtype_of(type_)
+    low = value & ((1 << dtype.bits) - 1)
+    return low - (1 << dtype.bits) if dtype.kind is Kind.INT and low >> (dtype.bits - 1) else low
 
 
 def _unsigned(value: int) -> int:
@@ -106,12 +107,25 @@ SCALAR_OPS: frozenset[type[Operation]] = frozenset(
 
 def scalar(value: Any, type_: Attribute) -> Any:
     """A scalar as interpreters hold it, from a Python number or 0-d array."""
-    if isinstance(type_, IndexType):
-        return int(value)
     dtype = dtype_of(type_)
     if dtype.is_float:
         return cast(np.asarray(value, np.float64), f64, dtype)
     return wrap(int(value), type_)
+
+
+def argument(what: str, value: Any, type_: Attribute) -> Any:
+    """A scalar that a caller gives: floats are rounded; integers and booleans must be values of their type."""
+    dtype, given = dtype_of(type_), np.asarray(value)
+    fits = given.ndim == 0 and given.dtype in _NUMBERS
+    if fits and not dtype.is_float:
+        fits = not _NUMBERS[given.dtype].is_float and dtype.min_value <= int(given) <= dtype.max_value
+    if not fits:
+        wanted = f"from {dtype.min_value} to {dtype.max_value}"
+        raise DtypeError(
+            f"{what}: expected a number of {dtype}, got {value!r}",
+            hint="give one number" if dtype.is_float else f"give one whole number {wanted}",
+        )
+    return scalar(given, type_)
 
 
 def as_array(value: Any, dtype: DType) -> np.ndarray[Any, np.dtype[Any]]:

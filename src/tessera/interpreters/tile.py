@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+from typing import cast as cast_type
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from numpy.lib.stride_tricks import as_strided
+from xdsl.dialects.builtin import ModuleOp
 
 from tessera.dialects import elementwise, reductions, tile
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, Kind, f64, i64, u64
-from tessera.errors import CompileError, ShapeError
+from tessera.errors import CompileError, DtypeError, EffectError, ShapeError
 from tessera.interpreters import scalars
 from tessera.interpreters.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.machine import Machine
@@ -27,24 +30,35 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class View:
-    """Strided memory of one dtype; `memory` is the whole argument, whose bytes no view may leave."""
+    """Elements of an argument: `first` counts from the argument's first element, strides count elements too."""
 
-    array: Array
-    memory: Array
+    argument: Array
+    first: int
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @staticmethod
+    def of(argument: Array) -> View:
+        return View(argument, 0, argument.shape, tuple(stride // argument.itemsize for stride in argument.strides))
 
     @property
-    def strides(self) -> tuple[int, ...]:
-        return tuple(stride // self.array.itemsize for stride in self.array.strides)
+    def reach(self) -> tuple[int, int]:
+        """The lowest and highest element seen, counted from the argument's first; empty views see none."""
+        if 0 in self.sizes:
+            return 0, -1
+        steps = [(size - 1) * stride for size, stride in zip(self.sizes, self.strides, strict=True)]
+        return self.first + sum(min(0, step) for step in steps), self.first + sum(max(0, step) for step in steps)
+
+    @cached_property
+    def array(self) -> Array:
+        if 0 in self.sizes:
+            return np.empty(self.sizes, self.argument.dtype)
+        item, far = self.argument.itemsize, abs(self.first)
+        line = as_strided(self.argument, (far + 1,), (item if self.first >= 0 else -item,))
+        return as_strided(line[far:], self.sizes, tuple(item * stride for stride in self.strides))
 
 
-def run_kernel(
-    module: ModuleOp,
-    name: str,
-    arguments: Sequence[Any],
-    *,
-    grid: Sequence[int] | None = None,
-    machine: Machine | None = None,
-) -> None:
+def run_kernel(module: ModuleOp, name: str, arguments: Sequence[Any], *, machine: Machine | None = None) -> None:
     """Runs a tile function over its grid. Arrays are written in place; scalars are Python numbers."""
     kernel = symbol_in(module, name, tile.FuncOp)
     types = list(kernel.function_type.inputs)
@@ -53,24 +67,46 @@ def run_kernel(
     environment = ShapeEnvironment()
     values: list[Any] = []
     for position, (argument, type_, shape) in enumerate(zip(arguments, types, kernel.shapes, strict=True)):
+        what = f"argument {position} of @{name}"
         if not isinstance(type_, ViewType):
-            values.append(scalars.scalar(argument, type_))
+            values.append(scalars.argument(what, argument, type_))
             continue
-        if not isinstance(argument, np.ndarray) or argument.dtype != type_.dtype.storage:
-            found = getattr(argument, "dtype", type(argument).__name__)
-            raise CompileError(f"argument {position} of @{name}: expected an array of {type_.dtype}, got {found}")
-        array: Array = argument
-        if array.ndim != type_.rank.data:
-            raise ShapeError(f"argument {position} of @{name}: expected rank {type_.rank.data}, got {array.ndim}")
+        array = _memory(what, argument, type_)
         for axis, (size, actual) in enumerate(zip(shape.data, array.shape, strict=True)):
-            environment.unify(size, actual, Origin(f"argument {position}, axis {axis}", None))
-        values.append(View(array, array))
+            environment.unify(size, actual, Origin(f"{what}, axis {axis}", None))
+        values.append(View.of(array))
+    _check_writable(kernel, values)
     machine = machine if machine is not None else Machine()
     symbols = environment.sizes
-    if grid is None:
-        grid = [dim(size).evaluate(symbols) for size in kernel.grid.data]
+    grid = [dim(size).evaluate(symbols) for size in kernel.grid.data]
     for program in itertools.product(*(range(extent) for extent in grid)):
         Frame(machine, symbols, program).run(kernel.body.block, values)
+
+
+def _memory(what: str, argument: Any, type_: ViewType) -> Array:
+    found: object = getattr(argument, "dtype", type(argument).__name__)
+    if not isinstance(argument, np.ndarray) or found != type_.dtype.storage:
+        raise DtypeError(f"{what}: expected an array of {type_.dtype}, got {found}")
+    array = cast_type("Array", argument)
+    if array.ndim != type_.rank.data:
+        raise ShapeError(f"{what}: expected rank {type_.rank.data}, got {array.ndim}")
+    if any(stride % array.itemsize for stride in array.strides):
+        raise ShapeError(
+            f"{what}: strides of {array.strides} bytes are not whole elements of {array.itemsize} bytes",
+            hint="give a copy of the array",
+        )
+    return array
+
+
+def _check_writable(kernel: tile.FuncOp, values: Sequence[Any]) -> None:
+    """Refuses read-only arrays that the program writes, before anything is written."""
+    written = {tile.base_of(op.view) for op in kernel.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)}
+    for position, (argument, value) in enumerate(zip(kernel.arguments, values, strict=True)):
+        if argument in written and not value.argument.flags.writeable:
+            raise EffectError(
+                f"argument {position} of @{kernel.sym_name.data} is written, and the array given is read-only",
+                hint="give a writable array, such as a copy",
+            )
 
 
 @meaning(tile.ProgramIdOp)
@@ -80,7 +116,7 @@ def _program_id(frame: Frame, op: tile.ProgramIdOp, operands: Values) -> Values:
 
 @meaning(tile.DimOp)
 def _dim(frame: Frame, op: tile.DimOp, operands: Values) -> Values:
-    return [operands[0].array.shape[op.axis.value.data]]
+    return [operands[0].sizes[op.axis.value.data]]
 
 
 @meaning(tile.StrideOp)
@@ -95,32 +131,22 @@ def _view(frame: Frame, op: tile.ViewOp, operands: Values) -> Values:
     sizes, strides = operands[2 : 2 + rank], operands[2 + rank :]
     if any(size < 0 for size in sizes):
         raise ShapeError(f"a view of sizes {list(sizes)}: sizes are not negative")
-    item = base.array.itemsize
-    if not base.array.size or 0 in sizes:
-        return [View(np.empty(tuple(sizes), base.array.dtype), base.memory)]
-    reach = [(size - 1) * stride for size, stride in zip(sizes, strides, strict=True)]
-    start = base.array.__array_interface__["data"][0] + offset * item
-    low = start + item * sum(step for step in reach if step < 0)
-    high = start + item * (1 + sum(step for step in reach if step > 0))
-    first, end = np.lib.array_utils.byte_bounds(base.memory)
-    if low < first or high > end:
-        reached = f"elements {(low - first) // item} to {(high - first) // item - 1}"
+    view = View(base.argument, base.first + offset, tuple(sizes), tuple(strides))
+    (low, high), (first, last) = view.reach, View.of(base.argument).reach
+    if low <= high and (low < first or high > last):
         raise ShapeError(
             f"a view at offset {offset} with sizes {list(sizes)} and strides {list(strides)} leaves its memory",
-            shapes=[f"memory of {(end - first) // item} elements; the view reaches {reached}"],
+            shapes=[f"memory of {last - first + 1} elements; the view reaches from {low - first} to {high - first}"],
             hint="check the offset and the strides against the argument's",
         )
-    step = item if offset >= 0 else -item
-    anchor = np.lib.stride_tricks.as_strided(base.array, (abs(offset) + 1,), (step,))[abs(offset) :]
-    array = np.lib.stride_tricks.as_strided(anchor, tuple(sizes), tuple(stride * item for stride in strides))
-    return [View(array, base.memory)]
+    return [view]
 
 
 def _window(view: View, offsets: Sequence[int], shape: Sequence[int]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
     """The part of a tile that lies inside a view: slices of the view, and of the tile."""
     inside: list[slice] = []
     within: list[slice] = []
-    for size, offset, extent in zip(view.array.shape, offsets, shape, strict=True):
+    for size, offset, extent in zip(view.sizes, offsets, shape, strict=True):
         low = min(max(0, -offset), extent)
         high = max(low, min(extent, size - offset))
         inside.append(slice(offset + low, offset + high) if high > low else slice(0, 0))
@@ -154,8 +180,18 @@ def _atomic(frame: Frame, op: tile.AtomicOp, operands: Values) -> Values:
     inside, within = _window(view, offsets, value.shape)
     dtype = tile_dtype(op.value)
     combine = reductions.TABLE[op.kind.data].combine
-    view.array[inside] = elementwise.apply(combine, [view.array[inside], value[within]], [dtype, dtype])
+    target, source = view.array[(*inside, ...)], value[(*within, ...)]
+    for place in _separate(target):
+        target[place] = elementwise.apply(combine, [target[place], source[place]], [dtype, dtype])
     return []
+
+
+def _separate(target: Array) -> Iterable[Any]:
+    """Places of `target` that share no address: all at once, or one by one where a view overlaps itself."""
+    addresses = np.zeros((), np.int64)
+    for size, stride in zip(target.shape, target.strides, strict=True):
+        addresses = addresses[..., np.newaxis] + stride * np.arange(size, dtype=np.int64)
+    return np.ndindex(target.shape) if np.unique(addresses).size < addresses.size else [...]
 
 
 @meaning(tile.FullOp)
@@ -178,18 +214,14 @@ def positions(shape: Sequence[int], axis: int, base: int, dtype: DType) -> Array
 
 @meaning(tile.EwOp)
 def _elementwise(frame: Frame, op: tile.EwOp, operands: Values) -> Values:
-    dtypes = [tile_dtype(operand) for operand in op.operands_]
-    return [apply_row(op.fn.data, operands, dtypes, op.result_dtype, op.seed)]
-
-
-def apply_row(fn: str, arrays: Values, dtypes: Sequence[DType], result: DType, seed: IntegerAttr[Any] | None) -> Array:
-    """One row of the elementwise table, rounded once as the result's policy says."""
-    chosen = None if seed is None else seed.value.data
-    if fn == "cast":
-        return elementwise.apply(fn, arrays, dtypes, to=result, seed=chosen)
+    """One row of the elementwise table, rounded once as the op's policy says."""
+    dtypes, result = [tile_dtype(operand) for operand in op.operands_], op.result_dtype
+    seed = None if op.seed is None else op.seed.value.data
+    if op.fn.data == "cast":
+        return [elementwise.apply("cast", operands, dtypes, to=result, seed=seed)]
     # A row's result has the policy of its operands: tiles have none of their own, so they take the op's.
     governed = [result if dtype.base is result.base else dtype for dtype in dtypes]
-    return elementwise.apply(fn, arrays, governed, seed=chosen)
+    return [elementwise.apply(op.fn.data, operands, governed, seed=seed)]
 
 
 @meaning(tile.ReduceOp)
@@ -215,16 +247,17 @@ def _trans(frame: Frame, op: tile.TransOp, operands: Values) -> Values:
 @meaning(tile.DotOp)
 def _dot(frame: Frame, op: tile.DotOp, operands: Values) -> Values:
     a, b, c = operands
-    return [multiply(a, b, tile_dtype(op.a), tile_dtype(op.c), c)]
+    product, carrier = multiply(a, b, tile_dtype(op.a), tile_dtype(op.b))
+    total = tile_dtype(op.c)
+    with np.errstate(all="ignore"):
+        return [cast(np.add(product, cast(c, total, carrier)), carrier, total)]
 
 
-def multiply(a: Array, b: Array, dtype: DType, result: DType, c: Array | None = None) -> Array:
-    """c + a·b with one rounding at the end: float64 for floats, wrapping 64-bit integers for the rest."""
-    carrier = {Kind.FLOAT: f64, Kind.INT: i64}.get(dtype.kind, u64)
-    total = np.matmul(cast(a, dtype.base, carrier), cast(b, dtype.base, carrier))
-    if c is not None:
-        total = total + cast(c, result.base, carrier)
-    return cast(np.asarray(total), carrier, result.base)
+def multiply(a: Array, b: Array, left: DType, right: DType) -> tuple[Array, DType]:
+    """a·b before the one rounding at the end: in float64, or in 64-bit integers that wrap; and the type of that."""
+    carrier = {Kind.FLOAT: f64, Kind.INT: i64}.get(left.kind, u64)
+    with np.errstate(all="ignore"):
+        return np.asarray(np.matmul(cast(a, left, carrier), cast(b, right, carrier))), carrier
 
 
 @meaning(tile.AssertOp)

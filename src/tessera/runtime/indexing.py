@@ -11,6 +11,7 @@ import numpy as np
 from tessera.dtypes.types import Kind, i64
 from tessera.errors import DtypeError, ShapeError, TesseraError
 from tessera.runtime.memory import Array
+from tessera.shapes.expr import format_shape
 
 # int, slice, None, ... and integer or boolean arrays of any library, alone or in a tuple.
 Key: TypeAlias = Any
@@ -63,6 +64,6 @@ def refusal(shape: tuple[int, ...], problem: Exception) -> TesseraError:
     """NumPy's complaint about an index or a value, as ours."""
     return ShapeError(
         f"the index does not fit: {problem}",
-        shapes=[str(shape)],
+        shapes=[format_shape(shape)],
         hint="an axis of size n has indices from -n to n - 1; a mask has the shape of the axes that it selects from",
     )

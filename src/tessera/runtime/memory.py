@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tessera.errors import ResourceError
+from tessera.shapes.expr import format_shape
 
 if TYPE_CHECKING:
     from tessera.runtime.device import Device
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 ALIGNMENT = 64
+
+# Bound once: every new tensor passes through these.
+_BYTE = np.dtype(np.uint8)
+_address_of, _from_buffer = ctypes.addressof, ctypes.c_char.from_buffer
 
 
 class Buffer:
@@ -65,25 +70,27 @@ class _Window:
 def address(array: Any) -> int:
     """Where `array` begins: `array.ctypes.data`, in a sixth of its time for plain arrays."""
     try:
-        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+        return _address_of(_from_buffer(array))
     except (TypeError, ValueError, BufferError):  # read-only, strided, empty, or a type that buffers do not know
         return array.ctypes.data
 
 
-def aligned_empty(shape: tuple[int, ...], storage: np.dtype[Any], *, zeroed: bool = False) -> Array:
-    """A C-ordered host array that starts on a 64-byte boundary, uninitialised unless `zeroed`."""
+class _Storage(np.ndarray[tuple[int], np.dtype[np.uint8]]):
+    """Bytes with room for alignment. NumPy's views go back to the aligned array in it, and not to the whole."""
+
+
+def aligned_empty(shape: tuple[int, ...], storage: np.dtype[Any]) -> Array:
+    """An uninitialised C-ordered host array that starts on a 64-byte boundary."""
     nbytes = math.prod(shape) * storage.itemsize
     try:
-        raw = (np.zeros if zeroed else np.empty)(nbytes + ALIGNMENT, np.uint8)
+        raw: Any = _Storage(nbytes + ALIGNMENT, _BYTE)
     except (MemoryError, ValueError, OverflowError):
         raise ResourceError(
             f"{nbytes:,} bytes of host memory cannot be had",
-            shapes=[f"{shape}, {storage.itemsize} bytes each"],
+            shapes=[f"{format_shape(shape)}, {storage.itemsize} bytes each"],
             hint="use a smaller shape or a narrower dtype",
         ) from None
-    start = -address(raw) % ALIGNMENT
-    # Through a memoryview, so that the array's own bounds are the bounds of its storage.
-    return np.ndarray(shape, storage, raw.data[start : start + nbytes])
+    return np.ndarray(shape, storage, raw, -_address_of(_from_buffer(raw)) % ALIGNMENT)
 
 
 def aligned_copy(array: Array) -> Array:
@@ -119,7 +126,7 @@ def byte_span(array: Array) -> tuple[int, int]:
 def host_buffer(array: Array, device: Device) -> Buffer:
     """The storage that a host array is a view of, as far as NumPy knows it."""
     root = array
-    while isinstance(root.base, np.ndarray):
+    while isinstance(root.base, np.ndarray) and not isinstance(root.base, _Storage):
         root = root.base
     if isinstance(root.base, _Window):
         return root.base.buffer

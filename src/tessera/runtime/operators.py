@@ -98,6 +98,11 @@ def _typing(name: str, left: DType, right: DType) -> tuple[DType, DType]:
     return common, _seedless(name, elementwise.result_dtype(name, (common, common)))
 
 
+@functools.cache
+def _unary_typing(name: str, dtype: DType) -> DType:
+    return _seedless(name, elementwise.result_dtype(name, (dtype,)))
+
+
 def _seedless(name: str, result: DType) -> DType:
     if result.policy.stochastic:
         raise DtypeError(
@@ -107,7 +112,7 @@ def _seedless(name: str, result: DType) -> DType:
     return result
 
 
-def _evaluate(name: str, left: Array, left_dtype: DType, right: Array, right_dtype: DType) -> tuple[Array, DType]:
+def _evaluate(self: Tensor, name: str, left: Array, left_dtype: DType, right: Array, right_dtype: DType) -> Tensor:
     common, result = _typing(name, left_dtype, right_dtype)
     if left_dtype is not common:
         left = cast(left, left_dtype, nearest(common))
@@ -116,7 +121,7 @@ def _evaluate(name: str, left: Array, left_dtype: DType, right: Array, right_dty
     if left.shape != right.shape and left.ndim and right.ndim:
         rules.broadcast(left.shape, right.shape, where=name)
     # Fresh memory is always C-ordered and 64-byte aligned, so that equal calls give equal metas.
-    return aligned(elementwise.apply(name, (left, right), (common, common))), result
+    return self.wrap(aligned(elementwise.apply(name, (left, right), (common, common))), result)
 
 
 def binary(name: str) -> Binary:
@@ -124,13 +129,11 @@ def binary(name: str) -> Binary:
 
     def operate(self: Tensor, other: Operand) -> Tensor:
         if type(other) is type(self):
-            found = _evaluate(name, self.numpy(), self.dtype, other.numpy(), other.dtype)
-        else:
-            coerced = operand(other, self.dtype)
-            if coerced is None:
-                return NotImplemented
-            found = _evaluate(name, self.numpy(), self.dtype, *coerced)
-        return self.wrap(*found)
+            return _evaluate(self, name, self.numpy(), self.dtype, other.numpy(), other.dtype)
+        coerced = operand(other, self.dtype)
+        if coerced is None:
+            return NotImplemented
+        return _evaluate(self, name, self.numpy(), self.dtype, *coerced)
 
     return operate
 
@@ -142,7 +145,7 @@ def reflected(name: str) -> Binary:
         coerced = operand(other, self.dtype)
         if coerced is None:
             return NotImplemented
-        return self.wrap(*_evaluate(name, *coerced, self.numpy(), self.dtype))
+        return _evaluate(self, name, *coerced, self.numpy(), self.dtype)
 
     return operate
 
@@ -151,7 +154,8 @@ def unary(name: str) -> Unary:
     """The operator with a single operand of one row of the elementwise table."""
 
     def operate(self: Tensor) -> Tensor:
-        result = _seedless(name, elementwise.result_dtype(name, (self.dtype,)))
-        return self.wrap(aligned(elementwise.apply(name, (self.numpy(),), (self.dtype,))), result)
+        array, dtype = self.numpy(), self.dtype
+        result = _unary_typing(name, dtype)
+        return self.wrap(aligned(elementwise.apply(name, (array,), (dtype,))), result)
 
     return operate

@@ -18,9 +18,8 @@ def show(tensor: Tensor) -> str:
     prefix = "Tensor("
     rest = f"shape={tensor.shape}, dtype={tensor.dtype}, device={tensor.device})"
     shorten = tensor.size > _SHOWN
-    host = tensor.cpu()
     text = np.array2string(
-        (_edges(host) if shorten else host).values(),
+        (_edges(tensor.cpu()) if shorten else tensor).values(),
         precision=4,
         threshold=0 if shorten else _SHOWN,
         edgeitems=_EDGE,

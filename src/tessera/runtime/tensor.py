@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias, cast, final
+from collections.abc import Iterator, Sequence
+from operator import index
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, cast, final
 
 import numpy as np
 
@@ -23,11 +24,14 @@ from tessera.runtime.printing import show
 from tessera.runtime.transfer import transfer
 from tessera.shapes import rules
 from tessera.shapes.annotations import TensorType, annotation
+from tessera.shapes.expr import format_shape
 
 DTypeLike: TypeAlias = DType | str | np.dtype[Any] | type
 Shape: TypeAlias = tuple[int, ...]
+Sizes: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 
 _new = object.__new__
+_equal, _unequal = binary("eq"), binary("ne")
 
 
 @final
@@ -133,7 +137,7 @@ class Tensor:
         if self.ndim != 2:
             raise ShapeError(
                 f".T is for matrices, this tensor has {self.ndim} axes",
-                shapes=[str(self.shape)],
+                shapes=[format_shape(self.shape)],
                 hint="use .mT to transpose the last two axes, or permute",
             )
         return self._view(self.geometry.T)
@@ -148,13 +152,13 @@ class Tensor:
         axes = [rules.normalize_axis(axis, self.ndim, where="transpose") for axis in (first, second)]
         return self._view(self.geometry.swapaxes(*axes))
 
-    def permute(self, *axes: int | tuple[int, ...]) -> Tensor:
+    def permute(self, *axes: Sizes) -> Tensor:
         """Axis i of the result is axis axes[i] of this tensor."""
         order = _integers(axes, "permute")
         rules.transpose(self.shape, order, where="permute")
         return self._view(self.geometry.transpose(order))
 
-    def reshape(self, *shape: int | tuple[int, ...], copy: bool | None = None) -> Tensor:
+    def reshape(self, *shape: Sizes, copy: bool | None = None) -> Tensor:
         """The same elements in another shape: a view where strides allow it, else a copy.
 
         `copy=True` always copies, and `copy=False` never does: it is an error where no view is possible.
@@ -169,7 +173,7 @@ class Tensor:
                 return self.reshape(target, copy=True)
             raise ShapeError(
                 f"no view of strides {self.strides} has this shape",
-                shapes=[f"from {self.shape}", f"to {target}"],
+                shapes=[f"from {format_shape(self.shape)}", f"to {format_shape(target)}"],
                 hint="leave copy=False out, or call .copy() first",
             ) from None
 
@@ -177,13 +181,13 @@ class Tensor:
         """A view in the shape of `other`; an error where a copy would be needed."""
         return self.reshape(other.shape, copy=False)
 
-    def broadcast_to(self, *shape: int | tuple[int, ...]) -> Tensor:
+    def broadcast_to(self, *shape: Sizes) -> Tensor:
         """A read-only view that repeats axes of size 1, and the whole along new leading axes."""
         target = _integers(shape, "broadcast_to")
         if rules.broadcast(self.shape, target, where="broadcast_to") != target:
             raise ShapeError(
                 "broadcast_to: a tensor can only grow",
-                shapes=[f"from {self.shape}", f"to {target}"],
+                shapes=[f"from {format_shape(self.shape)}", f"to {format_shape(target)}"],
                 hint="each axis must be 1 or have the size asked for, counted from the last axis",
             )
         return self._view(np.broadcast_to(self.geometry, target))
@@ -241,7 +245,7 @@ class Tensor:
         if not self.writable:
             raise ResourceError(
                 "this tensor is read-only: it shares memory that may not be written, or repeats elements",
-                shapes=[str(self.shape)],
+                shapes=[format_shape(self.shape)],
                 hint="write to a copy: .copy()",
             )
         parts, _ = indexing.parts_of(key)
@@ -271,7 +275,7 @@ class Tensor:
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Tensor]:
-        return (self[index] for index in range(len(self)))
+        return (self[place] for place in range(len(self)))
 
     # Copies and casts
 
@@ -316,14 +320,14 @@ class Tensor:
         if self.device is not CPU and not self.device.backend.host_addressable:
             raise DeviceError(
                 f"the memory of {self.device} cannot be read by the host",
-                shapes=[str(self.shape)],
+                shapes=[format_shape(self.shape)],
                 hint="bring the tensor over first: .cpu()",
             )
         return self.geometry
 
     def values(self) -> Array:
-        """The values in a type that NumPy computes in itself; may share memory, may be a copy."""
-        array, dtype = self.numpy(), self.dtype
+        """The values on the host in a type that NumPy computes in itself; may share memory, may be a copy."""
+        array, dtype = self.cpu().numpy(), self.dtype
         if dtype.policy.loss_scale is not None or (dtype.is_float and dtype.bits < 32):
             return casting.cast(array, dtype, f64)
         if dtype.is_integer and dtype.bits < 8:
@@ -335,7 +339,7 @@ class Tensor:
         if self.size != 1:
             raise ShapeError(
                 f"expected a tensor with one element, this one has {self.size}",
-                shapes=[str(self.shape)],
+                shapes=[format_shape(self.shape)],
                 hint="index it first, reduce it, or use .tolist()",
             )
         return self.values().item()
@@ -401,7 +405,7 @@ class Tensor:
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
-    ) -> object:
+    ) -> Any:
         """A DLPack capsule of this memory: versioned for consumers that know DLPack 1.x, else of the old kind."""
         self._check_plain("DLPack")
         wanted = self.__dlpack_device__() if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
@@ -436,24 +440,30 @@ class Tensor:
     __lshift__, __rlshift__ = binary("shl"), reflected("shl")
     __rshift__, __rrshift__ = binary("shr"), reflected("shr")
     __lt__, __le__, __gt__, __ge__ = binary("lt"), binary("le"), binary("gt"), binary("ge")
-    # Elementwise, as for every array, and so nothing that a dictionary could use.
-    __eq__, __ne__ = binary("eq"), binary("ne")  # pyright: ignore[reportAssignmentType]  (not one bool)
-    __hash__ = None  # pyright: ignore[reportAssignmentType]  (Python's way to say unhashable)
     __neg__, __abs__, __invert__ = unary("neg"), unary("abs"), unary("not")
 
     def __pos__(self) -> Tensor:
         return self
 
+    # Elementwise, as for every array, and so nothing that a dictionary could use.
+    def __eq__(self, other: Operand) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]  (not one bool)
+        return _equal(self, other)
+
+    def __ne__(self, other: Operand) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]  (not one bool)
+        return _unequal(self, other)
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]  (Python's way to say unhashable)
+
 
 _CPU_IN_DLPACK = (1, 0)
 
 
-def _integers(given: tuple[int | tuple[int, ...], ...], where: str) -> Shape:
+def _integers(given: tuple[Sizes, ...], where: str) -> Shape:
     """The integers of `f(2, 3)` or `f((2, 3))`."""
-    items: tuple[Any, ...] = given[0] if len(given) == 1 and isinstance(given[0], tuple | list) else given
+    items: Any = given[0] if len(given) == 1 and isinstance(given[0], Sequence) else given
     try:
-        return tuple([item.__index__() for item in items])
-    except AttributeError:
+        return tuple(map(index, items))
+    except TypeError:
         raise ShapeError(f"{where}: expected integers, got {items}", hint="sizes and axes are integers") from None
 
 

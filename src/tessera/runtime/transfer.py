@@ -5,34 +5,36 @@ from __future__ import annotations
 import numpy as np
 
 from tessera.runtime.device import CPU, Device
-from tessera.runtime.memory import Array, Buffer, aligned, aligned_copy, aligned_empty, byte_span
+from tessera.runtime.memory import Array, Buffer, address, aligned, aligned_copy, aligned_empty, byte_span
 
 
 def transfer(array: Array, source: Device, target: Device) -> tuple[Array, Buffer | None]:
     """A copy of `array`, which lies on `source`, in C order in fresh memory of `target`."""
     if source.backend.host_addressable:
-        if target is CPU:
-            return aligned_copy(array), None
-        return _to_device(array, target)
+        return (aligned_copy(array), None) if target is CPU else _to_device(array, target)
     if target.kind == source.kind and array.flags.c_contiguous:
         buffer = target.backend.allocate(array.nbytes)
-        target.backend.copy_from_device(buffer.pointer, source, array.ctypes.data, array.nbytes)
+        if array.nbytes:
+            target.backend.copy_from_device(buffer.pointer, source, address(array), array.nbytes)
         return buffer.array(array.dtype, array.shape, array.strides), buffer
     host = _to_host(array, source)
     return (host, None) if target is CPU else _to_device(host, target)
 
 
 def _to_device(array: Array, target: Device) -> tuple[Array, Buffer]:
-    contiguous = np.ascontiguousarray(array).reshape(array.shape)
+    contiguous = aligned(array)
     buffer = target.backend.allocate(contiguous.nbytes)
-    target.backend.copy_from_host(buffer.pointer, contiguous.ctypes.data, contiguous.nbytes)
+    if contiguous.nbytes:
+        target.backend.copy_from_host(buffer.pointer, address(contiguous), contiguous.nbytes)
     return buffer.array(contiguous.dtype, contiguous.shape, contiguous.strides), buffer
 
 
 def _to_host(array: Array, source: Device) -> Array:
     """The whole stretch that `array` reaches over in one copy, and its elements picked out of that here."""
+    if not array.size:
+        return aligned_empty(array.shape, array.dtype)
     low, high = byte_span(array)
     stretch = aligned_empty((high - low,), np.dtype(np.uint8))
-    source.backend.copy_to_host(stretch.ctypes.data, low, high - low)
-    start = array.ctypes.data - low
-    return aligned(np.ndarray(array.shape, array.dtype, stretch.data, start, array.strides))
+    source.backend.copy_to_host(address(stretch), low, high - low)
+    picked = np.ndarray(array.shape, array.dtype, stretch.data, address(array) - low, array.strides)
+    return aligned(picked)

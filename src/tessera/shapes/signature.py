@@ -185,7 +185,7 @@ def _evaluate(function: FunctionType, name: str, written: object) -> object:
         except Exception as error:
             span = _annotation_spans(function.__code__).get(name)
             if isinstance(error, TesseraError):
-                error.span = span
+                error.at(span)
                 raise
             if not _looks_like_a_tensor(text):
                 return None

@@ -20,10 +20,14 @@ from xdsl.passes import ModulePass
 from tessera.dialects import graph, schedule, tile
 from tessera.dialects.effects import effects_within, observable
 from tessera.dialects.graph_types import GraphTensorType
+from tessera.dialects.structural_hash import structural_hash
 from tessera.dialects.tile_types import ViewType
 from tessera.dtypes.types import DType
 from tessera.errors import GuardError
+from tessera.interpreters.scalars import scalar
 from tessera.shapes.expr import Dim
+from tessera.transforms.canonicalize import Canonicalize
+from tessera.transforms.common_subexpressions import CommonSubexpressions
 from tessera.transforms.context import CompileContext, recorder_of
 from tessera.transforms.dead_code import is_dead
 from tessera.transforms.facts import Fact, Facts, Kind, Recorder
@@ -32,6 +36,8 @@ from tessera.transforms.rewriting import inline_before, insert_before
 from tessera.transforms.symbols import specialize_symbols
 
 _NONE: frozenset[Fact] = frozenset()
+# One operand of these can decide the result, and so can another.
+_SEVERAL_REASONS = (arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.SelectOp)
 
 
 @dataclass(frozen=True)
@@ -53,12 +59,42 @@ class ApplyFacts(ModulePass):
             return
         function = _entry(op, self.function)
         _check_facts(function, recorder.facts)
-        if isinstance(function, graph.FuncOp):
-            specialize_symbols(function, recorder)
-        knowledge = _Knowledge(function.body.block, recorder.facts)
-        knowledge.learn(function.body.block)
-        for atom in sorted(knowledge.settle(), key=str):
+        before = op.clone()
+        guards, unique = _specialise(function, recorder.facts)
+        if not unique:
+            guards = _fewest(before, function.sym_name.data, guards)
+        for atom in guards:
             recorder.ask(atom)
+
+
+def _specialise(function: tile.FuncOp | graph.FuncOp, facts: Facts) -> tuple[Facts, bool]:
+    """Rewrites the function; gives the facts that mattered, and whether each decision had only one reason."""
+    recorder = Recorder(facts)
+    if isinstance(function, graph.FuncOp):
+        specialize_symbols(function, recorder)
+    knowledge = _Knowledge(function.body.block, facts)
+    knowledge.learn(function.body.block)
+    for atom in knowledge.settle():
+        recorder.ask(atom)
+    return recorder.guards, knowledge.unique
+
+
+def _fewest(module: ModuleOp, name: str, guards: Facts) -> Facts:
+    """Where a decision had several reasons, the ones taken may be more than are needed: leaves out what it can."""
+
+    def code(facts: Facts) -> str:
+        trial = module.clone()
+        _specialise(_entry(trial, name), facts)
+        for step in (Canonicalize(), CommonSubexpressions(), Canonicalize()):
+            step.apply(Context(), trial)
+        return structural_hash(trial)
+
+    wanted = code(guards)
+    for atom in guards:
+        fewer = guards.without(atom)
+        if code(fewer) == wanted:
+            guards = fewer
+    return guards
 
 
 def _entry(module: ModuleOp, name: str | None) -> tile.FuncOp | graph.FuncOp:
@@ -122,11 +158,15 @@ class _Knowledge:
         default_factory=dict[SSAValue, "tuple[SSAValue, frozenset[Fact]]"]
     )
     needed: set[Fact] = field(default_factory=set[Fact])
+    # Whether every decision rests on the only facts it could rest on.
+    unique: bool = True
 
     def __post_init__(self) -> None:
+        # These relate measures to each other: what one decides may follow from another, too.
+        self.unique = not self.facts.of_kind(Kind.EQUAL) and not self.facts.of_kind(Kind.DIVISIBLE)
         for argument in self.entry.args:
             for atom in self.facts.about(Kind.VALUE, f"arg{argument.index}"):
-                self.numbers[argument] = (atom.value, frozenset({atom}))
+                self.numbers[argument] = (scalar(atom.value, argument.type), frozenset({atom}))
 
     # Forward.
 
@@ -167,6 +207,7 @@ class _Knowledge:
             if branch.blocks:
                 self.learn(branch.block)
         if condition is not None and op.results:
+            self.unique = False  # both branches may come to the same
             terminator = branches[0].block.last_op
             assert terminator is not None
             for result, yielded in zip(op.results, terminator.operands, strict=True):
@@ -241,6 +282,8 @@ class _Knowledge:
         found = fold(op, [None if entry is None else entry[0] for entry in known])
         if found is None:
             return
+        if isinstance(op, _SEVERAL_REASONS) and sum(entry is not None for entry in known) > 1:
+            self.unique = False
         because = _NONE.union(*(entry[1] for i in found.because if (entry := known[i]) is not None))
         if isinstance(found, Constant):
             self.numbers[op.results[0]] = (found.value, because)

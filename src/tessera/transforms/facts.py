@@ -57,6 +57,8 @@ class Fact:
 
 
 _PATH = r"[A-Za-z_][\w.]*?"
+# A measure is not a scalar argument, though it is spelled like one.
+_NAME = r"(?!.*\.(?:size|stride|dtype|rank|pointer)\b)" + _PATH
 _MEASURE = rf"(?:{_PATH})\.(?:size|stride)\[\d+\]"
 _SPELLINGS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     (Kind.DIVISIBLE, re.compile(rf"({_MEASURE}|{_PATH}\.pointer) % (\d+) = 0")),
@@ -67,7 +69,7 @@ _SPELLINGS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     (Kind.STRIDE, re.compile(rf"({_PATH}\.stride\[\d+\]) = (-?\d+)")),
     (Kind.DTYPE, re.compile(rf"({_PATH}\.dtype) = (\w+)")),
     (Kind.RANK, re.compile(rf"({_PATH}\.rank) = (\d+)")),
-    (Kind.VALUE, re.compile(rf"({_PATH}) = (true|false|-?[\d.]+(?:[eE][-+]?\d+)?|-?inf|nan)")),
+    (Kind.VALUE, re.compile(rf"({_NAME}) = (true|false|-?[\d.]+(?:[eE][-+]?\d+)?|-?inf|nan)")),
 )
 _TEXT_VALUES = (Kind.DISJOINT, Kind.IDENTITY, Kind.EQUAL, Kind.DTYPE)
 
@@ -185,15 +187,13 @@ class Described(Protocol):
     def strides(self) -> tuple[int, ...]: ...
     @property
     def pointer(self) -> int: ...
-    @property
-    def extent(self) -> tuple[int, int]: ...
 
 
 def holds(atom: Fact, arguments: Mapping[str, Any]) -> bool:
     """Decides a fact from the metadata of concrete arguments: the guard, evaluated."""
     match atom.kind:
         case Kind.DISJOINT:
-            first, second = arguments[atom.subject].extent, arguments[str(atom.value)].extent
+            first, second = _extent(arguments[atom.subject]), _extent(arguments[str(atom.value)])
             return first[1] <= second[0] or second[1] <= first[0]
         case Kind.EQUAL:
             return _measure(atom.subject, arguments) == _measure(str(atom.value), arguments)
@@ -215,6 +215,16 @@ def holds(atom: Fact, arguments: Mapping[str, Any]) -> bool:
 
 def _argument(subject: str, arguments: Mapping[str, Any]) -> Described:
     return arguments[subject.rpartition(".")[0]]
+
+
+def _extent(argument: Described) -> tuple[int, int]:
+    """The bytes from the first to behind the last that an array touches; none when it is empty."""
+    if 0 in argument.shape:
+        return argument.pointer, argument.pointer
+    item = argument.dtype.storage.itemsize
+    reach = [(size - 1) * stride * item for size, stride in zip(argument.shape, argument.strides, strict=True)]
+    low, high = sum(step for step in reach if step < 0), sum(step for step in reach if step > 0)
+    return argument.pointer + low, argument.pointer + high + item
 
 
 def _measure(subject: str, arguments: Mapping[str, Any]) -> int:

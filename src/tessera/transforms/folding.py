@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.utils.hints import isa
 
 from tessera.dialects import graph, tile
+from tessera.dialects.elements import dtype_of
 from tessera.errors import TesseraError
 from tessera.interpreters.engine import RULES, Frame
 from tessera.interpreters.machine import Machine
@@ -53,29 +55,35 @@ def _rule(*kinds: type[Operation]) -> Callable[[Rule[Any]], Rule[Any]]:
 
 def fold(op: Operation, known: Sequence[Any]) -> Fold | None:
     """What `op` amounts to; `known` has the value of each operand, or None."""
-    if type(op) in SCALAR_OPS and not op.regions and op.operands and None not in known:
-        try:
-            value = RULES[type(op)](_NOWHERE, op, known)[0]
-        except TesseraError:
-            return None  # a division by zero stays where it is, to fail when and if it runs
-        return Constant(value, tuple(range(len(known))))
     rule = _RULES.get(type(op))
-    return None if rule is None else rule(op, known)
+    # Identities first: they rely on fewer operands than evaluating does.
+    if rule is not None and (found := rule(op, known)) is not None:
+        return found
+    if type(op) not in SCALAR_OPS or op.regions or not op.operands or None in known:
+        return None
+    try:
+        value = RULES[type(op)](_NOWHERE, op, known)[0]
+    except TesseraError:
+        return None  # a division by zero stays where it is, to fail when and if it runs
+    return Constant(value, tuple(range(len(known))))
 
 
 def literal(value: SSAValue) -> Any | None:
     """The number an `arith.constant` holds, or None."""
     owner = value.owner
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr | FloatAttr):
-        return scalar(owner.value.value.data, value.type)
+    if not isinstance(owner, arith.ConstantOp):
+        return None
+    held: Attribute = owner.value
+    if isa(held, IntegerAttr | FloatAttr[AnyFloat]):
+        return scalar(held.value.data, value.type)
     return None
 
 
 def materialize(value: Any, type_: Attribute) -> arith.ConstantOp:
     """An op that gives a scalar."""
-    if isinstance(type_, IndexType | IntegerType):
-        return arith.ConstantOp(IntegerAttr(int(value), type_))
-    return arith.ConstantOp(FloatAttr(float(value), type_))  # pyright: ignore[reportArgumentType, reportCallIssue]  # a float element type
+    if dtype_of(type_).is_float:
+        return arith.ConstantOp(FloatAttr(float(value), cast("AnyFloat", type_)))
+    return arith.ConstantOp(IntegerAttr(int(value), cast("IntegerType | IndexType", type_)))
 
 
 def _neutral(op: Operation, known: Sequence[Any], element: int, *, right_only: bool = False) -> Same | None:
@@ -155,6 +163,8 @@ def _compare(op: arith.CmpiOp, known: Sequence[Any]) -> Fold | None:
 def _select(op: arith.SelectOp, known: Sequence[Any]) -> Fold | None:
     if op.lhs is op.rhs:
         return Same(op.lhs)
+    if isinstance(known[1], int) and known[1] == known[2]:  # not floats: zeros of both signs are equal
+        return Constant(known[1], (1, 2))
     return None if known[0] is None else Same(op.lhs if known[0] else op.rhs, (0,))
 
 

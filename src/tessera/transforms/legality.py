@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Operation
 
 from tessera.dialects import graph, graph_effects, schedule, tile
 from tessera.dialects.text import span_of
+from tessera.dialects.tile_types import tile_type
 from tessera.errors import CompileError
 from tessera.interpreters.scalars import SCALAR_OPS
 
@@ -84,6 +85,18 @@ def check(module: ModuleOp, name: str) -> None:
                 span=span_of(op.location),
                 story=[f"the {name} level: {level.meaning}"],
                 hint="a lowering left it behind; see docs/transforms.md",
+            )
+        _check_layout(op, name)
+
+
+def _check_layout(op: Operation, name: str) -> None:
+    """Layouts appear below the tile level, all at once; above it no tile has one."""
+    for result in op.results:
+        if isinstance(result.type, TensorType) and tile_type(result).encoding != NoneAttr():
+            raise CompileError(
+                f"{op.name} gives a tile with a layout at the {name} level: {tile_type(result)}",
+                span=span_of(op.location),
+                hint="layouts are assigned below the tile level",
             )
 
 
