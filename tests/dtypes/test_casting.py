@@ -445,21 +445,22 @@ def test_conversion_by_storage_equals_rounding_by_integers(
 @pytest.mark.parametrize("target", SMALL_FLOATS, ids=str)
 def test_every_f32_value_to_small_floats(target: DType) -> None:
     steps = Steps(target)
-    numbers = steps.middles.astype(np.float32)
-    begins = numbers.view(np.uint32).astype(np.int64)
+    word = f"u{target.storage.itemsize}"
+    begins = steps.middles.astype(np.float32).view(np.uint32).astype(np.int64)
     # A halfway point belongs to the even neighbour: code n begins at its middle if n is even, just above it if odd.
     begins += (np.arange(begins.size) + 1) % 2
-    chunk = 1 << 18
-    for start in range(0, 1 << 32, chunk):
-        words = np.arange(start, start + chunk, dtype=np.uint32)
-        magnitudes = words.view(np.int32) & np.int32(0x7FFFFFFF)
-        first = start % (1 << 31)
-        low, high = (int(np.searchsorted(begins, end, side="right")) for end in (first, first + chunk - 1))
-        edges = np.concatenate(([first], begins[low:high], [first + chunk]))
-        want = np.repeat(np.arange(low, high + 1), np.diff(edges))
-        negative = np.full(chunk, start >= 1 << 31)
-        got = codes_of(cast(words.view(np.float32), f32, target), target)
-        np.testing.assert_array_equal(got, steps.finish(want, negative, magnitudes > 0x7F800000))
+    infinity, chunk = 0x7F800000, 1 << 18
+    for negative in (False, True):
+        every = np.arange(begins.size + 1)
+        codes = steps.finish(every, np.full(every.size, negative), every < 0).astype(word)
+        for first in range(0, 1 << 31, chunk):
+            low, high = (int(np.searchsorted(begins, end, side="right")) for end in (first, first + chunk - 1))
+            edges = np.concatenate(([first], begins[low:high], [first + chunk]))
+            want = np.repeat(codes[low : high + 1], np.diff(edges))
+            want[max(0, infinity + 1 - first) :] = steps.fmt.nan
+            words = np.arange(first, first + chunk, dtype=np.uint32) | np.uint32(negative << 31)
+            got = cast(words.view(np.float32), f32, target).view(word)
+            assert np.array_equal(got, want), hex(first)
 
 
 def bits(values: Array) -> list[int]:

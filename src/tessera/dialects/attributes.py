@@ -41,7 +41,7 @@ class Name(Data[str]):
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> str:
         with parser.in_angle_brackets():
-            return parser.parse_identifier("a name")
+            return parser.parse_identifier(" for a name")
 
     def print_parameter(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
@@ -53,12 +53,14 @@ def parse_size(parser: AttrParser) -> Size:
     number = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
     if number is not None:
         return number
-    text = parser.parse_identifier_or_str_literal("a size: an integer, a symbol, or a quoted expression")
+    text = parser.parse_identifier_or_str_literal(" for a size, which is an integer, a symbol, or a quoted expression")
     try:
         parsed = parse_dim(text)
     except TesseraError as error:
         parser.raise_error(error.message)
-    return parsed.constant if parsed.constant is not None else parsed
+    if (constant := parsed.constant) is None:
+        return parsed
+    return constant if constant >= 0 else parser.raise_error(f"a size is at least 0, got {constant}")
 
 
 def print_size(printer: Printer, size: Size) -> None:
@@ -133,7 +135,7 @@ def _parse_optional_policy(parser: AttrParser) -> Policy | None:
 
 
 def _parse_policy(parser: AttrParser) -> Policy:
-    return _parse_named_policy(parser, parser.parse_identifier("a numerics policy"))
+    return _parse_named_policy(parser, parser.parse_identifier(" for a numerics policy"))
 
 
 def _parse_named_policy(parser: AttrParser, name: str) -> Policy:
@@ -142,7 +144,7 @@ def _parse_named_policy(parser: AttrParser, name: str) -> Policy:
             return parse()
 
     def parse_accumulator() -> DType:
-        found = BY_NAME.get(parser.parse_identifier("an element type"))
+        found = BY_NAME.get(parser.parse_identifier(" for an element type"))
         return found if found is not None else parser.raise_error("expected an element type, such as f32")
 
     readers: dict[str, Callable[[], Policy]] = {

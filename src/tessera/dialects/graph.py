@@ -59,7 +59,15 @@ from tessera.dialects.graph_effects import (
     StateWriteOp,
     look_up,
 )
-from tessera.dialects.graph_types import DenseAttr, GraphTensorType, dense, graph_type, parse_dense, print_dense
+from tessera.dialects.graph_types import (
+    DenseAttr,
+    GraphTensorType,
+    dense,
+    graph_type,
+    parse_dense,
+    print_dense,
+    spare_bits_are_zero,
+)
 from tessera.dialects.kernel_calls import kernel_effects, verify_kernel_call
 from tessera.dialects.schedule_types import ConfigAttr
 from tessera.dialects.tile_types import check_axis
@@ -265,15 +273,15 @@ class ConstantOp(IRDLOperation):
     def verify_(self) -> None:
         type_ = graph_type(self.result)
         item, stored = type_.dtype.storage.itemsize, len(self.value.data)
-        if stored == item:
-            return
         count = 1
-        for size in type_.shape:
+        for size in type_.shape if stored != item else ():
             if not isinstance(size, int):
                 raise VerifyException(f"a constant of {type_} needs constant sizes, or one element to fill it")
             count *= size
         if stored != item * count:
             raise VerifyException(f"{stored} bytes for {count} elements of {item} bytes each")
+        if not spare_bits_are_zero(self.value, type_.dtype):
+            raise VerifyException(f"the bytes of a constant of {type_} have bits set that {type_.dtype} does not use")
 
     @classmethod
     def parse(cls, parser: Parser) -> ConstantOp:

@@ -14,9 +14,9 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.dialects.attributes import PolicyAttr, SizesAttr
-from tessera.dialects.elements import dtype_of, element_of
+from tessera.dialects.elements import dtype_of, element_of, is_element
 from tessera.dtypes.casting import cast
-from tessera.dtypes.types import NO_POLICY, DType, Kind, f64, i64, u64
+from tessera.dtypes.types import NO_POLICY, DType, Kind, f64, i64, tf32, u64
 from tessera.errors import TesseraError
 from tessera.shapes.expr import Size, shape_of
 
@@ -52,8 +52,10 @@ class GraphTensorType(ParametrizedAttribute, TypeAttribute):
         return GraphTensorType(self.sizes, element_of(dtype), PolicyAttr(dtype.policy))
 
     def verify(self) -> None:
+        if not is_element(self.element):
+            raise VerifyException(f"{self.element} is not a Tessera element type")
         try:
-            _ = self.dtype
+            _ = self.dtype, shape_of(self.shape)
         except TesseraError as error:
             raise VerifyException(error.message) from error
 
@@ -66,6 +68,8 @@ class GraphTensorType(ParametrizedAttribute, TypeAttribute):
             policy = NO_POLICY
             if parser.parse_optional_punctuation(",") is not None:
                 policy = PolicyAttr.parse_bare(parser)
+                if policy == NO_POLICY:
+                    parser.raise_error("expected a numerics policy after the comma")
             return SizesAttr(sizes), element, PolicyAttr(policy)
 
     def print_parameters(self, printer: Printer) -> None:
@@ -93,7 +97,7 @@ class DenseAttr(Data[bytes]):
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> bytes:
         with parser.in_angle_brackets():
-            return bytes.fromhex(parser.parse_str_literal("hexadecimal bytes"))
+            return _parse_bytes(parser)
 
     def print_parameter(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
@@ -129,9 +133,26 @@ def print_dense(printer: Printer, attr: DenseAttr, dtype: DType) -> None:
 
 def parse_dense(parser: Parser, dtype: DType) -> DenseAttr:
     if parser.parse_optional_keyword("bytes") is not None:
-        return DenseAttr(bytes.fromhex(parser.parse_str_literal("hexadecimal bytes")))
+        return DenseAttr(_parse_bytes(parser))
     numbers = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_number(parser, dtype))
     return DenseAttr(b"".join(numbers))
+
+
+def _parse_bytes(parser: AttrParser) -> bytes:
+    text = parser.parse_str_literal(" with hexadecimal bytes")
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        parser.raise_error(f"expected hexadecimal bytes, got {text!r}")
+
+
+def spare_bits_are_zero(attr: DenseAttr, dtype: DType) -> bool:
+    """Whether the elements are stored in the one way that `cast` stores them, so that equal values have equal bytes."""
+    width = dtype.storage.itemsize
+    spare = 8 * width - dtype.bits
+    # tf32 has its bits at the top of a word, as f32 has; narrower types have them at the bottom.
+    mask = ((1 << spare) - 1) << (0 if dtype.base is tf32 else dtype.bits)
+    return not np.any(np.frombuffer(attr.data, f"<u{width}") & mask)
 
 
 def _number_text(item: Any, dtype: DType) -> str:
@@ -160,6 +181,9 @@ def _parse_number(parser: Parser, dtype: DType) -> bytes:
         carrier = u64 if dtype.kind is Kind.UINT else i64
         return cast(np.asarray(number, carrier.storage), carrier, dtype.base).tobytes()
     spelled = parser.lexer.input.content[start : start + 2]
-    if isinstance(number, int) and spelled == "0x":
-        return number.to_bytes(dtype.storage.itemsize, "little")
-    return cast(np.asarray(float(number), np.float64), f64, dtype.base).tobytes()
+    try:
+        if isinstance(number, int) and spelled == "0x":
+            return number.to_bytes(dtype.storage.itemsize, "little")
+        return cast(np.asarray(float(number), np.float64), f64, dtype.base).tobytes()
+    except OverflowError:
+        parser.raise_error(f"expected a value of {dtype.name}, got more digits than it can hold")

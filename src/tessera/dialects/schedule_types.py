@@ -55,7 +55,11 @@ class ConfigAttr(Data[Config]):
                 parser.raise_error(f"{name} is given twice")
             parser.parse_punctuation("=")
             if name == "block":
-                found[name] = tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer))
+                found[name] = tuple(
+                    parser.parse_comma_separated_list(
+                        parser.Delimiter.SQUARE, lambda: parser.parse_integer(allow_boolean=False)
+                    )
+                )
             elif name == "swizzle":
                 found[name] = parser.parse_str_literal()
             else:

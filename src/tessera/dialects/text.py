@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+import re
+import struct
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 
 from xdsl.context import Context
 from xdsl.dialects import arith, builtin, scf
-from xdsl.dialects.builtin import DictionaryAttr, FileLineColLoc, IntegerAttr, LocationAttr, ModuleOp, i64
-from xdsl.ir import Dialect, Operation
+from xdsl.dialects.builtin import DictionaryAttr, FileLineColLoc, IntegerAttr, LocationAttr, ModuleOp, UnknownLoc, i64
+from xdsl.ir import Dialect, Operation, SSAValue
+from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError, VerifyException
+from xdsl.utils.mlir_lexer import MLIRTokenKind, StringLiteral
 
 from tessera.dialects import attributes, graph, schedule, tile
 from tessera.errors import CompileError, SourceSpan
@@ -43,16 +48,16 @@ def stamp(module: ModuleOp) -> ModuleOp:
 
 def read(text: str, name: str = "<text>", *, context: Context | None = None) -> ModuleOp:
     """Parses and verifies IR text. Ops without a location get their place in this text."""
+    progress = _Progress(text, name)
     try:
-        module = Parser(context or new_context(), text, name).parse_module()
+        module = _PlacingParser(context or new_context(), progress).parse_module()
     except ParseError as error:
-        raise CompileError(
-            f"cannot read IR: {error.msg}",
-            span=_place(text, name, error.span.start),
-            hint="the text was written by hand or by another version; see docs/ for the syntax of each op",
-        ) from error
-    except VerifyException as error:
-        raise CompileError(f"cannot read IR: {error}", span=SourceSpan(name, 1)) from error
+        raise _unreadable(error.msg, progress.blame(error.span.start, error.msg)) from error
+    except (VerifyException, *_CARELESS) as error:
+        message = str(error) or type(error).__name__
+        raise _unreadable(" ".join(message.splitlines()), progress.place(progress.start)) from error
+    if isinstance(module.location, UnknownLoc):
+        module.location = location_of(progress.place(0))
     _check_versions(module, name)
     verify(module)
     return module
@@ -67,16 +72,61 @@ def write(module: Operation, *, locations: bool = False) -> str:
 
 def verify(module: Operation) -> None:
     """Checks every op; the first that fails is reported at its source location."""
-    for op in _innermost_first(module):
-        try:
-            op.verify(verify_nested_ops=False)
-        except VerifyException as error:
-            raise CompileError(
-                f"{op.name}: {str(error).splitlines()[0]}",
-                span=span_of(op.location),
-                shapes=[f"%{number}: {operand.type}" for number, operand in enumerate(op.operands)],
-                hint=f"see docs/{op.name.partition('.')[0]}.md for what {op.name} expects",
-            ) from error
+    ops = list(_innermost_first(module))
+    # Ops look at what they call, which may stand further on: all must have the parts they should before any looks.
+    for op in ops:
+        _report(op, _verify_definition)
+    _verify_uses(module, set(module.operands))
+    for op in ops:
+        _report(op, _verify_meaning)
+
+
+def _report(op: Operation, check: Callable[[Operation], None]) -> None:
+    try:
+        check(op)
+    except Exception as error:
+        # To report an error xDSL prints the op, and what is malformed may not print.
+        cause = error if isinstance(error, VerifyException) else error.__context__
+        if not isinstance(cause, VerifyException):
+            raise
+        raise _refusal(op, " ".join(str(cause).splitlines())) from cause
+
+
+def _refusal(op: Operation, message: str) -> CompileError:
+    return CompileError(
+        f"{op.name}: {message}",
+        span=span_of(op.location),
+        shapes=[f"%{number}: {operand.type}" for number, operand in enumerate(op.operands)],
+        hint=f"see docs/{op.name.partition('.')[0]}.md for what {op.name} expects",
+    )
+
+
+def _verify_definition(op: Operation) -> None:
+    """Operands, results, regions and properties are of the number and kind that the op is declared with."""
+    if not isinstance(op, IRDLOperation):
+        return
+    definition = op.get_irdl_definition()
+    definition.verify(op)
+    if hidden := op.attributes.keys() & definition.properties.keys():
+        raise VerifyException(f"{min(hidden)} is a property of {op.name}; an attribute may not have its name")
+
+
+def _verify_uses(op: Operation, visible: set[SSAValue]) -> None:
+    """Values are defined before they are used, in the same block or in one around it."""
+    if not visible.issuperset(op.operands):
+        number = next(number for number, operand in enumerate(op.operands) if operand not in visible)
+        raise _refusal(op, f"operand {number} is used where it is not yet defined")
+    for region in op.regions:
+        for block in region.blocks:
+            visible.update(block.args)
+            for inner in block.ops:
+                _verify_uses(inner, visible)
+                visible.update(inner.results)
+            visible.difference_update(block.args, *(inner.results for inner in block.ops))
+
+
+def _verify_meaning(op: Operation) -> None:
+    op.verify(verify_nested_ops=False)
 
 
 def span_of(location: LocationAttr) -> SourceSpan | None:
@@ -95,9 +145,68 @@ def location_of(span: SourceSpan | None) -> LocationAttr:
     return FileLineColLoc(builtin.StringAttr(span.file), builtin.IntAttr(span.line), builtin.IntAttr(span.column))
 
 
-def _place(text: str, name: str, position: int) -> SourceSpan:
-    before = text[:position]
-    return SourceSpan(name, before.count("\n") + 1, len(before) - (before.rfind("\n") + 1))
+# What xDSL's own parser lets escape when a number does not fit its type, or when text is nested too deep.
+_CARELESS = (ArithmeticError, ValueError, NotImplementedError, RecursionError, struct.error)
+_UNDEFINED = re.compile(r"not defined: \[(%[^],]+)")
+_SPACE_BEHIND = re.compile(r"(?:\s|//[^\n]*\n)+\Z")
+
+
+class _Progress:
+    """A text and how far its reading has come: `start` is where the op that is being read begins."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self.text, self.name, self.start = text, name, 0
+        self._lines = [0, *(found.end() for found in re.finditer("\n", text))]
+
+    def place(self, position: int) -> SourceSpan:
+        line = bisect_right(self._lines, position)
+        return SourceSpan(self.name, line, position - self._lines[line - 1])
+
+    def blame(self, noticed: int, message: str) -> SourceSpan:
+        """The place of a mistake, which is often noticed only at the token behind it."""
+        if undefined := _UNDEFINED.search(message):
+            found = re.search(re.escape(undefined[1]) + r"\b", self.text)
+            return self.place(noticed if found is None else found.start())
+        span, begin = self.place(noticed), self.place(self.start)
+        first_in_line = not self.text[noticed - span.column : noticed].strip()
+        if first_in_line and begin.line < span.line:
+            return self.place(max(self.start, len(_SPACE_BEHIND.sub("", self.text[:noticed])) - 1))
+        return span
+
+
+class _PlacingParser(Parser):
+    """Tells each op that has no location where it stands in the text."""
+
+    def __init__(self, context: Context, progress: _Progress) -> None:
+        self.progress = progress
+        super().__init__(context, progress.text, progress.name)
+
+    def parse_operation(self) -> Operation:
+        outer, self.progress.start = self.progress.start, self.pos
+        op = super().parse_operation()
+        if isinstance(op.location, UnknownLoc):
+            op.location = location_of(self.progress.place(self.progress.start))
+        self.progress.start = outer
+        return op
+
+    def parse_optional_str_literal(self) -> str | None:
+        # The lexer takes strings with escapes beyond ASCII for bytes; here every string is text.
+        if self._current_token.kind is not MLIRTokenKind.BYTES_LIT:
+            return super().parse_optional_str_literal()
+        try:
+            literal = StringLiteral.from_span(self._current_token.span).string_contents
+        except UnicodeDecodeError:
+            return None
+        self._consume_token()
+        return literal
+
+
+def _unreadable(message: str, span: SourceSpan) -> CompileError:
+    return CompileError(
+        f"cannot read IR: {message}",
+        span=span,
+        hint="the text was written by hand or by another version; see docs/ for the syntax of each op",
+    )
 
 
 def _innermost_first(op: Operation) -> Iterator[Operation]:

@@ -457,9 +457,12 @@ class EwOp(IRDLOperation):
                 raise VerifyException(
                     f"operands and result have one shape; {operand.type} and {result} differ: expand and broadcast"
                 )
-        verify_elementwise(
-            self.fn.data, [tile_dtype(operand) for operand in self.operands_], self.result_dtype, self.seed is not None
-        )
+        try:
+            rounded = self.result_dtype
+        except TesseraError as error:
+            raise VerifyException(error.message) from error
+        dtypes = [tile_dtype(operand) for operand in self.operands_]
+        verify_elementwise(self.fn.data, dtypes, rounded, self.seed is not None)
 
 
 def verify_elementwise(fn: str, dtypes: Sequence[DType], result: DType, seeded: bool) -> None:

@@ -55,7 +55,7 @@ class ViewType(ParametrizedAttribute, TypeAttribute):
             parser.parse_punctuation(",")
             element = parser.parse_type()
             parser.parse_punctuation(",")
-            return IntAttr(rank), element, StringAttr(parser.parse_identifier("a memory space"))
+            return IntAttr(rank), element, StringAttr(parser.parse_identifier(" for a memory space"))
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():

@@ -139,7 +139,7 @@ def _to_float(flat: Array, source: DType, target: DType, fmt: FloatFormat, seed:
     if not target.policy.stochastic and shift == 0:
         carrier = storage_carrier(source.base, target.base)
         if carrier is not None:
-            return _by_storage(flat.astype(carrier.storage), target, encoding)
+            return _by_storage(flat.astype(carrier.storage, copy=False), target, encoding)
     result = np.empty(flat.size, target.storage)
     for start in range(0, flat.size, _CHUNK):
         piece = flat[start : start + _CHUNK]

@@ -94,7 +94,7 @@ class Policy:
         parts = [
             f"accum({self.accum.name})" if self.accum else "",
             "stochastic_round" if self.stochastic else "",
-            f"loss_scale({self.loss_scale:g})" if self.loss_scale is not None else "",
+            f"loss_scale({self.loss_scale:.17g})" if self.loss_scale is not None else "",
             "saturate" if self.saturate else "",
             f"scaled({self.scale_axis})" if self.scale_axis is not None else "",
         ]

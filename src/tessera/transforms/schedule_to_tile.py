@@ -56,6 +56,13 @@ class _Writer:
     """Writes the tile function of one region."""
 
     def __init__(self, name: str, region: schedule.RegionOp) -> None:
+        for op in region.body.block.ops:
+            if type(op) not in _RULES and not isinstance(op, schedule.YieldOp):
+                raise CompileError(
+                    f"{op.name} has no tile program yet",
+                    span=span_of(op.location),
+                    hint="write it as a tile kernel and call it with graph.call_kernel",
+                )
         self.region = region
         end = region.body.block.last_op
         assert isinstance(end, schedule.YieldOp)
@@ -102,14 +109,7 @@ class _Writer:
                 self.body.add_op(tile.ReturnOp())
                 adopt_location([o for o in self.body.ops if isinstance(o, tile.StoreOp | tile.ReturnOp)], op)
                 continue
-            rule = _RULES.get(type(op))
-            if rule is None:
-                raise CompileError(
-                    f"{op.name} has no tile program yet",
-                    span=span_of(op.location),
-                    hint="write it as a tile kernel and call it with graph.call_kernel",
-                )
-            self.tiles[op.results[0]] = rule(self, op)
+            self.tiles[op.results[0]] = _RULES[type(op)](self, op)
         return self.kernel
 
     def placed(self, shape: Shape) -> tuple[list[SSAValue], tuple[int, ...]]:

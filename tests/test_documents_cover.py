@@ -1,0 +1,50 @@
+"""The documents name everything there is: ops, passes, commands, knobs, error classes, levels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tessera import errors, knobs
+from tessera.cli.main import cli
+from tessera.dialects import elementwise
+from tessera.dialects.text import OWN_DIALECTS
+from tessera.transforms.facts import Kind
+from tessera.transforms.legality import LEVELS
+from tessera.transforms.pipeline import PASSES
+
+DOCS = Path(__file__).parent.parent / "docs"
+_OPS = [op.name for dialect in OWN_DIALECTS for op in dialect.operations]
+_ERRORS = [
+    name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, errors.TesseraError)
+]
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("graph.md", [name for name in _OPS if name.startswith("graph.")]),
+        ("schedule.md", [name for name in _OPS if name.startswith("schedule.")]),
+        ("tile.md", [name for name in _OPS if name.startswith("tile.")]),
+        ("transforms.md", [*PASSES, *LEVELS]),
+        ("cli.md", [f"tessera {name}" for name in cli.list_commands(None)]),  # pyright: ignore[reportArgumentType]  # the list needs no context
+        ("knobs.md", [row.variable for row in knobs.describe()]),
+        ("errors.md", _ERRORS),
+    ],
+)
+def test_a_page_names_everything_it_is_about(page: str, names: list[str]) -> None:
+    written = (DOCS / page).read_text(encoding="utf-8")
+    assert names
+    assert [name for name in names if name not in written] == []
+
+
+def test_the_index_leads_to_every_page() -> None:
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    pages = [path.name for path in DOCS.glob("*.md") if path.name != "index.md"]
+    assert [page for page in pages if f"({page})" not in index] == []
+
+
+def test_tables_are_not_empty() -> None:
+    assert len(elementwise.TABLE) > 40
+    assert len(Kind) == 9
