@@ -1,4 +1,4 @@
-"""Pytrees: tensors are leaves, containers come back as they were, registered classes and quantised tensors take part."""
+"""Pytrees: tensors are leaves, containers come back as they were, registered classes and quantised tensors join in."""
 
 from __future__ import annotations
 

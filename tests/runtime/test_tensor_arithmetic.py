@@ -99,6 +99,14 @@ def test_unary_operators() -> None:
     assert (~ts.asarray([True, False])).tolist() == [False, True]
 
 
+def test_augmented_assignment_makes_a_new_tensor() -> None:
+    x = old = ts.ones(2)
+    x += 1
+    assert (x.tolist(), old.tolist()) == ([2.0, 2.0], [1.0, 1.0])
+    old[...] += 1
+    assert old.tolist() == [2.0, 2.0]
+
+
 def test_booleans() -> None:
     a, b = ts.asarray([True, True, False]), ts.asarray([True, False, False])
     assert (a & b).tolist() == [True, False, False]
@@ -215,6 +223,7 @@ def test_what_is_no_operand() -> None:
         _ = None * x
     assert x != None  # noqa: E711  (the comparison is what is tested)
     assert not operator.eq(x, "text")
+    assert not operator.eq(x, ts.Tensor)
     with pytest.raises(TypeError):
         hash(x)
 

@@ -160,3 +160,38 @@ graph.func @f(%x: !graph.tensor<[N, 4], f32>) -> (!graph.tensor<[N], f32>) {
 }"""
     with pytest.raises(CompileError, match=r"graph\.reduce has no tile program yet"):
         compile_module(text.read(source))
+
+
+def test_known_sizes_reach_the_kernels() -> None:
+    facts = Facts.parse("arg0.size[0] = 20", "arg0.size[1] = 24", "arg1.size[1] = 70")
+    compiled = compile_module(text.read(SOURCE), facts=facts)
+    written = text.write(compiled.module)
+    assert "tile.func @matmul_K24_M20_N70(" in written
+    assert "tile.func @matmul(" not in written
+    assert "tile.dim" not in written
+    assert compiled.guards == facts
+    rng = np.random.default_rng(0)
+    arguments = [rng.normal(size=shape).astype(np.float32) for shape in ((20, 24), (24, 70), (70,))]
+    (expected,) = run_function(text.read(SOURCE), "layer", arguments)
+    (found,) = run_function(text.read(written), "layer", arguments)
+    assert np.array_equal(found, expected)
+
+
+def test_a_kernel_called_with_two_sizes_gets_two_copies() -> None:
+    source = (
+        SOURCE[: SOURCE.index("graph.func")]
+        + """
+graph.func @twice(%x: !graph.tensor<[8, D], f32>, %y: !graph.tensor<[D, D], f32>) -> (!graph.tensor<[8, D], f32>) {
+  %a = graph.call_kernel @matmul(%x, %y)
+      : (!graph.tensor<[8, D], f32>, !graph.tensor<[D, D], f32>) -> !graph.tensor<[8, D], f32>
+  %b = graph.call_kernel @matmul(%y, %y)
+      : (!graph.tensor<[D, D], f32>, !graph.tensor<[D, D], f32>) -> !graph.tensor<[D, D], f32>
+  %c = graph.call_kernel @matmul(%a, %b)
+      : (!graph.tensor<[8, D], f32>, !graph.tensor<[D, D], f32>) -> !graph.tensor<[8, D], f32>
+  graph.return %c : !graph.tensor<[8, D], f32>
+}"""
+    )
+    written = text.write(compile_module(text.read(source)).module)
+    assert written.count("tile.func") == 2
+    assert written.count("schedule.launch @matmul_M8 ") == 2
+    assert written.count("schedule.launch @matmul ") == 1

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from xdsl.dialects.builtin import I64, ArrayAttr, DenseArrayBase, FunctionType, IntegerAttr, StringAttr, i64
+from xdsl.dialects.builtin import (
+    I64,
+    ArrayAttr,
+    DenseArrayBase,
+    Float64Type,
+    FloatAttr,
+    FunctionType,
+    IntegerAttr,
+    StringAttr,
+    i64,
+)
 from xdsl.ir import Attribute, Block, Data, Dialect, Region
-from xdsl.irdl import eq, irdl_attr_definition
+from xdsl.irdl import IRDLOperation, eq, irdl_attr_definition
+from xdsl.irdl.declarative_assembly_format import (
+    AttributeVariable,
+    CustomDirective,
+    ParsingState,
+    PrintingState,
+    irdl_custom_directive,
+)
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 from tessera.dtypes.types import BY_NAME, NO_POLICY, DType, Policy
 from tessera.errors import TesseraError
@@ -157,6 +177,55 @@ def _parse_named_policy(parser: AttrParser, name: str) -> Policy:
     if name not in readers:
         parser.raise_error(f"unknown policy {name}: expected {', '.join(readers)}")
     return readers[name]()
+
+
+def finite_text(number: float) -> str:
+    """The shortest text that reads back to the same bits; IR text wants a point before the exponent."""
+    text = repr(number)
+    return text if "." in text else text.replace("e", ".0e")
+
+
+@irdl_custom_directive
+class Number(CustomDirective):
+    """A float64 property in people's spelling: `0.1`, `-inf`, `nan`; other NaNs as their bits, `0x7ff8000000000001`."""
+
+    value: AttributeVariable
+
+    def is_anchorable(self) -> bool:
+        return True
+
+    def is_present(self, op: IRDLOperation) -> bool:
+        return self.value.is_present(op)
+
+    def parse(self, parser: Parser, state: ParsingState) -> None:
+        self.value.set(state, FloatAttr(_parse_float(parser), Float64Type()))
+
+    def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
+        attr = self.value.get(op)
+        assert isa(attr, FloatAttr[Float64Type])
+        number = attr.value.data
+        state.print_whitespace(printer)
+        if math.isfinite(number):
+            printer.print_string(finite_text(number))
+        elif struct.pack("<d", number) in _PLAIN:
+            printer.print_string(str(number))
+        else:
+            printer.print_string("0x" + struct.pack(">d", number).hex())
+
+
+def _parse_float(parser: Parser) -> float:
+    start = parser.pos
+    sign = 1.0 if parser.parse_optional_punctuation("-") is None else -1.0
+    special = parser.parse_optional_keyword("inf") or parser.parse_optional_keyword("nan")
+    if special is not None:
+        return sign * float(special)
+    number = parser.parse_number(allow_boolean=False)
+    if isinstance(number, int) and parser.lexer.input.content[start : start + 2] == "0x":
+        return struct.unpack("<d", number.to_bytes(8, "little"))[0]
+    return sign * number
+
+
+_PLAIN = frozenset(struct.pack("<d", number) for number in (math.inf, -math.inf, math.nan))
 
 
 class Header(NamedTuple):

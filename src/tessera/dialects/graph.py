@@ -67,6 +67,8 @@ from tessera.dialects.graph_types import (
     parse_dense,
     print_dense,
     spare_bits_are_zero,
+    story_of,
+    telling,
 )
 from tessera.dialects.kernel_calls import kernel_effects, verify_kernel_call
 from tessera.dialects.schedule_types import ConfigAttr
@@ -325,9 +327,11 @@ class EwOp(IRDLOperation):
                 raise ShapeError(
                     f"{fn}: operands have one shape",
                     shapes=[str(t) for t in types],
+                    story=[line for operand in operands for line in story_of(operand)],
                     hint="broadcast the operands first",
                 )
-        dtype = elementwise.result_dtype(fn, [type_.dtype for type_ in types], to=to)
+        with telling(*operands):
+            dtype = elementwise.result_dtype(fn, [type_.dtype for type_ in types], to=to)
         super().__init__(
             operands=[operands],
             properties={"fn": Name(fn), "seed": None if seed is None else integer(seed)},
@@ -376,7 +380,8 @@ class BroadcastOp(_Unary):
 
     def __init__(self, operand: SSAValue, shape: Sequence[Size]) -> None:
         super().__init__(operands=[operand], result_types=[graph_type(operand).with_shape(shape)])
-        self.expected_shape()
+        with telling(operand):
+            self.expected_shape()
 
     def expected_shape(self) -> Sequence[Size]:
         target = graph_type(self.result).shape
@@ -398,7 +403,9 @@ class ReshapeOp(_Unary):
 
     def __init__(self, operand: SSAValue, shape: Sequence[Size]) -> None:
         source = graph_type(operand)
-        super().__init__(operands=[operand], result_types=[source.with_shape(rules.reshape(source.shape, shape))])
+        with telling(operand):
+            target = rules.reshape(source.shape, shape)
+        super().__init__(operands=[operand], result_types=[source.with_shape(target)])
 
     def expected_shape(self) -> Sequence[Size]:
         return rules.reshape(graph_type(self.operand).shape, graph_type(self.result).shape)
@@ -414,10 +421,12 @@ class TransposeOp(_Unary):
 
     def __init__(self, operand: SSAValue, permutation: Sequence[int]) -> None:
         source = graph_type(operand)
+        with telling(operand):
+            target = rules.transpose(source.shape, permutation)
         super().__init__(
             operands=[operand],
             properties={"permutation": integers(permutation)},
-            result_types=[source.with_shape(rules.transpose(source.shape, permutation))],
+            result_types=[source.with_shape(target)],
         )
 
     def expected_shape(self) -> Sequence[Size]:
@@ -436,10 +445,12 @@ class SliceOp(_Unary):
 
     def __init__(self, operand: SSAValue, starts: Sequence[int], stops: Sequence[int], steps: Sequence[int]) -> None:
         source = graph_type(operand)
+        with telling(operand):
+            target = rules.slice_shape(source.shape, starts, stops, steps)
         super().__init__(
             operands=[operand],
             properties={"starts": integers(starts), "stops": integers(stops), "steps": integers(steps)},
-            result_types=[source.with_shape(rules.slice_shape(source.shape, starts, stops, steps))],
+            result_types=[source.with_shape(target)],
         )
 
     def expected_shape(self) -> Sequence[Size]:
@@ -461,7 +472,9 @@ class ReduceOp(_Unary):
 
     def __init__(self, kind: str, operand: SSAValue, axes: Sequence[int], *, keepdims: bool = False) -> None:
         source = graph_type(operand)
-        reductions.check(kind, source.dtype)
+        with telling(operand):
+            reductions.check(kind, source.dtype)
+            target = rules.reduce(source.shape, axes, keepdims)
         super().__init__(
             operands=[operand],
             properties={
@@ -469,7 +482,7 @@ class ReduceOp(_Unary):
                 "axes": integers([rules.normalize_axis(axis, len(source.shape)) for axis in axes]),
                 "keepdims": UnitAttr() if keepdims else None,
             },
-            result_types=[source.with_shape(rules.reduce(source.shape, axes, keepdims))],
+            result_types=[source.with_shape(target)],
         )
 
     def expected_shape(self) -> Sequence[Size]:
@@ -491,8 +504,9 @@ class ConcatenateOp(IRDLOperation):
 
     def __init__(self, operands: Sequence[SSAValue], axis: int) -> None:
         types = [graph_type(operand) for operand in operands]
-        axis = rules.normalize_axis(axis, len(types[0].shape))
-        shape = rules.concatenate([type_.shape for type_ in types], axis)
+        with telling(*operands):
+            axis = rules.normalize_axis(axis, len(types[0].shape))
+            shape = rules.concatenate([type_.shape for type_ in types], axis)
         super().__init__(
             operands=[operands], properties={"axis": integer(axis)}, result_types=[types[0].with_shape(shape)]
         )
@@ -521,7 +535,8 @@ class MatmulOp(IRDLOperation):
 
     def __init__(self, a: SSAValue, b: SSAValue, *, to: DType | None = None) -> None:
         left, right = graph_type(a), graph_type(b)
-        shape = rules.matmul(left.shape, right.shape)
+        with telling(a, b):
+            shape = rules.matmul(left.shape, right.shape)
         dtype = left.dtype if to is None else to
         super().__init__(operands=[a, b], result_types=[left.with_shape(shape).with_dtype(dtype)])
 
@@ -577,11 +592,11 @@ class GatherOp(IRDLOperation):
 
     def __init__(self, operand: SSAValue, indices: SSAValue, axis: int) -> None:
         source = graph_type(operand)
-        axis = rules.normalize_axis(axis, len(source.shape))
+        with telling(operand, indices):
+            axis = rules.normalize_axis(axis, len(source.shape))
+            target = rules.gather(source.shape, graph_type(indices).shape, axis)
         super().__init__(
-            operands=[operand, indices],
-            properties={"axis": integer(axis)},
-            result_types=[source.with_shape(rules.gather(source.shape, graph_type(indices).shape, axis))],
+            operands=[operand, indices], properties={"axis": integer(axis)}, result_types=[source.with_shape(target)]
         )
 
     def verify_(self) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from xdsl.ir import Attribute, Data, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.dialects.builtin import FileLineColLoc
+from xdsl.ir import Attribute, BlockArgument, Data, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.attributes import PolicyAttr, SizesAttr
+from tessera.dialects.attributes import PolicyAttr, SizesAttr, finite_text
 from tessera.dialects.elements import dtype_of, element_of, is_element
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import NO_POLICY, DType, Kind, f64, i64, tf32, u64
@@ -86,6 +88,37 @@ def graph_type(value: SSAValue) -> GraphTensorType:
     if not isinstance(value.type, GraphTensorType):
         raise VerifyException(f"expected a graph tensor, got {value.type}")
     return value.type
+
+
+_STORY_LENGTH = 6
+
+
+def story_of(value: SSAValue) -> list[str]:
+    """How a value came to have its shape: the ops behind it, oldest first."""
+    lines: list[str] = []
+    current: SSAValue | None = value
+    while current is not None and len(lines) < _STORY_LENGTH:
+        if isinstance(current, BlockArgument):
+            lines.append(f"argument {current.index} is {current.type}")
+            break
+        op = current.owner
+        assert isinstance(op, Operation)
+        place = (
+            f" ({op.location.filename.data}:{op.location.line.data})" if isinstance(op.location, FileLineColLoc) else ""
+        )
+        lines.append(f"{op.name} gives {current.type}{place}")
+        current = op.operands[0] if op.operands else None
+    return lines[::-1]
+
+
+@contextmanager
+def telling(*operands: SSAValue) -> Generator[None]:
+    """Lets an error about operands tell how each came to be."""
+    try:
+        yield
+    except TesseraError as error:
+        error.story += tuple(line for operand in operands for line in story_of(operand))
+        raise
 
 
 @irdl_attr_definition
@@ -165,9 +198,7 @@ def _number_text(item: Any, dtype: DType) -> str:
     number = float(item)
     if not math.isfinite(number):
         return "0x" + np.asarray(item, dtype.storage).tobytes()[::-1].hex()
-    text = repr(number)
-    # IR text wants a point before the exponent.
-    return text if "." in text else text.replace("e", ".0e")
+    return finite_text(number)
 
 
 def _parse_number(parser: Parser, dtype: DType) -> bytes:

@@ -43,6 +43,7 @@ from tessera.dialects.attributes import (
     IntegerConstraint,
     Integers,
     Name,
+    Number,
     PolicyAttr,
     SizesAttr,
     integer,
@@ -291,7 +292,10 @@ class LoadOp(IRDLOperation):
     pad = opt_prop_def(FloatAttr.constr(type=eq(Float64Type())))
     result = result_def(AnyTile)
     traits = traits_def(HasEffects())
-    assembly_format = "$view `[` $offsets `]` (`pad` $pad^)? attr-dict `:` type($view) `->` type($result)"
+    assembly_format = (
+        "$view `[` $offsets `]` (`pad` custom<Number>($pad)^)? attr-dict `:` type($view) `->` type($result)"
+    )
+    custom_directives = (Number,)
 
     def __init__(
         self, view: SSAValue, offsets: Sequence[SSAValue], shape: Sequence[int], pad: float | None = None
@@ -308,8 +312,9 @@ class LoadOp(IRDLOperation):
 
     def verify_(self) -> None:
         _check_access(self.view, self.offsets, self.result)
-        if not view_type(self.view).dtype.is_float and not self.pad_value.is_integer():
-            raise VerifyException(f"pad {self.pad_value} is not a value of {view_type(self.view).element}")
+        dtype, pad = view_type(self.view).dtype, self.pad_value
+        if not dtype.is_float and not (pad.is_integer() and dtype.min_value <= pad <= dtype.max_value):
+            raise VerifyException(f"pad {pad} is not a value of {view_type(self.view).element}")
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {reads(MEMORY, base_of(self.view))}

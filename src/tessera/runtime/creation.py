@@ -6,7 +6,7 @@ import math
 from array import array as packed
 from collections.abc import Sequence
 from operator import index
-from typing import Any, SupportsIndex, TypeAlias, cast
+from typing import Any, SupportsIndex, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
@@ -125,17 +125,21 @@ def _from_array(given: Array, copy: bool | None) -> Tensor:
     return tensor
 
 
+def _is_list_of_floats(x: Any) -> TypeGuard[list[float]]:
+    return type(x) is list and set(map(type, cast(list[Any], x))) == {float}
+
+
 def _from_python(x: Any, dtype: DType | None, device: DeviceLike | None) -> Tensor:
-    if dtype in (None, f32) and type(x) is list and set(map(type, x)) == {float}:
+    if dtype in (None, f32) and _is_list_of_floats(x):
         # The commonest literal, without a detour through float64: C rounds as `cast` does.
         numbers = aligned_empty((len(x),), f32.storage)
         numbers.data[:] = packed("f", x)
         return fresh(numbers, f32, device)
     try:
         given: Array = np.asarray(x)
-    except ValueError as problem:
+    except ValueError:
         raise ShapeError(
-            f"nested lists must be a rectangle: {problem}", hint="give lists of equal lengths at each level"
+            "the nested lists are not a rectangle", hint="give lists of equal lengths at each level"
         ) from None
     if given.dtype.kind in _NOT_NUMBERS:
         raise DtypeError(
@@ -190,8 +194,9 @@ def fresh(values: Array, dtype: DType, device: DeviceLike | None) -> Tensor:
 
 def sizes_of(shape: ShapeLike) -> tuple[int, ...]:
     """`shape` as a tuple of sizes."""
+    items: Any = shape if isinstance(shape, tuple | list) else (shape,)
     try:
-        sizes = tuple([index(size) for size in (shape if isinstance(shape, tuple | list) else (shape,))])
+        sizes = tuple(map(index, items))
     except TypeError:
         sizes = (-1,)
     if any(size < 0 for size in sizes):

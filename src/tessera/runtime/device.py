@@ -201,8 +201,7 @@ def _connect(wanted: Device) -> DeviceBackend:
     factory = _find_factory(wanted.kind)
     if factory is None:
         raise DeviceError(
-            f"device {wanted}: no backend serves {wanted.kind!r}; the kinds with one are "
-            f"{', '.join(kind for kind in _known_kinds() if kind in _factories)}",
+            f"device {wanted}: no backend serves devices of kind {wanted.kind!r}",
             hint=f"install a package with an entry point {wanted.kind!r} in the group 'tessera.devices', call "
             "register_backend, or stay on device='cpu'",
         )

@@ -106,12 +106,15 @@ def export(
             f"{dtype.base} takes a byte per element here, while consumers of DLPack before 1.1 expect it packed",
             hint="cast to a type of 8 bits or more, or pass the bytes on with .numpy()",
         )
-    if not versioned and not array.flags.writeable:
-        raise ExchangeError(
-            "this tensor is read-only, which a consumer of DLPack before 1.0 cannot be told",
-            hint="share a copy: .copy()",
-        )
     carrier = array.view(f"u{array.itemsize}")
+    if dtype.base is dt.tf32:
+        # It goes out as f32, and not every f32 number may come back.
+        carrier.flags.writeable = False
+    if not versioned and not carrier.flags.writeable:
+        raise ExchangeError(
+            f"this memory of {dtype} is read-only, which a consumer of DLPack before 1.0 cannot be told",
+            hint="share a copy: .to(f32)" if dtype.base is dt.tf32 else "share a copy: .copy()",
+        )
     capsule = carrier.__dlpack__(max_version=(1, 0) if versioned else None)
     managed = _open(capsule, _capsule_name(capsule))
     tensor = managed.tensor

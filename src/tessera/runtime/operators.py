@@ -46,8 +46,8 @@ def weak_scalar(value: Scalar, dtype: DType) -> Array:
     """A Python scalar as an element of `dtype`; an error where `dtype` has no such numbers."""
     if dtype.kind not in _FITTING_KINDS[type(value)]:
         raise DtypeError(
-            f"the Python {type(value).__name__} {value!r} does not fit a {dtype} tensor",
-            hint=f"use a scalar that is {dtype.kind.value}, or cast the tensor first with .to(...)",
+            f"the Python {type(value).__name__} {value!r} does not go with a tensor of {dtype}",
+            hint=f"cast the tensor first, such as .to({as_dtype(type(value))}), or use a number of the tensor's kind",
         )
     low, high = _limits(dtype)
     inside = low <= value <= high
@@ -80,7 +80,7 @@ def operand(value: Operand, dtype: DType) -> tuple[Array, DType] | None:
     """The elements and the type of `value` beside a tensor of `dtype`; None for what is not an operand."""
     if type(value) in _FITTING_KINDS:
         return weak_scalar(value, dtype), dtype
-    if hasattr(value, "__dlpack__") or hasattr(value, "__array__"):
+    if not isinstance(value, type) and (hasattr(value, "__dlpack__") or hasattr(value, "__array__")):
         from tessera.runtime.creation import asarray  # above this file: it makes tensors
 
         tensor = asarray(value)

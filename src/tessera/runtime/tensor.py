@@ -220,7 +220,7 @@ class Tensor:
         if math.prod(shape) and not 0 <= low <= high <= self.buffer.nbytes:
             raise ShapeError(
                 f"as_strided: the view would reach bytes {low} to {high} of a storage of {self.buffer.nbytes} bytes",
-                shapes=[f"{shape}, strides {strides}, offset {offset}, {self.itemsize} bytes each"],
+                shapes=[f"{format_shape(shape)}, strides {format_shape(strides)}, offset {offset}"],
                 hint="use a smaller shape, strides or offset",
             )
         steps = tuple([stride * self.itemsize for stride in strides])

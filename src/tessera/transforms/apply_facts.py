@@ -7,6 +7,7 @@ dead branch or a product with zero would have wanted to know is therefore never 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from tessera.dialects import graph, schedule, tile
@@ -23,7 +24,8 @@ from tessera.dialects.graph_types import GraphTensorType
 from tessera.dialects.structural_hash import structural_hash
 from tessera.dialects.tile_types import ViewType
 from tessera.dtypes.types import DType
-from tessera.errors import GuardError
+from tessera.errors import DtypeError, GuardError
+from tessera.interpreters.scalars import argument
 from tessera.interpreters.scalars import scalar
 from tessera.shapes.expr import Dim
 from tessera.transforms.canonicalize import Canonicalize
@@ -36,6 +38,8 @@ from tessera.transforms.rewriting import inline_before, insert_before
 from tessera.transforms.symbols import specialize_symbols
 
 _NONE: frozenset[Fact] = frozenset()
+_SUBJECT = re.compile(r"arg\d+\.(?:size|stride)\[\d+\]")
+_MEASURES = {"size": tile.DimOp, "stride": tile.StrideOp}
 # One operand of these can decide the result, and so can another.
 _SEVERAL_REASONS = (arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.SelectOp)
 
@@ -137,12 +141,25 @@ def _check_facts(function: tile.FuncOp | graph.FuncOp, facts: Facts) -> None:
         elif isinstance(type_, GraphTensorType):
             dtype, sizes = type_.dtype, type_.shape
         if dtype is None:
+            _check_scalar(function, path, type_, facts)
             continue
+        refuse(path, "an array", facts.about(Kind.VALUE, path))
         refuse(f"{path}.dtype", dtype.base.name, facts.about(Kind.DTYPE, f"{path}.dtype"))
         refuse(f"{path}.rank", len(sizes), facts.about(Kind.RANK, f"{path}.rank"))
         for axis, size in enumerate(sizes):
             if isinstance(size, int):
                 refuse(f"{path}.size[{axis}]", size, facts.about(Kind.SIZE, f"{path}.size[{axis}]"))
+
+
+def _check_scalar(function: tile.FuncOp | graph.FuncOp, path: str, type_: Attribute, facts: Facts) -> None:
+    for atom in facts.about(Kind.VALUE, path):
+        try:
+            argument(path, atom.value, type_)
+        except DtypeError as error:
+            raise GuardError(
+                f"the fact {atom} contradicts the signature of @{function.sym_name.data}: {error.message}",
+                hint=error.hint,
+            ) from error
 
 
 @dataclass
@@ -223,16 +240,19 @@ class _Knowledge:
 
     def _learn_measure(self, op: tile.DimOp | tile.StrideOp) -> None:
         assert isinstance(op.view, BlockArgument)
-        kind = Kind.SIZE if isinstance(op, tile.DimOp) else Kind.STRIDE
         subject = _subject(op)
-        for other, path in self._equals(op, subject):
-            for atom in self.facts.about(kind, other):
+        if isinstance(op, tile.DimOp) and isinstance(signature_size(op.view, op.axis.value.data), int):
+            self._learn_fold(op)
+            return
+        equals = self._equals(subject)
+        for other, path in equals:
+            for atom in self.facts.about(Kind.SIZE, other) + self.facts.about(Kind.STRIDE, other):
                 self.numbers[op.result] = (atom.value, path | {atom})
                 return
-        smallest, path = min(self._equals(op, subject), key=lambda found: _order(found[0]))
+        smallest, path = min(equals, key=lambda found: _order(found[0]))
         if smallest != subject and path:
-            argument, axis = _order(smallest)[:2]
-            twin = type(op)(self.entry.args[argument], axis)
+            argument, axis, measure = _order(smallest)
+            twin = _MEASURES[measure](self.entry.args[argument], axis)
             first = self.entry.first_op
             assert first is not None
             insert_before(first, [twin])
@@ -240,29 +260,35 @@ class _Knowledge:
             return
         self._learn_fold(op)
 
-    def _equals(self, op: tile.DimOp | tile.StrideOp, subject: str) -> list[tuple[str, frozenset[Fact]]]:
-        """All subjects that equal this one, nearest first, with the facts that connect them."""
+    def _equals(self, subject: str) -> list[tuple[str, frozenset[Fact]]]:
+        """All measures of arguments that equal this one, nearest first, with the facts that connect them."""
         found = {subject: _NONE}
         queue = [subject]
         for current in queue:
-            steps: list[tuple[str, frozenset[Fact]]] = []
-            if isinstance(op, tile.DimOp):
-                steps += [(twin, _NONE) for twin in self._same_symbol(current)]
+            steps = [(twin, _NONE) for twin in self._same_symbol(current)]
             for atom in self.facts.of_kind(Kind.EQUAL):
                 ends = (atom.subject, str(atom.value))
                 if current in ends:
                     steps.append((ends[1 - ends.index(current)], frozenset({atom})))
             for other, facts in steps:
-                if other not in found:
+                if other not in found and self._is_measure(other):
                     found[other] = found[current] | facts
                     queue.append(other)
         return list(found.items())
 
+    def _is_measure(self, subject: str) -> bool:
+        """Whether the function has the argument, and the argument the axis, that a fact speaks of."""
+        if not _SUBJECT.fullmatch(subject):
+            return False
+        position, axis, _ = _order(subject)
+        type_ = self.entry.args[position].type if position < len(self.entry.args) else None
+        return isinstance(type_, ViewType) and axis < type_.rank.data
+
     def _same_symbol(self, subject: str) -> list[str]:
         """Sizes that the signature itself calls by one name are checked equal on every call."""
-        position, axis, _ = _order(subject)
+        position, axis, measure = _order(subject)
         wanted = signature_size(self.entry.args[position], axis)
-        if not isinstance(wanted, Dim):
+        if not isinstance(wanted, Dim) or measure != "size":
             return []
         return [
             f"arg{argument.index}.size[{other}]"

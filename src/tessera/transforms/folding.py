@@ -204,8 +204,9 @@ def _unchanged(op: Operation, known: Sequence[Any]) -> Fold | None:
 
 @_rule(tile.EwOp, graph.EwOp)
 def _elementwise(op: tile.EwOp | graph.EwOp, known: Sequence[Any]) -> Fold | None:
-    if op.fn.data == "cast" and op.operands_[0].type == op.result.type:
-        # A cast to the same type changes nothing: every value is already one of the type's.
+    if op.fn.data == "cast" and op.operands_[0].type == op.result.type and op.properties.get("policy") is None:
+        # A cast to the same type changes nothing: every value is already one of the type's. But a tile's policy is
+        # not part of its type, and may scale or clamp.
         return Same(op.operands_[0])
     if op.fn.data == "select" and op.operands_[1] is op.operands_[2]:
         return Same(op.operands_[1])

@@ -14,6 +14,7 @@ from tessera.dialects.graph_effects import look_up
 from tessera.dialects.graph_types import graph_type
 from tessera.dialects.kernel_calls import match_symbols, substitute
 from tessera.dialects.schedule_types import Config
+from tessera.dtypes.types import Kind
 from tessera.transforms.legality import LEVELS
 from tessera.transforms.rewriting import replace
 
@@ -63,9 +64,11 @@ def _launch(op: graph.CallKernelOp) -> None:
 
 def _is_splat(value: SSAValue) -> bool:
     owner = value.owner
-    return (
-        isinstance(owner, graph.ConstantOp) and len(owner.value.data) == graph_type(owner.result).dtype.storage.itemsize
-    )
+    if not isinstance(owner, graph.ConstantOp):
+        return False
+    dtype = graph_type(owner.result).dtype
+    # A splat becomes an `arith.constant`, and there are no unsigned ones.
+    return len(owner.value.data) == dtype.storage.itemsize and dtype.kind is not Kind.UINT
 
 
 def _group(root: Operation) -> list[Operation]:

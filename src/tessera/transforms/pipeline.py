@@ -25,10 +25,19 @@ from tessera.transforms.dead_code import DeadCode
 from tessera.transforms.facts import Facts
 from tessera.transforms.graph_to_schedule import GraphToSchedule
 from tessera.transforms.schedule_to_tile import ScheduleToTile
+from tessera.transforms.specialize_kernels import SpecializeKernels
 
 PASSES: Mapping[str, type[ModulePass]] = {
     kind.name: kind
-    for kind in (ApplyFacts, Canonicalize, CommonSubexpressions, DeadCode, GraphToSchedule, ScheduleToTile)
+    for kind in (
+        ApplyFacts,
+        Canonicalize,
+        CommonSubexpressions,
+        DeadCode,
+        GraphToSchedule,
+        ScheduleToTile,
+        SpecializeKernels,
+    )
 }
 
 
@@ -45,6 +54,7 @@ def default_stages() -> dict[str, Stage]:
     return {
         "canonicalize": Stage(Canonicalize(), "graph"),
         "apply-facts": Stage(ApplyFacts(), "graph"),
+        "specialize-kernels": Stage(SpecializeKernels(), "graph"),
         "cse": Stage(CommonSubexpressions(), "graph"),
         "dce": Stage(DeadCode(), "graph"),
         "graph-to-schedule": Stage(GraphToSchedule(), "schedule"),

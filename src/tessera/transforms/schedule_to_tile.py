@@ -25,10 +25,12 @@ from tessera.dialects.graph_types import graph_type
 from tessera.dialects.schedule_types import Config
 from tessera.dialects.text import span_of
 from tessera.dialects.tile_types import ViewType, tile_type
+from tessera.dtypes.types import Kind
 from tessera.errors import CompileError
 from tessera.shapes.expr import Shape, ceil_div, size
 from tessera.transforms.folding import materialize
 from tessera.transforms.rewriting import adopt_location, replace
+from tessera.transforms.symbol_names import fresh_name
 
 _index = IndexType()
 
@@ -44,7 +46,7 @@ class ScheduleToTile(ModulePass):
             if isinstance(function, graph.FuncOp):
                 regions = [inner for inner in function.body.block.ops if isinstance(inner, schedule.RegionOp)]
                 for number, region in enumerate(regions):
-                    name = f"{function.sym_name.data}_{number}"
+                    name = fresh_name(op, f"{function.sym_name.data}_{number}")
                     kernel = _Writer(name, region).write()
                     Rewriter.insert_op(kernel, InsertPoint.before(function))
                     results = [graph_type(value) for value in region.results_]
@@ -66,7 +68,15 @@ class _Writer:
         self.region = region
         end = region.body.block.last_op
         assert isinstance(end, schedule.YieldOp)
-        self.shape: Shape = graph_type(end.values[0]).shape
+        shapes = {graph_type(value).shape for value in end.values}
+        if len(shapes) != 1:
+            raise CompileError(
+                f"a pointwise region gives results of one shape, here are {len(shapes)}",
+                span=span_of(region.location),
+                shapes=[str(value.type) for value in end.values],
+                hint="put results of other shapes into regions of their own",
+            )
+        self.shape: Shape = shapes.pop()
         self.block = _block_of(region.config.data, len(self.shape))
         tensors = [graph_type(value) for value in (*region.arguments, *region.results_)]
         self.kernel = tile.FuncOp(
@@ -168,8 +178,14 @@ def _iota(writer: _Writer, op: graph.IotaOp) -> SSAValue:
 
 def _constant(writer: _Writer, op: graph.ConstantOp) -> SSAValue:
     result = graph_type(op.result)
-    number = np.frombuffer(op.value.data, result.dtype.storage)[0]
-    scalar = writer.add(materialize(number, element_of(result.dtype)), op)
+    numbers = np.frombuffer(op.value.data, result.dtype.storage)
+    if len(numbers) != 1 or result.dtype.kind is Kind.UINT:
+        raise CompileError(
+            f"a constant of {result} has no tile program, only one signed number that fills it",
+            span=span_of(op.location),
+            hint="leave the constant outside the region and pass it in",
+        )
+    scalar = writer.add(materialize(numbers[0], element_of(result.dtype)), op)
     return writer.add(tile.FullOp(scalar, writer.placed(result.shape)[1]), op)
 
 

@@ -1,0 +1,215 @@
+"""What the interpreter tests draw and compare with: values, memory layouts, exact rounding, programs of one op."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from hypothesis import strategies as st
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tessera.dialects import graph
+from tessera.dtypes.types import (
+    DType,
+    Kind,
+    Specials,
+    bf16,
+    bool_,
+    f8e4m3,
+    f8e5m2,
+    f16,
+    f32,
+    f64,
+    i4,
+    i8,
+    i32,
+    u8,
+)
+from tessera.interpreters.machine import Machine
+
+Array = np.ndarray[Any, np.dtype[Any]]
+T = TypeVar("T")
+
+FLOATS = (f64, f32, bf16, f16, f8e4m3, f8e5m2)
+INTEGERS = (i32, i8, i4, u8)
+DTYPES = (*FLOATS, *INTEGERS, bool_)
+LAYOUTS = ("plain", "column-major", "every second", "backwards", "repeated")
+
+
+class Draw(Protocol):
+    """Hypothesis' `data.draw`."""
+
+    def __call__(self, strategy: st.SearchStrategy[T], label: object = None) -> T: ...
+
+
+# Drawing.
+
+
+def shapes(least: int = 0, most: int = 3) -> st.SearchStrategy[tuple[int, ...]]:
+    """Small shapes, with axes of size 0 and 1 among them."""
+    return st.lists(st.sampled_from([1, 2, 3, 0, 5]), min_size=least, max_size=most).map(tuple)
+
+
+def values(draw: Draw, shape: Sequence[int], dtype: DType, *, tame: bool = False) -> Array:
+    """Numbers of every size and all specials, or (`tame`) small and finite ones."""
+    generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1), "values"))
+    count = math.prod(shape)
+    if dtype.kind is Kind.BOOL:
+        return generator.integers(0, 2, count).astype(np.bool_).reshape(shape)
+    if dtype.is_integer:
+        low, high = int(dtype.min_value), int(dtype.max_value)
+        pool = np.concatenate([generator.integers(low, high, count + 1, endpoint=True), [low, high, 0, 1]])
+        return generator.choice(pool, count).astype(dtype.storage).reshape(shape)
+    assert dtype.float_format is not None
+    numbers = [rounded(float(number), dtype) for number in generator.normal(size=count + 1)]
+    if not tame:
+        largest, smallest = dtype.float_format.max_finite, dtype.float_format.smallest_subnormal
+        specials = [0.0, -0.0, largest, -largest, smallest, 1.0, *(rounded(x, dtype) for x in (math.inf, math.nan))]
+        numbers += [*specials, -specials[-2]]
+    return stored(generator.choice(numbers, count), dtype).reshape(shape)
+
+
+def arrays(draw: Draw, shape: Sequence[int], dtype: DType, *, tame: bool = False) -> Array:
+    """Values in some layout: columns first, with gaps, backwards, or one slice repeated with stride 0."""
+    return laid_out(values(draw, shape, dtype, tame=tame), draw(st.sampled_from(LAYOUTS), "layout"))
+
+
+def laid_out(array: Array, layout: str) -> Array:
+    """The same values with other strides (where one slice is repeated, other values)."""
+    if not array.ndim:
+        return array
+    if layout == "column-major":
+        return np.asfortranarray(array)
+    if layout == "every second":
+        wide = np.zeros([2 * size for size in array.shape], array.dtype)
+        every = tuple(slice(None, None, 2) for _ in array.shape)
+        wide[every] = array
+        return wide[every]
+    if layout == "backwards":
+        back = tuple(slice(None, None, -1) for _ in array.shape)
+        return np.ascontiguousarray(array[back])[back]
+    if layout == "repeated" and array.size:
+        return np.broadcast_to(array[:1], array.shape)
+    return array
+
+
+# Comparing.
+
+
+def rounded(value: float | Fraction, dtype: DType) -> float:
+    """The nearest number of a float format, ties to even, from the definition of the format."""
+    form = dtype.float_format
+    assert form is not None
+    overflow = {Specials.IEEE: math.inf, Specials.NAN_ONLY: math.nan, Specials.FINITE: form.max_finite}[form.specials]
+    if isinstance(value, float) and not math.isfinite(value):
+        return (form.max_finite if form.specials is Specials.FINITE else math.nan) if math.isnan(value) else (
+            math.copysign(overflow, value)
+        )
+    exact = Fraction(value)
+    if exact == 0:
+        return math.copysign(0.0, value) if isinstance(value, float) else 0.0
+    units = round(exact / spacing(exact, dtype))
+    size = abs(units * spacing(exact, dtype))
+    return math.copysign(overflow if size > Fraction(form.max_finite) else float(size), exact)
+
+
+def spacing(exact: Fraction, dtype: DType) -> Fraction:
+    """The distance of neighbours of `dtype` around a number."""
+    form = dtype.float_format
+    assert form is not None
+    exponent = form.min_exponent
+    if exact:
+        guess = abs(exact.numerator).bit_length() - exact.denominator.bit_length()
+        exponent = max(exponent, guess - (Fraction(2) ** guess > abs(exact)))
+    return Fraction(2) ** (exponent - form.mantissa_bits)
+
+
+def wrapped(value: int, dtype: DType) -> int:
+    low = value % (1 << dtype.bits)
+    return low - (1 << dtype.bits) if dtype.kind is Kind.INT and low > dtype.max_value else low
+
+
+def stored(numbers: Any, dtype: DType) -> Array:
+    """Numbers that are values of `dtype` in its storage; integers are wrapped first."""
+    listed = np.asarray(numbers, None if dtype.is_float else object)
+    if dtype.is_integer:
+        listed = np.asarray([wrapped(int(number), dtype) for number in listed.flat], object).reshape(listed.shape)
+        return listed.astype(np.int64).astype(dtype.storage)
+    with np.errstate(all="ignore"):
+        return listed.astype(dtype.storage)
+
+
+def is_nan(array: Array) -> Array:
+    return np.isnan(array.astype(np.float64)) if array.dtype.kind in "fV" else np.zeros(array.shape, np.bool_)
+
+
+def assert_same(found: Array, expected: Array) -> None:
+    """Equal shapes, types and bits; all NaNs are one."""
+    assert found.shape == expected.shape
+    assert found.dtype == expected.dtype
+    assert (is_nan(found) == is_nan(expected)).all(), f"{found} is not {expected}"
+    bits = [each.flatten().view(f"u{each.itemsize}")[~is_nan(each).flatten()] for each in (found, expected)]
+    assert (bits[0] == bits[1]).all(), f"{found} is not {expected}"
+
+
+def assert_close(found: float, exact: Fraction, dtype: DType, slack: Fraction = Fraction(0)) -> None:
+    """`found` is `exact` rounded once to `dtype`, give or take a `slack` before that rounding."""
+    near = [rounded(exact + way * slack, dtype) for way in (-1, 0, 1)]
+    numbers = [number for number in near if not math.isnan(number)]
+    # Without infinities an overflow is a NaN.
+    fits = len(numbers) < len(near) if math.isnan(found) else numbers and min(numbers) <= found <= max(numbers)
+    assert fits, f"{found} is not one of {near}"
+
+
+def element_wise(meaning: Callable[..., Any], dtype: DType, *operands: Array) -> Array:
+    """A formula over Python numbers, applied to each element; it gives values of `dtype`."""
+    rows = zip(*(operand.astype(object if operand.dtype.kind != "V" else float).flat for operand in operands), strict=True)
+    return stored([meaning(*map(_number, row)) for row in rows], dtype).reshape(operands[0].shape)
+
+
+def _number(value: Any) -> Any:
+    return value if isinstance(value, bool | int) else float(value)
+
+
+# Programs.
+
+
+@dataclass
+class Case:
+    """A program @f, what to run it on, and what must come out."""
+
+    module: ModuleOp
+    arguments: Sequence[Any]
+    check: Callable[[Sequence[Any], Machine], None]
+    machine: Callable[[], Machine] = field(default=Machine)
+
+
+def program(
+    inputs: Sequence[Attribute],
+    build: Callable[..., Sequence[Operation]],
+    *,
+    effects: Sequence[str] = (),
+    before: Sequence[Operation] = (),
+) -> ModuleOp:
+    """@f, whose body is what `build` makes of its arguments and which gives the results of the last op."""
+    function = graph.FuncOp("f", inputs, [], effects)
+    ops = list(build(*function.arguments))
+    results: Sequence[SSAValue] = ops[-1].results if ops else function.arguments
+    function.body.block.add_ops([*ops, graph.ReturnOp(results)])
+    outputs = [value.type for value in results]
+    whole = graph.FuncOp("f", inputs, outputs, effects, function.detach_region(function.body))
+    return ModuleOp([*before, whole])
+
+
+def expecting(*expected: Array) -> Callable[[Sequence[Any], Machine], None]:
+    def check(results: Sequence[Any], machine: Machine) -> None:
+        assert len(results) == len(expected)
+        for found, wanted in zip(results, expected, strict=True):
+            assert_same(np.asarray(found), wanted)
+
+    return check

@@ -1,0 +1,527 @@
+"""Checks that every graph op means what an independent formula says, on all types, shapes, layouts and specials."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import reduce
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference_values import (
+    DTYPES,
+    FLOATS,
+    INTEGERS,
+    Array,
+    Case,
+    Draw,
+    arrays,
+    assert_close,
+    assert_same,
+    element_wise,
+    expecting,
+    program,
+    rounded,
+    shapes,
+    stored,
+    values,
+    wrapped,
+)
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from tessera.dialects import elementwise, graph, graph_effects, text
+from tessera.dialects.graph_types import GraphTensorType, dense
+from tessera.dtypes.types import (
+    DType,
+    Kind,
+    accum,
+    bf16,
+    bool_,
+    f8e4m3,
+    f16,
+    f32,
+    f64,
+    i4,
+    i8,
+    i16,
+    i32,
+    i64,
+    loss_scale,
+    saturate,
+    stochastic_round,
+    u8,
+    u64,
+)
+from tessera.errors import DtypeError, ShapeError
+from tessera.interpreters.graph import run_function
+from tessera.interpreters.machine import Machine, run_ranks
+from tessera.runtime.random import rand, randn
+
+CASES: dict[type[Operation], Callable[[Draw], Case]] = {}
+Index = tuple[int, ...]
+
+
+def case(kind: type[Operation]) -> Callable[[Callable[[Draw], Case]], Callable[[Draw], Case]]:
+    """Registers how to draw a program with one op, and what must come out of it."""
+
+    def register(build: Callable[[Draw], Case]) -> Callable[[Draw], Case]:
+        CASES[kind] = build
+        return build
+
+    return register
+
+
+def typed(draw: Draw, shape: Sequence[int], dtype: DType, prefix: str = "S") -> GraphTensorType:
+    """The type of an argument, with some of its sizes left open."""
+    known = [draw(st.booleans(), "known") for _ in shape]
+    sizes = [size if size == 1 or fixed else f"{prefix}{axis}" for axis, (size, fixed) in enumerate(zip(shape, known, strict=True))]
+    return GraphTensorType.of(sizes, dtype)
+
+
+def indexed(shape: Sequence[int], dtype: DType, element: Callable[[Index], Any]) -> Array:
+    """An array from a formula for the element at each index."""
+    found = np.zeros(tuple(shape), dtype.storage)
+    for index in product(*map(range, shape)):
+        found[index] = element(index)
+    return found
+
+
+# The ops.
+
+
+@case(graph.FuncOp)
+def _func(draw: Draw) -> Case:
+    dtype, shape = draw(st.sampled_from(DTYPES)), draw(shapes())
+    x = arrays(draw, shape, dtype)
+    return Case(program([typed(draw, shape, dtype)], lambda x: []), [x], expecting(x))
+
+
+@case(graph.ReturnOp)
+def _return(draw: Draw) -> Case:
+    first, second = (values(draw, (2,), dtype) for dtype in (f32, i8))
+    function = graph.FuncOp("f", types := [GraphTensorType.of([2], dtype) for dtype in (f32, i8)], types[::-1])
+    function.body.block.add_op(graph.ReturnOp(function.arguments[::-1]))
+    return Case(ModuleOp([function]), [first, second], expecting(second, first))
+
+
+@case(graph.CallOp)
+def _call(draw: Draw) -> Case:
+    dtype, shape = draw(st.sampled_from(FLOATS)), draw(shapes())
+    x, type_ = arrays(draw, shape, dtype), typed(draw, shape, dtype)
+    callee = graph.FuncOp("callee", [type_, type_], [type_])
+    negated = graph.EwOp("neg", [callee.arguments[1]])
+    callee.body.block.add_ops([negated, graph.ReturnOp([negated.result])])
+    module = program([type_, type_], lambda a, b: [graph.CallOp("callee", [a, b], [type_])], before=[callee])
+    other = values(draw, shape, dtype)
+    return Case(module, [other, x], expecting(element_wise(operator.neg, dtype, x)))
+
+
+KERNEL = """
+tile.func @kernel(%x: !tile.view<1, f32, global>, %by: f32, %y: !tile.view<1, f32, global>) outputs 1
+    shapes [[N], [], [N]] grid ["(N + 3)//4"] {
+  %i = tile.program_id 0
+  %four = arith.constant 4 : index
+  %at = arith.muli %i, %four : index
+  %a = tile.load %x[%at] : !tile.view<1, f32, global> -> tensor<4xf32>
+  %b = tile.full %by : tensor<4xf32>
+  %c = tile.ew<mul> %a, %b : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>
+  tile.store %c, %y[%at] : tensor<4xf32>, !tile.view<1, f32, global>
+  tile.return
+}
+"""
+
+
+@case(graph.CallKernelOp)
+def _call_kernel(draw: Draw) -> Case:
+    size = draw(st.integers(0, 9))
+    x, by = arrays(draw, (size,), f32), draw(st.floats(width=32))
+    module = text.read(
+        KERNEL + "graph.func @f(%x: !graph.tensor<[M], f32>, %by: f32) -> (!graph.tensor<[M], f32>) {"
+        "%y = graph.call_kernel @kernel(%x, %by) : (!graph.tensor<[M], f32>, f32) -> !graph.tensor<[M], f32>\n"
+        "graph.return %y : !graph.tensor<[M], f32> }"
+    )
+    return Case(module, [x, by], expecting(element_wise(lambda a: rounded(a * by, f32), f32, x)))
+
+
+@case(graph.ConstantOp)
+def _constant(draw: Draw) -> Case:
+    dtype, shape = draw(st.sampled_from(DTYPES)), draw(shapes() | st.just((13, 7)))
+    constant = values(draw, shape, dtype)
+    if draw(st.booleans()) and constant.size:
+        constant = np.full(shape, constant.flat[0])
+    type_ = GraphTensorType.of(shape, dtype)
+    return Case(program([], lambda: [graph.ConstantOp(dense(constant, dtype), type_)]), [], expecting(constant))
+
+
+def _in_compute_type(number: float, dtype: DType) -> float:
+    return rounded(rounded(number, f32), dtype) if dtype.bits < 32 else rounded(number, dtype)
+
+
+def _float_row(formula: Callable[..., float]) -> Callable[[DType], Callable[..., float]]:
+    # float64 holds sums and products of narrower floats well enough that rounding it again changes nothing.
+    return lambda dtype: lambda *numbers: _in_compute_type(formula(*numbers), dtype)
+
+
+def _float_to_integer(number: float) -> int:
+    if math.isnan(number):
+        return 0
+    return int(max(-(2.0**7), min(2.0**7 - 1, math.trunc(number) if math.isfinite(number) else number)))
+
+
+FLOAT_ROWS: dict[str, Callable[[DType], Callable[..., float]]] = {
+    "add": _float_row(operator.add),
+    "sub": _float_row(operator.sub),
+    "mul": _float_row(operator.mul),
+    "neg": _float_row(operator.neg),
+}
+INTEGER_ROWS: dict[str, Callable[..., int]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "neg": operator.neg,
+    "max": max,
+    "min": min,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "not": operator.invert,
+}
+QUESTIONS: dict[str, Callable[..., bool]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+
+
+@case(graph.EwOp)
+def _elementwise(draw: Draw) -> Case:
+    dtype, shape = draw(st.sampled_from([*FLOATS, *INTEGERS])), draw(shapes())
+    name = draw(st.sampled_from([*(FLOAT_ROWS if dtype.is_float else INTEGER_ROWS), *QUESTIONS, "select", "cast"]))
+    types = [bool_, dtype, dtype] if name == "select" else [dtype] * elementwise.TABLE[name].arity
+    operands = [arrays(draw, shape, each) for each in types]
+    to = i8 if name == "cast" else None
+    if name == "select":
+        expected = element_wise(lambda c, a, b: a if c else b, dtype, *operands)
+    elif name == "cast":
+        expected = element_wise(_float_to_integer if dtype.is_float else int, i8, *operands)
+    elif name in QUESTIONS:
+        expected = element_wise(QUESTIONS[name], bool_, *operands)
+    else:
+        expected = element_wise(FLOAT_ROWS[name](dtype) if dtype.is_float else INTEGER_ROWS[name], dtype, *operands)
+    sizes = typed(draw, shape, dtype)
+    module = program([sizes.with_dtype(each) for each in types], lambda *args: [graph.EwOp(name, args, to=to)])
+    return Case(module, operands, expecting(expected))
+
+
+@case(graph.BroadcastOp)
+def _broadcast(draw: Draw) -> Case:
+    dtype, target = draw(st.sampled_from(DTYPES)), draw(shapes())
+    kept = draw(st.integers(0, len(target)))
+    source = [1 if draw(st.booleans()) else size for size in target[len(target) - kept :]]
+    x = arrays(draw, source, dtype)
+    module = program([GraphTensorType.of(source, dtype)], lambda x: [graph.BroadcastOp(x, target)])
+
+    def element(index: Index) -> Any:
+        return x[tuple(0 if size == 1 else at for size, at in zip(source, index[len(index) - kept :], strict=True))]
+
+    return Case(module, [x], expecting(indexed(target, dtype, element)))
+
+
+@case(graph.ReshapeOp)
+def _reshape(draw: Draw) -> Case:
+    dtype, shape = draw(st.sampled_from(DTYPES)), draw(shapes())
+    factors = [prime for size in shape for prime in ([2, 2] if size == 4 else [size])]
+    order = draw(st.permutations(factors))
+    cut = draw(st.integers(0, len(order)))
+    target = (*order[:cut], *([math.prod(order[cut:])] if cut < len(order) else []), 1)
+    x = arrays(draw, shape, dtype)
+    flat = [x[index] for index in product(*map(range, shape))]
+    expected = indexed(target, dtype, lambda index: flat[int(np.ravel_multi_index(index, target))])
+    module = program([GraphTensorType.of(shape, dtype)], lambda x: [graph.ReshapeOp(x, target)])
+    return Case(module, [x], expecting(expected))
+
+
+@case(graph.TransposeOp)
+def _transpose(draw: Draw) -> Case:
+    dtype, shape = draw(st.sampled_from(DTYPES)), draw(shapes())
+    permutation = draw(st.permutations(range(len(shape))))
+    x = arrays(draw, shape, dtype)
+    module = program([typed(draw, shape, dtype)], lambda x: [graph.TransposeOp(x, permutation)])
+    target = [shape[axis] for axis in permutation]
+
+    def element(index: Index) -> Any:
+        return x[tuple(index[permutation.index(axis)] for axis in range(len(shape)))]
+
+    return Case(module, [x], expecting(indexed(target, dtype, element)))
+
+
+@case(graph.SliceOp)
+def _slice(draw: Draw) -> Case:
+    dtype, shape = draw(st.sampled_from(DTYPES)), draw(shapes(1))
+    bound = st.integers(-7, 7)
+    starts, stops, steps = (draw(st.tuples(*[part] * len(shape))) for part in (bound, bound, bound.filter(bool)))
+    x = arrays(draw, shape, dtype)
+    # Python's own lists say what a slice takes.
+    taken = [list(range(size))[a:b:c] for size, a, b, c in zip(shape, starts, stops, steps, strict=True)]
+    expected = indexed([*map(len, taken)], dtype, lambda index: x[tuple(t[i] for t, i in zip(taken, index, strict=True))])
+    module = program([GraphTensorType.of(shape, dtype)], lambda x: [graph.SliceOp(x, starts, stops, steps)])
+    return Case(module, [x], expecting(expected))
+
+
+def _fold(kind: str, numbers: list[Any], dtype: DType) -> Any:
+    """What a reduction of Python numbers gives exactly; None where only float64's own rules say."""
+    start = {"sum": 0, "prod": 1, "and": -1, "or": 0, "xor": 0}
+    join: dict[str, Callable[[Any, Any], Any]] = {
+        "sum": operator.add,
+        "prod": operator.mul,
+        "and": operator.and_,
+        "or": operator.or_,
+        "xor": operator.xor,
+    }
+    if kind in ("max", "min"):
+        sign = 1 if kind == "max" else -1
+        if any(number != number for number in numbers):
+            return math.nan
+        infinite = rounded(math.inf, dtype) if dtype.is_float else 0
+        empty = sign * -(infinite if infinite == math.inf else dtype.max_value)
+        if dtype.is_integer:
+            empty = dtype.min_value if kind == "max" else dtype.max_value
+        return max(numbers, key=lambda n: (sign * n, sign * math.copysign(1, n)), default=empty)
+    if dtype.is_float and not all(map(math.isfinite, numbers)):
+        return float(reduce(join[kind], numbers, start[kind]))
+    exact = [Fraction(number) if dtype.is_float else int(number) for number in numbers]
+    return reduce(join[kind], exact, start[kind])
+
+
+@case(graph.ReduceOp)
+def _reduce(draw: Draw) -> Case:
+    kind = draw(st.sampled_from(["sum", "prod", "max", "min", "and", "or", "xor"]))
+    bits = kind in ("and", "or", "xor")
+    dtype = draw(st.sampled_from([*INTEGERS, bool_] if bits else [*FLOATS, *INTEGERS]))
+    shape = draw(shapes())
+    axes = draw(st.lists(st.sampled_from(range(len(shape))), unique=True)) if shape else []
+    keepdims = draw(st.booleans())
+    # Products and float64 sums of huge numbers overflow on the way or not, depending on their order.
+    x = arrays(draw, shape, dtype, tame=kind == "prod" or dtype is f64)
+    module = program([typed(draw, shape, dtype)], lambda x: [graph.ReduceOp(kind, x, axes, keepdims=keepdims)])
+
+    def check(results: Sequence[Any], machine: Machine) -> None:
+        (found,) = results
+        kept = [1 if axis in axes else size for axis, size in enumerate(shape)]
+        assert found.shape == tuple(kept if keepdims else [s for axis, s in enumerate(shape) if axis not in axes])
+        for index in product(*map(range, kept)):
+            where = tuple(slice(None) if axis in axes else at for axis, at in enumerate(index))
+            _check_fold(found.reshape(kept)[index], kind, x[where], dtype)
+
+    return Case(module, [x], check)
+
+
+def _check_fold(found: Any, kind: str, folded: Array, dtype: DType) -> None:
+    """One element of a reduction against the exact result, within what float64 loses on the way."""
+    numbers = [float(n) if dtype.is_float else int(n) for n in np.asarray(folded).flat]
+    exact = _fold(kind, numbers, dtype)
+    if dtype.kind is Kind.BOOL:
+        assert bool(found) == bool(exact & 1)
+    elif dtype.is_integer:
+        assert int(found) == wrapped(exact, dtype)
+    elif isinstance(exact, float):
+        assert_same(np.asarray(found), stored(rounded(exact, dtype), dtype))
+    else:
+        size = _fold(kind, [abs(number) for number in numbers], dtype)
+        assert_close(float(found), Fraction(exact), dtype, len(numbers) * Fraction(size) / 2**52)
+
+
+@case(graph.ConcatenateOp)
+def _concatenate(draw: Draw) -> Case:
+    dtype, shape = draw(st.sampled_from(DTYPES)), draw(shapes(1))
+    axis = draw(st.sampled_from(range(len(shape))))
+    sizes = draw(st.lists(st.integers(0, 3), min_size=1, max_size=3))
+    shapes_ = [(*shape[:axis], size, *shape[axis + 1 :]) for size in sizes]
+    parts = [arrays(draw, each, dtype) for each in shapes_]
+    module = program(
+        [GraphTensorType.of(each, dtype) for each in shapes_], lambda *args: [graph.ConcatenateOp(args, axis)]
+    )
+    origin = [(part, at) for part, size in enumerate(sizes) for at in range(size)]
+
+    def element(index: Index) -> Any:
+        part, at = origin[index[axis]]
+        return parts[part][(*index[:axis], at, *index[axis + 1 :])]
+
+    target = (*shape[:axis], sum(sizes), *shape[axis + 1 :])
+    return Case(module, parts, expecting(indexed(target, dtype, element)))
+
+
+@case(graph.MatmulOp)
+def _matmul(draw: Draw) -> Case:
+    dtype = draw(st.sampled_from([*FLOATS, *INTEGERS, i16]))
+    wide: dict[DType, list[DType]] = {bf16: [f32], f8e4m3: [f32, bf16], i8: [i32], i4: [i32], i16: [i32, i64]}
+    to = draw(st.sampled_from([dtype, *wide.get(dtype, [])]))
+    lead, (m, k, n) = draw(shapes(0, 1)), draw(st.tuples(*[st.integers(0, 4)] * 3))
+    left = (*((1 if draw(st.booleans()) else size) for size in lead), m, k)
+    right = (*lead[draw(st.integers(0, len(lead))) :], k, n)
+    a, b = (arrays(draw, shape, dtype, tame=dtype is f64) for shape in (left, right))
+    module = program(
+        [GraphTensorType.of(shape, dtype) for shape in (left, right)], lambda a, b: [graph.MatmulOp(a, b, to=to)]
+    )
+
+    def check(results: Sequence[Any], machine: Machine) -> None:
+        (found,) = results
+        batch = np.broadcast_shapes(left[:-2], right[:-2])
+        assert found.shape == (*batch, m, n)
+        assert found.dtype == to.storage
+        rows, columns = np.broadcast_to(a, (*batch, m, k)), np.broadcast_to(b, (*batch, k, n))
+        for index in product(*map(range, found.shape)):
+            *outer, row, column = index
+            _check_dot(found[index], rows[(*outer, row)], columns[(*outer, slice(None), column)], dtype, to)
+
+    return Case(module, [a, b], check)
+
+
+def _check_dot(found: Any, row: Array, column: Array, dtype: DType, to: DType) -> None:
+    """One element of a product against exact arithmetic, within what float64 loses on the way."""
+    if not dtype.is_float:
+        total = sum(int(x) * int(y) for x, y in zip(row, column, strict=True))
+        # Sums of 16 bits and fewer are carried in 32 bits, and wrap there even if the result is wider.
+        assert int(found) == wrapped(wrapped(total, i32) if dtype.bits < 32 else total, to)
+        return
+    terms = [(float(x), float(y)) for x, y in zip(row, column, strict=True)]
+    if all(math.isfinite(x) and math.isfinite(y) for x, y in terms):
+        exact = [Fraction(x) * Fraction(y) for x, y in terms]
+        slack = len(terms) * sum(map(abs, exact), Fraction(0)) / 2**52
+        assert_close(float(found), sum(exact, Fraction(0)), to, slack)
+    else:
+        assert_same(np.asarray(found), stored(rounded(float(sum(x * y for x, y in terms)), to), to))
+
+
+@case(graph.IotaOp)
+def _iota(draw: Draw) -> Case:
+    dtype, shape = draw(st.sampled_from([*INTEGERS, u64])), draw(shapes(1) | st.just((2, 300)))
+    axis = draw(st.sampled_from(range(len(shape))))
+    module = program([], lambda: [graph.IotaOp(axis, GraphTensorType.of(shape, dtype))])
+    return Case(module, [], expecting(indexed(shape, dtype, lambda index: wrapped(index[axis], dtype))))
+
+
+@case(graph.GatherOp)
+def _gather(draw: Draw) -> Case:
+    dtype, shape = draw(st.sampled_from(DTYPES)), draw(shapes(1))
+    counting, axis = draw(st.sampled_from([*INTEGERS, u64])), draw(st.sampled_from(range(len(shape))))
+    where = draw(shapes(0, 2)) if shape[axis] else (0,)
+    generator = np.random.default_rng(draw(st.integers(0, 99)))
+    indices = generator.integers(0, max(1, shape[axis]), where).astype(counting.storage)
+    x = arrays(draw, shape, dtype)
+    module = program(
+        [typed(draw, shape, dtype), typed(draw, where, counting, "I")], lambda x, i: [graph.GatherOp(x, i, axis)]
+    )
+
+    def element(index: Index) -> Any:
+        at = int(indices[index[axis : axis + len(where)]])
+        return x[(*index[:axis], at, *index[axis + len(where) :])]
+
+    target = (*shape[:axis], *where, *shape[axis + 1 :])
+    return Case(module, [x, indices], expecting(indexed(target, dtype, element)))
+
+
+@case(graph_effects.RandomOp)
+def _random(draw: Draw) -> Case:
+    dtype, shape = draw(st.sampled_from(FLOATS)), draw(shapes())
+    distribution = draw(st.sampled_from(graph_effects.DISTRIBUTIONS))
+    seed, position = draw(st.integers(0, 2**64 - 1)), draw(st.integers(0, 2**40))
+    type_ = GraphTensorType.of(shape, dtype)
+    module = program([], lambda: [graph_effects.RandomOp(distribution, type_)], effects=["random"])
+    # The eager functions are another implementation of the same numbers.
+    eager = (rand if distribution == "uniform" else randn)(shape, dtype, seed=seed, offset=position).numpy()
+
+    def check(results: Sequence[Any], machine: Machine) -> None:
+        assert_same(results[0], eager)
+        assert machine.position == position + math.prod(shape)
+
+    return Case(module, [], check, lambda: Machine(seed=seed, position=position))
+
+
+@case(graph_effects.StateOp)
+@case(graph_effects.StateReadOp)
+@case(graph_effects.StateWriteOp)
+def _state(draw: Draw) -> Case:
+    dtype, shape = draw(st.sampled_from(DTYPES)), draw(shapes())
+    type_, x = GraphTensorType.of(shape, dtype), arrays(draw, shape, dtype)
+    held = values(draw, shape, dtype) if draw(st.booleans()) else None
+
+    def build(x: Any) -> list[Operation]:
+        before, after = (graph_effects.StateReadOp("slot", type_) for _ in range(2))
+        return [before, graph_effects.StateWriteOp("slot", x), after, graph.CallOp("both", [before.result, after.result], [type_] * 2)]
+
+    both = graph.FuncOp("both", [type_] * 2, [type_] * 2)
+    both.body.block.add_op(graph.ReturnOp(both.arguments))
+    module = program([type_], build, effects=["state(slot)"], before=[graph_effects.StateOp("slot", type_), both])
+
+    def check(results: Sequence[Any], machine: Machine) -> None:
+        expecting(np.zeros(shape, dtype.storage) if held is None else held, x)(results, machine)
+        assert_same(machine.slots["slot"], np.asarray(x))
+        assert not np.shares_memory(machine.slots["slot"], x)
+        assert not np.shares_memory(machine.slots["slot"], results[1])
+
+    return Case(module, [x], check, lambda: Machine(slots={} if held is None else {"slot": held}))
+
+
+@case(graph_effects.AllReduceOp)
+def _all_reduce(draw: Draw) -> Case:
+    kind = draw(st.sampled_from(["sum", "max", "min"]))
+    dtype, shape = draw(st.sampled_from([f32, bf16, i8])), draw(shapes())
+    x, others = arrays(draw, shape, dtype), [values(draw, shape, dtype) for _ in range(draw(st.integers(0, 2)))]
+    module = program(
+        [typed(draw, shape, dtype)], lambda x: [graph_effects.AllReduceOp(kind, x, "mesh")], effects=["collective(mesh)"]
+    )
+
+    class Others:
+        """The other ranks, who always agree."""
+
+        def exchange(self, what: str, value: Array) -> list[Array]:
+            return [value, *others]
+
+    def check(results: Sequence[Any], machine: Machine) -> None:
+        for index in product(*map(range, shape)):
+            _check_fold(results[0][index], kind, np.array([each[index] for each in (x, *others)]), dtype)
+
+    return Case(module, [x], check, lambda: Machine(axes={"mesh": Others()}))
+
+
+@case(graph_effects.PrintOp)
+def _print(draw: Draw) -> Case:
+    written: list[str] = []
+    x = values(draw, (3,), i8)
+    module = program([GraphTensorType.of([3], i8)], lambda x: [graph_effects.PrintOp("numbers:", x)], effects=["io"])
+
+    def check(results: Sequence[Any], machine: Machine) -> None:
+        assert results == ()
+        assert written.pop() == f"numbers: {x}\n"
+        assert written == []
+
+    return Case(module, [x], check, lambda: Machine(write=written.append))
+
+
+def test_every_graph_op_has_a_case() -> None:
+    assert set(CASES) == set(graph.Graph.operations)
+
+
+@pytest.mark.parametrize("kind", CASES, ids=lambda kind: kind.name)
+@settings(max_examples=40)
+@given(data=st.data())
+def test_an_op_means_its_formula(kind: type[Operation], data: st.DataObject) -> None:
+    drawn = CASES[kind](data.draw)
+    text.verify(drawn.module)
+    kept = [np.array(argument) for argument in drawn.arguments]
+    for module in (drawn.module, text.read(text.write(drawn.module))):
+        machine = drawn.machine()
+        drawn.check(run_function(module, "f", drawn.arguments, machine=machine), machine)
+        for argument, copy in zip(drawn.arguments, kept, strict=True):
+            assert_same(np.asarray(argument), copy)
