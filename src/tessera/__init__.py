@@ -69,6 +69,7 @@ from tessera.runtime.device import Device, DeviceBackend, default_device, device
 from tessera.runtime.quantized import QuantizedTensor, dequantize, quantize
 from tessera.runtime.random import rand, randint, randn, randn_like
 from tessera.runtime.tensor import Tensor, share_memory
+from tessera.runtime.tracking import shape_history, track_shapes
 from tessera.shapes.annotations import KTile, Tile
 
 if TYPE_CHECKING:
@@ -178,9 +179,11 @@ __all__ = [
     "register_node",
     "saturate",
     "scaled",
+    "shape_history",
     "share_memory",
     "stochastic_round",
     "tf32",
+    "track_shapes",
     "tree_flatten",
     "tree_leaves",
     "tree_map",

@@ -78,7 +78,7 @@ from tessera.dtypes.promotion import accumulator
 from tessera.dtypes.types import DType, f64
 from tessera.errors import ShapeError, TesseraError
 from tessera.shapes import rules
-from tessera.shapes.expr import Size
+from tessera.shapes.expr import DimLike, Size, shape_of
 
 VERSION = 1
 
@@ -327,7 +327,7 @@ class EwOp(IRDLOperation):
                 raise ShapeError(
                     f"{fn}: operands have one shape",
                     shapes=[str(t) for t in types],
-                    story=[line for operand in operands for line in story_of(operand)],
+                    story=story_of(*operands),
                     hint="broadcast the operands first",
                 )
         with telling(*operands):
@@ -378,8 +378,8 @@ class BroadcastOp(_Unary):
     name = "graph.broadcast"
     assembly_format = "$operand attr-dict `:` type($operand) `->` type($result)"
 
-    def __init__(self, operand: SSAValue, shape: Sequence[Size]) -> None:
-        super().__init__(operands=[operand], result_types=[graph_type(operand).with_shape(shape)])
+    def __init__(self, operand: SSAValue, shape: Sequence[DimLike]) -> None:
+        super().__init__(operands=[operand], result_types=[graph_type(operand).with_shape(shape_of(shape))])
         with telling(operand):
             self.expected_shape()
 
@@ -401,10 +401,10 @@ class ReshapeOp(_Unary):
     name = "graph.reshape"
     assembly_format = "$operand attr-dict `:` type($operand) `->` type($result)"
 
-    def __init__(self, operand: SSAValue, shape: Sequence[Size]) -> None:
+    def __init__(self, operand: SSAValue, shape: Sequence[DimLike]) -> None:
         source = graph_type(operand)
         with telling(operand):
-            target = rules.reshape(source.shape, shape)
+            target = rules.reshape(source.shape, shape_of(shape))
         super().__init__(operands=[operand], result_types=[source.with_shape(target)])
 
     def expected_shape(self) -> Sequence[Size]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -93,22 +93,24 @@ def graph_type(value: SSAValue) -> GraphTensorType:
 _STORY_LENGTH = 6
 
 
-def story_of(value: SSAValue) -> list[str]:
-    """How a value came to have its shape: the ops behind it, oldest first."""
-    lines: list[str] = []
-    current: SSAValue | None = value
-    while current is not None and len(lines) < _STORY_LENGTH:
-        if isinstance(current, BlockArgument):
-            lines.append(f"argument {current.index} is {current.type}")
-            break
-        op = current.owner
+def story_of(*values: SSAValue) -> tuple[str, ...]:
+    """How values came to have their shapes: the ops behind each, oldest first."""
+    return tuple(dict.fromkeys(line for value in values for line in reversed(list(_steps_back(value)))))
+
+
+def _steps_back(value: SSAValue) -> Iterator[str]:
+    for _ in range(_STORY_LENGTH):
+        if isinstance(value, BlockArgument):
+            yield f"argument {value.index} is {value.type}"
+            return
+        op = value.owner
         assert isinstance(op, Operation)
-        place = (
-            f" ({op.location.filename.data}:{op.location.line.data})" if isinstance(op.location, FileLineColLoc) else ""
-        )
-        lines.append(f"{op.name} gives {current.type}{place}")
-        current = op.operands[0] if op.operands else None
-    return lines[::-1]
+        at = op.location
+        place = f" ({at.filename.data}:{at.line.data})" if isinstance(at, FileLineColLoc) else ""
+        yield f"{op.name} gives {value.type}{place}"
+        if not op.operands:
+            return
+        value = op.operands[0]
 
 
 @contextmanager
@@ -117,7 +119,8 @@ def telling(*operands: SSAValue) -> Generator[None]:
     try:
         yield
     except TesseraError as error:
-        error.story += tuple(line for operand in operands for line in story_of(operand))
+        error.shapes = error.shapes or tuple(str(operand.type) for operand in operands)
+        error.story += story_of(*operands)
         raise
 
 

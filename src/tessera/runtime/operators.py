@@ -16,7 +16,9 @@ from tessera.dtypes.promotion import as_dtype, promote
 from tessera.dtypes.types import INTEGERS, DType, Kind, bool_, f16, f32, f64
 from tessera.errors import DtypeError
 from tessera.runtime.memory import Array, aligned
+from tessera.runtime.tracking import tracked
 from tessera.shapes import rules
+from tessera.shapes.expr import format_shape
 
 if TYPE_CHECKING:
     from tessera.runtime.tensor import Tensor
@@ -113,7 +115,11 @@ def _seedless(name: str, result: DType) -> DType:
 
 
 def _evaluate(self: Tensor, name: str, left: Array, left_dtype: DType, right: Array, right_dtype: DType) -> Tensor:
-    common, result = _typing(name, left_dtype, right_dtype)
+    try:
+        common, result = _typing(name, left_dtype, right_dtype)
+    except DtypeError as error:
+        error.shapes = (f"{format_shape(left.shape)} of {left_dtype}", f"{format_shape(right.shape)} of {right_dtype}")
+        raise
     if left_dtype is not common:
         left = cast(left, left_dtype, nearest(common))
     if right_dtype is not common:
@@ -135,7 +141,8 @@ def binary(name: str) -> Binary:
             return NotImplemented
         return _evaluate(self, name, self.numpy(), self.dtype, *coerced)
 
-    return operate
+    operate.__name__ = name
+    return tracked(operate)
 
 
 def reflected(name: str) -> Binary:
@@ -147,7 +154,8 @@ def reflected(name: str) -> Binary:
             return NotImplemented
         return _evaluate(self, name, *coerced, self.numpy(), self.dtype)
 
-    return operate
+    operate.__name__ = name
+    return tracked(operate)
 
 
 def unary(name: str) -> Unary:
@@ -158,4 +166,5 @@ def unary(name: str) -> Unary:
         result = _unary_typing(name, dtype)
         return self.wrap(aligned(elementwise.apply(name, (array,), (dtype,))), result)
 
-    return operate
+    operate.__name__ = name
+    return tracked(operate)

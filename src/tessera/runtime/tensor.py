@@ -21,6 +21,7 @@ from tessera.runtime.memory import Array, Buffer, address, aligned, aligned_copy
 from tessera.runtime.meta import Meta, alignment_of, may_overlap
 from tessera.runtime.operators import Operand, Scalar, binary, nearest, operand, reflected, unary
 from tessera.runtime.printing import show
+from tessera.runtime.tracking import remember, tracked
 from tessera.runtime.transfer import transfer
 from tessera.shapes import rules
 from tessera.shapes.annotations import TensorType, annotation
@@ -71,6 +72,7 @@ class Tensor:
         self.dtype = dtype
         self.device = device
         self._buffer = buffer
+        remember(self)
         return self
 
     def _view(self, array: Array) -> Tensor:
@@ -133,6 +135,7 @@ class Tensor:
     # Views
 
     @property
+    @tracked
     def T(self) -> Tensor:  # noqa: N802  (the name that everybody knows)
         if self.ndim != 2:
             raise ShapeError(
@@ -147,17 +150,20 @@ class Tensor:
         """The last two axes exchanged."""
         return self.transpose(-2, -1)
 
+    @tracked
     def transpose(self, first: int = -2, second: int = -1) -> Tensor:
         """Two axes exchanged, the last two unless others are named."""
         axes = [rules.normalize_axis(axis, self.ndim, where="transpose") for axis in (first, second)]
         return self._view(self.geometry.swapaxes(*axes))
 
+    @tracked
     def permute(self, *axes: Sizes) -> Tensor:
         """Axis i of the result is axis axes[i] of this tensor."""
         order = _integers(axes, "permute")
         rules.transpose(self.shape, order, where="permute")
         return self._view(self.geometry.transpose(order))
 
+    @tracked
     def reshape(self, *shape: Sizes, copy: bool | None = None) -> Tensor:
         """The same elements in another shape: a view where strides allow it, else a copy.
 
@@ -181,6 +187,7 @@ class Tensor:
         """A view in the shape of `other`; an error where a copy would be needed."""
         return self.reshape(other.shape, copy=False)
 
+    @tracked
     def broadcast_to(self, *shape: Sizes) -> Tensor:
         """A read-only view that repeats axes of size 1, and the whole along new leading axes."""
         target = _integers(shape, "broadcast_to")
@@ -192,16 +199,19 @@ class Tensor:
             )
         return self._view(np.broadcast_to(self.geometry, target))
 
+    @tracked
     def expand_dims(self, axis: int | tuple[int, ...]) -> Tensor:
         """A view with axes of size 1 put in at `axis`, counted in the result."""
         return self._view(self.geometry.reshape(cast(Shape, rules.expand_dims(self.shape, axis)), copy=False))
 
+    @tracked
     def squeeze(self, axis: int | tuple[int, ...] | None = None) -> Tensor:
         """A view without `axis`, which must have size 1; without all such axes where none is named."""
         if axis is None:
             axis = tuple([place for place, count in enumerate(self.shape) if count == 1])
         return self._view(self.geometry.reshape(cast(Shape, rules.squeeze(self.shape, axis)), copy=False))
 
+    @tracked
     def as_strided(self, shape: Shape, strides: tuple[int, ...], offset: int = 0) -> Tensor:
         """A view of this tensor's memory with any strides, in elements, from `offset` elements after its first.
 
@@ -229,6 +239,7 @@ class Tensor:
             array.flags.writeable = False
         return Tensor.wrap(array, self.dtype, self.device, self.buffer)
 
+    @tracked
     def __getitem__(self, key: Key) -> Tensor:
         """A view for integers, slices, None and ...; a copy for integer and boolean arrays."""
         parts, is_view = indexing.parts_of(key)
@@ -279,11 +290,13 @@ class Tensor:
 
     # Copies and casts
 
+    @tracked
     def copy(self) -> Tensor:
         """The same elements in C order in fresh memory of the same device."""
         array, buffer = transfer(self.geometry, self.device, self.device)
         return Tensor.wrap(array, self.dtype, self.device, buffer)
 
+    @tracked
     def to(self, target: DTypeLike | Device, *, copy: bool = False, seed: int | None = None) -> Tensor:
         """This tensor as `target`, a dtype or a device; itself where it is that already, unless `copy`.
 

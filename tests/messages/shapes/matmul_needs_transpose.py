@@ -1,0 +1,7 @@
+import numpy as np
+from tessera.dtypes.types import *
+from tessera.errors import caller_span
+from tessera.shapes import *
+from tessera.shapes import rules
+
+rules.matmul(shape_of(["B", "S", "D"]), shape_of(["H", "D"]))

@@ -1,0 +1,40 @@
+"""Whole error messages: each mistake `area/name.py` says exactly what `area/name.txt` says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tessera.errors import TesseraError
+
+HERE = Path(__file__).parent
+MISTAKES = sorted(HERE.glob("*/*.py"))
+
+
+def message_of(mistake: Path) -> str:
+    """The error that a file raises, with paths shortened to names."""
+    with pytest.raises(TesseraError) as caught:
+        exec(compile(mistake.read_text(encoding="utf-8"), str(mistake), "exec", dont_inherit=True), {})
+    return f"{type(caught.value).__name__}: {caught.value}\n".replace(f"{mistake.parent}/", "")
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_message(mistake: Path) -> None:
+    message = message_of(mistake)
+    assert message == mistake.with_suffix(".txt").read_text(encoding="utf-8")
+    lines = message.splitlines()
+    assert any(line.startswith(f"  --> {mistake.name}:") for line in lines), "it does not say where"
+    assert any(set(line.partition("| ")[2].strip()) == {"^"} for line in lines), "it does not point"
+    assert any(line.startswith("  help:") for line in lines), "it does not say what to do"
+
+
+def test_there_are_enough_of_each_kind() -> None:
+    texts = [mistake.with_suffix(".txt").read_text(encoding="utf-8") for mistake in MISTAKES]
+    typed = [text for text in texts if text.startswith(("ShapeError", "DtypeError"))]
+    assert len(typed) >= 30
+    assert sum("  shape: " in text and "  story: " in text for text in typed) >= 20
+
+
+def test_every_text_belongs_to_a_mistake() -> None:
+    assert {text.with_suffix(".py") for text in HERE.glob("*/*.txt")} == set(MISTAKES)
