@@ -40,7 +40,7 @@ def test_every_step_names_the_users_line() -> None:
 
 def test_histories_go_with_their_tensors() -> None:
     with ts.track_shapes():
-        table = tracking._histories.get()
+        table = tracking._histories.get()  # pyright: ignore[reportPrivateUsage]  (no leak is worth a look inside)
         assert table is not None
         x = ts.zeros((4, 6)).T
         assert len(table) == 1  # the tensor that x is a view of is gone already

@@ -25,8 +25,7 @@ from tessera.dialects.structural_hash import structural_hash
 from tessera.dialects.tile_types import ViewType
 from tessera.dtypes.types import DType
 from tessera.errors import DtypeError, GuardError
-from tessera.interpreters.scalars import argument
-from tessera.interpreters.scalars import scalar
+from tessera.interpreters.scalars import argument, scalar
 from tessera.shapes.expr import Dim
 from tessera.transforms.canonicalize import Canonicalize
 from tessera.transforms.common_subexpressions import CommonSubexpressions
