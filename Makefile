@@ -32,13 +32,13 @@ acceptance: $(STAMP)
 	@exit $$(cat .venv/acceptance.status || echo 1)
 
 lint: $(STAMP)
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
+	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests
 	$(BIN)/basedpyright
 
 format: .venv/test.stamp
-	$(BIN)/ruff check --fix
-	$(BIN)/ruff format
+	$(BIN)/ruff check --fix src tests
+	$(BIN)/ruff format src tests
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist src/*.egg-info

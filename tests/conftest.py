@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from importlib.util import find_spec
 
 import pytest
 from hypothesis import settings
 
-from tessera import knobs
-
 PEERS = ("torch", "jax")
 
-knobs.verify.set(True)  # a pass that breaks a module is named at once
+os.environ["TESSERA_VERIFY"] = "1"  # a pass that breaks a module is named at once
 
 # Timing belongs to benchmarks; machines that run tests are busy. `make acceptance` explores, `make test` repeats.
 settings.register_profile("steady", deadline=None, derandomize=True, database=None)

@@ -27,6 +27,7 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     assert knobs.trace.value is False
     assert knobs.dump_dir.value is None
     assert knobs.override_dir.value is None
+    assert knobs.verify.value is False
     assert knobs.interpret.value is False
     assert knobs.deterministic.value is True
     assert knobs.backend.value is None

@@ -178,9 +178,7 @@ dump_dir = Knob("dump_dir", _optional_path, lambda: None, accepts="a path", mean
 override_dir = Knob(
     "override_dir", _optional_path, lambda: None, accepts="a path", meaning="take a stage's IR from here if present"
 )
-verify = Knob(
-    "verify", _flag, lambda: False, accepts=_A_FLAG, meaning="check the IR after every pass, not only at the end"
-)
+verify = Knob("verify", _flag, lambda: False, accepts=_A_FLAG, meaning="check IR after every pass")
 interpret = Knob("interpret", _flag, lambda: False, accepts=_A_FLAG, meaning="run the reference interpreters only")
 deterministic = Knob(
     "deterministic", _flag, lambda: True, accepts=_A_FLAG, meaning="same inputs and seeds, same bits, every run"

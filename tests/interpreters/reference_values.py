@@ -14,22 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tessera.dialects import graph
-from tessera.dtypes.types import (
-    DType,
-    Kind,
-    Specials,
-    bf16,
-    bool_,
-    f8e4m3,
-    f8e5m2,
-    f16,
-    f32,
-    f64,
-    i4,
-    i8,
-    i32,
-    u8,
-)
+from tessera.dtypes.types import DType, Kind, Specials, bf16, bool_, f8e4m3, f8e5m2, f16, f32, f64, i4, i8, i32, u8
 from tessera.interpreters.machine import Machine
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -166,14 +151,16 @@ def assert_close(found: float, exact: Fraction, dtype: DType, slack: Fraction = 
     assert fits, f"{found} is not one of {near}"
 
 
+def numbers_of(array: Array) -> list[Any]:
+    """The elements as Python numbers, which hold each of them exactly."""
+    name = array.dtype.name
+    return array.astype(np.float64 if "float" in name else np.bool_ if name == "bool" else np.int64).flatten().tolist()
+
+
 def element_wise(meaning: Callable[..., Any], dtype: DType, *operands: Array) -> Array:
     """A formula over Python numbers, applied to each element; it gives values of `dtype`."""
-    rows = zip(*(operand.astype(object if operand.dtype.kind != "V" else float).flat for operand in operands), strict=True)
-    return stored([meaning(*map(_number, row)) for row in rows], dtype).reshape(operands[0].shape)
-
-
-def _number(value: Any) -> Any:
-    return value if isinstance(value, bool | int) else float(value)
+    rows = zip(*map(numbers_of, operands), strict=True)
+    return stored([meaning(*row) for row in rows], dtype).reshape(operands[0].shape)
 
 
 # Programs.

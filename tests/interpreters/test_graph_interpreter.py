@@ -26,6 +26,7 @@ from reference_values import (
     assert_same,
     element_wise,
     expecting,
+    numbers_of,
     program,
     rounded,
     shapes,
@@ -38,30 +39,9 @@ from xdsl.ir import Operation
 
 from tessera.dialects import elementwise, graph, graph_effects, text
 from tessera.dialects.graph_types import GraphTensorType, dense
-from tessera.dtypes.types import (
-    DType,
-    Kind,
-    accum,
-    bf16,
-    bool_,
-    f8e4m3,
-    f16,
-    f32,
-    f64,
-    i4,
-    i8,
-    i16,
-    i32,
-    i64,
-    loss_scale,
-    saturate,
-    stochastic_round,
-    u8,
-    u64,
-)
-from tessera.errors import DtypeError, ShapeError
+from tessera.dtypes.types import DType, Kind, bf16, bool_, f8e4m3, f32, f64, i4, i8, i16, i32, i64, u64
 from tessera.interpreters.graph import run_function
-from tessera.interpreters.machine import Machine, run_ranks
+from tessera.interpreters.machine import Machine
 from tessera.runtime.random import rand, randn
 
 CASES: dict[type[Operation], Callable[[Draw], Case]] = {}
@@ -328,7 +308,7 @@ def _reduce(draw: Draw) -> Case:
 
 def _check_fold(found: Any, kind: str, folded: Array, dtype: DType) -> None:
     """One element of a reduction against the exact result, within what float64 loses on the way."""
-    numbers = [float(n) if dtype.is_float else int(n) for n in np.asarray(folded).flat]
+    numbers = numbers_of(np.asarray(folded))
     exact = _fold(kind, numbers, dtype)
     if dtype.kind is Kind.BOOL:
         assert bool(found) == bool(exact & 1)
