@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from types import CodeType, FrameType
 from typing import Self
 
@@ -41,8 +42,7 @@ class SourceSpan:
 
 def span_of(code: CodeType, instruction: int) -> SourceSpan:
     """The exact source range of one bytecode instruction (`frame.f_lasti` counts in bytes, two per unit)."""
-    positions = list(code.co_positions())
-    line, end_line, column, end_column = positions[max(instruction, 0) // 2]
+    line, end_line, column, end_column = next(islice(code.co_positions(), max(instruction, 0) // 2, None))
     return SourceSpan(code.co_filename, line or code.co_firstlineno, column or 0, end_line, end_column)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from reference_values import Array, assert_same, program, stored
-from xdsl.dialects.builtin import ModuleOp
 
 from tessera.dialects import elementwise, graph, graph_effects, schedule, text
 from tessera.dialects.graph_types import GraphTensorType
@@ -247,10 +246,8 @@ def test_kernels_get_scalars_and_views_and_give_all_their_outputs(how: str) -> N
 
 def test_a_region_means_its_body() -> None:
     type_ = tensor(["N"], i32)
-    region_of_two = schedule.RegionOp(Config(block=(64,)), [], [])
     module = program([type_, type_], lambda a, b: [_region(a, b)])
     text.verify(module)
-    assert region_of_two.name == "schedule.region"
     (found,) = run_function(module, "f", [np.array([1, 2], np.int32), np.array([10, 20], np.int32)])
     assert found.tolist() == [-9, -18]
 
@@ -262,8 +259,7 @@ def _region(a: Any, b: Any) -> schedule.RegionOp:
     return region
 
 
-def test_a_call_binds_its_own_symbols() -> None:
-    # The callee calls N what the caller calls M, and the other way round.
+def test_a_call_passes_arguments_and_results_in_order() -> None:
     a, b = tensor(["M"], f32), tensor(["N"], f32)
     callee = graph.FuncOp("g", [a, b], [b, a])
     callee.body.block.add_op(graph.ReturnOp(callee.arguments[::-1]))
@@ -291,4 +287,3 @@ def test_a_module_is_not_changed_by_running_it() -> None:
     before = text.write(TWO)
     run_function(TWO, "f", [np.ones((1, 1), np.float32), np.ones((1, 2), np.float32)])
     assert text.write(TWO) == before
-    assert isinstance(TWO, ModuleOp)

@@ -13,8 +13,9 @@ from xdsl.passes import ModulePass
 
 from tessera import knobs
 from tessera.dialects import graph, text, tile
+from tessera.dialects.locations import location_of
 from tessera.dialects.structural_hash import structural_hash
-from tessera.errors import CompileError
+from tessera.errors import CompileError, SourceSpan
 from tessera.interpreters.graph import run_function
 from tessera.transforms import legality
 from tessera.transforms.facts import Facts
@@ -27,7 +28,7 @@ def located(source: str) -> ModuleOp:
     """A module whose every op has its own line as location."""
     module = text.read(source)
     for line, op in enumerate(module.walk(), start=1):
-        op.location = text.location_of(text.SourceSpan("model.py", line))
+        op.location = location_of(SourceSpan("model.py", line))
     return module
 
 
@@ -75,7 +76,7 @@ def test_an_error_in_a_program_points_into_its_source() -> None:
     module = text.read(SOURCE.replace("graph.ew<erf> %scaled", "graph.ew<erf> %scaled"))
     for op in module.walk():
         if isinstance(op, graph.EwOp) and op.fn.data == "erf":
-            op.location = text.location_of(text.SourceSpan("model.py", 7, 4))
+            op.location = location_of(SourceSpan("model.py", 7, 4))
             op.properties["fn"] = graph.Name("and")
     with pytest.raises(CompileError) as caught:
         compile_module(module)

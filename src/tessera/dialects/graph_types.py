@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import FileLineColLoc
 from xdsl.ir import Attribute, BlockArgument, Data, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser, Parser
@@ -17,6 +16,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tessera.dialects.attributes import PolicyAttr, SizesAttr, finite_text
 from tessera.dialects.elements import dtype_of, element_of, is_element
+from tessera.dialects.locations import span_of
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import NO_POLICY, DType, Kind, f64, i64, tf32, u64
 from tessera.errors import TesseraError
@@ -105,8 +105,8 @@ def _steps_back(value: SSAValue) -> Iterator[str]:
             return
         op = value.owner
         assert isinstance(op, Operation)
-        at = op.location
-        place = f" ({at.filename.data}:{at.line.data})" if isinstance(at, FileLineColLoc) else ""
+        span = span_of(op.location)
+        place = f" ({span})" if span is not None else ""
         yield f"{op.name} gives {value.type}{place}"
         if not op.operands:
             return

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from xdsl.context import Context
 from xdsl.dialects import arith, builtin, scf
-from xdsl.dialects.builtin import DictionaryAttr, FileLineColLoc, IntegerAttr, LocationAttr, ModuleOp, UnknownLoc, i64
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, UnknownLoc, i64
 from xdsl.ir import Dialect, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser
@@ -19,6 +19,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.mlir_lexer import MLIRTokenKind, StringLiteral
 
 from tessera.dialects import attributes, graph, schedule, tile
+from tessera.dialects.locations import location_of, span_of
 from tessera.errors import CompileError, SourceSpan
 
 OWN_DIALECTS: tuple[Dialect, ...] = (attributes.Ts, graph.Graph, schedule.Schedule, tile.Tile)
@@ -127,22 +128,6 @@ def _verify_uses(op: Operation, visible: set[SSAValue]) -> None:
 
 def _verify_meaning(op: Operation) -> None:
     op.verify(verify_nested_ops=False)
-
-
-def span_of(location: LocationAttr) -> SourceSpan | None:
-    """The source span of an op's location, if it has one."""
-    match location:
-        case FileLineColLoc():
-            return SourceSpan(location.filename.data, location.line.data, location.column.data)
-        case _:
-            return None
-
-
-def location_of(span: SourceSpan | None) -> LocationAttr:
-    """The location that carries a source span."""
-    if span is None:
-        return builtin.UnknownLoc()
-    return FileLineColLoc(builtin.StringAttr(span.file), builtin.IntAttr(span.line), builtin.IntAttr(span.column))
 
 
 # What xDSL's own parser lets escape when a number does not fit its type, or when text is nested too deep.

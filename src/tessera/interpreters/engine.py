@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator, SymbolTable
 
-from tessera.dialects.text import span_of
+from tessera.dialects.locations import span_of
 from tessera.errors import CompileError, TesseraError
 from tessera.interpreters.machine import Machine
 

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Operation
 
 from tessera.dialects import graph, graph_effects, schedule, tile
-from tessera.dialects.text import span_of
+from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import tile_type
 from tessera.errors import CompileError
 from tessera.interpreters.scalars import SCALAR_OPS

@@ -22,8 +22,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tessera.dialects import graph, schedule, tile
 from tessera.dialects.elements import element_of, tile_of
 from tessera.dialects.graph_types import graph_type
+from tessera.dialects.locations import span_of
 from tessera.dialects.schedule_types import Config
-from tessera.dialects.text import span_of
 from tessera.dialects.tile_types import ViewType, tile_type
 from tessera.dtypes.types import Kind
 from tessera.errors import CompileError
