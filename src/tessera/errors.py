@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Self
 
 _PACKAGE_ROOT = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -48,7 +48,7 @@ def span_of(code: CodeType, instruction: int) -> SourceSpan:
 
 def caller_span() -> SourceSpan | None:
     """The span of the innermost frame outside the package: the user's expression that led here."""
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001  (the documented way to read frames)
+    frame = inspect.currentframe()
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE_ROOT):
         frame = frame.f_back
     return None if frame is None else span_of(frame.f_code, frame.f_lasti)
@@ -92,12 +92,6 @@ class TesseraError(Exception):
         if span is not None and not self.placed:
             self.span, self.placed = span, True
         return self
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.message,), self.__dict__
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
 
 
 class ShapeError(TesseraError):

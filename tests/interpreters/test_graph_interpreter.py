@@ -494,7 +494,7 @@ def test_every_graph_op_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("kind", CASES, ids=lambda kind: kind.name)
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_an_op_means_its_formula(kind: type[Operation], data: st.DataObject) -> None:
     drawn = CASES[kind](data.draw)
