@@ -30,6 +30,7 @@ LAYERS: list[set[str]] = [
     {"transforms"},
     {"targets"},
     {"runtime"},
+    {"kernels"},
     {""},
     {"cli", "__main__"},
 ]

@@ -74,6 +74,9 @@ from tessera.shapes.annotations import KTile, Tile
 
 if TYPE_CHECKING:
     from tessera import knobs
+    from tessera.kernels import intrinsics as tile
+    from tessera.kernels.function import kernel
+    from tessera.kernels.schedule import Schedule
     from tessera.runtime.pytree import register_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 __version__ = "0.1.0"
@@ -86,8 +89,11 @@ bool = bool_  # noqa: A001  (the standard asks for `tessera.bool`)
 
 # Names that are imported when first used.
 _LAZY = {
+    "Schedule": "tessera.kernels.schedule",
+    "kernel": "tessera.kernels.function",
     "knobs": "tessera.knobs",
     "register_node": "tessera.runtime.pytree",
+    "tile": "tessera.kernels.intrinsics",
     "tree_flatten": "tessera.runtime.pytree",
     "tree_leaves": "tessera.runtime.pytree",
     "tree_map": "tessera.runtime.pytree",
@@ -99,7 +105,7 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'tessera' has no attribute {name!r}")
     module = import_module(_LAZY[name])
-    found = module if module.__name__ == f"tessera.{name}" else getattr(module, name)
+    found = module if name in ("knobs", "tile") else getattr(module, name)
     globals()[name] = found
     return found
 
@@ -119,6 +125,7 @@ __all__ = [
     "QuantizedTensor",
     "RaceError",
     "ResourceError",
+    "Schedule",
     "ShapeError",
     "Tensor",
     "TesseraError",
@@ -164,6 +171,7 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "kernel",
     "knobs",
     "linspace",
     "loss_scale",
@@ -183,6 +191,7 @@ __all__ = [
     "share_memory",
     "stochastic_round",
     "tf32",
+    "tile",
     "track_shapes",
     "tree_flatten",
     "tree_leaves",

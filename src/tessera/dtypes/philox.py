@@ -25,6 +25,7 @@ class Stream(enum.IntEnum):
     BITS = 0
     NORMAL = 1
     ROUNDING = 2
+    DROPOUT = 3
 
 
 def philox4x32(counter: NDArray[np.uint32], key: tuple[int, int]) -> NDArray[np.uint32]:

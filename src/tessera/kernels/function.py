@@ -1,0 +1,262 @@
+"""`@kernel`: a Python function over tiles, instantiated per schedule and facts, and run over its grid."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+from tessera import knobs
+from tessera.dtypes.types import DType, bool_, f32
+from tessera.errors import CompileError, DtypeError, ShapeError
+from tessera.kernels.schedule import Schedule, Space
+from tessera.runtime.creation import asarray
+from tessera.runtime.tensor import Tensor
+from tessera.shapes.annotations import TensorType
+from tessera.shapes.expr import Shape, dim
+from tessera.shapes.signature import Signature
+from tessera.transforms.facts import Facts, Kind, holds, observe
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+DEFAULT = Schedule(block=(64, 64))
+_SCALARS: dict[type, DType | None] = {bool: bool_, int: None, float: f32}
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A kernel traced for one schedule and the facts it needed: its program, and where its arguments come from."""
+
+    module: ModuleOp
+    name: str
+    paths: tuple[str, ...]
+    outputs: tuple[tuple[Shape, DType], ...]
+    guards: Facts
+
+
+class Kernel:
+    """A kernel: call it on arrays, or `kernel[grid](...)`; `.with_schedule(s)` gives one cut up otherwise."""
+
+    def __init__(
+        self,
+        function: FunctionType,
+        schedule: Schedule = DEFAULT,
+        *,
+        space: Space | None = None,
+        tuning: Mapping[str, Any] | None = None,
+        grid: tuple[int, ...] | None = None,
+    ) -> None:
+        self.function = function
+        self.schedule = schedule
+        self.space = space
+        self.tuning = dict(tuning or {})
+        self.grid = grid
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+        self.__wrapped__ = function
+        self._parameters = inspect.signature(function).parameters
+        self._instances: dict[Any, list[Instance]] = {}
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.__name__} {self.schedule}>"
+
+    def with_schedule(self, schedule: Schedule) -> Kernel:
+        """The same kernel under another schedule; what that leaves open stays."""
+        return Kernel(self.function, schedule.over(self.schedule), space=self.space, tuning=self.tuning, grid=self.grid)
+
+    def __getitem__(self, grid: int | tuple[int, ...]) -> Kernel:
+        """The kernel with its grid given instead of inferred."""
+        sizes = grid if isinstance(grid, tuple) else (grid,)
+        if not 1 <= len(sizes) <= 3 or not all(isinstance(size, int) and size >= 0 for size in sizes):
+            raise ShapeError(f"a grid is one to three sizes, got {grid!r}", hint=f"write {self.__name__}[4, 2](...)")
+        return Kernel(self.function, self.schedule, space=self.space, tuning=self.tuning, grid=sizes)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        instance, values = self._instance_for(args, kwargs)
+        return _run(instance, values)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Instance:
+        """The program for these arguments, without running it."""
+        return self._instance_for(args, kwargs)[0]
+
+    def _instance_for(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Instance, list[Any]]:
+        given, static = self._bind(args, kwargs)
+        key = self._key(given, static)
+        for instance in self._instances.get(key, ()):
+            values = _collect(instance.paths, given)
+            if all(holds(atom, _named(values)) for atom in instance.guards):
+                return instance, values
+        instance = self._trace(given, static)
+        self._instances.setdefault(key, []).append(instance)
+        return instance, _collect(instance.paths, given)
+
+    def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Arguments by name: arrays, objects and scalars of the program; and keyword-only ones, which are static."""
+        try:
+            bound = inspect.signature(self.function).bind(*args, **kwargs)
+        except TypeError as error:
+            raise CompileError(
+                f"{self.__name__}: {error}", hint=f"it takes {inspect.signature(self.function)}"
+            ) from None
+        bound.apply_defaults()
+        given: dict[str, Any] = {}
+        static: dict[str, Any] = {}
+        for name, value in bound.arguments.items():
+            if self._parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
+                static[name] = value
+            else:
+                given[name] = asarray(value) if _is_array(value) else value
+        Signature.of(self.function).bind({name: value for name, value in given.items() if isinstance(value, Tensor)})
+        return given, static
+
+    def _key(self, given: Mapping[str, Any], static: Mapping[str, Any]) -> Any:
+        shape: list[tuple[object, ...]] = []
+        for name, value in given.items():
+            if isinstance(value, Tensor):
+                shape.append((name, value.ndim, value.dtype.base))
+            else:
+                shape.append((name, value.__class__))
+        try:
+            hash(tuple(static.values()))
+        except TypeError:
+            raise CompileError(
+                f"{self.__name__}: keyword-only arguments are static and must be hashable, got {dict(static)!r}",
+                hint="pass arrays as positional arguments",
+            ) from None
+        return self.schedule, self.grid, tuple(shape), tuple((name, v.__class__, v) for name, v in static.items())
+
+    def _trace(self, given: Mapping[str, Any], static: Mapping[str, Any]) -> Instance:
+        from tessera.kernels.trace import trace
+
+        return trace(self, given, static)
+
+    def annotation(self, name: str) -> TensorType | None:
+        found = Signature.of(self.function).parameters.get(name)
+        return found if isinstance(found, TensorType) else None
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, Tensor) or (
+        not isinstance(value, bool | int | float) and (hasattr(value, "__dlpack__") or hasattr(value, "__array__"))
+    )
+
+
+def look_up(path: str, given: Mapping[str, Any]) -> Any:
+    """The value at a path such as `cache.K`, arrays as tensors."""
+    name, *attributes = path.split(".")
+    value = given[name]
+    for attribute in attributes:
+        value = getattr(value, attribute)
+    return asarray(value) if _is_array(value) else value
+
+
+def _collect(paths: Sequence[str], given: Mapping[str, Any]) -> list[Any]:
+    return [look_up(path, given) for path in paths]
+
+
+def _named(values: Sequence[Any]) -> dict[str, Any]:
+    return {f"arg{place}": value for place, value in enumerate(values)}
+
+
+def facts_of(values: Sequence[Any]) -> Facts:
+    """The sizes of concrete arguments, as facts a trace may ask for."""
+    return Facts(atom for atom in observe(_named(values)) if atom.kind is Kind.SIZE)
+
+
+def scalar_type(name: str, value: Any) -> DType | None:
+    """The type of a scalar argument: positions for int, f32 for float, i1 for bool."""
+    if type(value) not in _SCALARS:
+        raise DtypeError(
+            f"argument {name}: {type(value).__name__} is neither an array nor a number",
+            hint="pass arrays, numbers, or an object whose attributes are arrays; make other values keyword-only",
+        )
+    return _SCALARS[type(value)]
+
+
+def _run(instance: Instance, values: Sequence[Any]) -> Any:
+    """Runs an instance in the interpreter, which is the only target there is today."""
+    from tessera.interpreters.tile import run_kernel
+    from tessera.kernels.trace import output_shapes
+
+    arrays = [value.numpy() if isinstance(value, Tensor) else value for value in values]
+    outputs = [
+        Tensor.wrap(_empty(shape, dtype), dtype)
+        for shape, (_, dtype) in zip(output_shapes(instance, values), instance.outputs, strict=True)
+    ]
+    run_kernel(instance.module, instance.name, [*arrays, *(output.numpy() for output in outputs)])
+    if not outputs:
+        return None
+    return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+def _empty(shape: Sequence[int], dtype: DType) -> Any:
+    import numpy as np
+
+    return np.zeros(tuple(shape), dtype.storage)
+
+
+class _Decorator:
+    """`kernel`: bare, called, `.auto`, `.schedule(s)` and `.autotune(...)`."""
+
+    def __call__(self, function: Callable[..., Any] | None = None, *, schedule: Schedule | None = None) -> Any:
+        if function is None:
+
+            def decorate(given: Callable[..., Any]) -> Kernel:
+                return self._make(given, schedule or DEFAULT)
+
+            return decorate
+        return self._make(function, schedule or DEFAULT)
+
+    def auto(self, function: Callable[..., Any]) -> Kernel:
+        """A kernel whose schedule the compiler chooses; until the tuner exists, the default."""
+        return self._make(function, DEFAULT)
+
+    def schedule(self, schedule: Schedule) -> Callable[[Callable[..., Any]], Kernel]:
+        """A kernel under a given schedule."""
+        if not isinstance(schedule, Schedule):
+            raise CompileError(
+                f"kernel.schedule takes a Schedule, got {schedule!r}", hint="write Schedule(block=(64, 64))"
+            )
+        return lambda function: self._make(function, schedule.over(DEFAULT))
+
+    def autotune(
+        self,
+        *,
+        space: Mapping[str, Sequence[Any]] | Space,
+        metric: str = "latency_ms",
+        budget_ms: float = 200,
+        cache: str | None = None,
+    ) -> Callable[[Callable[..., Any]], Kernel]:
+        """A kernel with a space of schedules. There is no tuner yet: it takes the first valid point, and says so."""
+        found = space if isinstance(space, Space) else Space.of(space)
+        point = found.first()
+        tuning = {"metric": metric, "budget_ms": budget_ms, "cache": cache, "tuned": False}
+
+        def decorate(function: Callable[..., Any]) -> Kernel:
+            made = self._make(function, point.over(DEFAULT), space=found, tuning=tuning)
+            if "autotune" in knobs.logs.value:
+                import logging
+
+                logging.getLogger("tessera.autotune").warning(
+                    "%s: no tuner yet, taking the first of %d valid schedules: %s", made.__name__, len(found), point
+                )
+            return made
+
+        return decorate
+
+    @staticmethod
+    def _make(function: Callable[..., Any], schedule: Schedule, **options: Any) -> Kernel:
+        if not isinstance(function, FunctionType):
+            raise CompileError(f"@kernel decorates a function, got {function!r}", hint="use def")
+        return Kernel(function, schedule, **options)
+
+
+kernel = _Decorator()
+
+
+def symbols_for(path: str, rank: int) -> Shape:
+    """Names for the sizes of an argument without annotation."""
+    return tuple(dim(f"{path.replace('.', '_')}_{axis}") for axis in range(rank))

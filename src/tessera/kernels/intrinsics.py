@@ -1,0 +1,339 @@
+"""`tessera.tile`: what a kernel may do with tiles. Each function goes to the tracer at work."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tessera.dialects import elementwise
+from tessera.dtypes.philox import Stream
+from tessera.dtypes.types import DType, bool_, f32, f64, i64, u64
+from tessera.errors import CompileError, DtypeError, ShapeError
+from tessera.kernels.context import Context, current_context
+from tessera.kernels.control import BlockIndex, Range
+from tessera.kernels.values import Scalar, Tile, View, as_tuple, tracer
+
+INF = math.inf
+
+
+def context() -> Context:
+    """This program's block sizes and place: `T.m`, `T.n`, `T.k`, `T.d`, `T.vector`."""
+    return current_context(tracer())
+
+
+def _whole(value: Any, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        if isinstance(value, Scalar | Tile):
+            value.__index__()  # raises, and says what is static
+        raise CompileError(f"{what} must be an integer known now, got {value!r}", hint="use T.m, T.n, T.d or a number")
+    if value < 1:
+        raise ShapeError(f"{what} must be positive, got {value}", hint="check the block sizes")
+    return value
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    return tuple(_whole(size, "a tile's size") for size in as_tuple(shape))
+
+
+def load(
+    view: View,
+    block: BlockIndex | Scalar | int | None = None,
+    *,
+    rows: int | None = None,
+    cols: int | None = None,
+    at: Sequence[Any] | None = None,
+    shape: Sequence[int] | None = None,
+    pad: float = 0,
+    vector: int | None = None,
+    prefetch: int | None = None,
+) -> Tile:
+    """A tile of an array: this program's rows, the rows of `block`, or the part of `shape` at the offsets `at`.
+
+    Positions outside the array give `pad`. `vector` and `prefetch` are hints for targets; they change no value.
+    """
+    _check_view(view, "load")
+    for name, hint in (("vector", vector), ("prefetch", prefetch)):
+        if hint is not None:
+            _whole(hint, name)
+    if at is not None or shape is not None:
+        if at is None or shape is None or block is not None:
+            raise ShapeError("tile.load takes `at` and `shape` together, without a block", hint="give both")
+        return tracer().load(view, list(at), _shape(tuple(shape)), pad)
+    work = current_context(tracer())
+    matrix, places = work.place(view, block)
+    if matrix.rank == 1:
+        return tracer().load(matrix, [places], (_whole(rows or work.rows_of(block), "rows"),), pad)
+    width = _whole(cols, "cols") if cols is not None else tracer().static_size(view, view.rank - 1, "tile.load")
+    return tracer().load(matrix, [places, 0], (_whole(rows or work.rows_of(block), "rows"), width), pad)
+
+
+def store(
+    view: View, value: Tile, block: BlockIndex | Scalar | int | None = None, *, at: Sequence[Any] | None = None
+) -> None:
+    """Writes a tile to this program's rows, to those of `block`, or at the offsets `at`; outside parts are left out."""
+    _check_view(view, "store")
+    _check_tile(value, "store")
+    if at is not None:
+        tracer().store(view, value, list(at))
+        return
+    matrix, place = current_context(tracer()).place(view, block)
+    tracer().store(matrix, value, [place] if matrix.rank == 1 else [place, 0])
+
+
+def atomic_add(view: View, value: Tile, *, at: Sequence[Any]) -> None:
+    """Adds a tile into memory, each element in one indivisible step."""
+    _check_view(view, "atomic_add")
+    _check_tile(value, "atomic_add")
+    tracer().atomic("sum", view, value, list(at))
+
+
+def atomic_max(view: View, value: Tile, *, at: Sequence[Any]) -> None:
+    """Keeps the larger of a tile and memory, each element in one indivisible step."""
+    _check_view(view, "atomic_max")
+    _check_tile(value, "atomic_max")
+    tracer().atomic("max", view, value, list(at))
+
+
+def _check_view(view: Any, what: str) -> None:
+    if not isinstance(view, View):
+        raise DtypeError(f"tile.{what} works on an array argument, got {view!r}", hint="pass a kernel argument")
+
+
+def _check_tile(value: Any, what: str) -> None:
+    if not isinstance(value, Tile):
+        raise DtypeError(f"tile.{what} takes a tile, got {value!r}", hint="make one with tile.load or tile.full")
+
+
+def zeros(shape: Any, dtype: DType = f32) -> Tile:
+    return full(shape, 0, dtype)
+
+
+def full(shape: Any, value: Any, dtype: DType = f32) -> Tile:
+    """A tile with one value everywhere."""
+    if isinstance(value, float) and not dtype.is_float:
+        raise DtypeError(f"tile.full of {value} as {dtype}", hint="use an integer, or a float type")
+    made = tracer().convert(value, dtype) if isinstance(value, Scalar) else value
+    return tracer().full(_shape(shape), made, dtype.base)
+
+
+def program_id(axis: int) -> Scalar:
+    """This program's coordinate along an axis of the grid."""
+    if isinstance(axis, bool) or not isinstance(axis, int) or not 0 <= axis < 3:
+        raise CompileError(f"program_id takes axis 0, 1 or 2, got {axis!r}", hint="the grid has at most three axes")
+    return tracer().program_id(axis)
+
+
+def range(*bounds: Any, prefetch: int | None = None, unordered: bool = False) -> Range:  # noqa: A001  (the spec's name)
+    """A loop of the program: `range(stop)`, `range(start, stop)` or `range(start, stop, step)`."""
+    if not 1 <= len(bounds) <= 3:
+        raise CompileError(f"tile.range takes one to three bounds, got {len(bounds)}", hint="give start, stop and step")
+    start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    if isinstance(step, int) and step < 1:
+        raise CompileError(f"tile.range goes upward, got step {step}", hint="use a positive step")
+    return Range(start, stop, step, unordered=unordered)
+
+
+def range_n(shape: Any, n: int, *, prefetch: int | None = None) -> Range:
+    """A loop over blocks of `n` rows of an array with this shape; the variable goes into tile.load."""
+    rows = as_tuple(shape)[-2:][0]
+    return Range(0, rows, _whole(n, "the block of tile.range_n"), block=n)
+
+
+def row_index(block: BlockIndex | None = None) -> Tile:
+    """The positions of this program's rows, as a column."""
+    work = current_context(tracer())
+    rows, start = (work.m, work.row_start) if block is None else (block.rows, block.start)
+    return tracer().iota((rows, 1), 0, start, i64)
+
+
+def col_index(block: BlockIndex | int | None = None) -> Tile:
+    """The positions of a block's rows (or of the first columns), as a row."""
+    if isinstance(block, BlockIndex):
+        return tracer().iota((1, block.rows), 1, block.start, i64)
+    width = current_context(tracer()).d if block is None else _whole(block, "col_index")
+    return tracer().iota((1, width), 1, 0, i64)
+
+
+def iota(shape: Any, axis: int = 0, base: Any = 0, dtype: DType = i64) -> Tile:
+    """`base` plus the position along an axis."""
+    return tracer().iota(_shape(shape), axis, base, dtype)
+
+
+def transpose(x: Tile, *permutation: int) -> Tile:
+    """The axes in another order; the last two exchanged unless an order is given."""
+    _check_tile(x, "transpose")
+    if not permutation:
+        if x.ndim < 2:
+            raise ShapeError(f"tile.transpose of {x}", hint="insert an axis first: x[:, None]")
+        permutation = (*tuple(np.arange(x.ndim - 2).tolist()), x.ndim - 1, x.ndim - 2)
+    return tracer().transpose(x, permutation)
+
+
+def broadcast(x: Tile, shape: Any) -> Tile:
+    """Axes of size 1 repeated, and new leading axes."""
+    _check_tile(x, "broadcast")
+    target = _shape(shape)
+    from tessera.shapes import rules
+
+    if tuple(rules.broadcast(x.shape, target, where="broadcast")) != target:
+        raise ShapeError(f"{x} does not broadcast to {list(target)}", hint="only axes of size 1 grow")
+    return tracer().broadcast(x, target)
+
+
+def dot(a: Tile, b: Tile, c: Tile | None = None, *, out: DType | None = None) -> Tile:
+    """a·b, or c + a·b, summed in the accumulator type of the operands."""
+    return tracer().dot(a, b, c, out)
+
+
+mma = dot
+
+
+def cast(x: Any, dtype: DType) -> Any:
+    """Another element type; the type's policy says how to round."""
+    return tracer().cast(x, dtype)
+
+
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """`a` where the condition holds, else `b`."""
+    return tracer().where(condition, a, b)
+
+
+def _reduction(kind: str) -> Callable[..., Tile]:
+    def reduce(x: Tile, axis: int = -1, *, keepdims: bool = False) -> Tile:
+        _check_tile(x, kind)
+        reduced = tracer().reduce(kind, x, axis)
+        return tracer().expand(reduced, axis % x.ndim) if keepdims else reduced
+
+    reduce.__name__ = kind
+    reduce.__doc__ = f"The {kind} along one axis, the last unless another is named."
+    return reduce
+
+
+sum, prod, max, min = (_reduction(kind) for kind in ("sum", "prod", "max", "min"))  # noqa: A001  (the spec's names)
+
+
+def _unary(name: str) -> Callable[[Any], Any]:
+    def apply(x: Any) -> Any:
+        if isinstance(x, int | float):
+            return float(elementwise.apply(name, [np.asarray(float(x))], [f64]))
+        return tracer().apply(name, x)
+
+    apply.__name__ = name
+    apply.__doc__ = f"The elementwise function {name}; on a number, the number."
+    return apply
+
+
+exp, exp2, expm1, log, log2, log1p = (_unary(n) for n in ("exp", "exp2", "expm1", "log", "log2", "log1p"))
+sqrt, rsqrt, reciprocal = (_unary(n) for n in ("sqrt", "rsqrt", "reciprocal"))
+sin, cos, tanh, erf, sigmoid = (_unary(n) for n in ("sin", "cos", "tanh", "erf", "sigmoid"))
+floor, ceil = _unary("floor"), _unary("ceil")
+isnan = _unary("isnan")
+
+
+def maximum(a: Any, b: Any) -> Any:
+    """The larger of two, elementwise."""
+    return tracer().combine("max", a, b)
+
+
+def minimum(a: Any, b: Any) -> Any:
+    """The smaller of two, elementwise."""
+    return tracer().combine("min", a, b)
+
+
+def mask_causal(scores: Tile, rows: Tile, cols: Tile) -> Tile:
+    """Scores of later columns become −∞. As a statement, `tile.mask_causal(S, …)` rebinds S."""
+    _check_tile(scores, "mask_causal")
+    kept = where(rows >= cols, scores, -INF)
+    return Tile(kept.ssa, kept.shape, kept.dtype, places=scores.places)
+
+
+def softmax_online(scores: Tile) -> tuple[Tile, Tile, Tile]:
+    """exp(S − m), the row maxima m, and the row sums, of one block; columns beyond the array count as −∞."""
+    _check_tile(scores, "softmax_online")
+    if scores.ndim != 2 or not scores.dtype.is_float:
+        raise ShapeError(f"softmax_online takes scores of two axes, got {scores}", hint="rows by columns, float")
+    inside = tracer().masked(scores, 1, -INF)
+    top = max(inside, 1)
+    # Where everything is −∞ the exponent is taken from 0, so that the row is 0 and not NaN.
+    safe = where(top == -INF, 0.0, top)
+    weights = exp(inside - safe[:, None])
+    return Tile(weights.ssa, weights.shape, weights.dtype, places=inside.places), top, sum(weights, 1)
+
+
+def softmax_accumulate(
+    acc: Tile,
+    m: Tile,
+    l: Tile,  # noqa: E741  (the spec's name)
+    p: Tile,
+    v: Tile,
+    m_c: Tile,
+    l_c: Tile,
+) -> tuple[Tile, Tile, Tile]:
+    """Adds one block's weighted values to the running sum, maximum and denominator."""
+    top = maximum(m, m_c)
+    safe = where(top == -INF, 0.0, top)
+    old, new = exp(m - safe), exp(m_c - safe)
+    weighted = cast(p * new[:, None], v.dtype)
+    total = dot(weighted, v, acc * old[:, None])
+    sums = l * old + l_c * new
+    return total, top, Tile(sums.ssa, sums.shape, sums.dtype, denominator=True, places=sums.places)
+
+
+def dropout(x: Tile, *, p: float, key: int = 0) -> Tile:
+    """Zero with probability `p`, else divided by 1 − p; decided by the key and the element's position alone."""
+    _check_tile(x, "dropout")
+    if not 0.0 <= p < 1.0:
+        raise CompileError(f"dropout needs a probability from 0 to below 1, got {p}", hint="use 0.1, for example")
+    bits = _random_words(_positions(x), key)
+    threshold = full((1, 1), int(p * 2**32), u64)
+    return where(bits >= threshold, x * (1.0 / (1.0 - p)), 0.0)
+
+
+dropout_in_kernel = dropout
+
+
+def _positions(x: Tile) -> Tile:
+    """The number of each element in the whole array of scores: (batch · rows + row) · columns + column."""
+    if x.ndim != 2 or not {0, 1} <= x.places.keys():
+        raise CompileError(
+            f"dropout of {x}: its position in the whole is not known",
+            hint="apply it to scores: a tile made by a dot of loaded tiles, and elementwise work on it",
+        )
+    work = current_context(tracer())
+    rows, columns = x.places[0], x.places[1]
+    first = (work.batch * rows.limit + rows.start) * columns.limit + columns.start
+    down = tracer().iota((x.shape[0], 1), 0, 0, i64) * columns.limit
+    across = tracer().iota((1, x.shape[1]), 1, 0, i64)
+    return cast(down + across + first, u64)
+
+
+def _random_words(positions: Tile, key: int) -> Tile:
+    """Word 0 of Philox 4x32-10 at (position low, position high, dropout stream, 0)."""
+
+    def constant(value: int) -> Tile:
+        return full((1, 1), value, u64)
+
+    low, half = constant(0xFFFFFFFF), constant(32)
+    c0, c1, c2, c3 = positions & low, positions >> half, constant(int(Stream.DROPOUT)), constant(0)
+    k0, k1 = key & 0xFFFFFFFF, key >> 32
+    for _ in (0,) * 10:
+        left, right = c0 * constant(0xD2511F53), c2 * constant(0xCD9E8D57)
+        c0, c1 = (right >> half) ^ c1 ^ constant(k0), right & low
+        c2, c3 = (left >> half) ^ c3 ^ constant(k1), left & low
+        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
+    return c0
+
+
+def assert_(condition: Any, message: str) -> None:
+    """Stops the program with a message unless the condition holds everywhere."""
+    if isinstance(condition, bool):
+        condition = tracer().convert(condition, bool_)
+    tracer().check(condition, message)
+
+
+def debug_print(label: str, *values: Any) -> None:
+    """Prints a label and values, for people."""
+    tracer().show(label, values)

@@ -1,0 +1,276 @@
+"""Rewrites a kernel's source so that loops and branches over tiles build the program; the rest stays Python.
+
+Only `for` and `if` statements, conditional expressions, calls, and in-place masks are touched. The new code is compiled
+under the original file name with the original positions, so that errors and debuggers show the user's own lines.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import textwrap
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from types import CellType, CodeType, FunctionType
+from typing import Any, TypeVar
+
+from tessera.errors import CompileError, SourceSpan
+from tessera.kernels import control
+
+_RUNTIME = "__tessera__"
+# Statements of the spec that change their first argument: tiles are values, so the name is bound anew.
+IN_PLACE = frozenset({"mask_causal"})
+NodeT = TypeVar("NodeT", bound=ast.AST)
+_OWN_SCOPE = (ast.stmt, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+@lru_cache(maxsize=1024)
+def rewritten(function: FunctionType) -> Callable[..., Any]:
+    """The function with tile loops and branches turned into calls of `control`."""
+    tree = _parse(function)
+    if tree is None:
+        return function
+    definition = _Rewriter(function.__code__.co_filename).rewrite(tree)
+    free = function.__code__.co_freevars
+    # A factory whose parameters are the captured names makes them free variables of the new code again.
+    body: list[ast.stmt] = [definition, ast.Return(ast.Name(definition.name, ast.Load()))]
+    factory = _define("__factory__", [_RUNTIME, *free], body)
+    module = ast.fix_missing_locations(ast.Module([ast.copy_location(factory, definition)], []))
+    code = compile(module, function.__code__.co_filename, "exec", dont_inherit=True)
+    inner = _code_named(_code_named(code, "__factory__"), definition.name)
+    cells = dict(zip(free, function.__closure__ or (), strict=True)) | {_RUNTIME: CellType(control)}
+    made = FunctionType(
+        inner,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        tuple(cells[name] for name in inner.co_freevars),
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+def _parse(function: FunctionType) -> ast.FunctionDef | None:
+    """The definition of a function with positions of its file; None where there is no source or it is a lambda."""
+    if function.__name__ == "<lambda>":
+        return None
+    try:
+        lines, first = inspect.getsourcelines(function)
+    except (OSError, TypeError):
+        raise CompileError(
+            f"the source of {function.__name__} cannot be read",
+            hint="kernels and their helpers must be defined in a file",
+        ) from None
+    source = "".join(lines)
+    indent = len(source) - len(source.lstrip(" \t"))
+    tree = ast.parse(textwrap.dedent(source)).body[0]
+    if not isinstance(tree, ast.FunctionDef):
+        raise CompileError(f"{function.__name__} is not a plain function", hint="use def")
+    ast.increment_lineno(tree, first - 1)
+    for node in ast.walk(tree):
+        for name in ("col_offset", "end_col_offset"):
+            if hasattr(node, name) and getattr(node, name) is not None:
+                setattr(node, name, getattr(node, name) + indent)
+    tree.decorator_list = []
+    tree.returns = None
+    for argument in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs, tree.args.vararg, tree.args.kwarg):
+        if argument is not None:
+            argument.annotation = None
+    tree.args.defaults = [_constant(None) for _ in tree.args.defaults]
+    tree.args.kw_defaults = [None if value is None else _constant(None) for value in tree.args.kw_defaults]
+    return tree
+
+
+def _code_named(code: CodeType, name: str) -> CodeType:
+    return next(item for item in code.co_consts if isinstance(item, CodeType) and item.co_name == name)
+
+
+def _define(name: str, parameters: list[str], body: list[ast.stmt]) -> ast.FunctionDef:
+    """A function definition; parsed, because what one consists of differs between versions of Python."""
+    made = ast.parse(f"def {name}({', '.join(parameters)}): pass").body[0]
+    assert isinstance(made, ast.FunctionDef)
+    for node in ast.walk(made):
+        for attribute in ("lineno", "end_lineno", "col_offset", "end_col_offset"):
+            if hasattr(node, attribute):
+                delattr(node, attribute)
+    made.body = body
+    return made
+
+
+def _constant(value: Any) -> ast.Constant:
+    return ast.Constant(value)
+
+
+class _Rewriter(ast.NodeTransformer):
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.count = 0
+
+    def rewrite(self, tree: ast.FunctionDef) -> ast.FunctionDef:
+        tree.body = self._statements(tree.body)
+        return tree
+
+    def _statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        done: list[ast.stmt] = []
+        for statement in body:
+            result = self.visit(statement)
+            done += result if isinstance(result, list) else [result]
+        return done
+
+    def _refuse(self, node: ast.AST, message: str, hint: str) -> CompileError:
+        line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+        linecache.checkcache(self.file)
+        span = SourceSpan(
+            self.file, line, column, getattr(node, "end_lineno", None), getattr(node, "end_col_offset", None)
+        )
+        return CompileError(message, span=span, hint=hint)
+
+    def _runtime(self, name: str, node: ast.AST) -> ast.expr:
+        return _placed(ast.Attribute(ast.Name(_RUNTIME, ast.Load()), name, ast.Load()), node)
+
+    def _function(
+        self, parameters: list[str], names: list[str], body: list[ast.stmt], node: ast.AST
+    ) -> ast.FunctionDef:
+        """`def __part_n__(parameters): body; return (names)`."""
+        self.count += 1
+        values = ast.Tuple([ast.Name(name, ast.Load()) for name in names], ast.Load())
+        made = _define(f"__part_{self.count}__", parameters, [*body, ast.Return(values)])
+        return _placed(made, node)
+
+    def _assign(self, names: list[str], value: ast.expr, node: ast.AST) -> ast.stmt:
+        if not names:
+            return _placed(ast.Expr(value), node)
+        target = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
+        return _placed(ast.Assign([target], value), node)
+
+    def _names(self, names: list[str]) -> ast.expr:
+        return ast.Tuple([_constant(name) for name in names], ast.Load())
+
+    def _scope(self) -> ast.expr:
+        return ast.Call(ast.Name("locals", ast.Load()), [], [])
+
+    def visit_For(self, node: ast.For) -> Any:
+        iterable: ast.expr = self.visit(node.iter)
+        if not _is_tile_range(node.iter):
+            node.iter = iterable
+            node.body = self._statements(node.body)
+            node.orelse = self._statements(node.orelse)
+            return node
+        for inner in _own_statements(node.body):
+            if isinstance(inner, ast.Break | ast.Continue | ast.Return):
+                word = type(inner).__name__.lower()
+                raise self._refuse(
+                    inner,
+                    f"{word} inside a tile loop: every program runs all iterations",
+                    "use an if around the rest of the body, or tile.where to leave values as they are",
+                )
+        if node.orelse:
+            raise self._refuse(node.orelse[0], "else on a tile loop", "put the statements after the loop")
+        if not isinstance(node.target, ast.Name):
+            raise self._refuse(node.target, "a tile loop has one plain variable", "write `for i in tile.range(...)`")
+        names = [name for name in _assigned(node.body) if name != node.target.id]
+        body = self._function([node.target.id, *names], names, self._statements(node.body), node)
+        arguments = [iterable, ast.Name(body.name, ast.Load()), self._names(names), self._scope()]
+        run = _placed(ast.Call(self._runtime("loop", node), arguments, []), node.iter)
+        return [body, self._assign(names, run, node)]
+
+    def visit_If(self, node: ast.If) -> Any:
+        condition: ast.expr = self.visit(node.test)
+        leaves = [*_own_statements(node.body), *_own_statements(node.orelse)]
+        if any(isinstance(inner, ast.Return | ast.Break | ast.Continue) for inner in leaves):
+            node.test = _placed(ast.Call(self._runtime("static", node), [condition], []), node.test)
+            node.body, node.orelse = self._statements(node.body), self._statements(node.orelse)
+            return node
+        names = list(dict.fromkeys([*_assigned(node.body), *_assigned(node.orelse)]))
+        then = self._function(names, names, self._statements(node.body), node)
+        otherwise = self._function(names, names, self._statements(node.orelse), node)
+        parts = [ast.Name(then.name, ast.Load()), ast.Name(otherwise.name, ast.Load())]
+        arguments = [condition, *parts, self._names(names), self._scope()]
+        run = _placed(ast.Call(self._runtime("branch", node), arguments, []), node.test)
+        return [then, otherwise, self._assign(names, run, node)]
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        nothing = _define("nothing", [], []).args
+        parts = [_placed(ast.Lambda(nothing, self.visit(side)), side) for side in (node.body, node.orelse)]
+        return _placed(ast.Call(self._runtime("choose", node), [self.visit(node.test), *parts], []), node)
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name):
+            node.func = _placed(ast.Call(self._runtime("call", node), [node.func], []), node.func)
+        return node
+
+    def visit_Expr(self, node: ast.Expr) -> Any:
+        value = node.value
+        self.generic_visit(node)
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and _in_place(value):
+            if not value.args or not isinstance(value.args[0], ast.Name):
+                raise self._refuse(
+                    value,
+                    f"{value.func.attr} as a statement changes its first argument, which must be a variable",
+                    f"write x = tile.{value.func.attr}(x, ...)",
+                )
+            return _placed(ast.Assign([ast.Name(value.args[0].id, ast.Store())], node.value), node)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        node.body = self._statements(node.body)
+        return node
+
+
+def _placed(node: NodeT, source: ast.AST) -> NodeT:
+    """A new node, and what is new inside it, at the position of `source`."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.expr | ast.stmt | ast.arg | ast.keyword) and not hasattr(inner, "lineno"):
+            ast.copy_location(inner, source)
+    return node
+
+
+def _is_tile_range(node: ast.expr) -> bool:
+    """`tile.range…(...)`, however the module is called: decided by name, checked when it runs."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.attr.startswith("range")
+    )
+
+
+def _in_place(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in IN_PLACE
+
+
+def _own_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a body, nested ones too, without those of functions defined in it."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        for name in ("body", "orelse", "finalbody"):
+            yield from _own_statements(getattr(statement, name, []))
+
+
+def _assigned(body: list[ast.stmt]) -> list[str]:
+    """The names that a body binds, in order of appearance."""
+    found: dict[str, None] = {}
+    for statement in _own_statements(body):
+        if isinstance(statement, ast.FunctionDef):
+            found[statement.name] = None
+            continue
+        value = statement.value if isinstance(statement, ast.Expr) else None
+        if _in_place(value) and isinstance(value, ast.Call) and value.args and isinstance(value.args[0], ast.Name):
+            found[value.args[0].id] = None
+        for node in _expressions(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                found[node.id] = None
+    return list(found)
+
+
+def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:
+    """The expressions of one statement, without nested statements, lambdas and comprehensions."""
+    queue: list[ast.AST] = [statement]
+    while queue:
+        node = queue.pop(0)
+        yield node
+        queue += [child for child in ast.iter_child_nodes(node) if not isinstance(child, _OWN_SCOPE)]

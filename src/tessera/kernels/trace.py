@@ -1,0 +1,165 @@
+"""Tracing one kernel for given arguments: run its rewritten code on traced values, and finish the program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextvars import Token
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tessera.dialects import text
+from tessera.dialects.attributes import symbols_of
+from tessera.dtypes.types import DType
+from tessera.errors import CompileError, ShapeError
+from tessera.kernels import values as traced
+from tessera.kernels.context import current_context
+from tessera.kernels.function import Instance, Kernel, facts_of, scalar_type, symbols_for
+from tessera.kernels.rewrite import rewritten
+from tessera.kernels.tracer import Tracer
+from tessera.kernels.values import Tile
+from tessera.runtime.creation import asarray
+from tessera.runtime.tensor import Tensor
+from tessera.shapes.environment import Origin, ShapeEnvironment
+from tessera.shapes.expr import Shape, Size, dim, size
+from tessera.transforms.canonicalize import Canonicalize
+from tessera.transforms.common_subexpressions import CommonSubexpressions
+from tessera.transforms.facts import Facts
+
+
+class Attributes:
+    """An argument that is neither array nor number: its arrays become arguments when the kernel asks for them."""
+
+    def __init__(self, work: Tracer, path: str, held: Any, add: Any) -> None:
+        self.__dict__.update(_work=work, _path=path, _held=held, _add=add, _found={})
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._found:
+            try:
+                value = getattr(self._held, name)
+            except AttributeError:
+                raise CompileError(
+                    f"{self._path} has no attribute {name}", hint=f"it is a {type(self._held).__name__}"
+                ) from None
+            self._found[name] = self._add(f"{self._path}.{name}", value)
+        return self._found[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise CompileError(
+            f"{self._path}.{name} is assigned in a kernel", hint="kernels change memory by tile.store only"
+        )
+
+
+def trace(kernel: Kernel, given: Mapping[str, Any], static: Mapping[str, Any]) -> Instance:
+    """The program of a kernel for one schedule; what it asked about the arguments becomes its guards."""
+    work = Tracer(kernel.__name__, kernel.schedule)
+    seen: list[Any] = []
+
+    def add(path: str, value: Any) -> Any:
+        if hasattr(value, "__dlpack__") or hasattr(value, "__array__"):
+            tensor = asarray(value)
+            annotated = kernel.annotation(path)
+            shape: Shape = symbols_for(path, tensor.ndim)
+            if annotated is not None and not annotated.any_leading:
+                shape = tuple(_plain_size(one) for one in annotated.dims)
+            dtype = annotated.dtype if annotated is not None and annotated.dtype is not None else tensor.dtype
+            seen.append(tensor)
+            work.facts = facts_of(seen)
+            work.recorder.facts = Facts([*work.recorder.facts, *work.facts])
+            return work.add_view(path, tensor.ndim, dtype, shape)
+        if type(value) in (bool, int, float):
+            seen.append(value)
+            return work.add_scalar(path, scalar_type(path, value))
+        if value is None or isinstance(value, str | bytes | tuple | list | dict | set):
+            scalar_type(path, value)
+        return Attributes(work, path, value, add)
+
+    arguments = {name: add(name, value) for name, value in given.items()}
+    token: Token[Any] = traced._current.set(work)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  (the tracer at work)
+    try:
+        result = rewritten(kernel.function)(*arguments.values(), **static)
+        outputs = _store_results(work, result)
+        grid = list(kernel.grid) if kernel.grid is not None else work.grid
+        if not grid or (kernel.grid is None and work.context is None):
+            raise CompileError(
+                f"the grid of {kernel.__name__} is not given and cannot be inferred",
+                hint=f"use tile.context(), or call {kernel.__name__}[grid](...)",
+            )
+        if kernel.grid is not None and len(kernel.grid) < len(work.grid):
+            raise ShapeError(
+                f"the kernel asks for {len(work.grid)} axes of a grid of {len(kernel.grid)}",
+                hint="give more grid sizes",
+            )
+        function = work.finish(len(outputs), grid)
+    finally:
+        traced._current.reset(token)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  (the tracer at work)
+    module = ModuleOp([function])
+    text.verify(module)
+    context = text.new_context()
+    for step in (Canonicalize(), CommonSubexpressions(), Canonicalize()):
+        step.apply(context, module)
+    inputs = work.arguments[: len(work.arguments) - len(outputs)]
+    return Instance(
+        module, kernel.__name__, tuple(argument.path for argument in inputs), tuple(outputs), work.recorder.guards
+    )
+
+
+def _plain_size(given: Size) -> Size:
+    """An annotated size as one symbol: in the program, `B*H` is a size of its own, called B_H.
+
+    That products and sums agree with their parts is checked against the annotations on every call.
+    """
+    if isinstance(given, int) or str(given).isidentifier():
+        return given
+    return dim(re.sub(r"\W+", "_", str(given)).strip("_"))
+
+
+def _store_results(work: Tracer, result: Any) -> list[tuple[Shape, DType]]:
+    """Returned tiles go to fresh arrays of the driving argument's shape, at this program's rows."""
+    if result is None:
+        return []
+    tiles = traced.as_tuple(result)
+    outputs: list[tuple[Shape, DType]] = []
+    for number, value in enumerate(tiles):
+        if not isinstance(value, Tile):
+            raise CompileError(
+                f"a kernel returns tiles, got {value!r}", hint="return tiles, or store and return nothing"
+            )
+        place = current_context(work)
+        driver = work.driver
+        argument = work.argument_of(driver) if driver is not None else None
+        assert argument is not None
+        leading, rank = argument.shape[:-2], len(argument.shape)
+        rows = argument.shape[-2] if rank > 1 else argument.shape[0]
+        if value.ndim not in (1, 2) or value.shape[0] != place.m or (rank == 1 and value.ndim != 1):
+            raise ShapeError(
+                f"a returned tile holds this program's {place.m} rows, got {value}",
+                hint="return tiles of T.m rows, or use tile.store",
+            )
+        shape = (*leading, rows) if value.ndim == 1 else (*leading, rows, value.shape[1])
+        shape = tuple(size(dim(one).substitute(work.constants)) for one in shape)
+        name = "result" if len(tiles) == 1 else f"result{number}"
+        view = work.add_view(name, len(shape), value.dtype.base, shape)
+        indices = place.indices_for(len(leading))
+        target = work.part(view, indices) if indices else view
+        work.store(target, value, [place.row_start] if value.ndim == 1 else [place.row_start, 0])
+        outputs.append((shape, value.dtype.base))
+    return outputs
+
+
+def output_shapes(instance: Instance, values: Sequence[Any]) -> list[tuple[int, ...]]:
+    """The sizes of fresh arrays, from the arguments at hand."""
+    function = instance.module.body.block.first_op
+    assert function is not None
+    shapes: Any = function.properties["shapes"]
+    environment = ShapeEnvironment()
+    for place, (value, shape) in enumerate(zip(values, shapes, strict=False)):
+        if isinstance(value, Tensor):
+            for axis, (expected, actual) in enumerate(zip(shape.data, value.shape, strict=True)):
+                environment.unify(expected, actual, Origin(f"argument {instance.paths[place]}, axis {axis}", None))
+    sizes = environment.sizes
+    for shape, _ in instance.outputs:
+        if missing := symbols_of(shape) - sizes.keys():
+            raise ShapeError(f"the size {', '.join(sorted(missing))} of a result is not known from the arguments")
+    return [tuple(dim(one).evaluate(sizes) for one in shape) for shape, _ in instance.outputs]

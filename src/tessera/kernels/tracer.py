@@ -1,0 +1,513 @@
+"""Builds the tile program of a kernel while the kernel's Python runs on traced values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from tessera.dialects import tile
+from tessera.dialects.elements import element_of, tile_of
+from tessera.dialects.locations import location_of
+from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
+from tessera.dtypes.promotion import accumulator, promote
+from tessera.dtypes.types import BY_NAME, DType, Kind, bool_, f32, i64
+from tessera.errors import CompileError, DtypeError, ShapeError, caller_span
+from tessera.kernels.schedule import Schedule
+from tessera.kernels.values import Place, Scalar, Tile, View, is_dynamic
+from tessera.shapes import rules
+from tessera.shapes.expr import Dim, Shape, Size, dim, format_shape, size
+from tessera.transforms.facts import Facts, Recorder
+from tessera.transforms.facts import Kind as FactKind
+from tessera.transforms.folding import materialize
+
+_INTEGER_OPS: dict[str, type[Operation]] = {
+    "add": arith.AddiOp,
+    "sub": arith.SubiOp,
+    "mul": arith.MuliOp,
+    "floordiv": arith.FloorDivSIOp,
+    "min": arith.MinSIOp,
+    "max": arith.MaxSIOp,
+    "and": arith.AndIOp,
+    "or": arith.OrIOp,
+    "xor": arith.XOrIOp,
+}
+_FLOAT_OPS: dict[str, type[Operation]] = {
+    "add": arith.AddfOp,
+    "sub": arith.SubfOp,
+    "mul": arith.MulfOp,
+    "div": arith.DivfOp,
+    "min": arith.MinimumfOp,
+    "max": arith.MaximumfOp,
+}
+_INTEGER_COMPARES = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
+_FLOAT_COMPARES = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+
+
+# By: from a float, to a float, to a wider type.
+_FLOAT_CASTS: dict[tuple[bool, bool, bool], Callable[..., Operation]] = {
+    (True, True, True): arith.ExtFOp,
+    (True, True, False): arith.TruncFOp,
+    **{(False, True, wider): arith.SIToFPOp for wider in (True, False)},
+    **{(True, False, wider): arith.FPToSIOp for wider in (True, False)},
+}
+
+
+_INTEGER_CASTS: dict[bool, Callable[..., Operation]] = {True: arith.ExtSIOp, False: arith.TruncIOp}
+
+
+@dataclass
+class Argument:
+    """One argument of the tile function: where its value comes from, and what its sizes are called."""
+
+    path: str
+    ssa: SSAValue
+    shape: Shape = ()
+    dtype: DType | None = None
+
+
+@dataclass
+class Tracer:
+    """The program under construction. `facts` are those of the arguments at hand; asking for one makes it a guard."""
+
+    name: str
+    schedule: Schedule
+    facts: Facts = field(default_factory=Facts)
+
+    def __post_init__(self) -> None:
+        self.entry = Block()
+        self.block = self.entry
+        self.arguments: list[Argument] = []
+        self.outputs: list[Argument] = []
+        self.recorder = Recorder(self.facts)
+        self.constants: dict[str, int] = {}
+        self.sizes: dict[tuple[SSAValue, int], Scalar] = {}
+        self.grid: list[Size] = []
+        self.driver: View | None = None
+        # Set by the first use of tile.context().
+        self.context: Any = None
+
+    # Building.
+
+    def emit(self, op: Operation) -> Any:
+        """Adds an op at the user's line; gives its first result, if it has one."""
+        op.location = location_of(caller_span())
+        self.block.add_op(op)
+        return op.results[0] if op.results else None
+
+    def number(self, value: bool | float, type_: Attribute) -> SSAValue:
+        return self.emit(materialize(value, type_))
+
+    def position(self, value: Any) -> SSAValue:
+        """A value as `index`."""
+        if isinstance(value, Scalar):
+            if value.dtype is None:
+                return value.ssa
+            if value.dtype.is_integer:
+                return self.emit(arith.IndexCastOp(value.ssa, IndexType()))
+        elif isinstance(value, int) and not isinstance(value, bool):
+            return self.number(value, IndexType())
+        raise DtypeError(f"expected a position or a size, got {value!r}", hint="use integers")
+
+    # Arguments.
+
+    def add_view(self, path: str, rank: int, dtype: DType, shape: Shape) -> View:
+        ssa = self.entry.insert_arg(ViewType(rank, element_of(dtype)), len(self.entry.args))
+        ssa.name_hint = path.replace(".", "_")
+        self.arguments.append(Argument(path, ssa, shape, dtype))
+        view = View(ssa, path, rank, dtype)
+        if self.driver is None:
+            self.driver = view
+        return view
+
+    def add_scalar(self, path: str, dtype: DType | None) -> Scalar:
+        type_ = IndexType() if dtype is None else element_of(dtype)
+        ssa = self.entry.insert_arg(type_, len(self.entry.args))
+        ssa.name_hint = path
+        self.arguments.append(Argument(path, ssa))
+        return Scalar(ssa, dtype)
+
+    def argument_of(self, view: View) -> Argument | None:
+        return next((argument for argument in self.arguments if argument.ssa is view.ssa), None)
+
+    def symbolic_size(self, view: View, axis: int) -> Size | None:
+        argument = self.argument_of(view)
+        return None if argument is None else size(dim(argument.shape[axis]).substitute(self.constants))
+
+    def size(self, view: View, axis: int) -> int | Scalar:
+        """A size: an integer where the signature fixes it, else a scalar read once, at the top."""
+        known = self.symbolic_size(view, axis)
+        if isinstance(known, int):
+            return known
+        if view.ssa.owner is not self.entry:
+            return Scalar(self.emit(tile.DimOp(view.ssa, axis)), None)
+        if (view.ssa, axis) not in self.sizes:
+            op = tile.DimOp(view.ssa, axis)
+            op.location = location_of(caller_span())
+            first = self.entry.first_op
+            if first is None:
+                self.entry.add_op(op)
+            else:
+                self.entry.insert_op_before(op, first)
+            self.sizes[view.ssa, axis] = Scalar(op.result, None)
+        return self.sizes[view.ssa, axis]
+
+    def static_size(self, view: View, axis: int, why: str) -> int:
+        """A size that must be an integer now: it becomes a guard of this instance."""
+        known = self.symbolic_size(view, axis)
+        if isinstance(known, int):
+            return known
+        argument = self.argument_of(view)
+        place = -1 if argument is None else self.arguments.index(argument)
+        for atom in self.facts.about(FactKind.SIZE, f"arg{place}.size[{axis}]"):
+            if argument is not None and isinstance(known, Dim) and len(known.symbols) == 1:
+                self.recorder.ask(atom)
+                self._bind(known, int(atom.value))
+                return int(atom.value)
+        raise CompileError(
+            f"{why} needs axis {axis} of {view.name} as a number, and it is {known or 'dynamic'}",
+            hint="give the size in the annotation, in the schedule, or call the kernel with an array",
+        )
+
+    def _bind(self, known: Dim, value: int) -> None:
+        (symbol,) = known.symbols
+        for candidate in range(value + 1):
+            if known.substitute({symbol: candidate}).constant == value:
+                self.constants[symbol] = candidate
+                return
+        raise ShapeError(f"{known} is never {value}", hint="check the annotation")
+
+    # Views.
+
+    def part(self, view: View, indices: Sequence[Any]) -> View:
+        """The view at leading indices."""
+        offset: SSAValue | None = None
+        for axis, index in enumerate(indices):
+            stride = self.emit(tile.StrideOp(view.ssa, axis))
+            step = self.emit(arith.MuliOp(self.position(index), stride))
+            offset = step if offset is None else self.emit(arith.AddiOp(offset, step))
+        assert offset is not None
+        rest = range(len(indices), view.rank)
+        sizes = [self.position(self.size(view, axis)) for axis in rest]
+        strides = [self.emit(tile.StrideOp(view.ssa, axis)) for axis in rest]
+        ssa = self.emit(tile.ViewOp(view.ssa, offset, sizes, strides))
+        return View(ssa, f"{view.name}[…]", view.rank - len(indices), view.dtype)
+
+    def load(self, view: View, at: Sequence[Any], shape: Sequence[int], pad: float) -> Tile:
+        if len(at) != view.rank or len(shape) != view.rank:
+            raise ShapeError(
+                f"loading {list(shape)} at {len(at)} offsets from {view}",
+                hint=f"give {view.rank} offsets and {view.rank} sizes, or index leading axes first: x[i]",
+            )
+        offsets = [self.position(place) for place in at]
+        ssa = self.emit(tile.LoadOp(view.ssa, offsets, shape, pad or None))
+        places = {
+            axis: Place(
+                Scalar(offset, None), self.size(view, axis), not self._covers(view, axis, at[axis], shape[axis])
+            )
+            for axis, offset in enumerate(offsets)
+        }
+        return Tile(ssa, tuple(shape), view.dtype, places=places)
+
+    def _covers(self, view: View, axis: int, at: Any, extent: int) -> bool:
+        """Whether a block is known to lie inside the array along an axis."""
+        known = self.symbolic_size(view, axis) if self.argument_of(view) is not None else None
+        return isinstance(known, int) and isinstance(at, int) and at >= 0 and at + extent <= known
+
+    def store(self, view: View, value: Tile, at: Sequence[Any]) -> None:
+        if len(at) != view.rank or value.ndim != view.rank:
+            raise ShapeError(
+                f"storing {value} at {len(at)} offsets into {view}",
+                hint=f"give {view.rank} offsets and a tile of that rank",
+            )
+        if value.dtype.base is not view.dtype.base:
+            raise DtypeError(
+                f"storing {value.dtype} elements into {view}", hint=f"cast the tile: tile.cast(x, {view.dtype.base})"
+            )
+        self.emit(tile.StoreOp(value.ssa, view.ssa, [self.position(place) for place in at]))
+
+    def atomic(self, kind: str, view: View, value: Tile, at: Sequence[Any]) -> None:
+        if value.dtype.base is not view.dtype.base or value.ndim != view.rank or len(at) != view.rank:
+            raise ShapeError(f"atomic {kind} of {value} into {view}", hint="ranks and element types must be equal")
+        self.emit(tile.AtomicOp(kind, value.ssa, view.ssa, [self.position(place) for place in at]))
+
+    def program_id(self, axis: int) -> Scalar:
+        while len(self.grid) <= axis:
+            self.grid.append(1)
+        return Scalar(self.emit(tile.ProgramIdOp(axis)), None)
+
+    # Tiles.
+
+    def wrap(self, ssa: SSAValue, **marks: Any) -> Tile:
+        return Tile(ssa, tile_type(ssa).get_shape(), tile_dtype(ssa), **marks)
+
+    def full(self, shape: Sequence[int], value: Any, dtype: DType) -> Tile:
+        if dtype.kind is Kind.UINT and not isinstance(value, Scalar):
+            # Scalars of the program are signed: the same bits, cast as a tile.
+            signed = BY_NAME[f"i{dtype.bits}"]
+            wrapped = value - (1 << dtype.bits) if value > signed.max_value else value
+            return self.cast(self.full(shape, wrapped, signed), dtype)
+        ssa = value.ssa if isinstance(value, Scalar) else self.number(value, element_of(dtype))
+        return self.wrap(self.emit(tile.FullOp(ssa, shape)))
+
+    def iota(self, shape: Sequence[int], axis: int, base: Any, dtype: DType) -> Tile:
+        return self.wrap(self.emit(tile.IotaOp(self.position(base), axis, tile_of(tuple(shape), dtype))))
+
+    def tile_like(self, value: Any, like: Tile) -> Tile:
+        """A number or scalar beside a tile: weakly typed, it takes the tile's element type."""
+        if isinstance(value, Tile):
+            return value
+        if isinstance(value, bool) and like.dtype is not bool_:
+            raise DtypeError(f"the flag {value} beside {like}", hint="compare, or use tile.where")
+        if isinstance(value, float) and not like.dtype.is_float:
+            raise DtypeError(f"the number {value} does not go with {like}", hint="cast the tile to a float type first")
+        if isinstance(value, int | float):
+            return self.full(like.shape, value, like.dtype)
+        if isinstance(value, Scalar):
+            return self.full(like.shape, self.convert(value, like.dtype), like.dtype)
+        raise DtypeError(f"{value!r} is not an operand of a tile operation", hint="use tiles, scalars and numbers")
+
+    def align(self, tiles: Sequence[Tile], where: str) -> list[Tile]:
+        """The tiles at their common shape."""
+        shape = rules.broadcast(*(value.shape for value in tiles), where=where)
+        return [self.broadcast(value, tuple(int(s) for s in shape)) for value in tiles]  # pyright: ignore[reportArgumentType]  # tiles have constant sizes
+
+    def elementwise(self, name: str, operands: Sequence[Tile], **options: Any) -> Tile:
+        aligned = self.align(operands, name)
+        places = {axis: found for value in aligned for axis, found in value.places.items()}
+        try:
+            op = tile.EwOp(name, [value.ssa for value in aligned], **options)
+        except DtypeError as error:
+            error.shapes = tuple(str(value) for value in operands)
+            raise
+        return self.wrap(self.emit(op), places=places)
+
+    def combine(self, name: str, left: Any, right: Any) -> Any:
+        """A binary operator between tiles, scalars and numbers."""
+        for value in (left, right):
+            if isinstance(value, View):
+                value._refuse(value)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  (says what to do instead)
+            if not is_dynamic(value) and not isinstance(value, bool | int | float):
+                raise DtypeError(f"{name}: {value!r} is not a tile, a scalar or a number", hint="load or cast it first")
+        if isinstance(left, Tile) or isinstance(right, Tile):
+            first = self.tile_like(left, right) if not isinstance(left, Tile) else left
+            second = self.tile_like(right, first)
+            if name == "div" and second.denominator:
+                return self._safe_division(first, second)
+            try:
+                common = promote(first.dtype, second.dtype)
+            except DtypeError as error:
+                error.shapes = (str(first), str(second))
+                raise
+            return self.elementwise(name, [self.cast(first, common), self.cast(second, common)])
+        return self._combine_scalars(name, left, right)
+
+    def _safe_division(self, numerator: Tile, denominator: Tile) -> Tile:
+        """Row sums of a softmax are 0 only where everything was masked; the result is 0 there."""
+        empty = self.elementwise("eq", [denominator, self.tile_like(0.0, denominator)])
+        divisor = self.elementwise("select", [empty, self.tile_like(1.0, denominator), denominator])
+        quotient = self.elementwise("div", [numerator, divisor])
+        return self.where(empty, 0.0, quotient)
+
+    def _combine_scalars(self, name: str, left: Any, right: Any) -> Scalar:
+        dtype = self._scalar_type(left, right)
+        if name == "rem":
+            whole = self._combine_scalars("floordiv", left, right)
+            return self._combine_scalars("sub", left, self._combine_scalars("mul", whole, right))
+        first, second = self.convert(left, dtype).ssa, self.convert(right, dtype).ssa
+        is_float = dtype is not None and dtype.is_float
+        if name in _INTEGER_COMPARES:
+            op = (
+                arith.CmpfOp(first, second, _FLOAT_COMPARES[name])
+                if is_float
+                else arith.CmpiOp(first, second, _INTEGER_COMPARES[name])
+            )
+            return Scalar(self.emit(op), bool_)
+        kind = (_FLOAT_OPS if is_float else _INTEGER_OPS).get(name)
+        if kind is None:
+            raise DtypeError(
+                f"{name} is not defined for scalars of {dtype or 'index'}",
+                hint="use // for integers, or convert with tile.cast(x, f32)",
+            )
+        return Scalar(self.emit(kind(first, second)), dtype)  # pyright: ignore[reportCallIssue]  (every one takes two operands)
+
+    def _scalar_type(self, left: Any, right: Any) -> DType | None:
+        scalars = [value for value in (left, right) if isinstance(value, Scalar)]
+        numbers = [value for value in (left, right) if not isinstance(value, Scalar)]
+        types = {value.dtype for value in scalars}
+        if len(types) == 1:
+            (dtype,) = types
+            if any(isinstance(number, float) for number in numbers) and not (dtype is not None and dtype.is_float):
+                return f32
+            return dtype
+        floats = [dtype for dtype in types if dtype is not None and dtype.is_float]
+        if floats:
+            return promote(*floats) if len(floats) > 1 else floats[0]
+        return None if None in types else promote(*(dtype for dtype in types if dtype is not None))
+
+    def convert(self, value: Any, dtype: DType | None) -> Scalar:
+        """A scalar or number as a scalar of a type; scalars are weakly typed, so this may round."""
+        type_ = IndexType() if dtype is None else element_of(dtype)
+        if not isinstance(value, Scalar):
+            return Scalar(self.number(value, type_), dtype)
+        if value.dtype is dtype:
+            return value
+        source = value.dtype
+        if source is None or dtype is None:
+            if dtype is not None and dtype.is_float:
+                return self.convert(self.convert(value, i64), dtype)
+            if (dtype or source or i64).kind is Kind.FLOAT:
+                raise DtypeError(f"{value} cannot be a position", hint="positions are integers")
+            return Scalar(self.emit(arith.IndexCastOp(value.ssa, type_)), dtype)
+        if source.is_float or dtype.is_float:
+            op: Callable[..., Operation] = _FLOAT_CASTS[source.is_float, dtype.is_float, dtype.bits > source.bits]
+        else:
+            op = _INTEGER_CASTS[dtype.bits > source.bits]
+        return Scalar(self.emit(op(value.ssa, type_)), dtype)
+
+    def apply(self, name: str, value: Any) -> Any:
+        """A function of one operand, on a tile or a scalar."""
+        if isinstance(value, Tile):
+            return self.elementwise(name, [value])
+        if isinstance(value, Scalar):
+            if name == "neg":
+                return self._combine_scalars("sub", 0, value)
+            if name == "not" and value.dtype is bool_:
+                return self._combine_scalars("xor", value, True)
+            dtype = value.dtype if value.dtype is not None and value.dtype.is_float else f32
+            one = self.full((), self.convert(value, dtype), dtype)
+            raise DtypeError(f"{name} of {value} gives {one}", hint="use it on a tile: tile.full(shape, x)")
+        raise DtypeError(f"{name} of {value!r}", hint="use tiles and scalars")
+
+    def where(self, condition: Any, first: Any, second: Any) -> Any:
+        if not isinstance(condition, Tile):
+            condition_ = self.convert(condition, bool_)
+            dtype = self._scalar_type(first, second) if isinstance(first, Scalar) or isinstance(second, Scalar) else f32
+            a, b = self.convert(first, dtype), self.convert(second, dtype)
+            return Scalar(self.emit(arith.SelectOp(condition_.ssa, a.ssa, b.ssa)), dtype)
+        model = next((value for value in (first, second) if isinstance(value, Tile)), None)
+        if model is None:
+            raise DtypeError(
+                "tile.where needs a tile for at least one of its values", hint="use tile.full for the other"
+            )
+        a, b = self.tile_like(first, model), self.tile_like(second, model)
+        return self.elementwise("select", [condition, a, b])
+
+    def cast(self, value: Any, dtype: DType) -> Any:
+        if isinstance(value, Scalar):
+            return self.convert(value, dtype)
+        if not isinstance(value, Tile):
+            raise DtypeError(f"tile.cast of {value!r}", hint="cast tiles and scalars; load a tile from a view first")
+        if value.dtype.base is dtype.base and dtype.policy == value.dtype.policy:
+            return value
+        if value.dtype.base is dtype.base and not (dtype.policy.saturate or dtype.policy.loss_scale):
+            return value
+        return self.elementwise("cast", [value], to=dtype)
+
+    def expand(self, value: Tile, axis: int) -> Tile:
+        places = {place + (place >= axis): found for place, found in value.places.items()}
+        return self.wrap(self.emit(tile.ExpandOp(value.ssa, axis)), places=places)
+
+    def broadcast(self, value: Tile, shape: tuple[int, ...]) -> Tile:
+        if value.shape == shape:
+            return value
+        result = value
+        while result.ndim < len(shape):
+            result = self.expand(result, 0)
+        if result.shape == shape:
+            return result
+        ssa = self.emit(tile.BroadcastOp(result.ssa, shape))
+        return self.wrap(ssa, places=result.places, denominator=value.denominator)
+
+    def transpose(self, value: Tile, permutation: Sequence[int]) -> Tile:
+        if sorted(permutation) != list(range(value.ndim)):
+            raise ShapeError(
+                f"{list(permutation)} does not name each axis of {value} once", shapes=[format_shape(value.shape)]
+            )
+        places = {list(permutation).index(axis): found for axis, found in value.places.items()}
+        return self.wrap(self.emit(tile.TransOp(value.ssa, permutation)), places=places)
+
+    def reduce(self, kind: str, value: Tile, axis: int) -> Tile:
+        axis = rules.normalize_axis(axis, value.ndim, where=kind)
+        places = {place - (place > axis): found for place, found in value.places.items() if place != axis}
+        return self.wrap(self.emit(tile.ReduceOp(kind, value.ssa, axis)), places=places)
+
+    def dot(self, a: Tile, b: Tile, c: Tile | None, out: DType | None) -> Tile:
+        for value in (a, b):
+            if not isinstance(value, Tile) or value.ndim != 2:
+                raise ShapeError(f"dot takes tiles of two axes, got {value!r}", hint="load 2-D tiles, or insert axes")
+        if a.shape[1] != b.shape[0]:
+            raise ShapeError(
+                f"dot: {a.shape[1]} columns of the left tile do not meet {b.shape[0]} rows of the right one",
+                shapes=[f"left {format_shape(a.shape)}", f"right {format_shape(b.shape)}"],
+                hint="transpose the right tile" if a.shape[1] == b.shape[-1] else "load blocks of equal depth",
+            )
+        if a.dtype.base is not b.dtype.base:
+            raise DtypeError(
+                f"dot of {a.dtype} and {b.dtype} elements", hint="cast one of the two", shapes=[str(a), str(b)]
+            )
+        total = out or (c.dtype if c is not None else accumulator(a.dtype))
+        shape = (a.shape[0], b.shape[1])
+        start = c if c is not None else self.full(shape, 0, total.base)
+        if start.shape != shape:
+            raise ShapeError(f"dot: the sum has shape {format_shape(start.shape)}, the product {format_shape(shape)}")
+        places: dict[int, Any] = {}
+        if 0 in a.places:
+            places[0] = a.places[0]
+        if 1 in b.places:
+            places[1] = b.places[1]
+        return self.wrap(self.emit(tile.DotOp(a.ssa, b.ssa, start.ssa)), places=places)
+
+    def masked(self, value: Tile, axis: int, fill: float) -> Tile:
+        """The tile with everything beyond the array along an axis replaced."""
+        place = value.places.get(axis)
+        if place is None or not place.ragged:
+            return value
+        shape = tuple(extent if other == axis else 1 for other, extent in enumerate(value.shape))
+        positions = self.iota(shape, axis, place.start, i64)
+        kept = self.where(self.elementwise("lt", [positions, self.tile_like(place.limit, positions)]), value, fill)
+        places = value.places | {axis: place._replace(ragged=False)}
+        return Tile(kept.ssa, kept.shape, kept.dtype, places=places)
+
+    def check(self, condition: Any, message: str) -> None:
+        if not isinstance(condition, Tile | Scalar) or condition.dtype is not bool_:
+            raise DtypeError(f"an assertion needs a condition, got {condition!r}", hint="compare something")
+        self.emit(tile.AssertOp(condition.ssa, message))
+
+    def show(self, label: str, values: Sequence[Any]) -> None:
+        given = [value if is_dynamic(value) else self.convert(value, f32) for value in values]
+        self.emit(tile.DebugPrintOp(label, [value.ssa for value in given]))
+
+    # Control flow.
+
+    def inside(self, region: Region, run: Callable[[Block], list[SSAValue]]) -> None:
+        """Runs `run` with a region's block as the place to build, and ends it with what it gives."""
+        outer, self.block = self.block, region.block
+        try:
+            results = run(region.block)
+            end = scf.YieldOp(*results)
+            end.location = location_of(caller_span())
+            self.block.add_op(end)
+        finally:
+            self.block = outer
+
+    def finish(self, outputs: int, grid: Sequence[Size]) -> tile.FuncOp:
+        """The tile function, complete."""
+        end = tile.ReturnOp()
+        end.location = location_of(caller_span())
+        self.entry.add_op(end)
+        shapes = [
+            tuple(size(dim(one).substitute(self.constants)) for one in argument.shape) for argument in self.arguments
+        ]
+        return tile.FuncOp(
+            self.name,
+            [argument.ssa.type for argument in self.arguments],
+            outputs,
+            shapes,
+            [size(dim(extent).substitute(self.constants)) for extent in grid],
+            Region(self.entry),
+        )

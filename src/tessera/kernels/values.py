@@ -1,0 +1,305 @@
+"""What a kernel's variables are while it is traced: tiles, scalars and views, with Python's operators.
+
+Nothing here knows the IR: every operation goes to the tracer that is at work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+
+from tessera.dtypes.types import DType
+from tessera.errors import CompileError, DtypeError, ShapeError
+
+if TYPE_CHECKING:
+    from tessera.kernels.tracer import Tracer
+
+_current: ContextVar[Tracer | None] = ContextVar("tracer", default=None)
+Number: TypeAlias = bool | int | float
+
+
+def tracer() -> Tracer:
+    """The tracer at work; an intrinsic outside a kernel is an error."""
+    found = _current.get()
+    if found is None:
+        raise CompileError(
+            "this is a tile operation, and no kernel is being traced",
+            hint="call it inside a function decorated with @kernel",
+        )
+    return found
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """A tuple or list as a tuple; anything else alone in one."""
+    return tuple(cast("Sequence[Any]", value)) if isinstance(value, tuple | list) else (value,)
+
+
+def is_dynamic(value: object) -> bool:
+    """Whether a value is known only when the kernel runs."""
+    return isinstance(value, Scalar | Tile)
+
+
+class _Operators:
+    """Python's operators; `_combine` and `_apply` say what they do."""
+
+    __slots__ = ()
+    # Comparing gives a value, so these are not usable as dictionary keys by equality.
+    __hash__ = object.__hash__
+
+    def _combine(self, name: str, left: Any, right: Any) -> Any:
+        return tracer().combine(name, left, right)
+
+    def __add__(self, other: Any) -> Any:
+        return self._combine("add", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self._combine("add", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._combine("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._combine("sub", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._combine("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._combine("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._combine("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._combine("div", other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self._combine("floordiv", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self._combine("floordiv", other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return self._combine("rem", self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return self._combine("rem", other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return self._combine("pow", self, other)
+
+    def __and__(self, other: Any) -> Any:
+        return self._combine("and", self, other)
+
+    def __rand__(self, other: Any) -> Any:
+        return self._combine("and", other, self)
+
+    def __or__(self, other: Any) -> Any:
+        return self._combine("or", self, other)
+
+    def __ror__(self, other: Any) -> Any:
+        return self._combine("or", other, self)
+
+    def __xor__(self, other: Any) -> Any:
+        return self._combine("xor", self, other)
+
+    def __lshift__(self, other: Any) -> Any:
+        return self._combine("shl", self, other)
+
+    def __rshift__(self, other: Any) -> Any:
+        return self._combine("shr", self, other)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._combine("lt", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._combine("le", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._combine("gt", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._combine("ge", self, other)
+
+    def __eq__(self, other: object) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]  (a value, not one bool)
+        return self._combine("eq", self, other)
+
+    def __ne__(self, other: object) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]  (a value, not one bool)
+        return self._combine("ne", self, other)
+
+    def __bool__(self) -> bool:
+        raise CompileError(
+            f"{self} is known only when the kernel runs, and Python asks for its truth now",
+            hint="use tile.where for tiles, & and | for conditions, or an if statement on a scalar condition",
+        )
+
+    def __neg__(self) -> Any:
+        return tracer().apply("neg", self)
+
+    def __abs__(self) -> Any:
+        return tracer().apply("abs", self)
+
+    def __invert__(self) -> Any:
+        return tracer().apply("not", self)
+
+    def __index__(self) -> int:
+        raise CompileError(
+            f"{self} is known only when the kernel runs, and a static integer is needed here",
+            hint="block sizes, shapes and axes are static: use T.m, T.n, T.d or a keyword-only parameter",
+        )
+
+    def __iter__(self) -> Any:
+        raise CompileError(f"{self} cannot be iterated over", hint="loops run over tile.range or tile.range_n")
+
+
+class Scalar(_Operators):
+    """One number that is known when the kernel runs. `dtype` is None for positions and sizes (`index`)."""
+
+    __slots__ = ("dtype", "ssa")
+
+    def __init__(self, ssa: Any, dtype: DType | None) -> None:
+        self.ssa = ssa
+        self.dtype = dtype
+
+    def __repr__(self) -> str:
+        return f"a scalar of {self.dtype or 'index'}"
+
+    def __float__(self) -> float:
+        raise CompileError(
+            f"{self} is known only when the kernel runs; float() needs a number now",
+            hint="convert it with tile.cast(x, f32)",
+        )
+
+    __int__ = _Operators.__index__
+
+
+class Place(NamedTuple):
+    """Where a tile lies along an axis of an array: from `start`, in an array that ends at `limit`.
+
+    `ragged` says that it may reach beyond the end and that what lies there has not been masked.
+    """
+
+    start: Any
+    limit: Any
+    ragged: bool
+
+
+class Tile(_Operators):
+    """A block of elements: constant sizes, one type.
+
+    `denominator` marks the row sums of a softmax. `places` tells, per axis that runs along an axis of some array, where
+    the tile lies there.
+    """
+
+    __slots__ = ("denominator", "dtype", "places", "shape", "ssa")
+
+    def __init__(
+        self,
+        ssa: Any,
+        shape: tuple[int, ...],
+        dtype: DType,
+        *,
+        denominator: bool = False,
+        places: Mapping[int, Place] | None = None,
+    ) -> None:
+        self.ssa = ssa
+        self.shape = shape
+        self.dtype = dtype
+        self.denominator = denominator
+        self.places = dict(places or {})
+
+    def __repr__(self) -> str:
+        return f"a tile of {list(self.shape)} {self.dtype}"
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def T(self) -> Tile:  # noqa: N802  (the name that everybody knows)
+        if self.ndim != 2:
+            raise ShapeError(f".T is for tiles of two axes, this one has {self.ndim}", shapes=[str(list(self.shape))])
+        return tracer().transpose(self, (1, 0))
+
+    def to(self, dtype: DType) -> Tile:
+        return tracer().cast(self, dtype)
+
+    def __getitem__(self, key: Any) -> Tile:
+        """`x[:, None]` inserts axes; tiles are whole values, so nothing else can be indexed."""
+        parts = as_tuple(key)
+        if any(part is not None and part != slice(None) for part in parts):
+            raise ShapeError(
+                f"{self} is indexed by {key!r}; only ':' and None are possible",
+                shapes=[str(list(self.shape))],
+                hint="load the part you need, or use tile.where with tile.row_index and tile.col_index",
+            )
+        if sum(part is not None for part in parts) > self.ndim:
+            raise ShapeError(
+                f"{len([part for part in parts if part is not None])} axes are indexed, the tile has {self.ndim}",
+                shapes=[str(list(self.shape))],
+            )
+        result = self
+        for axis, part in enumerate(parts):
+            if part is None:
+                result = tracer().expand(result, axis)
+        return Tile(result.ssa, result.shape, result.dtype, denominator=self.denominator, places=result.places)
+
+
+class View:
+    """Memory given to a kernel: an argument, or a part of one."""
+
+    __slots__ = ("dtype", "name", "rank", "ssa")
+
+    def __init__(self, ssa: Any, name: str, rank: int, dtype: DType) -> None:
+        self.ssa = ssa
+        self.name = name
+        self.rank = rank
+        self.dtype = dtype
+
+    def __repr__(self) -> str:
+        return f"{self.name}, an array of rank {self.rank} and {self.dtype}"
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The sizes: integers where the signature says so, scalars otherwise."""
+        return tuple(tracer().size(self, axis) for axis in range(self.rank))
+
+    def __getitem__(self, key: Any) -> View:
+        """The part at some leading indices: `x[h]` is a view with one axis less."""
+        parts = as_tuple(key)
+        if len(parts) > self.rank or any(isinstance(part, slice) or part is None for part in parts):
+            raise ShapeError(
+                f"{self} is indexed by {key!r}; a view takes leading integer indices",
+                hint="x[h] drops the first axis; tile.load takes the block you need from the rest",
+            )
+        return tracer().part(self, parts)
+
+    def __bool__(self) -> bool:
+        raise CompileError(f"{self} has no truth value", hint="load a tile from it and reduce that")
+
+    def _refuse(self, other: object) -> Any:
+        raise DtypeError(f"{self} is memory, not a value", hint="load a tile from it first: tile.load(...)")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __matmul__ = _refuse
+
+
+class Undefined:
+    """A variable that has no value here: assigned only in a branch or a loop body."""
+
+    __slots__ = ("name", "where")
+
+    def __init__(self, name: str, where: str) -> None:
+        self.name = name
+        self.where = where
+
+    def _refuse(self, *_: object) -> Any:
+        raise CompileError(
+            f"{self.name} has no value here: it is assigned only {self.where}", hint=f"give {self.name} a value before"
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __neg__ = __bool__ = __call__ = __iter__ = _refuse
+
+    def __getattr__(self, name: str) -> Any:
+        return self._refuse()
