@@ -35,7 +35,7 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, HasParent, IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects import elementwise, reductions, tile
+from tessera.dialects import elementwise, reductions
 from tessera.dialects.attributes import (
     IntegerConstraint,
     Integers,
@@ -73,6 +73,7 @@ from tessera.dialects.graph_types import (
 from tessera.dialects.kernel_calls import kernel_effects, verify_kernel_call
 from tessera.dialects.schedule_types import ConfigAttr
 from tessera.dialects.tile_types import check_axis
+from tessera.dialects.tile_values import verify_elementwise
 from tessera.dtypes.casting import cast
 from tessera.dtypes.promotion import accumulator
 from tessera.dtypes.types import DType, f64
@@ -343,7 +344,7 @@ class EwOp(IRDLOperation):
             raise VerifyException("an elementwise op has at least one operand")
         for operand in self.operands_:
             _expect_shape(self.result, graph_type(operand).shape, f"{self.fn.data} of {operand.type}")
-        tile.verify_elementwise(
+        verify_elementwise(
             self.fn.data,
             [graph_type(operand).dtype for operand in self.operands_],
             graph_type(self.result).dtype,

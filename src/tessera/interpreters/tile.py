@@ -54,8 +54,10 @@ class View:
         if 0 in self.sizes:
             return np.empty(self.sizes, self.argument.dtype)
         item, far = self.argument.itemsize, abs(self.first)
-        line = as_strided(self.argument, (far + 1,), (item if self.first >= 0 else -item,))
-        return as_strided(line[far:], self.sizes, tuple(item * stride for stride in self.strides))
+        # As words: NumPy's interface for strides does not know all types of ml_dtypes.
+        words = as_strided(self.argument.view(f"u{item}"), (far + 1,), (item if self.first >= 0 else -item,))
+        strided = as_strided(words[far:], self.sizes, tuple(item * stride for stride in self.strides))
+        return strided.view(self.argument.dtype)
 
 
 def run_kernel(module: ModuleOp, name: str, arguments: Sequence[Any], *, machine: Machine | None = None) -> None:

@@ -25,7 +25,7 @@ from tessera.dialects.structural_hash import structural_hash
 from tessera.dialects.tile_types import ViewType
 from tessera.dtypes.types import DType
 from tessera.errors import DtypeError, GuardError
-from tessera.interpreters.scalars import argument, scalar
+from tessera.interpreters import scalars
 from tessera.shapes.expr import Dim
 from tessera.transforms.canonicalize import Canonicalize
 from tessera.transforms.common_subexpressions import CommonSubexpressions
@@ -153,7 +153,7 @@ def _check_facts(function: tile.FuncOp | graph.FuncOp, facts: Facts) -> None:
 def _check_scalar(function: tile.FuncOp | graph.FuncOp, path: str, type_: Attribute, facts: Facts) -> None:
     for atom in facts.about(Kind.VALUE, path):
         try:
-            argument(path, atom.value, type_)
+            scalars.argument(path, atom.value, type_)
         except DtypeError as error:
             raise GuardError(
                 f"the fact {atom} contradicts the signature of @{function.sym_name.data}: {error.message}",
@@ -182,7 +182,7 @@ class _Knowledge:
         self.unique = not self.facts.of_kind(Kind.EQUAL) and not self.facts.of_kind(Kind.DIVISIBLE)
         for argument in self.entry.args:
             for atom in self.facts.about(Kind.VALUE, f"arg{argument.index}"):
-                self.numbers[argument] = (scalar(atom.value, argument.type), frozenset({atom}))
+                self.numbers[argument] = (scalars.scalar(atom.value, argument.type), frozenset({atom}))
 
     # Forward.
 

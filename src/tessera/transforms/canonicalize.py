@@ -11,6 +11,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tessera.dialects import elementwise, graph, tile
+from tessera.dialects.tile_types import ViewType
 from tessera.shapes.expr import Dim
 from tessera.transforms.dead_code import sweep
 from tessera.transforms.folding import Constant, fold, literal, materialize, signature_size
@@ -119,7 +120,7 @@ def _first_occurrence(op: Operation) -> bool:
     if not isinstance(wanted, Dim):
         return False
     for argument in view.block.args:
-        if isinstance(argument.type, tile.ViewType):
+        if isinstance(argument.type, ViewType):
             for axis in range(argument.type.rank.data):
                 if signature_size(argument, axis) == wanted:
                     if (argument, axis) == (view, op.axis.value.data):

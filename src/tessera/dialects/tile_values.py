@@ -1,0 +1,288 @@
+"""Tile ops that compute: pure functions from tiles to tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import IndexType, TensorType
+from xdsl.ir import SSAValue
+from xdsl.irdl import (
+    AnyAttr,
+    IRDLOperation,
+    VarConstraint,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tessera.dialects import elementwise, reductions
+from tessera.dialects.attributes import IntegerConstraint, Integers, Name, PolicyAttr, integer, integers
+from tessera.dialects.elements import TileType, dtype_of, tile_of
+from tessera.dialects.tile_types import AnyTile, check_axis, check_tile, tile_dtype, tile_type
+from tessera.dtypes.types import NO_POLICY, DType, Policy
+from tessera.errors import TesseraError
+
+
+def verify_reduction(kind: str, dtype: DType) -> None:
+    try:
+        reductions.check(kind, dtype)
+    except TesseraError as error:
+        raise VerifyException(error.message) from error
+
+
+@irdl_op_definition
+class FullOp(IRDLOperation):
+    """A tile whose every element is one scalar."""
+
+    name = "tile.full"
+    T: ClassVar = VarConstraint("T", AnyAttr())
+    value = operand_def(T)
+    result = result_def(TensorType.constr(T))
+    traits = traits_def(Pure())
+    assembly_format = "$value attr-dict `:` type($result)"
+
+    def __init__(self, value: SSAValue, shape: Sequence[int]) -> None:
+        super().__init__(operands=[value], result_types=[TensorType(value.type, shape)])
+
+    def verify_(self) -> None:
+        check_tile(self.result, "the result")
+
+
+@irdl_op_definition
+class IotaOp(IRDLOperation):
+    """`base` plus the position along one axis."""
+
+    name = "tile.iota"
+    base = operand_def(IndexType)
+    axis = prop_def(IntegerConstraint)
+    result = result_def(AnyTile)
+    traits = traits_def(Pure())
+    assembly_format = "$base `,` $axis attr-dict `:` type($result)"
+
+    def __init__(self, base: SSAValue, axis: int, result: TileType) -> None:
+        super().__init__(operands=[base], properties={"axis": integer(axis)}, result_types=[result])
+
+    def verify_(self) -> None:
+        result = check_tile(self.result, "the result")
+        check_axis(self.axis.value.data, result.get_num_dims())
+        if not dtype_of(result.element_type).is_integer:
+            raise VerifyException(f"iota counts in an integer type, got {result.element_type}")
+
+
+@irdl_op_definition
+class EwOp(IRDLOperation):
+    """One row of the elementwise table, applied at every position; `policy` governs the final rounding."""
+
+    name = "tile.ew"
+    fn = prop_def(Name)
+    operands_ = var_operand_def(AnyTile)
+    policy = opt_prop_def(PolicyAttr)
+    seed = opt_prop_def(IntegerConstraint)
+    result = result_def(AnyTile)
+    traits = traits_def(Pure())
+    assembly_format = (
+        "`` $fn $operands_ (`policy` $policy^)? (`seed` $seed^)? attr-dict `:` type($operands_) `->` type($result)"
+    )
+
+    def __init__(
+        self,
+        fn: str,
+        operands: Sequence[SSAValue],
+        *,
+        to: DType | None = None,
+        policy: Policy = NO_POLICY,
+        seed: int | None = None,
+    ) -> None:
+        dtype = elementwise.result_dtype(fn, [tile_dtype(operand) for operand in operands], to=to)
+        dtype = dtype.with_policy(dtype.policy @ policy)
+        super().__init__(
+            operands=[operands],
+            properties={
+                "fn": Name(fn),
+                "policy": None if dtype.policy == NO_POLICY else PolicyAttr(dtype.policy),
+                "seed": None if seed is None else integer(seed),
+            },
+            result_types=[tile_of(tile_type(operands[0]).get_shape(), dtype)],
+        )
+
+    @property
+    def result_dtype(self) -> DType:
+        """The type of the result with the policy under which it is rounded."""
+        plain = tile_dtype(self.result)
+        return plain if self.policy is None else plain.with_policy(self.policy.data)
+
+    def verify_(self) -> None:
+        if not self.operands_:
+            raise VerifyException("an elementwise op has at least one operand")
+        result = check_tile(self.result, "the result")
+        for operand in self.operands_:
+            if check_tile(operand, "the operand").get_shape() != result.get_shape():
+                raise VerifyException(
+                    f"operands and result have one shape; {operand.type} and {result} differ: expand and broadcast"
+                )
+        try:
+            rounded = self.result_dtype
+        except TesseraError as error:
+            raise VerifyException(error.message) from error
+        dtypes = [tile_dtype(operand) for operand in self.operands_]
+        verify_elementwise(self.fn.data, dtypes, rounded, self.seed is not None)
+
+
+def verify_elementwise(fn: str, dtypes: Sequence[DType], result: DType, seeded: bool) -> None:
+    """Typing of one row, shared by the graph and tile levels."""
+    try:
+        expected = elementwise.result_dtype(fn, dtypes, to=result if fn == "cast" else None)
+    except TesseraError as error:
+        raise VerifyException(error.message) from error
+    if expected.base is not result.base:
+        raise VerifyException(f"{fn} of {', '.join(map(str, dtypes))} gives {expected}, not {result}")
+    if result.policy.stochastic and not seeded:
+        raise VerifyException("stochastic rounding needs a seed")
+
+
+@irdl_op_definition
+class ReduceOp(IRDLOperation):
+    """Folds one axis away with one row of the reduction table."""
+
+    name = "tile.reduce"
+    kind = prop_def(Name)
+    operand = operand_def(AnyTile)
+    axis = prop_def(IntegerConstraint)
+    result = result_def(AnyTile)
+    traits = traits_def(Pure())
+    assembly_format = "`` $kind $operand `,` $axis attr-dict `:` type($operand) `->` type($result)"
+
+    def __init__(self, kind: str, operand: SSAValue, axis: int) -> None:
+        source = tile_type(operand)
+        shape = source.get_shape()
+        super().__init__(
+            operands=[operand],
+            properties={"kind": Name(kind), "axis": integer(axis)},
+            result_types=[TensorType(source.element_type, shape[:axis] + shape[axis + 1 :])],
+        )
+
+    def verify_(self) -> None:
+        source, result = check_tile(self.operand, "the operand"), check_tile(self.result, "the result")
+        axis, shape = self.axis.value.data, source.get_shape()
+        check_axis(axis, len(shape))
+        verify_reduction(self.kind.data, tile_dtype(self.operand))
+        if result != TensorType(source.element_type, shape[:axis] + shape[axis + 1 :]):
+            raise VerifyException(f"folding axis {axis} of {source} does not give {result}")
+
+
+@irdl_op_definition
+class ExpandOp(IRDLOperation):
+    """Inserts an axis of size 1."""
+
+    name = "tile.expand"
+    operand = operand_def(AnyTile)
+    axis = prop_def(IntegerConstraint)
+    result = result_def(AnyTile)
+    traits = traits_def(Pure())
+    assembly_format = "$operand `,` $axis attr-dict `:` type($operand) `->` type($result)"
+
+    def __init__(self, operand: SSAValue, axis: int) -> None:
+        source = tile_type(operand)
+        shape = source.get_shape()
+        super().__init__(
+            operands=[operand],
+            properties={"axis": integer(axis)},
+            result_types=[TensorType(source.element_type, (*shape[:axis], 1, *shape[axis:]))],
+        )
+
+    def verify_(self) -> None:
+        source, result = check_tile(self.operand, "the operand"), check_tile(self.result, "the result")
+        axis, shape = self.axis.value.data, source.get_shape()
+        check_axis(axis, len(shape) + 1)
+        if result != TensorType(source.element_type, (*shape[:axis], 1, *shape[axis:])):
+            raise VerifyException(f"inserting axis {axis} into {source} does not give {result}")
+
+
+@irdl_op_definition
+class BroadcastOp(IRDLOperation):
+    """Repeats axes of size 1; ranks are equal."""
+
+    name = "tile.broadcast"
+    operand = operand_def(AnyTile)
+    result = result_def(AnyTile)
+    traits = traits_def(Pure())
+    assembly_format = "$operand attr-dict `:` type($operand) `->` type($result)"
+
+    def __init__(self, operand: SSAValue, shape: Sequence[int]) -> None:
+        super().__init__(operands=[operand], result_types=[TensorType(tile_type(operand).element_type, shape)])
+
+    def verify_(self) -> None:
+        source, result = check_tile(self.operand, "the operand"), check_tile(self.result, "the result")
+        pairs = zip(source.get_shape(), result.get_shape(), strict=False)
+        if source.get_num_dims() != result.get_num_dims() or any(s not in (1, r) for s, r in pairs):
+            raise VerifyException(f"{source} does not broadcast to {result}: only axes of size 1 repeat")
+        if source.element_type != result.element_type:
+            raise VerifyException(f"broadcasting keeps the element type: {source} became {result}")
+
+
+@irdl_op_definition
+class TransOp(IRDLOperation):
+    """Result axis `i` is operand axis `permutation[i]`."""
+
+    name = "tile.trans"
+    operand = operand_def(AnyTile)
+    permutation = prop_def(Integers)
+    result = result_def(AnyTile)
+    traits = traits_def(Pure())
+    assembly_format = "$operand `,` $permutation attr-dict `:` type($operand) `->` type($result)"
+
+    def __init__(self, operand: SSAValue, permutation: Sequence[int]) -> None:
+        source = tile_type(operand)
+        shape = tuple(source.get_shape()[axis] for axis in permutation)
+        super().__init__(
+            operands=[operand],
+            properties={"permutation": integers(permutation)},
+            result_types=[TensorType(source.element_type, shape)],
+        )
+
+    def verify_(self) -> None:
+        source, result = check_tile(self.operand, "the operand"), check_tile(self.result, "the result")
+        permutation = tuple(self.permutation.iter_values())
+        if sorted(permutation) != list(range(source.get_num_dims())):
+            raise VerifyException(f"{list(permutation)} is not a permutation of {source.get_num_dims()} axes")
+        if result != TensorType(source.element_type, tuple(source.get_shape()[axis] for axis in permutation)):
+            raise VerifyException(f"permuting {source} by {list(permutation)} does not give {result}")
+
+
+@irdl_op_definition
+class DotOp(IRDLOperation):
+    """c + a·b, accumulated in the element type of c."""
+
+    name = "tile.dot"
+    a = operand_def(AnyTile)
+    b = operand_def(AnyTile)
+    c = operand_def(AnyTile)
+    result = result_def(AnyTile)
+    traits = traits_def(Pure())
+    assembly_format = "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c) `->` type($result)"
+
+    def __init__(self, a: SSAValue, b: SSAValue, c: SSAValue) -> None:
+        super().__init__(operands=[a, b, c], result_types=[c.type])
+
+    def verify_(self) -> None:
+        a, b, c = (check_tile(operand, "the operand") for operand in (self.a, self.b, self.c))
+        if self.result.type != c:
+            raise VerifyException(f"the result has the type of c, {c}, not {self.result.type}")
+        shapes = a.get_shape(), b.get_shape(), c.get_shape()
+        match shapes:
+            case (m, k), (k2, n), (m2, n2) if (m, k, n) == (m2, k2, n2):
+                pass
+            case _:
+                raise VerifyException(f"dot of {a} and {b} into {c}: expected [M, K], [K, N] and [M, N]")
+        left, right, total = (dtype_of(tile.element_type) for tile in (a, b, c))
+        if left is not right or left.kind is not total.kind or total.bits < left.bits:
+            raise VerifyException(
+                f"dot of {left} and {right} into {total}: expected equal operands and a sum of their kind, no narrower"
+            )
