@@ -11,7 +11,12 @@ from tessera import __version__
 from tessera.errors import TesseraError
 
 # Each command lives in a module of its own, loaded when it is asked for: `tessera --help` stays quick.
-_COMMANDS = {"demo": "tessera.cli.demo:demo", "env": "tessera.cli.environment:env", "opt": "tessera.cli.opt:opt"}
+_COMMANDS = {
+    "demo": "tessera.cli.demo:demo",
+    "env": "tessera.cli.environment:env",
+    "inspect": "tessera.cli.inspect:inspect",
+    "opt": "tessera.cli.opt:opt",
+}
 
 
 class _Lazy(click.Group):

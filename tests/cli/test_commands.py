@@ -1,0 +1,99 @@
+"""The `tessera` command: what each subcommand prints, and how it fails."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tessera import __version__, knobs
+from tessera.cli.main import cli
+from tessera.errors import TesseraError
+
+SPECIFIED = Path(__file__).parents[1] / "kernels" / "specified.py"
+ZEROS = "ts.zeros((2, 64, 16), ts.bf16)"
+PROGRAM = """
+graph.func @f(%x: !graph.tensor<[N], f32>) -> (!graph.tensor<[N], f32>) {
+  %y = graph.ew<neg> %x : !graph.tensor<[N], f32> -> !graph.tensor<[N], f32>
+  graph.return %y : !graph.tensor<[N], f32>
+}
+"""
+
+
+def invoke(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(cli, list(arguments), input=stdin)
+
+
+def test_help_lists_the_commands() -> None:
+    printed = invoke("--help").output
+    assert all(name in printed for name in ("demo", "env", "inspect", "opt"))
+    assert __version__ in invoke("--version").output
+
+
+def test_the_demo_checks_every_level() -> None:
+    result = invoke("demo", "--plain", "--rows", "19")
+    assert result.exit_code == 0
+    assert result.output.count(" ok ") == 4
+    assert all(f"{level} IR" in result.output for level in ("graph", "schedule", "tile"))
+
+
+def test_env_shows_every_setting() -> None:
+    printed = invoke("env").output
+    assert "numpy" in printed
+    assert all(row.name in printed for row in knobs.describe())
+
+
+def test_opt_reads_standard_input_and_prints_guards() -> None:
+    result = invoke("opt", "-", "-p", "apply-facts", "-f", "arg0.size[0] = 8", stdin=PROGRAM)
+    assert "!graph.tensor<[8], f32>" in result.output
+    assert "// guard: arg0.size[0] = 8" in result.output
+
+
+def test_opt_writes_a_file_or_nothing(tmp_path: Path) -> None:
+    target = tmp_path / "out.mlir"
+    assert invoke("opt", "-", "--level", "tile", "-o", str(target), stdin=PROGRAM).exit_code == 1
+    assert not target.exists()
+    assert invoke("opt", "-", "--level", "graph", "-o", str(target), stdin=PROGRAM).exit_code == 0
+    assert "graph.ew<neg>" in target.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("opt", "missing.mlir"), "cannot read missing.mlir"),
+        (("opt", "-", "-p", "polish"), "unknown pass polish"),
+        (("opt", "-", "-p", "cse{"), "cannot read the passes"),
+        (("opt", "-", "-f", "x > 3"), "cannot read the fact"),
+        (("inspect", "missing.py:f"), "cannot read missing.py"),
+        (("inspect", f"{SPECIFIED}:nothing"), "it has flash_attention"),
+        (("inspect", f"{SPECIFIED}:flash_attention"), "has no annotation"),
+    ],
+)
+def test_mistakes_are_told(arguments: tuple[str, ...], message: str) -> None:
+    result = invoke(*arguments, stdin=PROGRAM)
+    assert isinstance(result.exception, TesseraError)
+    assert message in str(result.exception)
+
+
+def test_the_program_itself_prints_errors_without_a_traceback() -> None:
+    command = [sys.executable, "-c", "from tessera.cli.main import main; main()", "opt", "missing.mlir"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("ResourceError: cannot read missing.mlir")
+    assert "Traceback" not in done.stderr
+    assert "-->" not in done.stderr
+
+
+def test_inspect_shows_levels_with_source_lines() -> None:
+    call = f"{ZEROS}, KVCache({ZEROS}, {ZEROS}), dropout=0.0, causal=True"
+    result = invoke("inspect", f"{SPECIFIED}:flash_attention", "--call", call)
+    assert result.exit_code == 0
+    assert "graph.call_kernel @flash_attention" in result.output
+    assert "schedule.launch @flash_attention" in result.output
+    assert "// 25: acc, m, l" not in result.output.partition("== tile IR")[0]
+    assert "Kb = tile.load(cache.K, nblk, cols=T.d, vector=T.vector)" in result.output.partition("== tile IR")[2]
+    assert "guards: arg0.size[2] = 16" in result.output
+    assert "schedule: Schedule(block=(64, 64)" in result.output
