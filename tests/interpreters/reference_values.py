@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import reduce
+from itertools import product
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -19,6 +22,7 @@ from tessera.interpreters.machine import Machine
 
 Array = np.ndarray[Any, np.dtype[Any]]
 T = TypeVar("T")
+Index = tuple[int, ...]
 
 FLOATS = (f64, f32, bf16, f16, f8e4m3, f8e5m2)
 INTEGERS = (i32, i8, i4, u8)
@@ -48,7 +52,9 @@ def values(draw: Draw, shape: Sequence[int], dtype: DType, *, tame: bool = False
         return generator.integers(0, 2, count).astype(np.bool_).reshape(shape)
     if dtype.is_integer:
         low, high = int(dtype.min_value), int(dtype.max_value)
-        pool = np.concatenate([generator.integers(low, high, count + 1, endpoint=True), [low, high, 0, 1]])
+        carrier = np.uint64 if dtype.kind is Kind.UINT else np.int64
+        edges = np.array([low, high, 0, 1], carrier)
+        pool = np.concatenate([generator.integers(low, high, count + 1, carrier, endpoint=True), edges])
         return generator.choice(pool, count).astype(dtype.storage).reshape(shape)
     assert dtype.float_format is not None
     numbers = [rounded(float(number), dtype) for number in generator.normal(size=count + 1)]
@@ -92,8 +98,10 @@ def rounded(value: float | Fraction, dtype: DType) -> float:
     assert form is not None
     overflow = {Specials.IEEE: math.inf, Specials.NAN_ONLY: math.nan, Specials.FINITE: form.max_finite}[form.specials]
     if isinstance(value, float) and not math.isfinite(value):
-        return (form.max_finite if form.specials is Specials.FINITE else math.nan) if math.isnan(value) else (
-            math.copysign(overflow, value)
+        return (
+            (form.max_finite if form.specials is Specials.FINITE else math.nan)
+            if math.isnan(value)
+            else (math.copysign(overflow, value))
         )
     exact = Fraction(value)
     if exact == 0:
@@ -163,6 +171,73 @@ def element_wise(meaning: Callable[..., Any], dtype: DType, *operands: Array) ->
     return stored([meaning(*row) for row in rows], dtype).reshape(operands[0].shape)
 
 
+def indexed(shape: Sequence[int], dtype: DType, element: Callable[[Index], Any]) -> Array:
+    """An array from a formula for the element at each index."""
+    found = np.zeros(tuple(shape), dtype.storage)
+    for index in product(*map(range, shape)):
+        found[index] = element(index)
+    return found
+
+
+# Folding.
+
+
+def folded(kind: str, numbers: list[Any], dtype: DType) -> Any:
+    """What a reduction of Python numbers gives exactly; None where only float64's own rules say."""
+    start = {"sum": 0, "prod": 1, "and": -1, "or": 0, "xor": 0}
+    join: dict[str, Callable[[Any, Any], Any]] = {
+        "sum": operator.add,
+        "prod": operator.mul,
+        "and": lambda a, b: a & b,
+        "or": lambda a, b: a | b,
+        "xor": lambda a, b: a ^ b,
+    }
+    if kind in ("max", "min"):
+        sign = 1 if kind == "max" else -1
+        if any(map(math.isnan, numbers)):
+            return math.nan
+        infinite = rounded(math.inf, dtype) if dtype.is_float else 0
+        empty = sign * -(infinite if infinite == math.inf else dtype.max_value)
+        if dtype.is_integer:
+            empty = dtype.min_value if kind == "max" else dtype.max_value
+        return max(numbers, key=lambda n: (sign * n, sign * math.copysign(1, n)), default=empty)
+    if dtype.is_float and not all(map(math.isfinite, numbers)):
+        return float(reduce(join[kind], numbers, start[kind]))
+    exact = [Fraction(number) if dtype.is_float else int(number) for number in numbers]
+    return reduce(join[kind], exact, start[kind])
+
+
+def assert_folded(found: Any, kind: str, elements: Array, dtype: DType) -> None:
+    """One element of a reduction against the exact result, within what float64 loses on the way."""
+    numbers = numbers_of(np.asarray(elements))
+    exact = folded(kind, numbers, dtype)
+    if dtype.kind is Kind.BOOL:
+        assert bool(found) == bool(exact & 1)
+    elif dtype.is_integer:
+        assert int(found) == wrapped(exact, dtype)
+    elif isinstance(exact, float):
+        assert_same(np.asarray(found), stored(rounded(exact, dtype), dtype))
+    else:
+        size = folded(kind, [abs(number) for number in numbers], dtype)
+        assert_close(float(found), Fraction(exact), dtype, len(numbers) * Fraction(size) / 2**52)
+
+
+def assert_dot(
+    found: Any, row: Array, column: Array, to: DType, *, carried: DType | None = None, start: Any = 0
+) -> None:
+    """One element of a product against exact arithmetic, within what float64 loses; integers wrap as `carried`."""
+    terms = list(zip(numbers_of(row), numbers_of(column), strict=True))
+    if not to.is_float:
+        total = int(start) + sum(x * y for x, y in terms)
+        assert int(found) == (bool(total) if to is bool_ else wrapped(wrapped(total, carried or to), to))
+    elif all(math.isfinite(number) for number in (*sum(terms, ()), start)):
+        exact = [Fraction(start), *(Fraction(x) * Fraction(y) for x, y in terms)]
+        slack = len(exact) * sum(map(abs, exact), Fraction(0)) / 2**52
+        assert_close(float(found), sum(exact, Fraction(0)), to, slack)
+    else:
+        assert_same(np.asarray(found), stored(rounded(float(start + sum(x * y for x, y in terms)), to), to))
+
+
 # Programs.
 
 
@@ -178,14 +253,14 @@ class Case:
 
 def program(
     inputs: Sequence[Attribute],
-    build: Callable[..., Sequence[Operation]],
+    build: Callable[[Sequence[SSAValue]], Sequence[Operation]],
     *,
     effects: Sequence[str] = (),
     before: Sequence[Operation] = (),
 ) -> ModuleOp:
     """@f, whose body is what `build` makes of its arguments and which gives the results of the last op."""
     function = graph.FuncOp("f", inputs, [], effects)
-    ops = list(build(*function.arguments))
+    ops = list(build(function.arguments))
     results: Sequence[SSAValue] = ops[-1].results if ops else function.arguments
     function.body.block.add_ops([*ops, graph.ReturnOp(results)])
     outputs = [value.type for value in results]

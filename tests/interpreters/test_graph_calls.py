@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
-from reference_values import Array, assert_same, program, stored
+from reference_values import Array, assert_same, program, spacing, stored
+from xdsl.ir import Operation, SSAValue
 
 from tessera.dialects import elementwise, graph, graph_effects, schedule, text
 from tessera.dialects.graph_types import GraphTensorType
 from tessera.dialects.schedule_types import Config
+from tessera.dtypes import philox
 from tessera.dtypes.types import (
     ALL,
     DType,
@@ -48,6 +52,10 @@ def numbers(*listed: float, dtype: DType = f32) -> Array:
 # Rows and policies.
 
 
+def _row(name: str, to: DType | None, operands: Sequence[SSAValue]) -> list[Operation]:
+    return [graph.EwOp(name, operands, to=to)]
+
+
 @pytest.mark.parametrize("name", elementwise.TABLE)
 def test_every_row_is_passed_its_operands_in_order(name: str) -> None:
     generator = np.random.default_rng(1)
@@ -61,7 +69,7 @@ def test_every_row_is_passed_its_operands_in_order(name: str) -> None:
         operands = [
             generator.integers(0, 2 if each.kind is Kind.BOOL else 7, (2, 3)).astype(each.storage) for each in types
         ]
-        module = program([tensor([2, "N"], each) for each in types], lambda *args: [graph.EwOp(name, args, to=to)])
+        module = program([tensor([2, "N"], each) for each in types], partial(_row, name, to))
         (found,) = run_function(module, "f", operands)
         assert_same(found, elementwise.apply(name, operands, types, to=to))
 
@@ -71,23 +79,23 @@ SCALED = f16 @ loss_scale(4)
 
 def test_each_operand_is_read_under_its_own_policy() -> None:
     # 1 + 1 = 2, where the first 1 and the 2 are stored as 4 and 8.
-    module = program([tensor(["N"], SCALED), tensor(["N"], f16)], lambda a, b: [graph.EwOp("add", [a, b])])
+    module = program([tensor(["N"], SCALED), tensor(["N"], f16)], lambda a: [graph.EwOp("add", a)])
     (found,) = run_function(module, "f", [numbers(4, dtype=f16), numbers(1, dtype=f16)])
     assert_same(found, numbers(8, dtype=f16))
-    module = program([tensor(["N"], SCALED), tensor(["N"], f16)], lambda a, b: [graph.EwOp("lt", [a, b])])
+    module = program([tensor(["N"], SCALED), tensor(["N"], f16)], lambda a: [graph.EwOp("lt", a)])
     (found,) = run_function(module, "f", [numbers(4, 8, dtype=f16), numbers(2, 2, dtype=f16)])
     assert found.tolist() == [True, False]
 
 
 def test_a_product_is_scaled_once_and_clamps_where_its_type_says_so() -> None:
-    square = program([tensor([1, 1], SCALED)] * 2, lambda a, b: [graph.MatmulOp(a, b)])
+    square = program([tensor([1, 1], SCALED)] * 2, lambda a: [graph.MatmulOp(*a)])
     (found,) = run_function(square, "f", [numbers(4, dtype=f16).reshape(1, 1)] * 2)
     assert found.tolist() == [[4.0]]
-    clamped = program([tensor([1, 1], f16)] * 2, lambda a, b: [graph.MatmulOp(a, b, to=f16 @ saturate)])
+    clamped = program([tensor([1, 1], f16)] * 2, lambda a: [graph.MatmulOp(*a, to=f16 @ saturate)])
     (found,) = run_function(clamped, "f", [numbers(60000, dtype=f16).reshape(1, 1)] * 2)
     assert found.tolist() == [[65504.0]]
     small = i8 @ saturate
-    clamped = program([tensor([1, 2], small), tensor([2, 1], small)], lambda a, b: [graph.MatmulOp(a, b)])
+    clamped = program([tensor([1, 2], small), tensor([2, 1], small)], lambda a: [graph.MatmulOp(*a)])
     (found,) = run_function(clamped, "f", [np.full((1, 2), 100, np.int8), np.full((2, 1), 100, np.int8)])
     assert found.tolist() == [[127]]
 
@@ -113,13 +121,13 @@ def test_a_product_is_scaled_once_and_clamps_where_its_type_says_so() -> None:
 def test_a_sum_is_carried_wide_and_rounded_once_under_its_policy(
     kind: str, dtype: DType, listed: list[float], expected: float
 ) -> None:
-    module = program([tensor(["N"], dtype)], lambda x: [graph.ReduceOp(kind, x, [0])])
+    module = program([tensor(["N"], dtype)], lambda a: [graph.ReduceOp(kind, a[0], [0])])
     (found,) = run_function(module, "f", [stored(listed, dtype)])
     assert_same(found, stored(expected, dtype))
 
 
 def test_a_narrow_integer_product_wraps_in_its_accumulator() -> None:
-    module = program([tensor([1, 2], i16), tensor([2, 1], i16)], lambda a, b: [graph.MatmulOp(a, b, to=i64)])
+    module = program([tensor([1, 2], i16), tensor([2, 1], i16)], lambda a: [graph.MatmulOp(*a, to=i64)])
     (found,) = run_function(module, "f", [np.full((1, 2), -32768, np.int16), np.full((2, 1), -32768, np.int16)])
     assert found.tolist() == [[-(2**31)]]
 
@@ -128,15 +136,29 @@ def test_a_narrow_integer_product_wraps_in_its_accumulator() -> None:
 def test_a_result_that_rounds_at_random_needs_a_seed(name: str) -> None:
     type_ = tensor([1, 1], bf16 @ stochastic_round)
     module = {
-        "reduce": program([type_], lambda x: [graph.ReduceOp("sum", x, [0])]),
-        "matmul": program([type_], lambda x: [graph.MatmulOp(x, x)]),
+        "reduce": program([type_], lambda a: [graph.ReduceOp("sum", a[0], [0])]),
+        "matmul": program([type_], lambda a: [graph.MatmulOp(a[0], a[0])]),
         "all_reduce": program(
-            [type_], lambda x: [graph_effects.AllReduceOp("sum", x, "i")], effects=["collective(i)"]
+            [type_], lambda a: [graph_effects.AllReduceOp("sum", a[0], "i")], effects=["collective(i)"]
         ),
     }[name]
     machine = Machine(axes={"i": _Alone()})
     with pytest.raises(DtypeError, match="needs a seed"):
         run_function(module, "f", [np.ones((1, 1), bf16.storage)], machine=machine)
+
+
+def test_rounding_at_random_follows_the_words_of_the_seed() -> None:
+    target = bf16 @ stochastic_round
+    module = program([tensor(["N", 2], f32)], lambda a: [graph.EwOp("cast", a, to=target, seed=9)])
+    x = np.linspace(-3, 3, 200, dtype=np.float32).reshape(100, 2)
+    (found,) = run_function(module, "f", [x.T.copy().T])
+    words = philox.random_bits(9, 0, 200, stream=philox.Stream.ROUNDING)
+    for number, result, word in zip(x.flat, found.flat, words, strict=True):
+        gap = spacing(Fraction(float(number)), bf16)
+        below, rest = divmod(abs(Fraction(float(number))), gap)
+        up = int(word) < math.floor(2**32 * rest / gap)
+        assert abs(Fraction(float(result))) == (below + up) * gap
+    assert (found != x).any()
 
 
 class _Alone:
@@ -148,7 +170,7 @@ class _Alone:
 
 @pytest.mark.parametrize("dtype", [bf16, f16, f8e4m3, f32, f64], ids=str)
 def test_uniform_numbers_never_reach_one(dtype: DType) -> None:
-    module = program([], lambda: [graph_effects.RandomOp("uniform", tensor([5000], dtype))], effects=["random"])
+    module = program([], lambda _: [graph_effects.RandomOp("uniform", tensor([5000], dtype))], effects=["random"])
     (found,) = run_function(module, "f", [], machine=Machine(seed=3))
     wide = found.astype(np.float64)
     assert wide.min() >= 0
@@ -158,16 +180,18 @@ def test_uniform_numbers_never_reach_one(dtype: DType) -> None:
 
 # Symbols and arguments.
 
-TWO = program(
-    [tensor(["M", "K"], f32), tensor(["K", "2*N"], f32)], lambda a, b: [graph.MatmulOp(a, b)]
-)
+TWO = program([tensor(["M", "K"], f32), tensor(["K", "2*N"], f32)], lambda a: [graph.MatmulOp(*a)])
 
 
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
         ([np.zeros((2, 3), np.float32)], ShapeError, ["@f takes 2 arguments, got 1"]),
-        ([np.zeros((2, 3), np.float32), np.zeros((4, 2), np.float32)], ShapeError, ["argument 1 of @f", "K = 3", "got 4"]),
+        (
+            [np.zeros((2, 3), np.float32), np.zeros((4, 2), np.float32)],
+            ShapeError,
+            ["argument 1 of @f", "K = 3", "got 4"],
+        ),
         ([np.zeros((2, 3), np.float32), np.zeros((3, 5), np.float32)], ShapeError, ["argument 1 of @f", "2*N", "5"]),
         ([np.zeros(3, np.float32), np.zeros((3, 2), np.float32)], ShapeError, ["argument 0 of @f", "rank 2", "got 1"]),
         ([np.zeros((2, 3)), np.zeros((3, 2), np.float32)], DtypeError, ["argument 0 of @f", "f32", "float64"]),
@@ -175,7 +199,9 @@ TWO = program(
         (["text", np.zeros((3, 2), np.float32)], DtypeError, ["argument 0 of @f", "f32"]),
     ],
 )
-def test_an_argument_that_does_not_fit_is_named(arguments: list[Any], error: type[TesseraError], words: list[str]) -> None:
+def test_an_argument_that_does_not_fit_is_named(
+    arguments: list[Any], error: type[TesseraError], words: list[str]
+) -> None:
     with pytest.raises(error) as caught:
         run_function(TWO, "f", arguments)
     for word in words:
@@ -199,7 +225,7 @@ def test_a_name_that_is_not_there_is_refused() -> None:
 def test_an_index_out_of_range_is_named(index: int, dtype: DType) -> None:
     if index > dtype.max_value:
         return
-    module = program([tensor(["N"], f32), tensor(["I"], dtype)], lambda x, i: [graph.GatherOp(x, i, 0)])
+    module = program([tensor(["N"], f32), tensor(["I"], dtype)], lambda a: [graph.GatherOp(a[0], a[1], 0)])
     with pytest.raises(ShapeError, match=rf"index {index} is out of range for axis 0 of size 3"):
         run_function(module, "f", [np.zeros(3, np.float32), np.array([0, index, 1], dtype.storage)])
 
@@ -215,8 +241,8 @@ def test_a_scalar_argument_must_be_a_number_of_its_type(value: object) -> None:
 # Calls, kernels and launches.
 
 PAIR = """
-tile.func @pair(%n: ui8, %x: !tile.view<1, f32, global>, %sum: !tile.view<0, f32, global>, %twice: !tile.view<1, f32, global>)
-    outputs 2 shapes [[], [N], [], [N]] grid [] {
+tile.func @pair(%n: ui8, %x: !tile.view<1, f32, global>,
+    %sum: !tile.view<0, f32, global>, %twice: !tile.view<1, f32, global>) outputs 2 shapes [[], [N], [], [N]] grid [] {
   %zero = arith.constant 0 : index
   %a = tile.load %x[%zero] : !tile.view<1, f32, global> -> tensor<8xf32>
   %s = tile.reduce<sum> %a, 0 : tensor<8xf32> -> tensor<f32>
@@ -246,13 +272,13 @@ def test_kernels_get_scalars_and_views_and_give_all_their_outputs(how: str) -> N
 
 def test_a_region_means_its_body() -> None:
     type_ = tensor(["N"], i32)
-    module = program([type_, type_], lambda a, b: [_region(a, b)])
+    module = program([type_, type_], lambda a: [_region(*a)])
     text.verify(module)
     (found,) = run_function(module, "f", [np.array([1, 2], np.int32), np.array([10, 20], np.int32)])
     assert found.tolist() == [-9, -18]
 
 
-def _region(a: Any, b: Any) -> schedule.RegionOp:
+def _region(a: SSAValue, b: SSAValue) -> schedule.RegionOp:
     region = schedule.RegionOp(Config(block=(64,)), [a, b], [a.type])
     difference = graph.EwOp("sub", region.body.block.args)
     region.body.block.add_ops([difference, schedule.YieldOp([difference.result])])
@@ -263,7 +289,7 @@ def test_a_call_passes_arguments_and_results_in_order() -> None:
     a, b = tensor(["M"], f32), tensor(["N"], f32)
     callee = graph.FuncOp("g", [a, b], [b, a])
     callee.body.block.add_op(graph.ReturnOp(callee.arguments[::-1]))
-    module = program([a, b], lambda x, y: [graph.CallOp("g", [x, y], [b, a])], before=[callee])
+    module = program([a, b], lambda args: [graph.CallOp("g", args, [b, a])], before=[callee])
     text.verify(module)
     found = run_function(module, "f", [numbers(1, 2), numbers(3)])
     assert [each.tolist() for each in found] == [[3.0], [1.0, 2.0]]

@@ -135,7 +135,9 @@ def test_output_goes_to_the_standard_output_of_the_moment() -> None:
 def reducing(*kinds: str, size: int | str = "N", axis: str = "mesh") -> ModuleOp:
     """@f combines its argument over the ranks, once per kind, one after the other."""
     type_ = f"!graph.tensor<[{size}], f32>"
-    steps = [f'%{i + 1} = graph.all_reduce<{kind}> %{i} over "{axis}" : {type_} -> {type_}' for i, kind in enumerate(kinds)]
+    steps = [
+        f'%{i + 1} = graph.all_reduce<{kind}> %{i} over "{axis}" : {type_} -> {type_}' for i, kind in enumerate(kinds)
+    ]
     return text.read(
         f'graph.func @f(%0: {type_}) -> ({type_}) effects ["collective({axis})"] {{\n'
         + "\n".join([*steps, f"graph.return %{len(kinds)} : {type_}"])
@@ -150,7 +152,7 @@ def finished(work: Callable[[], T]) -> T:
     def play() -> None:
         try:
             found.append(work())
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
             found.append(error)
 
     thread = threading.Thread(target=play, daemon=True)
@@ -223,7 +225,9 @@ def test_a_rank_that_fails_gives_the_cause_and_nobody_hangs(fails: int) -> None:
 @pytest.mark.parametrize("leaves", [0, 1, 2])
 def test_a_rank_that_is_done_early_is_an_error_and_nobody_hangs(leaves: int) -> None:
     modules = [reducing("sum") if rank == leaves else reducing("sum", "sum") for rank in range(3)]
-    with pytest.raises(EffectError, match=rf"waits in all_reduce<sum> of \(2,\) f32 for rank {leaves}, which has stopped"):
+    with pytest.raises(
+        EffectError, match=rf"waits in all_reduce<sum> of \(2,\) f32 for rank {leaves}, which has stopped"
+    ):
         on_ranks(3, *modules)
 
 

@@ -27,9 +27,9 @@ def dropout_mask(heads: int, rows: int, columns: int, probability: float) -> Arr
 
 def attention(q: Array, k: Array, v: Array, *, causal: bool, mask: Array | None = None) -> Array:
     q, k, v = q.astype(np.float64), k.astype(np.float64), v.astype(np.float64)
-    scores: Array = q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1])
+    scores = q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1])
     if causal:
-        scores = np.where(np.arange(q.shape[1])[:, None] >= np.arange(k.shape[1]), scores, -np.inf)
+        scores = np.where(np.tri(q.shape[1], k.shape[1], dtype=np.bool_), scores, -np.inf)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     shares = weights / weights.sum(-1, keepdims=True)
     return (shares if mask is None else shares * mask) @ v

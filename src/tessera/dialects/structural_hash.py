@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections.abc import Mapping
 
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.printer import Printer
@@ -14,6 +15,13 @@ from tessera.dialects.text import VERSIONS
 def structural_hash(op: Operation) -> str:
     """Hexadecimal SHA-256 over ops, values by number, sorted attributes, and dialect versions."""
     return _Hasher().hash(op)
+
+
+class _SortingPrinter(Printer):
+    """Dictionaries are equal whatever their order; so must their texts be."""
+
+    def print_attr_dict(self, attr_dict: Mapping[str, Attribute]) -> None:
+        super().print_attr_dict(dict(sorted(attr_dict.items(), key=lambda entry: entry[0])))
 
 
 class _Hasher:
@@ -40,7 +48,7 @@ class _Hasher:
         text = self._texts.get(attribute)
         if text is None:
             stream = io.StringIO()
-            Printer(stream).print_attribute(attribute)
+            _SortingPrinter(stream).print_attribute(attribute)
             text = self._texts[attribute] = stream.getvalue()
         return text
 

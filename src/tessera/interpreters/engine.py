@@ -48,20 +48,20 @@ class Frame:
             if op.has_trait(IsTerminator):
                 return operands
             try:
-                results = _rule(op)(self, op, operands)
+                results = self.perform(op, operands)
             except TesseraError as error:
                 raise error.at(span_of(op.location)) from None
             self.values.update(zip(op.results, results, strict=True))
         raise CompileError("a block without a terminator cannot be run")
 
-
-def _rule(op: Operation) -> Rule[Any]:
-    rule = RULES.get(type(op))
-    if rule is None:
-        raise CompileError(
-            f"{op.name} has no reference meaning", span=span_of(op.location), hint="add a rule in interpreters/"
-        )
-    return rule
+    def perform(self, op: Operation, operands: Values) -> Values:
+        """The results of one op; frames that watch a program do more here."""
+        rule = RULES.get(type(op))
+        if rule is None:
+            raise CompileError(
+                f"{op.name} has no reference meaning", span=span_of(op.location), hint="add a rule in interpreters/"
+            )
+        return rule(self, op, operands)
 
 
 def symbol_in(module: ModuleOp, name: str, kind: type[OpT]) -> OpT:

@@ -56,7 +56,6 @@ class _Meeting:
         self.changed = threading.Condition()
         self.requests: dict[int, tuple[str, Array]] = {}
         self.stopped: set[int] = set()
-        self.lonely: set[int] = set()
 
     def exchange(self, rank: int, what: str, value: Array) -> list[Array]:
         with self.changed:
@@ -68,7 +67,6 @@ class _Meeting:
                 self.changed.notify_all()
             self.changed.wait_for(lambda: len(requests) == self.size or self.stopped)
             if len(requests) < self.size:
-                self.lonely.add(rank)
                 raise EffectError(
                     f"rank {rank} waits in {what} for rank {min(self.stopped)}, which has stopped",
                     hint="every rank must reach the same collectives in the same order",
@@ -117,7 +115,6 @@ def run_ranks(size: int, axis: str, body: Callable[[int, Machine], T]) -> list[T
     for thread in threads:
         thread.join()
     if failures:
-        # The first cause rather than a rank that only lost its partner.
-        causes = [error for rank, error in failures.items() if rank not in meeting.lonely]
-        raise (causes or list(failures.values()))[0]
+        # The first in time: a rank that only lost its partner comes after the one it lost.
+        raise next(iter(failures.values()))
     return [results[rank] for rank in range(size)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,6 +20,8 @@ from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, Kind, f64, i64, u64
 from tessera.errors import CompileError, DtypeError, EffectError, ShapeError
 from tessera.interpreters import scalars
+from tessera.interpreters.access_trace import Trace
+from tessera.interpreters.checks import Checks, asked
 from tessera.interpreters.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.machine import Machine
 from tessera.shapes.environment import Origin, ShapeEnvironment
@@ -60,8 +62,20 @@ class View:
         return strided.view(self.argument.dtype)
 
 
-def run_kernel(module: ModuleOp, name: str, arguments: Sequence[Any], *, machine: Machine | None = None) -> None:
-    """Runs a tile function over its grid. Arrays are written in place; scalars are Python numbers."""
+def run_kernel(
+    module: ModuleOp,
+    name: str,
+    arguments: Sequence[Any],
+    *,
+    machine: Machine | None = None,
+    checks: Checks | None = None,
+    trace: Trace | None = None,
+) -> None:
+    """Runs a tile function over its grid. Arrays are written in place; scalars are Python numbers.
+
+    `checks` says what is watched on the way, by default what `checking` asks for around the call; `trace` receives
+    every access to memory.
+    """
     kernel = symbol_in(module, name, tile.FuncOp)
     types = list(kernel.function_type.inputs)
     if len(arguments) != len(types):
@@ -81,8 +95,29 @@ def run_kernel(module: ModuleOp, name: str, arguments: Sequence[Any], *, machine
     machine = machine if machine is not None else Machine()
     symbols = environment.sizes
     grid = [dim(size).evaluate(symbols) for size in kernel.grid.data]
+    frame = _frame_maker(kernel, values, machine, symbols, checks, trace)
     for program in itertools.product(*(range(extent) for extent in grid)):
-        Frame(machine, symbols, program).run(kernel.body.block, values)
+        frame(program).run(kernel.body.block, values)
+
+
+def _frame_maker(
+    kernel: tile.FuncOp,
+    values: Sequence[Any],
+    machine: Machine,
+    symbols: dict[str, int],
+    checks: Checks | None,
+    trace: Trace | None,
+) -> Callable[[tuple[int, ...]], Frame]:
+    """What makes the frame of each program: a plain one, or one that watches."""
+    around = asked()
+    checks, trace = checks if checks is not None else around.checks, trace if trace is not None else around.trace
+    if trace is None and not checks:
+        return lambda program: Frame(machine, symbols, program)
+    # Needs the views of this module.
+    from tessera.interpreters.watching import Watch, WatchedFrame
+
+    watch = Watch(kernel, values, checks, trace)
+    return lambda program: WatchedFrame(watch, machine, symbols, program)
 
 
 def _memory(what: str, argument: Any, type_: ViewType) -> Array:

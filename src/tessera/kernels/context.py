@@ -6,12 +6,13 @@ grid is (blocks of rows, points of the leading axes). `T.d` is the width of its 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tessera.errors import CompileError
 from tessera.kernels.control import BlockIndex
 from tessera.kernels.values import Scalar, View
-from tessera.shapes.expr import Size, ceil_div, dim, element_count, size
+from tessera.shapes.expr import Size, ceil_div, element_count, size
 
 if TYPE_CHECKING:
     from tessera.kernels.tracer import Tracer
@@ -20,21 +21,23 @@ _DEFAULT_BLOCK = 64
 
 
 class Context:
-    """What `tile.context()` gives."""
+    """What `tile.context()` gives: `row_start` is this program's first row, `batch` its number among leading axes."""
 
     def __init__(self, work: Tracer) -> None:
         if work.driver is None:
             raise CompileError("the kernel has no array argument to take its blocks from", hint="use tile.program_id")
         self._work = work
         self._driver = work.driver
-        if work.block is not work.entry:
-            raise CompileError(
-                "tile.context() is first used inside a loop or branch",
-                hint="call tile.context() at the top of the kernel",
-            )
+        self._parts: dict[Any, View] = {}
         work.grid = self.grid()
-        self.row_start: Scalar = work.program_id(0) * self.m
-        self.batch: Any = work.program_id(1) if self._driver.rank > 2 else 0
+        with work.at_the_top():
+            self.row_start: Scalar = work.program_id(0) * self.m
+            self.batch: Any = work.program_id(1) if self._driver.rank > 2 else 0
+
+    def __getattr__(self, name: str) -> Any:
+        raise CompileError(
+            f"the context has no {name!r}", hint="it has m, n, k, d, vector, row_start, batch and matrix(x)"
+        )
 
     @property
     def m(self) -> int:
@@ -57,12 +60,9 @@ class Context:
         return self._work.schedule.vector or 1
 
     def grid(self) -> list[Size]:
-        argument = self._work.argument_of(self._driver)
-        assert argument is not None
-        rows = argument.shape[max(0, len(argument.shape) - 2)]
-        blocks = size(ceil_div(rows, self.m))
-        leading = argument.shape[:-2]
-        return [blocks, element_count(leading)] if leading else [blocks]
+        shape = self._work.argument_of(self._driver).shape
+        blocks = size(ceil_div(shape[max(0, len(shape) - 2)], self.m))
+        return [blocks, element_count(shape[:-2])] if len(shape) > 2 else [blocks]
 
     def rows_of(self, block: Any) -> int:
         return block.rows if isinstance(block, BlockIndex) else self.m
@@ -70,45 +70,61 @@ class Context:
     def place(self, view: View, block: Any) -> tuple[View, Any]:
         """The matrix of an array that this program works on, and the first row of a block in it."""
         start = self.row_start if block is None else block.start if isinstance(block, BlockIndex) else block
-        leading = view.rank - 2
-        if leading <= 0:
-            return view, start
-        return self._work.part(view, self._indices(view, leading)), start
+        return self.matrix(view), start
+
+    def matrix(self, view: View) -> View:
+        """The matrix of an array that this program works on: the array at this program's point of the leading axes."""
+        if view.rank <= 2:
+            return view
+        if view.whole is not view:
+            return self._work.part(view, self._indices(view))
+        if view.ssa not in self._parts:
+            with self._work.at_the_top():
+                self._parts[view.ssa] = self._work.part(view, self._indices(view))
+        return self._parts[view.ssa]
 
     def indices_for(self, leading: int) -> list[Any]:
         """This program's index along each leading axis of the driving argument."""
-        return self._split(self._driver, leading)
+        return self._split(self.batch, [self._work.size(self._driver, axis) for axis in range(leading)])
 
-    def _split(self, view: View, leading: int) -> list[Any]:
-        if leading <= 1:
-            return [self.batch] * leading
+    def _indices(self, view: View) -> list[Any]:
+        """This program's index along each leading axis; an axis with fewer entries is shared by groups of programs.
+
+        Arrays with as many leading axes as the driving one are matched axis by axis, others as if all were one axis.
+        """
+        driving = [self._work.size(self._driver, axis) for axis in range(self._driver.rank - 2)]
+        own = [self._work.size(view, axis) for axis in range(view.rank - 2)]
+        if len(own) == len(driving):
+            indices = self._split(self.batch, driving)
+            return [self._group(view, *each) for each in zip(indices, driving, own, strict=True)]
+        return self._split(self._group(view, self.batch, _product(driving), _product(own)), own)
+
+    def _group(self, view: View, index: Any, total: Any, own: Any) -> Any:
+        if own is total or (isinstance(own, int) and isinstance(total, int) and own == total):
+            return index
+        message = f"the leading sizes of {self._driver.name} are multiples of those of {view.name}"
+        if isinstance(own, int) and isinstance(total, int):
+            if own == 0 or total % own:
+                raise CompileError(f"{total} and {own}: {message}", hint="repeat or slice the smaller array")
+            return index // (total // own)
+        self._work.check((total % own) == 0, message)
+        return index // (total // own)
+
+    @staticmethod
+    def _split(number: Any, extents: Sequence[Any]) -> list[Any]:
+        """The indices of the `number`th point of a box."""
         indices: list[Any] = []
-        rest: Any = self.batch
-        for axis in reversed(range(leading)):
-            extent = self._work.size(view, axis)
-            indices.insert(0, rest % extent if axis else rest)
-            rest = rest // extent
-        return indices
+        for extent in reversed(extents[1:]):
+            indices.insert(0, number % extent)
+            number = number // extent
+        return [number, *indices] if extents else []
 
-    def _indices(self, view: View, leading: int) -> list[Any]:
-        """This program's index along each leading axis; arrays with fewer of them are shared by groups."""
-        own = [self._work.size(view, axis) for axis in range(leading)]
-        if leading == 1:
-            driving = self._work.argument_of(self._driver)
-            argument = self._work.argument_of(view)
-            assert driving is not None
-            same = argument is not None and dim(element_count(driving.shape[:-2])) == dim(argument.shape[0])
-            if same or view is self._driver:
-                return [self.batch]
-            total = self._total(driving.shape[:-2])
-            return [self.batch // (total // own[0])]
-        return self._split(view, leading)
 
-    def _total(self, leading: tuple[Size, ...]) -> Any:
-        total: Any = 1
-        for axis in range(len(leading)):
-            total = self._work.size(self._driver, axis) * total
-        return total
+def _product(sizes: Sequence[Any]) -> Any:
+    total: Any = 1
+    for one in sizes:
+        total = one if isinstance(total, int) and total == 1 else total * one
+    return total
 
 
 def current_context(work: Tracer) -> Context:

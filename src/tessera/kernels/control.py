@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from types import FunctionType
-from typing import Any
+from functools import partial
+from types import FunctionType, MethodType
+from typing import Any, cast
 
-from tessera.errors import CompileError
+from tessera.dtypes.types import DType, bool_, f32
+from tessera.errors import CompileError, caller_span
 from tessera.kernels.values import Scalar, Tile, Undefined, View, is_dynamic, tracer
 
 UNSET = object()
+# Their functions never see tiles, except those of this package, which build programs themselves.
+_NOT_KERNEL_CODE = sys.stdlib_module_names - {"__main__"} | {"tessera", "numpy", "ml_dtypes"}
 
 
 @dataclass(frozen=True)
@@ -59,45 +64,107 @@ def _tile_loop(
     bounds: Range, body: Callable[..., tuple[Any, ...]], names: Sequence[str], before: dict[str, Any]
 ) -> tuple[Any, ...]:
     from xdsl.dialects import scf
-    from xdsl.dialects.builtin import IndexType, UnitAttr
-    from xdsl.ir import Block, Region
+    from xdsl.dialects.builtin import UnitAttr
 
     work = tracer()
-    carried = [name for name in names if name in before and _can_change(before[name])]
-    initial = {name: _as_value(before[name]) for name in carried}
-    limits = [work.position(bound) for bound in (bounds.start, bounds.stop, bounds.step)]
-    block = Block(arg_types=[IndexType(), *(value.ssa.type for value in initial.values())])
-    after: dict[str, Any] = {}
-
-    def run(inner: Any) -> list[Any]:
-        place = Scalar(inner.args[0], None)
-        variable = place if bounds.block is None else BlockIndex(place, bounds.block)
-        entering = {
-            name: _like(initial[name], argument) for name, argument in zip(carried, inner.args[1:], strict=True)
+    leaves = _spread(before)
+    initial = {path: _as_value(value) for path, value in leaves.items() if _can_change(value)}
+    start, stop, step = [work.position(bound) for bound in (bounds.start, bounds.stop, bounds.step)]
+    moving: frozenset[tuple[str, int]] = frozenset()
+    while True:
+        region, after = _loop_body(bounds, body, names, before, initial, moving)
+        # A tile that enters at one place of an array and leaves at another has no place of its own.
+        moved = {
+            (path, axis)
+            for path, value in initial.items()
+            for axis, place in (value.places.items() if isinstance(value, Tile) else ())
+            if not place.same(after[path].places.get(axis))
         }
-        given = [entering.get(name, before.get(name, Undefined(name, "inside the loop"))) for name in names]
-        results = dict(zip(names, body(variable, *given), strict=True))
-        leaving: list[Any] = []
-        for name in carried:
-            after[name] = _fitting(name, initial[name], results[name])
-            leaving.append(after[name].ssa)
-        for name in set(before) - set(carried):
-            if results[name] is not before[name]:
-                raise CompileError(
-                    f"{name} changes inside a tile loop, and {type(before[name]).__name__} values cannot",
-                    hint="only tiles, scalars and numbers can change from one iteration to the next",
-                )
-        return leaving
-
-    region = Region(block)
-    work.inside(region, run)
-    start, stop, step = limits
+        if moved <= moving:
+            break
+        moving |= moved
+        region.drop_all_references()
     op = scf.ForOp(start, stop, step, [value.ssa for value in initial.values()], region)
     if bounds.unordered:
         op.attributes["tile.unordered"] = UnitAttr()
     work.emit(op)
-    final = {name: _like(after[name], result) for name, result in zip(carried, op.results, strict=True)}
-    return tuple(final.get(name, before.get(name, Undefined(name, "inside the loop"))) for name in names)
+    final = dict(leaves)
+    for (path, value), result in zip(after.items(), op.results, strict=True):
+        lost = {axis for name, axis in moving if name == path}
+        final[path] = _like(value, result, lost | {axis for axis in _axes(value) if _within(value, axis, region)})
+    return tuple(
+        _gather(name, before[name], final) if name in before else Undefined(name, "inside the loop") for name in names
+    )
+
+
+def _loop_body(
+    bounds: Range,
+    body: Callable[..., tuple[Any, ...]],
+    names: Sequence[str],
+    before: Mapping[str, Any],
+    initial: Mapping[str, Any],
+    moving: frozenset[tuple[str, int]],
+) -> tuple[Any, dict[str, Any]]:
+    """The body of a loop, and what the variables that it carries are at its end."""
+    from xdsl.dialects.builtin import IndexType
+    from xdsl.ir import Block, Region
+
+    region = Region(Block(arg_types=[IndexType(), *(value.ssa.type for value in initial.values())]))
+    after: dict[str, Any] = {}
+
+    def run(inner: Any) -> list[Any]:
+        variable = Scalar(inner.args[0], None)
+        entering = _spread(before)
+        for (path, value), argument in zip(initial.items(), inner.args[1:], strict=True):
+            entering[path] = _like(value, argument, {axis for name, axis in moving if name == path})
+        given = [
+            _gather(name, before[name], entering) if name in before else Undefined(name, "inside the loop")
+            for name in names
+        ]
+        results = body(variable if bounds.block is None else BlockIndex(variable, bounds.block), *given)
+        leaving = {name: value for name, value in zip(names, results, strict=True) if name in before}
+        for path, value in _spread(leaving, before).items():
+            if path in initial:
+                after[path] = _fitting(path, initial[path], value)
+            elif value is not entering[path]:
+                raise CompileError(
+                    f"{path} changes inside a tile loop, and {type(value).__name__} values cannot",
+                    hint="only tiles, scalars, numbers and tuples of them can change from one iteration to the next",
+                )
+        return [after[path].ssa for path in initial]
+
+    tracer().inside(region, run)
+    return region, {path: after[path] for path in initial}
+
+
+def _spread(values: Mapping[str, Any], like: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The members of tuples one by one, as `name[0]`; with `like`, of tuples that have the same structure there."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        model = value if like is None else like[name]
+        if not isinstance(model, tuple):
+            found[name] = value
+            continue
+        members = cast("tuple[Any, ...]", model)
+        if not isinstance(value, tuple) or len(cast("tuple[Any, ...]", value)) != len(members):
+            raise CompileError(
+                f"{name} was a tuple of {len(members)} and becomes {value!r}",
+                hint="a variable keeps its structure in a loop or branch",
+            )
+        places = [f"{name}[{place}]" for place, _ in enumerate(members)]
+        inner = None if like is None else dict(zip(places, members, strict=True))
+        found |= _spread(dict(zip(places, cast("tuple[Any, ...]", value), strict=True)), inner)
+    return found
+
+
+def _gather(name: str, model: Any, leaves: Mapping[str, Any]) -> Any:
+    """The reverse of `_spread`, for one variable."""
+    if not isinstance(model, tuple):
+        return leaves[name]
+    members = cast("tuple[Any, ...]", model)
+    made = (_gather(f"{name}[{place}]", member, leaves) for place, member in enumerate(members))
+    # A named tuple stays one.
+    return getattr(members, "_make", tuple)(made)
 
 
 def branch(
@@ -114,7 +181,7 @@ def branch(
         bool(condition)  # raises, and says what to write instead
     if not isinstance(condition, Scalar):
         return (then if condition else otherwise)(*given)
-    return _dynamic_branch(condition, then, otherwise, names, given)
+    return _dynamic_branch(_truth(condition), then, otherwise, names, given)
 
 
 def _dynamic_branch(
@@ -131,44 +198,56 @@ def _dynamic_branch(
     regions = [Region(Block()), Region(Block())]
     outcomes: list[dict[str, Any]] = []
     for region, body in zip(regions, (then, otherwise), strict=True):
-        outer, work.block = work.block, region.block
-        try:
+        with work.building(region.block):
             outcomes.append(dict(zip(names, body(*given), strict=True)))
-        finally:
-            work.block = outer
+    final: dict[str, Any] = {}
+    for name in names:
+        if any(isinstance(outcome[name], Undefined) for outcome in outcomes):
+            final[name] = Undefined(name, "in one branch of an if")
+        else:
+            final[name] = outcomes[0][name]
+    defined = {name: value for name, value in final.items() if not isinstance(value, Undefined)}
+    sides = [_spread({name: outcome[name] for name in defined}, defined) for outcome in outcomes]
     changed: list[str] = []
-    for name, start in zip(names, given, strict=True):
-        results = [outcome[name] for outcome in outcomes]
-        if any(isinstance(result, Undefined) for result in results) or all(result is start for result in results):
+    for path, first in sides[0].items():
+        second = sides[1][path]
+        if first is second:
             continue
-        if all(_can_change(result) for result in results):
-            changed.append(name)
-        elif results[0] is not results[1]:
+        if not _can_change(first) or not _can_change(second):
             raise CompileError(
-                f"{name} is {results[0]!r} in one branch and {results[1]!r} in the other",
+                f"{path} is {first!r} in one branch and {second!r} in the other",
                 hint="only tiles, scalars and numbers can depend on a condition of the program",
             )
-    final: dict[str, list[Any]] = {name: [] for name in changed}
-    for region, outcome in zip(regions, outcomes, strict=True):
-        outer, work.block = work.block, region.block
-        try:
-            for name in changed:
-                model = final[name][0] if final[name] else None
-                value = _as_value(outcome[name])
-                final[name].append(value if model is None else _fitting(name, model, value))
-            end = scf.YieldOp(*(final[name][-1].ssa for name in changed))
-            work.emit(end)
-        finally:
-            work.block = outer
-    op = scf.IfOp(condition.ssa, [final[name][0].ssa.type for name in changed], regions[0], regions[1])
+        changed.append(path)
+    types = {path: _common_type(sides[0][path], sides[1][path]) for path in changed}
+    ends: list[list[Any]] = []
+    for region, side in zip(regions, sides, strict=True):
+        with work.building(region.block):
+            model = ends[0] if ends else [None] * len(changed)
+            made = [_as_value(side[path], types[path]) for path in changed]
+            ends.append(
+                [
+                    value if like is None else _fitting(path, like, value)
+                    for path, like, value in zip(changed, model, made, strict=True)
+                ]
+            )
+            work.emit(scf.YieldOp(*(value.ssa for value in ends[-1])))
+    op = scf.IfOp(condition.ssa, [value.ssa.type for value in ends[0]], regions[0], regions[1])
     work.emit(op)
-    results = {name: _like(final[name][0], result) for name, result in zip(changed, op.results, strict=True)}
-    undefined = {
-        name: Undefined(name, "in one branch of an if")
-        for name in names
-        if any(isinstance(outcome[name], Undefined) for outcome in outcomes)
-    }
-    return tuple(results.get(name, undefined.get(name, outcomes[0][name])) for name in names)
+    leaves = dict(sides[0])
+    for path, one, other, result in zip(changed, *ends, op.results, strict=True):
+        leaves[path] = _either(one, other, result)
+    return tuple(_gather(name, defined[name], leaves) if name in defined else final[name] for name in names)
+
+
+def _common_type(first: Any, second: Any) -> DType | None:
+    """The type in which two numbers or scalars meet: numbers are weakly typed. None is a position."""
+    if isinstance(first, Tile) or isinstance(second, Tile):
+        return None
+    if isinstance(first, Scalar) or isinstance(second, Scalar):
+        return tracer().scalar_type(first, second)
+    types = [number_type(first), number_type(second)]
+    return f32 if f32 in types else bool_ if types == [bool_, bool_] else None
 
 
 def choose(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
@@ -184,48 +263,134 @@ def choose(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]
     def second(_: Any) -> tuple[Any, ...]:
         return (otherwise(),)
 
-    (result,) = _dynamic_branch(condition, first, second, ["the result of a conditional expression"], [UNSET])
+    (result,) = _dynamic_branch(_truth(condition), first, second, ["the result of a conditional expression"], [UNSET])
     return result
 
 
-def static(condition: Any) -> Any:
-    """The condition of an `if` that returns: Python must be able to decide it now."""
+def _truth(condition: Any) -> Any:
+    """A condition of the program as a flag, any other as Python takes it."""
+    if isinstance(condition, Scalar):
+        return condition if condition.dtype is bool_ else condition != 0
+    return bool(condition)
+
+
+def every(first: Any, *rest: Callable[[], Any]) -> Any:
+    """`a and b`: on scalars of the program both are computed."""
+    result = first
+    for later in rest:
+        if isinstance(result, Scalar):
+            result = _truth(result) & _truth(later())
+        elif result:
+            result = later()
+        else:
+            return result
+    return result
+
+
+def some(first: Any, *rest: Callable[[], Any]) -> Any:
+    """`a or b`: on scalars of the program both are computed."""
+    result = first
+    for later in rest:
+        if isinstance(result, Scalar):
+            result = _truth(result) | _truth(later())
+        elif not result:
+            result = later()
+        else:
+            return result
+    return result
+
+
+def negated(value: Any) -> Any:
+    """`not a`."""
+    return ~_truth(value) if isinstance(value, Scalar) else not value
+
+
+def returned(value: Any) -> Any:
+    """What a function returns; the last to say so is the kernel itself, and its results belong to that line."""
+    tracer().ending = caller_span()
+    return value
+
+
+def static(condition: Any, statement: str, instead: str) -> Any:
+    """The condition of a statement that Python must be able to decide now."""
     if is_dynamic(condition):
-        raise CompileError(
-            f"a return under a condition of the program, {condition}",
-            hint="assign the result in both branches and return it once, at the end",
-        )
+        raise CompileError(f"{statement} under a condition of the program, {condition}", hint=instead)
     return condition
+
+
+def is_kernel_module(name: str | None) -> bool:
+    """Whether functions of a module may work on tiles."""
+    return (name or "").partition(".")[0] not in _NOT_KERNEL_CODE
 
 
 def call(function: Any) -> Any:
     """A function about to be called: helpers with tile loops or branches of their own are rewritten, too."""
-    if isinstance(function, FunctionType) and not (function.__module__ or "").startswith("tessera."):
+    if isinstance(function, FunctionType):
         from tessera.kernels.rewrite import rewritten
 
-        return rewritten(function)
+        return rewritten(function) if is_kernel_module(function.__module__) else function
+    if isinstance(function, MethodType):
+        return MethodType(call(function.__func__), function.__self__)
+    if isinstance(function, partial):
+        given = cast("partial[Any]", function)
+        return partial(call(given.func), *given.args, **given.keywords)
     return function
+
+
+def number_type(value: Any) -> DType | None:
+    """The type of a Python number in a program; None is a position."""
+    return bool_ if isinstance(value, bool) else f32 if isinstance(value, float) else None
 
 
 def _can_change(value: Any) -> bool:
     return is_dynamic(value) or isinstance(value, bool | int | float)
 
 
-def _as_value(value: Any) -> Any:
+def _as_value(value: Any, dtype: DType | None = None) -> Any:
     """A number that changes in a loop is a scalar of the program, never a frozen constant."""
-    if is_dynamic(value):
+    if isinstance(value, Tile):
         return value
-    from tessera.dtypes.types import bool_, f32
+    if isinstance(value, Scalar):
+        return value if dtype is None else tracer().convert(value, dtype)
+    return tracer().convert(value, dtype or number_type(value))
 
-    dtype = bool_ if isinstance(value, bool) else f32 if isinstance(value, float) else None
-    return tracer().convert(value, dtype)
 
-
-def _like(model: Any, ssa: Any) -> Any:
-    """Another value of the same kind."""
+def _like(model: Any, ssa: Any, lost: Collection[int] = ()) -> Any:
+    """Another value of the same kind; along the axes `lost`, its place in an array is not known."""
     if isinstance(model, Scalar):
         return Scalar(ssa, model.dtype)
-    return Tile(ssa, model.shape, model.dtype, denominator=model.denominator, places=model.places)
+    places = {axis: place._replace(start=None) if axis in lost else place for axis, place in model.places.items()}
+    return Tile(ssa, model.shape, model.dtype, denominator=model.denominator, places=places)
+
+
+def _either(one: Any, other: Any, ssa: Any) -> Any:
+    """The result of an if: what both branches agree on."""
+    if isinstance(one, Scalar):
+        return Scalar(ssa, one.dtype)
+    places = other.places | one.places
+    lost = {axis for axis in places if axis not in one.places or not one.places[axis].same(other.places.get(axis))}
+    model = Tile(ssa, one.shape, one.dtype, denominator=one.denominator or other.denominator, places=places)
+    return _like(model, ssa, lost)
+
+
+def _axes(value: Any) -> Collection[int]:
+    return value.places if isinstance(value, Tile) else ()
+
+
+def _within(value: Tile, axis: int, region: Any) -> bool:
+    """Whether a tile's place along an axis is computed inside a region, and has no meaning after it."""
+    from xdsl.ir import Block
+
+    place = value.places[axis]
+    for bound in (place.start, place.limit):
+        if isinstance(bound, Scalar):
+            owner = bound.ssa.owner
+            block = owner if isinstance(owner, Block) else owner.parent
+            while block is not None:
+                if block is region.block:
+                    return True
+                block = block.parent_block()
+    return False
 
 
 def _fitting(name: str, model: Any, value: Any) -> Any:

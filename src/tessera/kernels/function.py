@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from tessera import knobs
 from tessera.dtypes.types import DType, bool_, f32
 from tessera.errors import CompileError, DtypeError, ShapeError
+from tessera.kernels.captures import captured
 from tessera.kernels.schedule import Schedule, Space
+from tessera.kernels.values import is_tracing
 from tessera.runtime.creation import asarray
 from tessera.runtime.tensor import Tensor
 from tessera.shapes.annotations import TensorType
@@ -28,11 +30,15 @@ _SCALARS: dict[type, DType | None] = {bool: bool_, int: None, float: f32}
 
 @dataclass(frozen=True)
 class Instance:
-    """A kernel traced for one schedule and the facts it needed: its program, and where its arguments come from."""
+    """A kernel traced for one schedule and the facts it needed: its program, and where its arguments come from.
+
+    `kinds` are the ranks and element types of arrays and the types of numbers, at those paths.
+    """
 
     module: ModuleOp
     name: str
     paths: tuple[str, ...]
+    kinds: tuple[object, ...]
     outputs: tuple[tuple[Shape, DType], ...]
     guards: Facts
 
@@ -48,6 +54,7 @@ class Kernel:
         space: Space | None = None,
         tuning: Mapping[str, Any] | None = None,
         grid: tuple[int, ...] | None = None,
+        instances: dict[Any, list[Instance]] | None = None,
     ) -> None:
         self.function = function
         self.schedule = schedule
@@ -57,22 +64,27 @@ class Kernel:
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
-        self._parameters = inspect.signature(function).parameters
-        self._instances: dict[Any, list[Instance]] = {}
+        self._signature = inspect.signature(function)
+        self._instances = {} if instances is None else instances
 
     def __repr__(self) -> str:
         return f"<kernel {self.__name__} {self.schedule}>"
 
     def with_schedule(self, schedule: Schedule) -> Kernel:
         """The same kernel under another schedule; what that leaves open stays."""
-        return Kernel(self.function, schedule.over(self.schedule), space=self.space, tuning=self.tuning, grid=self.grid)
+        return self._changed(schedule.over(self.schedule), self.grid)
 
     def __getitem__(self, grid: int | tuple[int, ...]) -> Kernel:
         """The kernel with its grid given instead of inferred."""
         sizes = grid if isinstance(grid, tuple) else (grid,)
         if not 1 <= len(sizes) <= 3 or not all(isinstance(size, int) and size >= 0 for size in sizes):
             raise ShapeError(f"a grid is one to three sizes, got {grid!r}", hint=f"write {self.__name__}[4, 2](...)")
-        return Kernel(self.function, self.schedule, space=self.space, tuning=self.tuning, grid=sizes)
+        return self._changed(self.schedule, sizes)
+
+    def _changed(self, schedule: Schedule, grid: tuple[int, ...] | None) -> Kernel:
+        """Another form of this kernel; schedule and grid are part of the key, so instances are shared."""
+        shared = self._instances
+        return Kernel(self.function, schedule, space=self.space, tuning=self.tuning, grid=grid, instances=shared)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         instance, values = self._instance_for(args, kwargs)
@@ -83,11 +95,17 @@ class Kernel:
         return self._instance_for(args, kwargs)[0]
 
     def _instance_for(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Instance, list[Any]]:
+        if is_tracing():
+            raise CompileError(
+                f"{self.__name__} is a kernel, called inside a kernel",
+                hint="share a plain function: kernels are started from outside",
+            )
         given, static = self._bind(args, kwargs)
         key = self._key(given, static)
         for instance in self._instances.get(key, ()):
             values = _collect(instance.paths, given)
-            if all(holds(atom, _named(values)) for atom in instance.guards):
+            named = _named(values)
+            if kinds_of(values) == instance.kinds and all(holds(atom, named) for atom in instance.guards):
                 return instance, values
         instance = self._trace(given, static)
         self._instances.setdefault(key, []).append(instance)
@@ -96,16 +114,14 @@ class Kernel:
     def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Arguments by name: arrays, objects and scalars of the program; and keyword-only ones, which are static."""
         try:
-            bound = inspect.signature(self.function).bind(*args, **kwargs)
+            bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise CompileError(
-                f"{self.__name__}: {error}", hint=f"it takes {inspect.signature(self.function)}"
-            ) from None
+            raise CompileError(f"{self.__name__}: {error}", hint=f"it takes {self._signature}") from None
         bound.apply_defaults()
         given: dict[str, Any] = {}
         static: dict[str, Any] = {}
         for name, value in bound.arguments.items():
-            if self._parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
+            if self._signature.parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
                 static[name] = value
             else:
                 given[name] = asarray(value) if _is_array(value) else value
@@ -113,12 +129,6 @@ class Kernel:
         return given, static
 
     def _key(self, given: Mapping[str, Any], static: Mapping[str, Any]) -> Any:
-        shape: list[tuple[object, ...]] = []
-        for name, value in given.items():
-            if isinstance(value, Tensor):
-                shape.append((name, value.ndim, value.dtype.base))
-            else:
-                shape.append((name, value.__class__))
         try:
             hash(tuple(static.values()))
         except TypeError:
@@ -126,7 +136,8 @@ class Kernel:
                 f"{self.__name__}: keyword-only arguments are static and must be hashable, got {dict(static)!r}",
                 hint="pass arrays as positional arguments",
             ) from None
-        return self.schedule, self.grid, tuple(shape), tuple((name, v.__class__, v) for name, v in static.items())
+        flags = tuple((name, value.__class__, value) for name, value in static.items())
+        return self.schedule, self.grid, kinds_of(given.values()), flags, captured(self.function, *static.values())
 
     def _trace(self, given: Mapping[str, Any], static: Mapping[str, Any]) -> Instance:
         from tessera.kernels.trace import trace
@@ -149,12 +160,17 @@ def look_up(path: str, given: Mapping[str, Any]) -> Any:
     name, *attributes = path.split(".")
     value = given[name]
     for attribute in attributes:
-        value = getattr(value, attribute)
+        value = getattr(value, attribute, None)
     return asarray(value) if _is_array(value) else value
 
 
 def _collect(paths: Sequence[str], given: Mapping[str, Any]) -> list[Any]:
     return [look_up(path, given) for path in paths]
+
+
+def kinds_of(values: Iterable[Any]) -> tuple[object, ...]:
+    """Rank and element type of each array, the class of anything else."""
+    return tuple((v.ndim, v.dtype.base) if isinstance(v, Tensor) else v.__class__ for v in values)
 
 
 def _named(values: Sequence[Any]) -> dict[str, Any]:

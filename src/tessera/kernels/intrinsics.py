@@ -14,7 +14,7 @@ from tessera.dtypes.types import DType, bool_, f32, f64, i64, u64
 from tessera.errors import CompileError, DtypeError, ShapeError
 from tessera.kernels.context import Context, current_context
 from tessera.kernels.control import BlockIndex, Range
-from tessera.kernels.values import Scalar, Tile, View, as_tuple, tracer
+from tessera.kernels.values import Scalar, Tile, Undefined, View, as_tuple, tracer
 
 INF = math.inf
 
@@ -83,32 +83,42 @@ def store(
     tracer().store(matrix, value, [place] if matrix.rank == 1 else [place, 0])
 
 
-def atomic_add(view: View, value: Tile, *, at: Sequence[Any]) -> None:
-    """Adds a tile into memory, each element in one indivisible step."""
-    _check_view(view, "atomic_add")
-    _check_tile(value, "atomic_add")
-    tracer().atomic("sum", view, value, list(at))
+def _atomic(name: str, kind: str, what: str) -> Callable[..., None]:
+    def combine(view: View, value: Tile, *, at: Sequence[Any]) -> None:
+        _check_view(view, name)
+        _check_tile(value, name)
+        tracer().atomic(kind, view, value, list(at))
+
+    combine.__name__ = name
+    combine.__doc__ = f"{what}, each element in one indivisible step."
+    return combine
 
 
-def atomic_max(view: View, value: Tile, *, at: Sequence[Any]) -> None:
-    """Keeps the larger of a tile and memory, each element in one indivisible step."""
-    _check_view(view, "atomic_max")
-    _check_tile(value, "atomic_max")
-    tracer().atomic("max", view, value, list(at))
+atomic_add = _atomic("atomic_add", "sum", "Adds a tile into memory")
+atomic_max = _atomic("atomic_max", "max", "Keeps the larger of a tile and memory")
+atomic_min = _atomic("atomic_min", "min", "Keeps the smaller of a tile and memory")
 
 
 def _check_view(view: Any, what: str) -> None:
+    if isinstance(view, Undefined):
+        view.refuse()
     if not isinstance(view, View):
         raise DtypeError(f"tile.{what} works on an array argument, got {view!r}", hint="pass a kernel argument")
 
 
 def _check_tile(value: Any, what: str) -> None:
+    if isinstance(value, Undefined):
+        value.refuse()
     if not isinstance(value, Tile):
         raise DtypeError(f"tile.{what} takes a tile, got {value!r}", hint="make one with tile.load or tile.full")
 
 
 def zeros(shape: Any, dtype: DType = f32) -> Tile:
     return full(shape, 0, dtype)
+
+
+def ones(shape: Any, dtype: DType = f32) -> Tile:
+    return full(shape, 1, dtype)
 
 
 def full(shape: Any, value: Any, dtype: DType = f32) -> Tile:
@@ -201,9 +211,19 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return tracer().where(condition, a, b)
 
 
+_CHOICES = frozenset({"max", "min"})
+
+
 def _reduction(kind: str) -> Callable[..., Tile]:
     def reduce(x: Tile, axis: int = -1, *, keepdims: bool = False) -> Tile:
         _check_tile(x, kind)
+        if isinstance(axis, bool) or not isinstance(axis, int):
+            raise ShapeError(
+                f"tile.{kind} folds one axis, and {axis!r} is none",
+                hint=f"give its number; of two tiles, tile.{kind}imum is taken"
+                if kind in _CHOICES
+                else "give a number",
+            )
         reduced = tracer().reduce(kind, x, axis)
         return tracer().expand(reduced, axis % x.ndim) if keepdims else reduced
 
@@ -229,8 +249,9 @@ def _unary(name: str) -> Callable[[Any], Any]:
 exp, exp2, expm1, log, log2, log1p = (_unary(n) for n in ("exp", "exp2", "expm1", "log", "log2", "log1p"))
 sqrt, rsqrt, reciprocal = (_unary(n) for n in ("sqrt", "rsqrt", "reciprocal"))
 sin, cos, tanh, erf, sigmoid = (_unary(n) for n in ("sin", "cos", "tanh", "erf", "sigmoid"))
-floor, ceil = _unary("floor"), _unary("ceil")
-isnan = _unary("isnan")
+floor, ceil, round, trunc, abs = (_unary(n) for n in ("floor", "ceil", "round", "trunc", "abs"))  # noqa: A001  (the table's names)
+tan = _unary("tan")
+isnan, isinf, isfinite = (_unary(n) for n in ("isnan", "isinf", "isfinite"))
 
 
 def maximum(a: Any, b: Any) -> Any:
@@ -304,6 +325,11 @@ def _positions(x: Tile) -> Tile:
         )
     work = current_context(tracer())
     rows, columns = x.places[0], x.places[1]
+    if rows.start is None or columns.start is None:
+        raise CompileError(
+            f"dropout of {x}: it was carried by a loop or chosen by an if, and where it lies is not known",
+            hint="apply it in the iteration that makes the scores",
+        )
     first = (work.batch * rows.limit + rows.start) * columns.limit + columns.start
     down = tracer().iota((x.shape[0], 1), 0, 0, i64) * columns.limit
     across = tracer().iota((1, x.shape[1]), 1, 0, i64)

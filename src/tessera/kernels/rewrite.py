@@ -22,23 +22,34 @@ _RUNTIME = "__tessera__"
 # Statements of the spec that change their first argument: tiles are values, so the name is bound anew.
 IN_PLACE = frozenset({"mask_causal"})
 NodeT = TypeVar("NodeT", bound=ast.AST)
+# They look at the frame that calls them by name.
+_FRAME_READERS = frozenset({"super", "locals", "globals", "vars"})
 _OWN_SCOPE = (ast.stmt, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 @lru_cache(maxsize=1024)
 def rewritten(function: FunctionType) -> Callable[..., Any]:
     """The function with tile loops and branches turned into calls of `control`."""
-    tree = _parse(function)
+    code = function.__code__
+    # Functions defined in a kernel were rewritten with it; generators run by steps, which parts of them cannot.
+    if _RUNTIME in code.co_freevars or code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
+        return function
+    tree = _parse_lambda(code) if function.__name__ == "<lambda>" else _parse(function)
     if tree is None:
         return function
-    definition = _Rewriter(function.__code__.co_filename).rewrite(tree)
-    free = function.__code__.co_freevars
+    free = code.co_freevars
+    rewriter = _Rewriter(code.co_filename)
     # A factory whose parameters are the captured names makes them free variables of the new code again.
-    body: list[ast.stmt] = [definition, ast.Return(ast.Name(definition.name, ast.Load()))]
-    factory = _define("__factory__", [_RUNTIME, *free], body)
-    module = ast.fix_missing_locations(ast.Module([ast.copy_location(factory, definition)], []))
-    code = compile(module, function.__code__.co_filename, "exec", dont_inherit=True)
-    inner = _code_named(_code_named(code, "__factory__"), definition.name)
+    if isinstance(tree, ast.Lambda):
+        tree.body = rewriter.visit(tree.body)
+        body: list[ast.stmt] = [ast.Return(tree)]
+    else:
+        tree.body = rewriter.statements(tree.body)
+        body = [tree, ast.Return(ast.Name(tree.name, ast.Load()))]
+    factory = ast.copy_location(_define("__factory__", [_RUNTIME, *free], body), tree)
+    module = ast.fix_missing_locations(ast.Module([factory], []))
+    made_code = compile(module, code.co_filename, "exec", dont_inherit=True)
+    inner = _code_named(_code_named(made_code, "__factory__"), function.__code__.co_name)
     cells = dict(zip(free, function.__closure__ or (), strict=True)) | {_RUNTIME: CellType(control)}
     made = FunctionType(
         inner,
@@ -52,11 +63,10 @@ def rewritten(function: FunctionType) -> Callable[..., Any]:
 
 
 def _parse(function: FunctionType) -> ast.FunctionDef | None:
-    """The definition of a function with positions of its file; None where there is no source or it is a lambda."""
-    if function.__name__ == "<lambda>":
-        return None
+    """The definition of a function with positions of its file; None where it is not a plain one."""
     try:
-        lines, first = inspect.getsourcelines(function)
+        # Of the code: a decorated function is its wrapper.
+        lines, first = inspect.getsourcelines(function.__code__)
     except (OSError, TypeError):
         raise CompileError(
             f"the source of {function.__name__} cannot be read",
@@ -66,7 +76,7 @@ def _parse(function: FunctionType) -> ast.FunctionDef | None:
     indent = len(source) - len(source.lstrip(" \t"))
     tree = ast.parse(textwrap.dedent(source)).body[0]
     if not isinstance(tree, ast.FunctionDef):
-        raise CompileError(f"{function.__name__} is not a plain function", hint="use def")
+        return None
     ast.increment_lineno(tree, first - 1)
     for node in ast.walk(tree):
         for name in ("col_offset", "end_col_offset"):
@@ -74,12 +84,41 @@ def _parse(function: FunctionType) -> ast.FunctionDef | None:
                 setattr(node, name, getattr(node, name) + indent)
     tree.decorator_list = []
     tree.returns = None
-    for argument in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs, tree.args.vararg, tree.args.kwarg):
+    _without_values(tree.args)
+    return tree
+
+
+def _parse_lambda(code: CodeType) -> ast.Lambda | None:
+    """The expression of a lambda: the smallest whose body holds all its instructions. None where there is no source."""
+    places = [place for place in code.co_positions() if None not in place and place[2:] != (0, 0)]
+    starts = [(line, column) for line, _, column, _ in places]
+    ends = [(line, column) for _, line, _, column in places]
+    linecache.checkcache(code.co_filename)
+    try:
+        module = ast.parse("".join(linecache.getlines(code.co_filename)))
+    except SyntaxError:
+        return None
+    best: ast.Lambda | None = None
+    for node in ast.walk(module):
+        if not isinstance(node, ast.Lambda) or not places:
+            continue
+        body = node.body
+        # Inner nodes come later in the walk, so that the last one that fits is the smallest.
+        if (body.lineno, body.col_offset) <= min(starts) and max(ends) <= (body.end_lineno, body.end_col_offset):
+            best = node
+    if best is not None:
+        _without_values(best.args)
+    return best
+
+
+def _without_values(arguments: ast.arguments) -> None:
+    """Defaults and annotations are the original function's; evaluating them again could differ."""
+    named = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
+    for argument in named:
         if argument is not None:
             argument.annotation = None
-    tree.args.defaults = [_constant(None) for _ in tree.args.defaults]
-    tree.args.kw_defaults = [None if value is None else _constant(None) for value in tree.args.kw_defaults]
-    return tree
+    arguments.defaults = [_constant(None) for _ in arguments.defaults]
+    arguments.kw_defaults = [None if value is None else _constant(None) for value in arguments.kw_defaults]
 
 
 def _code_named(code: CodeType, name: str) -> CodeType:
@@ -107,11 +146,7 @@ class _Rewriter(ast.NodeTransformer):
         self.file = file
         self.count = 0
 
-    def rewrite(self, tree: ast.FunctionDef) -> ast.FunctionDef:
-        tree.body = self._statements(tree.body)
-        return tree
-
-    def _statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
+    def statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
         done: list[ast.stmt] = []
         for statement in body:
             result = self.visit(statement)
@@ -127,7 +162,10 @@ class _Rewriter(ast.NodeTransformer):
         return CompileError(message, span=span, hint=hint)
 
     def _runtime(self, name: str, node: ast.AST) -> ast.expr:
-        return _placed(ast.Attribute(ast.Name(_RUNTIME, ast.Load()), name, ast.Load()), node)
+        made = _placed(ast.Attribute(ast.Name(_RUNTIME, ast.Load()), name, ast.Load()), node)
+        # On the line where the call starts: Python places a call of an attribute at the attribute's last line.
+        made.end_lineno, made.end_col_offset = made.lineno, made.col_offset
+        return made
 
     def _function(
         self, parameters: list[str], names: list[str], body: list[ast.stmt], node: ast.AST
@@ -151,14 +189,15 @@ class _Rewriter(ast.NodeTransformer):
         return ast.Call(ast.Name("locals", ast.Load()), [], [])
 
     def visit_For(self, node: ast.For) -> Any:
+        of_tiles = _is_tile_range(node.iter)
         iterable: ast.expr = self.visit(node.iter)
-        if not _is_tile_range(node.iter):
+        if not of_tiles:
             node.iter = iterable
-            node.body = self._statements(node.body)
-            node.orelse = self._statements(node.orelse)
+            node.body = self.statements(node.body)
+            node.orelse = self.statements(node.orelse)
             return node
-        for inner in _own_statements(node.body):
-            if isinstance(inner, ast.Break | ast.Continue | ast.Return):
+        for inner in _leaving(node.body):
+            if not isinstance(inner, ast.Global | ast.Nonlocal | ast.Delete):
                 word = type(inner).__name__.lower()
                 raise self._refuse(
                     inner,
@@ -170,25 +209,59 @@ class _Rewriter(ast.NodeTransformer):
         if not isinstance(node.target, ast.Name):
             raise self._refuse(node.target, "a tile loop has one plain variable", "write `for i in tile.range(...)`")
         names = [name for name in _assigned(node.body) if name != node.target.id]
-        body = self._function([node.target.id, *names], names, self._statements(node.body), node)
+        body = self._function([node.target.id, *names], names, self.statements(node.body), node)
         arguments = [iterable, ast.Name(body.name, ast.Load()), self._names(names), self._scope()]
-        run = _placed(ast.Call(self._runtime("loop", node), arguments, []), node.iter)
+        run = _placed(ast.Call(self._runtime("loop", node.iter), arguments, []), node.iter)
         return [body, self._assign(names, run, node)]
 
     def visit_If(self, node: ast.If) -> Any:
         condition: ast.expr = self.visit(node.test)
-        leaves = [*_own_statements(node.body), *_own_statements(node.orelse)]
-        if any(isinstance(inner, ast.Return | ast.Break | ast.Continue) for inner in leaves):
-            node.test = _placed(ast.Call(self._runtime("static", node), [condition], []), node.test)
-            node.body, node.orelse = self._statements(node.body), self._statements(node.orelse)
+        leaving = next(_leaving([*node.body, *node.orelse]), None)
+        if leaving is not None:
+            word = type(leaving).__name__.lower()
+            instead = "assign the result in both branches and return it once, at the end"
+            node.test = self._static(condition, word, instead if word == "return" else "use tile.where")
+            node.body, node.orelse = self.statements(node.body), self.statements(node.orelse)
             return node
         names = list(dict.fromkeys([*_assigned(node.body), *_assigned(node.orelse)]))
-        then = self._function(names, names, self._statements(node.body), node)
-        otherwise = self._function(names, names, self._statements(node.orelse), node)
+        then = self._function(names, names, self.statements(node.body), node)
+        otherwise = self._function(names, names, self.statements(node.orelse), node)
         parts = [ast.Name(then.name, ast.Load()), ast.Name(otherwise.name, ast.Load())]
         arguments = [condition, *parts, self._names(names), self._scope()]
-        run = _placed(ast.Call(self._runtime("branch", node), arguments, []), node.test)
+        run = _placed(ast.Call(self._runtime("branch", node.test), arguments, []), node.test)
         return [then, otherwise, self._assign(names, run, node)]
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        if any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node)):
+            return node  # a name bound here would be lost in a lambda
+        nothing = _define("nothing", [], []).args
+        first, *rest = (self.visit(value) for value in node.values)
+        later = [_placed(ast.Lambda(nothing, value), value) for value in rest]
+        name = "every" if isinstance(node.op, ast.And) else "some"
+        return _placed(ast.Call(self._runtime(name, node), [first, *later], []), node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Not):
+            return node
+        return _placed(ast.Call(self._runtime("negated", node), [node.operand], []), node)
+
+    def visit_Return(self, node: ast.Return) -> Any:
+        self.generic_visit(node)
+        if node.value is not None:
+            node.value = _placed(ast.Call(self._runtime("returned", node.value), [node.value], []), node.value)
+        return node
+
+    def visit_While(self, node: ast.While) -> Any:
+        condition: ast.expr = self.visit(node.test)
+        instead = "loop over tile.range with a bound, and use an if inside"
+        node.test = self._static(condition, "while", instead)
+        node.body, node.orelse = self.statements(node.body), self.statements(node.orelse)
+        return node
+
+    def _static(self, condition: ast.expr, word: str, instead: str) -> ast.expr:
+        arguments = [condition, _constant(word), _constant(instead)]
+        return _placed(ast.Call(self._runtime("static", condition), arguments, []), condition)
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         nothing = _define("nothing", [], []).args
@@ -197,13 +270,13 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
-        if isinstance(node.func, ast.Name):
+        if isinstance(node.func, ast.Name | ast.Attribute) and getattr(node.func, "id", "") not in _FRAME_READERS:
             node.func = _placed(ast.Call(self._runtime("call", node), [node.func], []), node.func)
         return node
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         value = node.value
-        self.generic_visit(node)
+        changed: ast.Name | None = None
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and _in_place(value):
             if not value.args or not isinstance(value.args[0], ast.Name):
                 raise self._refuse(
@@ -211,19 +284,29 @@ class _Rewriter(ast.NodeTransformer):
                     f"{value.func.attr} as a statement changes its first argument, which must be a variable",
                     f"write x = tile.{value.func.attr}(x, ...)",
                 )
-            return _placed(ast.Assign([ast.Name(value.args[0].id, ast.Store())], node.value), node)
-        return node
+            changed = ast.Name(value.args[0].id, ast.Store())
+        self.generic_visit(node)
+        return node if changed is None else _placed(ast.Assign([changed], node.value), node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        node.body = self._statements(node.body)
+        if not any(isinstance(inner, ast.Yield | ast.YieldFrom) for inner in ast.walk(node)):
+            node.body = self.statements(node.body)
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
+        return node
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:
         return node
 
 
 def _placed(node: NodeT, source: ast.AST) -> NodeT:
     """A new node, and what is new inside it, at the position of `source`."""
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.expr | ast.stmt | ast.arg | ast.keyword) and not hasattr(inner, "lineno"):
-            ast.copy_location(inner, source)
+    if isinstance(node, ast.expr | ast.stmt | ast.arg | ast.keyword):
+        ast.copy_location(node, source)
+    for inner in ast.iter_child_nodes(node):
+        if not hasattr(inner, "lineno"):
+            _placed(inner, source)
     return node
 
 
@@ -249,15 +332,36 @@ def _own_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             continue
         for name in ("body", "orelse", "finalbody"):
             yield from _own_statements(getattr(statement, name, []))
+        for part in (*getattr(statement, "handlers", []), *getattr(statement, "cases", [])):
+            yield from _own_statements(part.body)
+
+
+def _leaving(body: list[ast.stmt], *, in_loop: bool = False) -> Iterator[ast.stmt]:
+    """The statements of a body that reach outside it: returns, jumps of loops around it, and names of outer scopes."""
+    for statement in body:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        if isinstance(statement, ast.Return | ast.Global | ast.Nonlocal | ast.Delete):
+            yield statement
+        if isinstance(statement, ast.Break | ast.Continue) and not in_loop:
+            yield statement
+        inside = in_loop or isinstance(statement, ast.For | ast.While)
+        yield from _leaving(getattr(statement, "body", []), in_loop=inside)
+        for part in (*getattr(statement, "handlers", []), *getattr(statement, "cases", [])):
+            yield from _leaving(part.body, in_loop=in_loop)
+        for name in ("orelse", "finalbody"):
+            yield from _leaving(getattr(statement, name, []), in_loop=in_loop)
 
 
 def _assigned(body: list[ast.stmt]) -> list[str]:
     """The names that a body binds, in order of appearance."""
     found: dict[str, None] = {}
     for statement in _own_statements(body):
-        if isinstance(statement, ast.FunctionDef):
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found[statement.name] = None
             continue
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            found |= {(alias.asname or alias.name.partition(".")[0]): None for alias in statement.names}
         value = statement.value if isinstance(statement, ast.Expr) else None
         if _in_place(value) and isinstance(value, ast.Call) and value.args and isinstance(value.args[0], ast.Name):
             found[value.args[0].id] = None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from contextvars import Token
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -12,13 +11,13 @@ from xdsl.dialects.builtin import ModuleOp
 from tessera.dialects import text
 from tessera.dialects.attributes import symbols_of
 from tessera.dtypes.types import DType
-from tessera.errors import CompileError, ShapeError
-from tessera.kernels import values as traced
+from tessera.errors import CompileError, ShapeError, TesseraError, span_of
 from tessera.kernels.context import current_context
-from tessera.kernels.function import Instance, Kernel, facts_of, scalar_type, symbols_for
+from tessera.kernels.control import is_kernel_module
+from tessera.kernels.function import Instance, Kernel, facts_of, kinds_of, scalar_type, symbols_for
 from tessera.kernels.rewrite import rewritten
 from tessera.kernels.tracer import Tracer
-from tessera.kernels.values import Tile
+from tessera.kernels.values import Tile, as_tuple, tracing
 from tessera.runtime.creation import asarray
 from tessera.runtime.tensor import Tensor
 from tessera.shapes.environment import Origin, ShapeEnvironment
@@ -76,10 +75,13 @@ def trace(kernel: Kernel, given: Mapping[str, Any], static: Mapping[str, Any]) -
         return Attributes(work, path, value, add)
 
     arguments = {name: add(name, value) for name, value in given.items()}
-    token: Token[Any] = traced._current.set(work)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  (the tracer at work)
-    try:
-        result = rewritten(kernel.function)(*arguments.values(), **static)
-        outputs = _store_results(work, result)
+    with tracing(work):
+        result = _run(rewritten(kernel.function), arguments, static)
+        work.finishing = work.ending
+        try:
+            outputs = _store_results(work, result)
+        except TesseraError as error:
+            raise error.at(work.ending) from None
         grid = list(kernel.grid) if kernel.grid is not None else work.grid
         if not grid or (kernel.grid is None and work.context is None):
             raise CompileError(
@@ -92,17 +94,33 @@ def trace(kernel: Kernel, given: Mapping[str, Any], static: Mapping[str, Any]) -
                 hint="give more grid sizes",
             )
         function = work.finish(len(outputs), grid)
-    finally:
-        traced._current.reset(token)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  (the tracer at work)
     module = ModuleOp([function])
     text.verify(module)
     context = text.new_context()
-    for step in (Canonicalize(), CommonSubexpressions(), Canonicalize()):
+    for step in (Canonicalize(), CommonSubexpressions()):
         step.apply(context, module)
     inputs = work.arguments[: len(work.arguments) - len(outputs)]
-    return Instance(
-        module, kernel.__name__, tuple(argument.path for argument in inputs), tuple(outputs), work.recorder.guards
-    )
+    paths = tuple(argument.path for argument in inputs)
+    return Instance(module, kernel.__name__, paths, kinds_of(seen), tuple(outputs), work.recorder.guards)
+
+
+def _run(function: Callable[..., Any], arguments: Mapping[str, Any], static: Mapping[str, Any]) -> Any:
+    """Runs the kernel's code on traced values; Python's own errors in it are told like every other."""
+    try:
+        return function(*arguments.values(), **static)
+    except TesseraError:
+        raise
+    except Exception as error:
+        span, step = None, error.__traceback__
+        while step is not None:
+            if is_kernel_module(step.tb_frame.f_globals.get("__name__", "")):
+                span = span_of(step.tb_frame.f_code, step.tb_lasti)
+            step = step.tb_next
+        raise CompileError(
+            f"{type(error).__name__}: {error}",
+            span=span,
+            hint="this is Python's own error while the kernel's code ran on tiles; check names and types there",
+        ) from error
 
 
 def _plain_size(given: Size) -> Size:
@@ -119,7 +137,7 @@ def _store_results(work: Tracer, result: Any) -> list[tuple[Shape, DType]]:
     """Returned tiles go to fresh arrays of the driving argument's shape, at this program's rows."""
     if result is None:
         return []
-    tiles = traced.as_tuple(result)
+    tiles = as_tuple(result)
     outputs: list[tuple[Shape, DType]] = []
     for number, value in enumerate(tiles):
         if not isinstance(value, Tile):
@@ -128,8 +146,8 @@ def _store_results(work: Tracer, result: Any) -> list[tuple[Shape, DType]]:
             )
         place = current_context(work)
         driver = work.driver
-        argument = work.argument_of(driver) if driver is not None else None
-        assert argument is not None
+        assert driver is not None
+        argument = work.argument_of(driver)
         leading, rank = argument.shape[:-2], len(argument.shape)
         rows = argument.shape[-2] if rank > 1 else argument.shape[0]
         if value.ndim not in (1, 2) or value.shape[0] != place.m or (rank == 1 and value.ndim != 1):

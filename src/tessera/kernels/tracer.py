@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -16,9 +18,9 @@ from tessera.dialects.locations import location_of
 from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
 from tessera.dtypes.promotion import accumulator, promote
 from tessera.dtypes.types import BY_NAME, DType, Kind, bool_, f32, i64
-from tessera.errors import CompileError, DtypeError, ShapeError, caller_span
+from tessera.errors import CompileError, DtypeError, ShapeError, SourceSpan, caller_span
 from tessera.kernels.schedule import Schedule
-from tessera.kernels.values import Place, Scalar, Tile, View, is_dynamic
+from tessera.kernels.values import Place, Scalar, Tile, Undefined, View, is_dynamic
 from tessera.shapes import rules
 from tessera.shapes.expr import Dim, Shape, Size, dim, format_shape, size
 from tessera.transforms.facts import Facts, Recorder
@@ -60,6 +62,11 @@ _FLOAT_CASTS: dict[tuple[bool, bool, bool], Callable[..., Operation]] = {
 _INTEGER_CASTS: dict[bool, Callable[..., Operation]] = {True: arith.ExtSIOp, False: arith.TruncIOp}
 
 
+def _number(value: Any) -> Any:
+    """NumPy's scalars are numbers, too."""
+    return cast("np.generic[Any]", value).item() if isinstance(value, np.generic) else value
+
+
 @dataclass
 class Argument:
     """One argument of the tile function: where its value comes from, and what its sizes are called."""
@@ -86,6 +93,11 @@ class Tracer:
         self.recorder = Recorder(self.facts)
         self.constants: dict[str, int] = {}
         self.sizes: dict[tuple[SSAValue, int], Scalar] = {}
+        self.numbers: dict[tuple[str, Attribute], SSAValue] = {}
+        # Where the kernel returned; set when its results are stored.
+        self.ending: SourceSpan | None = None
+        self.finishing: SourceSpan | None = None
+        self.locations: dict[SourceSpan | None, Any] = {}
         self.grid: list[Size] = []
         self.driver: View | None = None
         # Set by the first use of tile.context().
@@ -95,12 +107,24 @@ class Tracer:
 
     def emit(self, op: Operation) -> Any:
         """Adds an op at the user's line; gives its first result, if it has one."""
-        op.location = location_of(caller_span())
+        self.locate(op)
         self.block.add_op(op)
         return op.results[0] if op.results else None
 
+    def locate(self, op: Operation) -> None:
+        """Gives an op the user's line."""
+        span = self.finishing or caller_span()
+        if span not in self.locations:
+            self.locations[span] = location_of(span)
+        op.location = self.locations[span]
+
     def number(self, value: bool | float, type_: Attribute) -> SSAValue:
-        return self.emit(materialize(value, type_))
+        """A constant; each is made once, at the top."""
+        key = (str(value), type_)
+        if key not in self.numbers:
+            with self.at_the_top():
+                self.numbers[key] = self.emit(materialize(value, type_))
+        return self.numbers[key]
 
     def position(self, value: Any) -> SSAValue:
         """A value as `index`."""
@@ -131,29 +155,35 @@ class Tracer:
         self.arguments.append(Argument(path, ssa))
         return Scalar(ssa, dtype)
 
-    def argument_of(self, view: View) -> Argument | None:
-        return next((argument for argument in self.arguments if argument.ssa is view.ssa), None)
+    def argument_of(self, view: View) -> Argument:
+        return next(argument for argument in self.arguments if argument.ssa is view.whole.ssa)
 
-    def symbolic_size(self, view: View, axis: int) -> Size | None:
-        argument = self.argument_of(view)
-        return None if argument is None else size(dim(argument.shape[axis]).substitute(self.constants))
+    @contextmanager
+    def building(self, block: Block) -> Generator[None]:
+        """What is built meanwhile goes into a block."""
+        outer, self.block = self.block, block
+        try:
+            yield
+        finally:
+            self.block = outer
+
+    def at_the_top(self) -> AbstractContextManager[None]:
+        """What is built meanwhile comes before every loop and branch that is open: those are added when complete."""
+        return self.building(self.entry)
+
+    def symbolic_size(self, view: View, axis: int) -> Size:
+        argument = self.argument_of(view.whole)
+        return size(dim(argument.shape[axis + view.whole.rank - view.rank]).substitute(self.constants))
 
     def size(self, view: View, axis: int) -> int | Scalar:
         """A size: an integer where the signature fixes it, else a scalar read once, at the top."""
         known = self.symbolic_size(view, axis)
         if isinstance(known, int):
             return known
-        if view.ssa.owner is not self.entry:
-            return Scalar(self.emit(tile.DimOp(view.ssa, axis)), None)
+        view, axis = view.whole, axis + view.whole.rank - view.rank
         if (view.ssa, axis) not in self.sizes:
-            op = tile.DimOp(view.ssa, axis)
-            op.location = location_of(caller_span())
-            first = self.entry.first_op
-            if first is None:
-                self.entry.add_op(op)
-            else:
-                self.entry.insert_op_before(op, first)
-            self.sizes[view.ssa, axis] = Scalar(op.result, None)
+            with self.at_the_top():
+                self.sizes[view.ssa, axis] = Scalar(self.emit(tile.DimOp(view.ssa, axis)), None)
         return self.sizes[view.ssa, axis]
 
     def static_size(self, view: View, axis: int, why: str) -> int:
@@ -161,15 +191,15 @@ class Tracer:
         known = self.symbolic_size(view, axis)
         if isinstance(known, int):
             return known
-        argument = self.argument_of(view)
-        place = -1 if argument is None else self.arguments.index(argument)
+        place = self.arguments.index(self.argument_of(view))
+        axis += view.whole.rank - view.rank
         for atom in self.facts.about(FactKind.SIZE, f"arg{place}.size[{axis}]"):
-            if argument is not None and isinstance(known, Dim) and len(known.symbols) == 1:
+            if len(known.symbols) == 1:
                 self.recorder.ask(atom)
                 self._bind(known, int(atom.value))
                 return int(atom.value)
         raise CompileError(
-            f"{why} needs axis {axis} of {view.name} as a number, and it is {known or 'dynamic'}",
+            f"{why} needs axis {axis} of {view.name} as a number, and it is {known}",
             hint="give the size in the annotation, in the schedule, or call the kernel with an array",
         )
 
@@ -195,7 +225,7 @@ class Tracer:
         sizes = [self.position(self.size(view, axis)) for axis in rest]
         strides = [self.emit(tile.StrideOp(view.ssa, axis)) for axis in rest]
         ssa = self.emit(tile.ViewOp(view.ssa, offset, sizes, strides))
-        return View(ssa, f"{view.name}[…]", view.rank - len(indices), view.dtype)
+        return View(ssa, f"{view.name}[…]", view.rank - len(indices), view.dtype, view.whole)
 
     def load(self, view: View, at: Sequence[Any], shape: Sequence[int], pad: float) -> Tile:
         if len(at) != view.rank or len(shape) != view.rank:
@@ -206,16 +236,14 @@ class Tracer:
         offsets = [self.position(place) for place in at]
         ssa = self.emit(tile.LoadOp(view.ssa, offsets, shape, pad or None))
         places = {
-            axis: Place(
-                Scalar(offset, None), self.size(view, axis), not self._covers(view, axis, at[axis], shape[axis])
-            )
-            for axis, offset in enumerate(offsets)
+            axis: Place(start, self.size(view, axis), not self._covers(view, axis, start, shape[axis]))
+            for axis, start in enumerate(at)
         }
         return Tile(ssa, tuple(shape), view.dtype, places=places)
 
     def _covers(self, view: View, axis: int, at: Any, extent: int) -> bool:
         """Whether a block is known to lie inside the array along an axis."""
-        known = self.symbolic_size(view, axis) if self.argument_of(view) is not None else None
+        known = self.symbolic_size(view, axis)
         return isinstance(known, int) and isinstance(at, int) and at >= 0 and at + extent <= known
 
     def store(self, view: View, value: Tile, at: Sequence[Any]) -> None:
@@ -255,6 +283,8 @@ class Tracer:
         return self.wrap(self.emit(tile.FullOp(ssa, shape)))
 
     def iota(self, shape: Sequence[int], axis: int, base: Any, dtype: DType) -> Tile:
+        if dtype.is_float:
+            return self.cast(self.iota(shape, axis, base, i64), dtype)
         return self.wrap(self.emit(tile.IotaOp(self.position(base), axis, tile_of(tuple(shape), dtype))))
 
     def tile_like(self, value: Any, like: Tile) -> Tile:
@@ -269,6 +299,8 @@ class Tracer:
             return self.full(like.shape, value, like.dtype)
         if isinstance(value, Scalar):
             return self.full(like.shape, self.convert(value, like.dtype), like.dtype)
+        if isinstance(value, Undefined):
+            value.refuse()
         raise DtypeError(f"{value!r} is not an operand of a tile operation", hint="use tiles, scalars and numbers")
 
     def align(self, tiles: Sequence[Tile], where: str) -> list[Tile]:
@@ -278,7 +310,10 @@ class Tracer:
 
     def elementwise(self, name: str, operands: Sequence[Tile], **options: Any) -> Tile:
         aligned = self.align(operands, name)
-        places = {axis: found for value in aligned for axis, found in value.places.items()}
+        places: dict[int, Place] = {}
+        for axis, found in (item for value in aligned for item in value.places.items()):
+            place = places.setdefault(axis, found)
+            places[axis] = place._replace(ragged=place.ragged or found.ragged)
         try:
             op = tile.EwOp(name, [value.ssa for value in aligned], **options)
         except DtypeError as error:
@@ -288,7 +323,10 @@ class Tracer:
 
     def combine(self, name: str, left: Any, right: Any) -> Any:
         """A binary operator between tiles, scalars and numbers."""
+        left, right = _number(left), _number(right)
         for value in (left, right):
+            if isinstance(value, Undefined):
+                value.refuse()
             if isinstance(value, View):
                 value._refuse(value)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  (says what to do instead)
             if not is_dynamic(value) and not isinstance(value, bool | int | float):
@@ -310,11 +348,12 @@ class Tracer:
         """Row sums of a softmax are 0 only where everything was masked; the result is 0 there."""
         empty = self.elementwise("eq", [denominator, self.tile_like(0.0, denominator)])
         divisor = self.elementwise("select", [empty, self.tile_like(1.0, denominator), denominator])
-        quotient = self.elementwise("div", [numerator, divisor])
+        common = promote(numerator.dtype, denominator.dtype)
+        quotient = self.elementwise("div", [self.cast(numerator, common), self.cast(divisor, common)])
         return self.where(empty, 0.0, quotient)
 
     def _combine_scalars(self, name: str, left: Any, right: Any) -> Scalar:
-        dtype = self._scalar_type(left, right)
+        dtype = self.scalar_type(left, right)
         if name == "rem":
             whole = self._combine_scalars("floordiv", left, right)
             return self._combine_scalars("sub", left, self._combine_scalars("mul", whole, right))
@@ -335,7 +374,7 @@ class Tracer:
             )
         return Scalar(self.emit(kind(first, second)), dtype)  # pyright: ignore[reportCallIssue]  (every one takes two operands)
 
-    def _scalar_type(self, left: Any, right: Any) -> DType | None:
+    def scalar_type(self, left: Any, right: Any) -> DType | None:
         scalars = [value for value in (left, right) if isinstance(value, Scalar)]
         numbers = [value for value in (left, right) if not isinstance(value, Scalar)]
         types = {value.dtype for value in scalars}
@@ -374,32 +413,43 @@ class Tracer:
         if isinstance(value, Tile):
             return self.elementwise(name, [value])
         if isinstance(value, Scalar):
+            if name == "neg" and value.dtype is not None and value.dtype.is_float:
+                return Scalar(self.emit(arith.NegfOp(value.ssa)), value.dtype)
             if name == "neg":
                 return self._combine_scalars("sub", 0, value)
             if name == "not" and value.dtype is bool_:
                 return self._combine_scalars("xor", value, True)
+            if name == "abs":
+                return self._combine_scalars("max", value, self.apply("neg", value))
+            # Scalars have arithmetic only; as a tile without axes it goes with any other tile.
             dtype = value.dtype if value.dtype is not None and value.dtype.is_float else f32
-            one = self.full((), self.convert(value, dtype), dtype)
-            raise DtypeError(f"{name} of {value} gives {one}", hint="use it on a tile: tile.full(shape, x)")
+            return self.elementwise(name, [self.full((), self.convert(value, dtype), dtype)])
+        if isinstance(value, Undefined):
+            value.refuse()
         raise DtypeError(f"{name} of {value!r}", hint="use tiles and scalars")
 
     def where(self, condition: Any, first: Any, second: Any) -> Any:
+        tiles = [value for value in (first, second) if isinstance(value, Tile)]
+        if not isinstance(condition, Tile) and tiles:
+            condition = self.full((), self.convert(condition, bool_), bool_)
         if not isinstance(condition, Tile):
             condition_ = self.convert(condition, bool_)
-            dtype = self._scalar_type(first, second) if isinstance(first, Scalar) or isinstance(second, Scalar) else f32
+            dtype = self.scalar_type(first, second) if isinstance(first, Scalar) or isinstance(second, Scalar) else f32
             a, b = self.convert(first, dtype), self.convert(second, dtype)
             return Scalar(self.emit(arith.SelectOp(condition_.ssa, a.ssa, b.ssa)), dtype)
-        model = next((value for value in (first, second) if isinstance(value, Tile)), None)
-        if model is None:
+        if not tiles:
             raise DtypeError(
                 "tile.where needs a tile for at least one of its values", hint="use tile.full for the other"
             )
-        a, b = self.tile_like(first, model), self.tile_like(second, model)
-        return self.elementwise("select", [condition, a, b])
+        a, b = self.tile_like(first, tiles[0]), self.tile_like(second, tiles[0])
+        common = promote(a.dtype, b.dtype)
+        return self.elementwise("select", [condition, self.cast(a, common), self.cast(b, common)])
 
     def cast(self, value: Any, dtype: DType) -> Any:
         if isinstance(value, Scalar):
             return self.convert(value, dtype)
+        if isinstance(value, Undefined):
+            value.refuse()
         if not isinstance(value, Tile):
             raise DtypeError(f"tile.cast of {value!r}", hint="cast tiles and scalars; load a tile from a view first")
         if value.dtype.base is dtype.base and dtype.policy == value.dtype.policy:
@@ -421,7 +471,9 @@ class Tracer:
         if result.shape == shape:
             return result
         ssa = self.emit(tile.BroadcastOp(result.ssa, shape))
-        return self.wrap(ssa, places=result.places, denominator=value.denominator)
+        # A repeated element lies at one place, not along the axis.
+        places = {axis: place for axis, place in result.places.items() if result.shape[axis] == shape[axis]}
+        return self.wrap(ssa, places=places, denominator=value.denominator)
 
     def transpose(self, value: Tile, permutation: Sequence[int]) -> Tile:
         if sorted(permutation) != list(range(value.ndim)):
@@ -438,6 +490,8 @@ class Tracer:
 
     def dot(self, a: Tile, b: Tile, c: Tile | None, out: DType | None) -> Tile:
         for value in (a, b):
+            if isinstance(value, Undefined):
+                value.refuse()
             if not isinstance(value, Tile) or value.ndim != 2:
                 raise ShapeError(f"dot takes tiles of two axes, got {value!r}", hint="load 2-D tiles, or insert axes")
         if a.shape[1] != b.shape[0]:
@@ -467,6 +521,11 @@ class Tracer:
         place = value.places.get(axis)
         if place is None or not place.ragged:
             return value
+        if place.start is None:
+            raise CompileError(
+                f"{value} was carried by a loop or chosen by an if, and where it lies along axis {axis} is not known",
+                hint="load the block in the same iteration or branch that uses it",
+            )
         shape = tuple(extent if other == axis else 1 for other, extent in enumerate(value.shape))
         positions = self.iota(shape, axis, place.start, i64)
         kept = self.where(self.elementwise("lt", [positions, self.tile_like(place.limit, positions)]), value, fill)
@@ -486,19 +545,13 @@ class Tracer:
 
     def inside(self, region: Region, run: Callable[[Block], list[SSAValue]]) -> None:
         """Runs `run` with a region's block as the place to build, and ends it with what it gives."""
-        outer, self.block = self.block, region.block
-        try:
-            results = run(region.block)
-            end = scf.YieldOp(*results)
-            end.location = location_of(caller_span())
-            self.block.add_op(end)
-        finally:
-            self.block = outer
+        with self.building(region.block):
+            self.emit(scf.YieldOp(*run(region.block)))
 
     def finish(self, outputs: int, grid: Sequence[Size]) -> tile.FuncOp:
         """The tile function, complete."""
         end = tile.ReturnOp()
-        end.location = location_of(caller_span())
+        self.locate(end)
         self.entry.add_op(end)
         shapes = [
             tuple(size(dim(one).substitute(self.constants)) for one in argument.shape) for argument in self.arguments

@@ -5,9 +5,10 @@ Nothing here knows the IR: every operation goes to the tracer that is at work.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias, cast
 
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError, DtypeError, ShapeError
@@ -28,6 +29,21 @@ def tracer() -> Tracer:
             hint="call it inside a function decorated with @kernel",
         )
     return found
+
+
+def is_tracing() -> bool:
+    """Whether a kernel is being traced here."""
+    return _current.get() is not None
+
+
+@contextmanager
+def tracing(work: Tracer) -> Generator[None]:
+    """Tile operations meanwhile go to this tracer."""
+    token = _current.set(work)
+    try:
+        yield
+    finally:
+        _current.reset(token)
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
@@ -89,6 +105,9 @@ class _Operators:
     def __pow__(self, other: Any) -> Any:
         return self._combine("pow", self, other)
 
+    def __rpow__(self, other: Any) -> Any:
+        return self._combine("pow", other, self)
+
     def __and__(self, other: Any) -> Any:
         return self._combine("and", self, other)
 
@@ -103,6 +122,9 @@ class _Operators:
 
     def __xor__(self, other: Any) -> Any:
         return self._combine("xor", self, other)
+
+    def __rxor__(self, other: Any) -> Any:
+        return self._combine("xor", other, self)
 
     def __lshift__(self, other: Any) -> Any:
         return self._combine("shl", self, other)
@@ -177,12 +199,22 @@ class Scalar(_Operators):
 class Place(NamedTuple):
     """Where a tile lies along an axis of an array: from `start`, in an array that ends at `limit`.
 
-    `ragged` says that it may reach beyond the end and that what lies there has not been masked.
+    `ragged` says that it may reach beyond the end and that what lies there has not been masked. A start of None means
+    that the place is not the same each time around a loop or in both branches of an if.
     """
 
-    start: Any
-    limit: Any
+    start: int | Scalar | None
+    limit: int | Scalar
     ragged: bool
+
+    def same(self, other: Place | None) -> bool:
+        return other is not None and _same(self.start, other.start) and _same(self.limit, other.limit)
+
+
+def _same(a: int | Scalar | None, b: int | Scalar | None) -> bool:
+    if isinstance(a, Scalar) or isinstance(b, Scalar):
+        return isinstance(a, Scalar) and isinstance(b, Scalar) and a.ssa is b.ssa
+    return a == b
 
 
 class Tile(_Operators):
@@ -247,15 +279,16 @@ class Tile(_Operators):
 
 
 class View:
-    """Memory given to a kernel: an argument, or a part of one."""
+    """Memory given to a kernel: an argument, or the part of one (`whole`) at some leading indices."""
 
-    __slots__ = ("dtype", "name", "rank", "ssa")
+    __slots__ = ("dtype", "name", "rank", "ssa", "whole")
 
-    def __init__(self, ssa: Any, name: str, rank: int, dtype: DType) -> None:
+    def __init__(self, ssa: Any, name: str, rank: int, dtype: DType, whole: View | None = None) -> None:
         self.ssa = ssa
         self.name = name
         self.rank = rank
         self.dtype = dtype
+        self.whole = self if whole is None else whole
 
     def __repr__(self) -> str:
         return f"{self.name}, an array of rank {self.rank} and {self.dtype}"
@@ -294,12 +327,17 @@ class Undefined:
         self.where = where
 
     def _refuse(self, *_: object) -> Any:
-        raise CompileError(
-            f"{self.name} has no value here: it is assigned only {self.where}", hint=f"give {self.name} a value before"
-        )
+        self.refuse()
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __neg__ = __bool__ = __call__ = __iter__ = _refuse
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __and__ = __or__ = __xor__ = __invert__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __neg__ = __bool__ = __call__ = __iter__ = __float__ = _refuse
 
     def __getattr__(self, name: str) -> Any:
         return self._refuse()
+
+    def refuse(self) -> NoReturn:
+        """Raises: the variable is used."""
+        raise CompileError(
+            f"{self.name} has no value here: it is assigned only {self.where}", hint=f"give {self.name} a value before"
+        )

@@ -14,9 +14,10 @@ from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntegerType, ModuleOp, Signedness
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
+from xdsl.utils.hints import isa
 
 from tessera.dialects import graph, schedule, tile
 from tessera.dialects.effects import effects_within, observable
@@ -181,7 +182,9 @@ class _Knowledge:
         # These relate measures to each other: what one decides may follow from another, too.
         self.unique = not self.facts.of_kind(Kind.EQUAL) and not self.facts.of_kind(Kind.DIVISIBLE)
         for argument in self.entry.args:
-            for atom in self.facts.about(Kind.VALUE, f"arg{argument.index}"):
+            # There are no unsigned constants to put in an argument's place.
+            known = () if _is_unsigned(argument.type) else self.facts.about(Kind.VALUE, f"arg{argument.index}")
+            for atom in known:
                 self.numbers[argument] = (scalars.scalar(atom.value, argument.type), frozenset({atom}))
 
     # Forward.
@@ -404,6 +407,10 @@ class _Knowledge:
         op.detach()
         op.erase()
         return previous
+
+
+def _is_unsigned(type_: Attribute) -> bool:
+    return isa(type_, IntegerType) and type_.signedness.data is Signedness.UNSIGNED
 
 
 def _acts(region: Region) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
@@ -14,7 +17,7 @@ from tessera.dialects import elementwise, graph, tile
 from tessera.dialects.tile_types import ViewType
 from tessera.shapes.expr import Dim
 from tessera.transforms.dead_code import sweep
-from tessera.transforms.folding import Constant, fold, literal, materialize, signature_size
+from tessera.transforms.folding import Constant, can_fold, fold, literal, materialize, signature_size
 from tessera.transforms.rewriting import inline_before, replace
 
 _COMMUTATIVE = (arith.AddiOp, arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.XOrIOp, arith.MinSIOp, arith.MaxSIOp)
@@ -40,7 +43,7 @@ def _visit(block: Block) -> bool:
     op = block.first_op
     while op is not None:
         following = op.next_op
-        if any(rewrite(op) for rewrite in (_fold, _static_branch, _empty_loop, _compose, _order, _first_occurrence)):
+        if any(rewrite(op) for rewrite in _rewrites(type(op))):
             changed = True
         else:
             for region in op.regions:
@@ -50,8 +53,15 @@ def _visit(block: Block) -> bool:
     return changed
 
 
+@cache
+def _rewrites(kind: type[Operation]) -> tuple[Callable[[Operation], bool], ...]:
+    """What may be done to ops of one kind, in order."""
+    chosen = [_fold] if can_fold(kind) else []
+    return (*chosen, *_REWRITES.get(kind, ()))
+
+
 def _fold(op: Operation) -> bool:
-    if len(op.results) != 1 or isinstance(op, arith.ConstantOp):
+    if len(op.results) != 1:
         return False
     found = fold(op, [literal(operand) for operand in op.operands])
     if found is None:
@@ -128,3 +138,16 @@ def _first_occurrence(op: Operation) -> bool:
                     replace(op, [tile.DimOp(argument, axis)])
                     return True
     return False
+
+
+_REWRITES: Mapping[type[Operation], tuple[Callable[[Operation], bool], ...]] = MappingProxyType(
+    {
+        scf.IfOp: (_static_branch,),
+        scf.ForOp: (_empty_loop,),
+        graph.ReshapeOp: (_compose,),
+        graph.TransposeOp: (_compose,),
+        tile.TransOp: (_compose,),
+        tile.DimOp: (_first_occurrence,),
+        **dict.fromkeys((*_COMMUTATIVE, tile.EwOp, graph.EwOp), (_order,)),
+    }
+)

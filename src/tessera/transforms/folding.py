@@ -12,7 +12,6 @@ from typing import Any, TypeVar, cast
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
-from xdsl.utils.hints import isa
 
 from tessera.dialects import graph, tile
 from tessera.dialects.elements import dtype_of
@@ -53,6 +52,11 @@ def _rule(*kinds: type[Operation]) -> Callable[[Rule[Any]], Rule[Any]]:
     return register
 
 
+def can_fold(kind: type[Operation]) -> bool:
+    """Whether ops of a kind may amount to something simpler."""
+    return kind in _RULES or (kind in SCALAR_OPS and kind is not arith.ConstantOp)
+
+
 def fold(op: Operation, known: Sequence[Any]) -> Fold | None:
     """What `op` amounts to; `known` has the value of each operand, or None."""
     rule = _RULES.get(type(op))
@@ -74,9 +78,9 @@ def literal(value: SSAValue) -> Any | None:
     if not isinstance(owner, arith.ConstantOp):
         return None
     held: Attribute = owner.value
-    if isa(held, IntegerAttr | FloatAttr[AnyFloat]):
-        return scalar(held.value.data, value.type)
-    return None
+    if not isinstance(held, IntegerAttr | FloatAttr):
+        return None
+    return scalar(held.value.data, value.type)
 
 
 def materialize(value: Any, type_: Attribute) -> arith.ConstantOp:

@@ -1,0 +1,67 @@
+"""What the interpreter watches for while a tile program runs, and how to ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from tessera.errors import CompileError
+from tessera.interpreters.access_trace import Trace
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checks:
+    """The checks that are on; none unless said. `nonfinite` watches for NaN, with "all" for infinities too."""
+
+    bounds: bool = False
+    """Loads, stores and atomics that lie wholly outside their view or start before it."""
+    races: bool = False
+    """Elements that two programs of the grid touch, at least one of them writing."""
+    uninitialised: bool = False
+    """Reads of elements of an output that nothing has written."""
+    nonfinite: bool | Literal["nan", "all"] = False
+    """Ops that make a NaN (or, with "all", an infinity) of operands that are none."""
+    overflow: bool = False
+    """Signed integers, positions above all, that wrap around."""
+    padding: bool = False
+    """Values from beyond an array that reach a result: a mask is missing."""
+
+    def __post_init__(self) -> None:
+        if self.nonfinite not in (False, True, "nan", "all"):
+            raise CompileError(f"nonfinite={self.nonfinite!r} is not a check", hint='use "nan", "all", True or False')
+
+    @staticmethod
+    def all() -> Checks:
+        """Every check; of what is not finite, NaN only, since masks are made of infinities."""
+        return Checks(bounds=True, races=True, uninitialised=True, nonfinite="nan", overflow=True, padding=True)
+
+    def __bool__(self) -> bool:
+        return self != Checks()
+
+
+class Asked(NamedTuple):
+    """What holds around a call."""
+
+    checks: Checks
+    trace: Trace | None
+
+
+_asked: ContextVar[Asked] = ContextVar("checks", default=Asked(Checks(), None))  # noqa: B039  (both parts are frozen)
+
+
+def asked() -> Asked:
+    """The checks and the trace that `checking` has set here."""
+    return _asked.get()
+
+
+@contextmanager
+def checking(checks: Checks, *, trace: Trace | None = None) -> Generator[None]:
+    """Runs every kernel called inside under these checks; `trace` receives their accesses."""
+    token = _asked.set(Asked(checks, trace))
+    try:
+        yield
+    finally:
+        _asked.reset(token)

@@ -1,0 +1,170 @@
+"""Shadow memory: who first read, wrote and updated each element of the arguments, and whether it holds anything.
+
+Programs run one after the other, so the first access of each kind is enough: if it belongs to the program that runs
+now, no earlier program has made one; if not, it is a witness. Arguments that share memory share their shadow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from tessera.errors import EffectError, RaceError
+from tessera.interpreters.access_trace import Access, AccessKind
+from tessera.interpreters.tile import View
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+# Atomics may meet each other, and reads may; nothing else may.
+_CONFLICTS: Mapping[AccessKind, tuple[AccessKind, ...]] = MappingProxyType(
+    {"read": ("write", "atomic"), "write": ("write", "atomic", "read"), "atomic": ("write", "read")}
+)
+_VERBS: Mapping[AccessKind, str] = MappingProxyType(
+    {"read": "reads", "write": "writes", "atomic": "updates atomically"}
+)
+_NEVER = -1
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A view argument: its name, its memory, and where its first element lies in the shadow."""
+
+    name: str
+    view: View
+    region: _Region
+    first_cell: int
+    cells: int
+    """Cells per element."""
+
+    def cells_of(self, offsets: Array) -> Array:
+        """The cells of elements, one row each."""
+        return (self.first_cell + offsets * self.cells)[:, np.newaxis] + np.arange(self.cells)
+
+    def offsets(self) -> Array:
+        """Where each element lies, counted from the first."""
+        positions = np.zeros((), np.int64)
+        for size, stride in zip(self.view.sizes, self.view.strides, strict=True):
+            positions = positions[..., np.newaxis] + stride * np.arange(size)
+        return positions
+
+    def element(self, offset: int) -> str:
+        """An element in words, by its index where it has one."""
+        found = np.argwhere(self.offsets() == offset)
+        return f"{self.name}{found[0].tolist()}" if len(found) else f"{self.name} at element {offset} of its memory"
+
+
+class _Region:
+    """Memory that some arguments share, cut into cells that no element straddles."""
+
+    def __init__(self, cells: int) -> None:
+        self.first: dict[AccessKind, Array] = {kind: np.full(cells, _NEVER, np.int64) for kind in _CONFLICTS}
+        self.blank = np.zeros(cells, np.bool_)
+
+
+class Shadow:
+    """The shadow of all arguments of a kernel; the last `outputs` of them hold nothing at first."""
+
+    def __init__(self, names: Sequence[str], values: Sequence[Any], outputs: int) -> None:
+        self._accesses: list[Access] = []
+        self._program: tuple[int, ...] | None = None
+        self._program_starts = 0
+        self.arguments: dict[int, Argument] = {}
+        views = {place: value for place, value in enumerate(values) if isinstance(value, View)}
+        for group in _sharing(views):
+            self._add(group, names)
+        # Inputs last: what one shares with an output does hold something.
+        for place in sorted(self.arguments, reverse=True):
+            argument = self.arguments[place]
+            argument.region.blank[argument.cells_of(argument.offsets().ravel())] = place >= len(values) - outputs
+
+    def _add(self, group: Mapping[int, View], names: Sequence[str]) -> None:
+        spans = {place: _bytes(view) for place, view in group.items()}
+        start, stop = min(low for low, _ in spans.values()), max(high for _, high in spans.values())
+        # The finest unit in which every element of the group starts and ends.
+        unit = math.gcd(
+            *(view.argument.itemsize for view in group.values()), *(low - start for low, _ in spans.values())
+        )
+        region = _Region((stop - start) // unit)
+        for place, view in group.items():
+            first = (view.argument.ctypes.data - start) // unit
+            self.arguments[place] = Argument(names[place], view, region, first, view.argument.itemsize // unit)
+
+    def record(self, access: Access, *, races: bool, uninitialised: bool) -> None:
+        """Checks an access against all earlier ones, and remembers it."""
+        if access.program != self._program:
+            self._program, self._program_starts = access.program, len(self._accesses)
+        argument = self.arguments[access.argument]
+        cells = argument.cells_of(access.offsets)
+        if uninitialised and access.kind != "write":
+            self._check_written(access, argument, cells)
+        if races:
+            self._check_races(access, argument, cells)
+        if access.kind != "read":
+            argument.region.blank[cells] = False
+        first = argument.region.first[access.kind]
+        first[cells] = np.where(first[cells] == _NEVER, len(self._accesses), first[cells])
+        self._accesses.append(access)
+
+    @staticmethod
+    def _check_written(access: Access, argument: Argument, cells: Array) -> None:
+        blank = argument.region.blank[cells].any(axis=1)
+        if blank.any():
+            element = argument.element(int(access.offsets[blank.argmax()]))
+            raise EffectError(
+                f"program {list(access.program)} {_VERBS[access.kind]} {element}, which nothing has written",
+                span=access.span,
+                hint=f"store to {argument.name} first, or make it an input: outputs hold nothing at first",
+            )
+
+    def _check_races(self, access: Access, argument: Argument, cells: Array) -> None:
+        for kind in _CONFLICTS[access.kind]:
+            first = argument.region.first[kind][cells]
+            foreign = (first != _NEVER) & (first < self._program_starts)
+            if foreign.any():
+                element, cell = (int(at) for at in np.argwhere(foreign)[0])
+                earlier = self._accesses[int(first[element, cell])]
+                raise self._race(earlier, access, int(cells[element, cell]))
+
+    def _race(self, earlier: Access, later: Access, cell: int) -> RaceError:
+        def element(access: Access) -> str:
+            argument = self.arguments[access.argument]
+            return argument.element((cell - argument.first_cell) // argument.cells)
+
+        def witness(access: Access) -> str:
+            where = "" if access.span is None else f" at {access.span}"
+            return f"program {list(access.program)} {_VERBS[access.kind]} {element(access)}{where}"
+
+        target = "it" if earlier.argument == later.argument else element(later)
+        return RaceError(
+            f"programs {list(earlier.program)} and {list(later.program)} race: "
+            f"the first {_VERBS[earlier.kind]} {element(earlier)}, the second {_VERBS[later.kind]} {target}",
+            span=later.span,
+            story=[witness(earlier), witness(later)],
+            hint="give each program elements of its own (check offsets and tile.program_id), or use tile.atomic_add",
+        )
+
+
+def _bytes(view: View) -> tuple[int, int]:
+    """The addresses from the first byte of an argument to the end of its last."""
+    (low, high), item = view.reach, view.argument.itemsize
+    start = view.argument.ctypes.data
+    return start + low * item, start + (high + 1) * item
+
+
+def _sharing(views: Mapping[int, View]) -> list[dict[int, View]]:
+    """The arguments, grouped by overlapping memory."""
+    groups: list[dict[int, View]] = []
+    end = 0
+    for place, view in sorted(views.items(), key=lambda item: _bytes(item[1])):
+        low, high = _bytes(view)
+        if groups and low < end:
+            groups[-1][place] = view
+        else:
+            groups.append({place: view})
+        end = max(end, high)
+    return groups

@@ -1,0 +1,157 @@
+"""Frames that watch a tile program as it runs, as `Checks` asks, and record its accesses to memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import scf
+from xdsl.ir import Block, Operation, SSAValue
+
+from tessera.dialects import tile
+from tessera.dialects.locations import span_of
+from tessera.dialects.tile_types import tile_type
+from tessera.errors import ShapeError
+from tessera.interpreters.access_trace import Access, AccessKind, Trace
+from tessera.interpreters.checks import Checks
+from tessera.interpreters.engine import Frame, Values
+from tessera.interpreters.machine import Machine
+from tessera.interpreters.padding import Mark, Padding
+from tessera.interpreters.sentinels import check_nonfinite, check_overflow
+from tessera.interpreters.shadow import Shadow
+from tessera.interpreters.tile import View
+
+Array = np.ndarray[Any, np.dtype[Any]]
+MemoryOp = tile.LoadOp | tile.StoreOp | tile.AtomicOp
+_KINDS: Mapping[type[Operation], AccessKind] = MappingProxyType(
+    {tile.LoadOp: "read", tile.StoreOp: "write", tile.AtomicOp: "atomic"}
+)
+
+
+class Watch:
+    """What the programs of one run share: the checks, the shadow of the memory, the trace."""
+
+    def __init__(self, kernel: tile.FuncOp, values: Sequence[Any], checks: Checks, trace: Trace | None) -> None:
+        self.checks = checks
+        self.trace = trace
+        # Made-up values may be NaN without harm, so that check needs their marks too.
+        self.padding = Padding(strict=checks.padding) if checks.padding or checks.nonfinite else None
+        self._positions: dict[SSAValue, int] = {argument: place for place, argument in enumerate(kernel.arguments)}
+        self._values = values
+        watched = checks.races or checks.uninitialised
+        self._shadow = Shadow(_names(kernel), values, kernel.outputs.value.data) if watched else None
+
+    def access(self, frame: WatchedFrame, op: MemoryOp, view: View, reached: Array, inside: Array) -> None:
+        """Records and checks the elements that an op touches."""
+        if self._shadow is None and self.trace is None:
+            return
+        offsets, span = reached[inside], span_of(op.location)
+        access = Access(frame.program, span, _KINDS[type(op)], self._position(op, view), offsets, frame.step)
+        if self._shadow is not None:
+            self._shadow.record(access, races=self.checks.races, uninitialised=self.checks.uninitialised)
+        if self.trace is not None:
+            self.trace.append(access)
+
+    def _position(self, op: MemoryOp, view: View) -> int:
+        base = tile.base_of(op.view)
+        if base in self._positions:
+            return self._positions[base]
+        # A view that a loop carries: any argument of that memory will do.
+        holders = (place for place, value in enumerate(self._values) if isinstance(value, View))
+        return next(place for place in holders if self._values[place].argument is view.argument)
+
+
+def _names(kernel: tile.FuncOp) -> list[str]:
+    return [argument.name_hint or f"argument {place}" for place, argument in enumerate(kernel.arguments)]
+
+
+class WatchedFrame(Frame):
+    """A frame that looks at every op before and after it runs."""
+
+    def __init__(self, watch: Watch, machine: Machine, symbols: dict[str, int], program: tuple[int, ...]) -> None:
+        super().__init__(machine, symbols, program)
+        self.watch = watch
+        self.step = 0
+        self.marks: dict[SSAValue, Mark] = {}
+        # Marks on their way into a block or out of one.
+        self._passed: list[Mark] = []
+
+    def run(self, block: Block, arguments: Values) -> Values:
+        carried = self._passed
+        self.marks.update(zip(block.args[len(block.args) - len(carried) :], carried, strict=True))
+        results = super().run(block, arguments)
+        assert block.last_op is not None
+        self._passed = self._marks_of(block.last_op.operands)
+        return results
+
+    def perform(self, op: Operation, operands: Values) -> Values:
+        self.step += 1
+        if isinstance(op, scf.ForOp | scf.IfOp):
+            # What follows a loop's three bounds goes into its body; a branch takes nothing.
+            self._passed = self._marks_of(op.operands)[3:]
+            results = super().perform(op, operands)
+            self.marks.update(zip(op.results, self._passed, strict=True))
+            return results
+        mark = self._touch(op, operands) if isinstance(op, MemoryOp) else None
+        results = super().perform(op, operands)
+        checks, padding = self.watch.checks, self.watch.padding
+        if padding is not None and not isinstance(op, MemoryOp):
+            mark = padding.spread(op, operands, self._marks_of(op.operands), self.program)
+        for result in op.results:
+            self.marks[result] = mark
+        if checks.nonfinite:
+            infinities = checks.nonfinite == "all"
+            check_nonfinite(op, operands, results, mark, self.program, infinities=infinities)
+        if checks.overflow:
+            check_overflow(op, operands, results, mark, self.program)
+        return results
+
+    def _marks_of(self, values: Sequence[SSAValue]) -> list[Mark]:
+        return [self.marks.get(value) for value in values]
+
+    def _touch(self, op: MemoryOp, operands: Values) -> Mark:
+        """Checks an access before it happens; gives the mark of what it loads."""
+        view, *offsets = operands if isinstance(op, tile.LoadOp) else operands[1:]
+        shape = tile_type(op.result if isinstance(op, tile.LoadOp) else op.value).get_shape()
+        if self.watch.checks.bounds:
+            _check_bounds(op, view, offsets, shape, self.program)
+        reached, inside = _elements(view, offsets, shape)
+        padding = self.watch.padding
+        mark = None
+        if padding is not None:
+            if isinstance(op, tile.LoadOp):
+                mark = padding.load(op, inside)
+            else:
+                padding.store(op, operands[0], self.marks.get(op.value), inside, self.program)
+        self.watch.access(self, op, view, reached, inside)
+        return mark
+
+
+def _elements(view: View, offsets: Sequence[int], shape: Sequence[int]) -> tuple[Array, Array]:
+    """For each place of a tile: the element of the argument under it, and whether it is inside the view."""
+    reached, inside = np.full((), view.first, np.int64), np.ones((), np.bool_)
+    for size, stride, offset, extent in zip(view.sizes, view.strides, offsets, shape, strict=True):
+        # Far outside is outside; clipping keeps the products small.
+        position = np.clip(np.arange(extent) + max(min(offset, size), -extent), -1, size)
+        reached = reached[..., np.newaxis] + stride * position
+        inside = inside[..., np.newaxis] & (position >= 0) & (position < size)
+    return reached, inside
+
+
+def _check_bounds(
+    op: MemoryOp, view: View, offsets: Sequence[int], shape: Sequence[int], program: tuple[int, ...]
+) -> None:
+    """Refuses blocks without any element, and offsets before the first; a ragged edge is legal."""
+    if 0 in view.sizes or 0 in shape:
+        return
+    for axis, (offset, size) in enumerate(zip(offsets, view.sizes, strict=True)):
+        if not 0 <= offset < size:
+            what = op.name.split(".")[-1]
+            raise ShapeError(
+                f"{what} at {list(offsets)} in program {list(program)}: index {offset} of axis {axis} is out of range, "
+                f"the size is {size}",
+                shapes=[f"a block of {list(shape)} in a view of {list(view.sizes)}"],
+                hint="a block may reach over the end, but starts inside: check the grid, the block size and the offset",
+            )

@@ -1,0 +1,119 @@
+builtin.module {
+  tile.func @alibi_attention(%q: !tile.view<3, f32, global>, %k: !tile.view<3, f32, global>, %v: !tile.view<3, f32, global>, %slopes: !tile.view<1, f32, global>, %result: !tile.view<3, f32, global>) outputs 1 shapes [[q_0, q_1, 16], [k_0, k_1, 16], [v_0, v_1, 16], [slopes_0], [q_0, q_1, 16]] grid ["(q_1 + 15)//16", q_0] {
+    %0 = tile.program_id 0
+    %1 = arith.constant 16 : index
+    %2 = arith.muli %0, %1 : index
+    %3 = tile.program_id 1
+    %4 = tile.dim %q, 0 : !tile.view<3, f32, global>
+    %5 = tile.stride %q, 0 : !tile.view<3, f32, global>
+    %6 = arith.muli %3, %5 : index
+    %7 = tile.dim %q, 1 : !tile.view<3, f32, global>
+    %8 = tile.stride %q, 1 : !tile.view<3, f32, global>
+    %9 = tile.stride %q, 2 : !tile.view<3, f32, global>
+    %10 = tile.view %q offset %6 sizes[%7, %1] strides[%8, %9] : !tile.view<3, f32, global> -> !tile.view<2, f32, global>
+    %11 = arith.constant 0 : index
+    %12 = tile.load %10[%2, %11] : !tile.view<2, f32, global> -> tensor<16x16xf32>
+    %13 = tile.load %slopes[%3] : !tile.view<1, f32, global> -> tensor<1xf32>
+    %14 = arith.constant 0.000000e+00 : f32
+    %15 = tile.full %14 : tensor<16x16xf32>
+    %16 = arith.constant 0xff800000 : f32
+    %17 = tile.full %16 : tensor<16xf32>
+    %18 = tile.full %14 : tensor<16xf32>
+    %19 = tile.dim %k, 0 : !tile.view<3, f32, global>
+    %20 = tile.dim %k, 1 : !tile.view<3, f32, global>
+    %21 = arith.floordivsi %4, %19 : index
+    %22 = arith.muli %21, %19 : index
+    %23 = arith.subi %4, %22 : index
+    %24 = arith.cmpi eq, %23, %11 : index
+    tile.assert %24, "the leading sizes of q are multiples of those of k" : i1
+    %25 = arith.floordivsi %3, %21 : index
+    %26 = tile.stride %k, 0 : !tile.view<3, f32, global>
+    %27 = arith.muli %25, %26 : index
+    %28 = tile.stride %k, 1 : !tile.view<3, f32, global>
+    %29 = tile.stride %k, 2 : !tile.view<3, f32, global>
+    %30 = tile.view %k offset %27 sizes[%20, %1] strides[%28, %29] : !tile.view<3, f32, global> -> !tile.view<2, f32, global>
+    %31 = arith.constant 2.500000e-01 : f32
+    %32 = tile.dim %v, 0 : !tile.view<3, f32, global>
+    %33 = arith.floordivsi %4, %32 : index
+    %34 = arith.muli %33, %32 : index
+    %35 = arith.subi %4, %34 : index
+    %36 = arith.cmpi eq, %35, %11 : index
+    tile.assert %36, "the leading sizes of q are multiples of those of v" : i1
+    %37 = arith.floordivsi %3, %33 : index
+    %38 = tile.stride %v, 0 : !tile.view<3, f32, global>
+    %39 = arith.muli %37, %38 : index
+    %40 = tile.dim %v, 1 : !tile.view<3, f32, global>
+    %41 = tile.stride %v, 1 : !tile.view<3, f32, global>
+    %42 = tile.stride %v, 2 : !tile.view<3, f32, global>
+    %43 = tile.view %v offset %39 sizes[%40, %1] strides[%41, %42] : !tile.view<3, f32, global> -> !tile.view<2, f32, global>
+    %44, %45, %46 = scf.for %47 = %11 to %20 step %1 iter_args(%48 = %15, %49 = %17, %50 = %18) -> (tensor<16x16xf32>, tensor<16xf32>, tensor<16xf32>) {
+      %51 = tile.iota %2, 0 : tensor<16x1xi64>
+      %52 = tile.iota %47, 1 : tensor<1x16xi64>
+      %53 = tile.load %30[%47, %11] : !tile.view<2, f32, global> -> tensor<16x16xf32>
+      %54 = tile.trans %53, [1, 0] : tensor<16x16xf32> -> tensor<16x16xf32>
+      %55 = tile.dot %12, %54, %15 : tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %56 = tile.full %31 : tensor<16x16xf32>
+      %57 = tile.ew<mul> %55, %56 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %58 = tile.broadcast %51 : tensor<16x1xi64> -> tensor<16x16xi64>
+      %59 = tile.broadcast %52 : tensor<1x16xi64> -> tensor<16x16xi64>
+      %60 = tile.ew<sub> %58, %59 : tensor<16x16xi64>, tensor<16x16xi64> -> tensor<16x16xi64>
+      %61 = tile.ew<cast> %60 : tensor<16x16xi64> -> tensor<16x16xf32>
+      %62 = tile.expand %13, 0 : tensor<1xf32> -> tensor<1x1xf32>
+      %63 = tile.broadcast %62 : tensor<1x1xf32> -> tensor<16x16xf32>
+      %64 = tile.ew<mul> %63, %61 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %65 = tile.ew<sub> %57, %64 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %66 = tile.ew<ge> %58, %59 : tensor<16x16xi64>, tensor<16x16xi64> -> tensor<16x16xi1>
+      %67 = tile.full %16 : tensor<16x16xf32>
+      %68 = tile.ew<select> %66, %65, %67 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %69 = arith.index_cast %20 : index to i64
+      %70 = tile.full %69 : tensor<1x16xi64>
+      %71 = tile.ew<lt> %52, %70 : tensor<1x16xi64>, tensor<1x16xi64> -> tensor<1x16xi1>
+      %72 = tile.broadcast %71 : tensor<1x16xi1> -> tensor<16x16xi1>
+      %73 = tile.ew<select> %72, %68, %67 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %74 = tile.reduce<max> %73, 1 : tensor<16x16xf32> -> tensor<16xf32>
+      %75 = tile.ew<eq> %74, %17 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
+      %76 = tile.ew<select> %75, %18, %74 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %77 = tile.expand %76, 1 : tensor<16xf32> -> tensor<16x1xf32>
+      %78 = tile.broadcast %77 : tensor<16x1xf32> -> tensor<16x16xf32>
+      %79 = tile.ew<sub> %73, %78 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %80 = tile.ew<exp> %79 : tensor<16x16xf32> -> tensor<16x16xf32>
+      %81 = tile.reduce<sum> %80, 1 : tensor<16x16xf32> -> tensor<16xf32>
+      %82 = tile.load %43[%47, %11] : !tile.view<2, f32, global> -> tensor<16x16xf32>
+      %83 = tile.ew<max> %49, %74 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %84 = tile.ew<eq> %83, %17 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
+      %85 = tile.ew<select> %84, %18, %83 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %86 = tile.ew<sub> %49, %85 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %87 = tile.ew<exp> %86 : tensor<16xf32> -> tensor<16xf32>
+      %88 = tile.ew<sub> %74, %85 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %89 = tile.ew<exp> %88 : tensor<16xf32> -> tensor<16xf32>
+      %90 = tile.expand %89, 1 : tensor<16xf32> -> tensor<16x1xf32>
+      %91 = tile.broadcast %90 : tensor<16x1xf32> -> tensor<16x16xf32>
+      %92 = tile.ew<mul> %80, %91 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %93 = tile.expand %87, 1 : tensor<16xf32> -> tensor<16x1xf32>
+      %94 = tile.broadcast %93 : tensor<16x1xf32> -> tensor<16x16xf32>
+      %95 = tile.ew<mul> %48, %94 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %96 = tile.dot %92, %82, %95 : tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %97 = tile.ew<mul> %50, %87 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %98 = tile.ew<mul> %81, %89 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %99 = tile.ew<add> %97, %98 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      scf.yield %96, %83, %99 : tensor<16x16xf32>, tensor<16xf32>, tensor<16xf32>
+    }
+    %100 = tile.expand %46, 1 : tensor<16xf32> -> tensor<16x1xf32>
+    %101 = tile.full %14 : tensor<16x1xf32>
+    %102 = tile.ew<eq> %100, %101 : tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xi1>
+    %103 = arith.constant 1.000000e+00 : f32
+    %104 = tile.full %103 : tensor<16x1xf32>
+    %105 = tile.ew<select> %102, %104, %100 : tensor<16x1xi1>, tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xf32>
+    %106 = tile.broadcast %105 : tensor<16x1xf32> -> tensor<16x16xf32>
+    %107 = tile.ew<div> %44, %106 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+    %108 = tile.broadcast %102 : tensor<16x1xi1> -> tensor<16x16xi1>
+    %109 = tile.ew<select> %108, %15, %107 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+    %110 = tile.stride %result, 0 : !tile.view<3, f32, global>
+    %111 = arith.muli %3, %110 : index
+    %112 = tile.stride %result, 1 : !tile.view<3, f32, global>
+    %113 = tile.stride %result, 2 : !tile.view<3, f32, global>
+    %114 = tile.view %result offset %111 sizes[%7, %1] strides[%112, %113] : !tile.view<3, f32, global> -> !tile.view<2, f32, global>
+    tile.store %109, %114[%2, %11] : tensor<16x16xf32>, !tile.view<2, f32, global>
+    tile.return
+  }
+}

@@ -1,0 +1,147 @@
+builtin.module {
+  tile.func @attention(%q: !tile.view<4, f32, global>, %k: !tile.view<4, f32, global>, %v: !tile.view<4, f32, global>, %result: !tile.view<4, f32, global>) outputs 1 shapes [[q_0, q_1, q_2, 16], [k_0, k_1, k_2, 16], [v_0, v_1, v_2, 16], [q_0, q_1, q_2, 16]] grid ["(q_2 + 15)//16", "q_0*q_1"] {
+    %0 = tile.program_id 0
+    %1 = arith.constant 16 : index
+    %2 = arith.muli %0, %1 : index
+    %3 = tile.program_id 1
+    %4 = tile.dim %q, 0 : !tile.view<4, f32, global>
+    %5 = tile.dim %q, 1 : !tile.view<4, f32, global>
+    %6 = arith.floordivsi %3, %5 : index
+    %7 = arith.muli %6, %5 : index
+    %8 = arith.subi %3, %7 : index
+    %9 = tile.stride %q, 0 : !tile.view<4, f32, global>
+    %10 = arith.muli %6, %9 : index
+    %11 = tile.stride %q, 1 : !tile.view<4, f32, global>
+    %12 = arith.muli %8, %11 : index
+    %13 = arith.addi %10, %12 : index
+    %14 = tile.dim %q, 2 : !tile.view<4, f32, global>
+    %15 = tile.stride %q, 2 : !tile.view<4, f32, global>
+    %16 = tile.stride %q, 3 : !tile.view<4, f32, global>
+    %17 = tile.view %q offset %13 sizes[%14, %1] strides[%15, %16] : !tile.view<4, f32, global> -> !tile.view<2, f32, global>
+    %18 = arith.constant 0 : index
+    %19 = tile.load %17[%2, %18] : !tile.view<2, f32, global> -> tensor<16x16xf32>
+    %20 = arith.constant 0.000000e+00 : f32
+    %21 = tile.full %20 : tensor<16x16xf32>
+    %22 = arith.constant 0xff800000 : f32
+    %23 = tile.full %22 : tensor<16xf32>
+    %24 = tile.full %20 : tensor<16xf32>
+    %25 = tile.dim %k, 0 : !tile.view<4, f32, global>
+    %26 = tile.dim %k, 1 : !tile.view<4, f32, global>
+    %27 = tile.dim %k, 2 : !tile.view<4, f32, global>
+    %28 = arith.floordivsi %4, %25 : index
+    %29 = arith.muli %28, %25 : index
+    %30 = arith.subi %4, %29 : index
+    %31 = arith.cmpi eq, %30, %18 : index
+    tile.assert %31, "the leading sizes of q are multiples of those of k" : i1
+    %32 = arith.floordivsi %6, %28 : index
+    %33 = arith.floordivsi %5, %26 : index
+    %34 = arith.muli %33, %26 : index
+    %35 = arith.subi %5, %34 : index
+    %36 = arith.cmpi eq, %35, %18 : index
+    tile.assert %36, "the leading sizes of q are multiples of those of k" : i1
+    %37 = arith.floordivsi %8, %33 : index
+    %38 = tile.stride %k, 0 : !tile.view<4, f32, global>
+    %39 = arith.muli %32, %38 : index
+    %40 = tile.stride %k, 1 : !tile.view<4, f32, global>
+    %41 = arith.muli %37, %40 : index
+    %42 = arith.addi %39, %41 : index
+    %43 = tile.stride %k, 2 : !tile.view<4, f32, global>
+    %44 = tile.stride %k, 3 : !tile.view<4, f32, global>
+    %45 = tile.view %k offset %42 sizes[%27, %1] strides[%43, %44] : !tile.view<4, f32, global> -> !tile.view<2, f32, global>
+    %46 = arith.constant 2.500000e-01 : f32
+    %47 = arith.constant 0 : i64
+    %48 = tile.dim %v, 0 : !tile.view<4, f32, global>
+    %49 = tile.dim %v, 1 : !tile.view<4, f32, global>
+    %50 = arith.floordivsi %4, %48 : index
+    %51 = arith.muli %50, %48 : index
+    %52 = arith.subi %4, %51 : index
+    %53 = arith.cmpi eq, %52, %18 : index
+    tile.assert %53, "the leading sizes of q are multiples of those of v" : i1
+    %54 = arith.floordivsi %6, %50 : index
+    %55 = arith.floordivsi %5, %49 : index
+    %56 = arith.muli %55, %49 : index
+    %57 = arith.subi %5, %56 : index
+    %58 = arith.cmpi eq, %57, %18 : index
+    tile.assert %58, "the leading sizes of q are multiples of those of v" : i1
+    %59 = arith.floordivsi %8, %55 : index
+    %60 = tile.stride %v, 0 : !tile.view<4, f32, global>
+    %61 = arith.muli %54, %60 : index
+    %62 = tile.stride %v, 1 : !tile.view<4, f32, global>
+    %63 = arith.muli %59, %62 : index
+    %64 = arith.addi %61, %63 : index
+    %65 = tile.dim %v, 2 : !tile.view<4, f32, global>
+    %66 = tile.stride %v, 2 : !tile.view<4, f32, global>
+    %67 = tile.stride %v, 3 : !tile.view<4, f32, global>
+    %68 = tile.view %v offset %64 sizes[%65, %1] strides[%66, %67] : !tile.view<4, f32, global> -> !tile.view<2, f32, global>
+    %69, %70, %71 = scf.for %72 = %18 to %27 step %1 iter_args(%73 = %21, %74 = %23, %75 = %24) -> (tensor<16x16xf32>, tensor<16xf32>, tensor<16xf32>) {
+      %76 = tile.load %45[%72, %18] : !tile.view<2, f32, global> -> tensor<16x16xf32>
+      %77 = tile.trans %76, [1, 0] : tensor<16x16xf32> -> tensor<16x16xf32>
+      %78 = tile.dot %19, %77, %21 : tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %79 = tile.full %46 : tensor<16x16xf32>
+      %80 = tile.ew<mul> %78, %79 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %81 = tile.iota %2, 0 : tensor<16x1xi64>
+      %82 = tile.iota %72, 1 : tensor<1x16xi64>
+      %83 = tile.full %47 : tensor<16x1xi64>
+      %84 = tile.ew<ge> %81, %83 : tensor<16x1xi64>, tensor<16x1xi64> -> tensor<16x1xi1>
+      %85 = tile.full %47 : tensor<1x16xi64>
+      %86 = tile.ew<ge> %82, %85 : tensor<1x16xi64>, tensor<1x16xi64> -> tensor<1x16xi1>
+      %87 = tile.broadcast %84 : tensor<16x1xi1> -> tensor<16x16xi1>
+      %88 = tile.broadcast %86 : tensor<1x16xi1> -> tensor<16x16xi1>
+      %89 = tile.ew<and> %87, %88 : tensor<16x16xi1>, tensor<16x16xi1> -> tensor<16x16xi1>
+      %90 = tile.full %22 : tensor<16x16xf32>
+      %91 = tile.ew<select> %89, %80, %90 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %92 = arith.index_cast %27 : index to i64
+      %93 = tile.full %92 : tensor<1x16xi64>
+      %94 = tile.ew<lt> %82, %93 : tensor<1x16xi64>, tensor<1x16xi64> -> tensor<1x16xi1>
+      %95 = tile.broadcast %94 : tensor<1x16xi1> -> tensor<16x16xi1>
+      %96 = tile.ew<select> %95, %91, %90 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %97 = tile.reduce<max> %96, 1 : tensor<16x16xf32> -> tensor<16xf32>
+      %98 = tile.ew<eq> %97, %23 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
+      %99 = tile.ew<select> %98, %24, %97 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %100 = tile.expand %99, 1 : tensor<16xf32> -> tensor<16x1xf32>
+      %101 = tile.broadcast %100 : tensor<16x1xf32> -> tensor<16x16xf32>
+      %102 = tile.ew<sub> %96, %101 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %103 = tile.ew<exp> %102 : tensor<16x16xf32> -> tensor<16x16xf32>
+      %104 = tile.reduce<sum> %103, 1 : tensor<16x16xf32> -> tensor<16xf32>
+      %105 = tile.load %68[%72, %18] : !tile.view<2, f32, global> -> tensor<16x16xf32>
+      %106 = tile.ew<max> %74, %97 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %107 = tile.ew<eq> %106, %23 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
+      %108 = tile.ew<select> %107, %24, %106 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %109 = tile.ew<sub> %74, %108 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %110 = tile.ew<exp> %109 : tensor<16xf32> -> tensor<16xf32>
+      %111 = tile.ew<sub> %97, %108 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %112 = tile.ew<exp> %111 : tensor<16xf32> -> tensor<16xf32>
+      %113 = tile.expand %112, 1 : tensor<16xf32> -> tensor<16x1xf32>
+      %114 = tile.broadcast %113 : tensor<16x1xf32> -> tensor<16x16xf32>
+      %115 = tile.ew<mul> %103, %114 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %116 = tile.expand %110, 1 : tensor<16xf32> -> tensor<16x1xf32>
+      %117 = tile.broadcast %116 : tensor<16x1xf32> -> tensor<16x16xf32>
+      %118 = tile.ew<mul> %73, %117 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %119 = tile.dot %115, %105, %118 : tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %120 = tile.ew<mul> %75, %110 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %121 = tile.ew<mul> %104, %112 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %122 = tile.ew<add> %120, %121 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      scf.yield %119, %106, %122 : tensor<16x16xf32>, tensor<16xf32>, tensor<16xf32>
+    }
+    %123 = tile.expand %71, 1 : tensor<16xf32> -> tensor<16x1xf32>
+    %124 = tile.full %20 : tensor<16x1xf32>
+    %125 = tile.ew<eq> %123, %124 : tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xi1>
+    %126 = arith.constant 1.000000e+00 : f32
+    %127 = tile.full %126 : tensor<16x1xf32>
+    %128 = tile.ew<select> %125, %127, %123 : tensor<16x1xi1>, tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xf32>
+    %129 = tile.broadcast %128 : tensor<16x1xf32> -> tensor<16x16xf32>
+    %130 = tile.ew<div> %69, %129 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+    %131 = tile.broadcast %125 : tensor<16x1xi1> -> tensor<16x16xi1>
+    %132 = tile.ew<select> %131, %21, %130 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+    %133 = tile.stride %result, 0 : !tile.view<4, f32, global>
+    %134 = arith.muli %6, %133 : index
+    %135 = tile.stride %result, 1 : !tile.view<4, f32, global>
+    %136 = arith.muli %8, %135 : index
+    %137 = arith.addi %134, %136 : index
+    %138 = tile.stride %result, 2 : !tile.view<4, f32, global>
+    %139 = tile.stride %result, 3 : !tile.view<4, f32, global>
+    %140 = tile.view %result offset %137 sizes[%14, %1] strides[%138, %139] : !tile.view<4, f32, global> -> !tile.view<2, f32, global>
+    tile.store %132, %140[%2, %18] : tensor<16x16xf32>, !tile.view<2, f32, global>
+    tile.return
+  }
+}
