@@ -290,7 +290,6 @@ def agrees_or_is_refused(found: Sample) -> bool:
     return True
 
 
-@pytest.mark.xfail(strict=True, reason="tiles do not know how far their values are scaled", raises=AssertionError)
 @pytest.mark.parametrize(
     "module",
     [ew("add", [SCALED, f16]), ew("lt", [SCALED, f16]), ew("cast", [SCALED], f32)],
@@ -301,14 +300,12 @@ def test_scaled_values_keep_their_scale(module: ModuleOp) -> None:
     assert agrees_or_is_refused(Sample(module, arguments[: len(graph_function(module).arguments)], []))
 
 
-@pytest.mark.xfail(strict=True, reason="folding `select` drops its clamping", raises=AssertionError)
 def test_selecting_clamps_infinities_where_the_type_saturates() -> None:
     types = [GraphTensorType.of(["N"], each) for each in (bool_, f16 @ saturate)]
     module = program(types, lambda a: [graph.EwOp("select", [a[0], a[1], a[1]])])
     check_levels(Sample(module, [np.ones(1, np.bool_), stored([np.inf], f16)], []), [])
 
 
-@pytest.mark.xfail(strict=True, reason="a callee is not specialised with its caller", raises=CompileError)
 def test_facts_reach_the_functions_that_are_called() -> None:
     type_ = GraphTensorType.of(["N"], f32)
     callee = graph.FuncOp("g", [type_], [type_])

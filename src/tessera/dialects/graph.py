@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     FlatSymbolRefAttrConstr,
     FunctionType,
+    IndexType,
     StringAttr,
     SymbolNameConstraint,
     SymbolRefAttr,
@@ -45,10 +46,12 @@ from tessera.dialects.attributes import (
     parse_header,
     print_body,
     print_header,
+    symbols_of,
     verify_header,
     verify_returned,
 )
 from tessera.dialects.effects import KINDS, HasEffects, World, effects_within, writes
+from tessera.dialects.elements import is_element
 from tessera.dialects.graph_effects import (
     AllReduceOp,
     AnyTensor,
@@ -140,9 +143,11 @@ class FuncOp(IRDLOperation):
         if not isinstance(last, ReturnOp):
             raise VerifyException("a graph function ends with graph.return")
         verify_returned(self.function_type.outputs, [value.type for value in last.values])
-        for world in self.worlds:
-            if world.kind not in KINDS:
-                raise VerifyException(f"unknown effect {world.name()}: effects are {', '.join(KINDS)}")
+        self._verify_types()
+        for effect in self.effects_:
+            world = World.parse(effect.data)
+            if world.kind not in KINDS or world.name() != effect.data:
+                raise VerifyException(f"unknown effect {effect.data}: effects are {', '.join(KINDS)}")
         for op in self.body.block.ops:
             effects = effects_within([op])
             if effects is None:
@@ -152,6 +157,22 @@ class FuncOp(IRDLOperation):
                     raise VerifyException(
                         f"{op.name} has the effect {effect.resource.name()}, "
                         f"which @{self.sym_name.data} does not declare"
+                    )
+
+    def _verify_types(self) -> None:
+        """Arguments are tensors and scalars, and every size symbol is bound by one of them."""
+        bound: set[str] = set()
+        for position, type_ in enumerate(self.function_type.inputs):
+            if isinstance(type_, GraphTensorType):
+                bound |= symbols_of(type_.shape)
+            elif not isinstance(type_, IndexType) and not is_element(type_):
+                raise VerifyException(f"argument {position} must be a graph tensor or a scalar, got {type_}")
+        for op in self.body.walk():
+            for result in op.results:
+                if isinstance(result.type, GraphTensorType) and (missing := symbols_of(result.type.shape) - bound):
+                    raise VerifyException(
+                        f"{op.name} gives {result.type}, and no argument of @{self.sym_name.data} "
+                        f"binds {', '.join(sorted(missing))}"
                     )
 
     @classmethod

@@ -27,6 +27,7 @@ from tessera.dialects.tile_types import ViewType
 from tessera.dtypes.types import DType
 from tessera.errors import DtypeError, GuardError
 from tessera.interpreters import scalars
+from tessera.shapes.environment import ShapeEnvironment
 from tessera.shapes.expr import Dim
 from tessera.transforms.canonicalize import Canonicalize
 from tessera.transforms.common_subexpressions import CommonSubexpressions
@@ -35,7 +36,7 @@ from tessera.transforms.dead_code import is_dead
 from tessera.transforms.facts import Fact, Facts, Kind, Recorder
 from tessera.transforms.folding import Constant, fold, literal, materialize, signature_size
 from tessera.transforms.rewriting import inline_before, insert_before
-from tessera.transforms.symbols import specialize_symbols
+from tessera.transforms.symbols import bind_size, specialize_symbols
 
 _NONE: frozenset[Fact] = frozenset()
 _SUBJECT = re.compile(r"arg\d+\.(?:size|stride)\[\d+\]")
@@ -132,6 +133,7 @@ def _check_facts(function: tile.FuncOp | graph.FuncOp, facts: Facts) -> None:
                     hint="facts must come from arguments that the function accepts",
                 )
 
+    environment = ShapeEnvironment()
     for position, type_ in enumerate(function.function_type.inputs):
         path = f"arg{position}"
         dtype: DType | None = None
@@ -147,8 +149,12 @@ def _check_facts(function: tile.FuncOp | graph.FuncOp, facts: Facts) -> None:
         refuse(f"{path}.dtype", dtype.base.name, facts.about(Kind.DTYPE, f"{path}.dtype"))
         refuse(f"{path}.rank", len(sizes), facts.about(Kind.RANK, f"{path}.rank"))
         for axis, size in enumerate(sizes):
+            known = facts.about(Kind.SIZE, f"{path}.size[{axis}]")
             if isinstance(size, int):
-                refuse(f"{path}.size[{axis}]", size, facts.about(Kind.SIZE, f"{path}.size[{axis}]"))
+                refuse(f"{path}.size[{axis}]", size, known)
+                continue
+            for atom in known:
+                bind_size(environment, size, atom)
 
 
 def _check_scalar(function: tile.FuncOp | graph.FuncOp, path: str, type_: Attribute, facts: Facts) -> None:

@@ -15,6 +15,8 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from tessera.dialects import graph, tile
 from tessera.dialects.elements import dtype_of
+from tessera.dialects.graph_types import graph_type
+from tessera.dtypes.types import NO_POLICY
 from tessera.errors import TesseraError
 from tessera.interpreters.engine import RULES, Frame
 from tessera.interpreters.machine import Machine
@@ -212,6 +214,11 @@ def _elementwise(op: tile.EwOp | graph.EwOp, known: Sequence[Any]) -> Fold | Non
         # A cast to the same type changes nothing: every value is already one of the type's. But a tile's policy is
         # not part of its type, and may scale or clamp.
         return Same(op.operands_[0])
-    if op.fn.data == "select" and op.operands_[1] is op.operands_[2]:
+    if op.fn.data == "select" and op.operands_[1] is op.operands_[2] and _is_plain(op):
         return Same(op.operands_[1])
     return None
+
+
+def _is_plain(op: tile.EwOp | graph.EwOp) -> bool:
+    """Whether no policy changes values on their way into the result: a saturating type clamps even what it is given."""
+    return op.policy is None if isinstance(op, tile.EwOp) else graph_type(op.result).dtype.policy == NO_POLICY

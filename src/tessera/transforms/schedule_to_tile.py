@@ -153,6 +153,13 @@ def _elementwise(writer: _Writer, op: graph.EwOp) -> SSAValue:
         )
     operands = [writer.tiles[operand] for operand in op.operands_]
     result = graph_type(op.result).dtype
+    if any(graph_type(value).dtype.policy.loss_scale is not None for value in (*op.operands_, op.result)):
+        raise CompileError(
+            f"{op.fn.data} of loss-scaled values has no tile program yet",
+            span=span_of(op.location),
+            shapes=[str(value.type) for value in (*op.operands_, op.result)],
+            hint="cast to a type without a loss scale in a kernel of your own",
+        )
     if op.fn.data == "cast":
         return writer.add(tile.EwOp("cast", operands, to=result), op)
     return writer.add(tile.EwOp(op.fn.data, operands, policy=result.policy), op)

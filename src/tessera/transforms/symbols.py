@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from xdsl.dialects.builtin import FunctionType
+from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, SSAValue
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from tessera.dialects import graph, schedule
-from tessera.dialects.attributes import SizesAttr
+from tessera.dialects.attributes import SizesAttr, symbols_of
+from tessera.dialects.graph_effects import look_up
 from tessera.dialects.graph_types import GraphTensorType
 from tessera.dialects.kernel_calls import substitute
 from tessera.errors import GuardError, ShapeError
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import Dim, Size
-from tessera.transforms.facts import Kind, Recorder
+from tessera.transforms.facts import Fact, Kind, Recorder
+from tessera.transforms.symbol_names import fresh_name
 
 
 def specialize_symbols(function: graph.FuncOp, recorder: Recorder) -> None:
@@ -30,19 +32,52 @@ def specialize_symbols(function: graph.FuncOp, recorder: Recorder) -> None:
                 if not isinstance(size, Dim):
                     continue
                 undecided = environment.resolve(size).constant is None
-                try:
-                    environment.unify(size, int(atom.value), Origin(f"the fact {atom}", None))
-                except ShapeError as error:
-                    raise GuardError(
-                        f"the fact {atom} contradicts the others: {error.message}",
-                        story=error.story,
-                        hint="facts must come from one set of arguments",
-                    ) from error
+                bind_size(environment, size, atom)
                 if undecided:
                     recorder.ask(atom)
     if values := environment.sizes:
         _check_not_called(function)
         _substitute(function, dict(values))
+        _specialize_callees(function, dict(values))
+
+
+def bind_size(environment: ShapeEnvironment, size: Size, atom: Fact) -> None:
+    """Notes that a size has the value a fact gives it; facts that cannot hold together are refused."""
+    try:
+        environment.unify(size, int(atom.value), Origin(f"the fact {atom}", None))
+    except ShapeError as error:
+        raise GuardError(
+            f"the fact {atom} contradicts the others: {error.message}",
+            story=error.story,
+            hint="facts must come from one set of arguments",
+        ) from error
+
+
+def _specialize_callees(function: graph.FuncOp, values: Mapping[str, Size]) -> None:
+    """Functions called with sizes that are numbers now get copies for them.
+
+    A call's types are its callee's, so both know the sizes by the same names.
+    """
+    module = function.parent_op()
+    if not isinstance(module, ModuleOp):
+        return
+    copies: dict[str, graph.FuncOp] = {}
+    for call in [op for op in function.walk() if isinstance(op, graph.CallOp)]:
+        callee = look_up(call, call.callee, graph.FuncOp)
+        name = callee.sym_name.data
+        types = (*callee.function_type.inputs, *callee.function_type.outputs)
+        named = symbols_of(size for type_ in types if isinstance(type_, GraphTensorType) for size in type_.shape)
+        known = {symbol: size for symbol, size in sorted(values.items()) if symbol in named}
+        if not known:
+            continue
+        if name not in copies:
+            copies[name] = callee.clone()
+            suffix = "".join(f"_{symbol}{size}" for symbol, size in known.items())
+            copies[name].properties["sym_name"] = StringAttr(fresh_name(module, name + suffix))
+            Rewriter.insert_op(copies[name], InsertPoint.before(function))
+            _substitute(copies[name], known)
+            _specialize_callees(copies[name], known)
+        call.properties["callee"] = SymbolRefAttr(copies[name].sym_name.data)
 
 
 def _check_not_called(function: graph.FuncOp) -> None:

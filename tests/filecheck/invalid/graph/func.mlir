@@ -203,3 +203,19 @@ graph.func @f(%x: !graph.tensor<[4], f32, accum(bf16)>) {
 graph.func @f(%x: !graph.tensor<[4], f16, loss_scale(1000)>) {
   graph.return
 }
+// -----
+// expected: argument 0 must be a graph tensor or a scalar, got !tile.view<1, f32, global>
+graph.func @f(%x: !tile.view<1, f32, global>) {
+  graph.return
+}
+// -----
+// expected: unknown effect state(: effects are random, state, collective, io, memory
+graph.func @f() effects ["state("] {
+  graph.return
+}
+// -----
+// expected: graph.broadcast gives !graph.tensor<[B, 4], f32>, and no argument of @f binds B
+graph.func @f(%x: !graph.tensor<[4], f32>) {
+  %y = graph.broadcast %x : !graph.tensor<[4], f32> -> !graph.tensor<[B, 4], f32>
+  graph.return
+}

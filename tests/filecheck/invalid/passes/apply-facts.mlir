@@ -72,3 +72,9 @@ tile.func @f(%n: i32) outputs 0 shapes [[]] grid [1] {
 tile.func @f(%n: i8) outputs 0 shapes [[]] grid [1] {
   tile.return
 }
+// -----
+// options: -p apply-facts -f "arg0.size[0] = 12" -f "arg1.size[0] = 13"
+// expected: the fact arg1.size[0] = 13 contradicts the others
+tile.func @f(%x: !tile.view<1, f32, global>, %y: !tile.view<1, f32, global>) outputs 1 shapes [[N], [N]] grid [1] {
+  tile.return
+}
