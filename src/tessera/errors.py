@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Self
 
 _PACKAGE_ROOT = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -49,9 +49,18 @@ def span_of(code: CodeType, instruction: int) -> SourceSpan:
 def caller_span() -> SourceSpan | None:
     """The span of the innermost frame outside the package: the user's expression that led here."""
     frame = inspect.currentframe()
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE_ROOT):
+    while frame is not None and _is_ours(frame):
         frame = frame.f_back
     return None if frame is None else span_of(frame.f_code, frame.f_lasti)
+
+
+def _is_ours(frame: FrameType) -> bool:
+    if "__written_like_a_user__" in frame.f_globals:  # kernels that ship with the package are read like a user's
+        return False
+    # Methods that dataclasses generate have no file, but they have our globals.
+    return frame.f_code.co_filename.startswith(_PACKAGE_ROOT) or frame.f_globals.get("__name__", "").startswith(
+        "tessera."
+    )
 
 
 class TesseraError(Exception):

@@ -36,7 +36,8 @@ def test_help_lists_the_commands() -> None:
 def test_the_demo_checks_every_level() -> None:
     result = invoke("demo", "--plain", "--rows", "19")
     assert result.exit_code == 0
-    assert result.output.count(" ok ") == 4
+    assert result.output.count(" ok ") == 6
+    assert "scores = tile.dot(rows, tile.transpose(keys)) * tile.rsqrt(float(here.d))" in result.output
     assert all(f"{level} IR" in result.output for level in ("graph", "schedule", "tile"))
 
 

@@ -45,8 +45,12 @@ def shapes(least: int = 0, most: int = 3) -> st.SearchStrategy[tuple[int, ...]]:
 
 
 def values(draw: Draw, shape: Sequence[int], dtype: DType, *, tame: bool = False) -> Array:
-    """Numbers of every size and all specials, or (`tame`) small and finite ones."""
-    generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1), "values"))
+    """Drawn numbers of every size and all specials, or (`tame`) small and finite ones."""
+    return numbers_by(draw(st.integers(0, 2**32 - 1), "values"), shape, dtype, tame=tame)
+
+
+def numbers_by(seed: int, shape: Sequence[int], dtype: DType, *, tame: bool = False) -> Array:
+    generator = np.random.default_rng(seed)
     count = math.prod(shape)
     if dtype.kind is Kind.BOOL:
         return generator.integers(0, 2, count).astype(np.bool_).reshape(shape)

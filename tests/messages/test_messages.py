@@ -15,7 +15,8 @@ MISTAKES = sorted(HERE.glob("*/*.py"))
 def message_of(mistake: Path) -> str:
     """The error that a file raises, with paths shortened to names."""
     with pytest.raises(TesseraError) as caught:
-        exec(compile(mistake.read_text(encoding="utf-8"), str(mistake), "exec", dont_inherit=True), {})
+        code = compile(mistake.read_text(encoding="utf-8"), str(mistake), "exec", dont_inherit=True)
+        exec(code, {"__file__": str(mistake)})
     return f"{type(caught.value).__name__}: {caught.value}\n".replace(f"{mistake.parent}/", "")
 
 
@@ -24,7 +25,7 @@ def test_message(mistake: Path) -> None:
     message = message_of(mistake)
     assert message == mistake.with_suffix(".txt").read_text(encoding="utf-8")
     lines = message.splitlines()
-    assert any(line.startswith(f"  --> {mistake.name}:") for line in lines), "it does not say where"
+    assert any(line.startswith(f"  --> {mistake.stem}.") for line in lines), "it does not say where"
     assert any(set(line.partition("| ")[2].strip()) == {"^"} for line in lines), "it does not point"
     assert any(line.startswith("  help:") for line in lines), "it does not say what to do"
 
@@ -33,6 +34,7 @@ def test_there_are_enough_of_each_kind() -> None:
     texts = [mistake.with_suffix(".txt").read_text(encoding="utf-8") for mistake in MISTAKES]
     typed = [text for text in texts if text.startswith(("ShapeError", "DtypeError"))]
     assert len(typed) >= 30
+    assert len(list(HERE.glob("kernels/*.py"))) >= 25
     assert sum("  shape: " in text and "  story: " in text for text in typed) >= 20
 
 

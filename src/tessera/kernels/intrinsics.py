@@ -65,9 +65,11 @@ def load(
     work = current_context(tracer())
     matrix, places = work.place(view, block)
     if matrix.rank == 1:
-        return tracer().load(matrix, [places], (_whole(rows or work.rows_of(block), "rows"),), pad)
+        return tracer().load(matrix, [places], (_whole(work.rows_of(block) if rows is None else rows, "rows"),), pad)
     width = _whole(cols, "cols") if cols is not None else tracer().static_size(view, view.rank - 1, "tile.load")
-    return tracer().load(matrix, [places, 0], (_whole(rows or work.rows_of(block), "rows"), width), pad)
+    return tracer().load(
+        matrix, [places, 0], (_whole(work.rows_of(block) if rows is None else rows, "rows"), width), pad
+    )
 
 
 def store(

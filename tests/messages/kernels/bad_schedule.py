@@ -1,0 +1,8 @@
+import tessera as ts
+from tessera import KTile, Schedule, bf16, f32, i32, kernel, tile
+from tessera.kernels.intrinsics import INF
+from tessera.interpreters.checks import Checks, checking
+
+x = ts.ones((20, 8))
+
+Schedule(block=(64, 64), warps=3)

@@ -1,0 +1,15 @@
+import tessera as ts
+from tessera import KTile, Schedule, bf16, f32, i32, kernel, tile
+from tessera.kernels.intrinsics import INF
+from tessera.interpreters.checks import Checks, checking
+
+x = ts.ones((20, 8))
+
+@kernel
+def f(x: KTile["N", "D", f32]):
+    T = tile.context()
+    for i in tile.range(4):
+        last = tile.load(x)
+    return last * 2.0
+
+f(x)

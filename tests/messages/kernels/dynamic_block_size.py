@@ -1,0 +1,12 @@
+import tessera as ts
+from tessera import KTile, Schedule, bf16, f32, i32, kernel, tile
+from tessera.kernels.intrinsics import INF
+from tessera.interpreters.checks import Checks, checking
+
+x = ts.ones((20, 8))
+
+@kernel
+def f(x: KTile["N", "D", f32], n: int):
+    return tile.load(x, rows=n)
+
+f(x, 4)

@@ -1,0 +1,14 @@
+import tessera as ts
+from tessera import KTile, Schedule, bf16, f32, i32, kernel, tile
+from tessera.kernels.intrinsics import INF
+from tessera.interpreters.checks import Checks, checking
+
+x = ts.ones((20, 8))
+
+scales = [1.0, 2.0]
+
+@kernel
+def f(x: KTile["N", "D", f32]):
+    return tile.load(x) * scales[0]
+
+f(x)

@@ -1,0 +1,8 @@
+import tessera as ts
+from tessera import KTile, Schedule, bf16, f32, i32, kernel, tile
+from tessera.kernels.intrinsics import INF
+from tessera.interpreters.checks import Checks, checking
+
+x = ts.ones((20, 8))
+
+tile.zeros((4, 4))

@@ -1,0 +1,15 @@
+import tessera as ts
+from tessera import KTile, Schedule, bf16, f32, i32, kernel, tile
+from tessera.kernels.intrinsics import INF
+from tessera.interpreters.checks import Checks, checking
+
+x = ts.ones((20, 8))
+
+class Cache:
+    K = x
+
+@kernel
+def f(q: KTile["N", "D", f32], cache):
+    return tile.load(q) + tile.load(cache.V)
+
+f(x, Cache())
