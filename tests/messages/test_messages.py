@@ -14,8 +14,8 @@ MISTAKES = sorted(HERE.glob("*/*.py"))
 
 def message_of(mistake: Path) -> str:
     """The error that a file raises, with paths shortened to names."""
+    code = compile(mistake.read_text(encoding="utf-8"), str(mistake), "exec", dont_inherit=True)
     with pytest.raises(TesseraError) as caught:
-        code = compile(mistake.read_text(encoding="utf-8"), str(mistake), "exec", dont_inherit=True)
         exec(code, {"__file__": str(mistake)})
     return f"{type(caught.value).__name__}: {caught.value}\n".replace(f"{mistake.parent}/", "")
 
