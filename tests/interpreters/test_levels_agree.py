@@ -62,10 +62,11 @@ class Program:
         return self.chance.choice([self.values[-1], self.chance.choice(self.values)])
 
     def like(self, value: SSAValue, dtype: DType) -> SSAValue:
-        """Some value of the shape of another; a fresh cast where there is none of that type."""
-        shape = graph_type(value).shape
-        found = [v for v in self.values if graph_type(v).shape == shape and graph_type(v).dtype is dtype]
-        return self.chance.choice(found) if found else self.add(graph.EwOp("cast", [value], to=dtype))
+        """Some value, if need be repeated and cast, of the shape of another."""
+        wanted = graph_type(value).with_dtype(dtype)
+        same = [other for other in self.values if other.type == wanted and other is not value]
+        fits = [other for other in self.values if _repeats_to(graph_type(other).shape, wanted.shape)]
+        return self.become(self.chance.choice([*same, *same, *fits]), wanted)
 
     def become(self, value: SSAValue, type_: GraphTensorType) -> SSAValue:
         """The value, repeated and cast to a type."""
@@ -125,6 +126,11 @@ class Program:
             total = self.add(graph.EwOp("add", [total, value]))
 
 
+def _repeats_to(shape: Sequence[Size], target: Sequence[Size]) -> bool:
+    pairs = zip(reversed(shape), reversed(target), strict=False)
+    return len(shape) <= len(target) and all(size in (1, whole) for size, whole in pairs)
+
+
 PURE = (
     *(Program.elementwise,) * 4,
     Program.select,
@@ -146,7 +152,8 @@ def acts(slot: GraphTensorType) -> Sequence[Callable[[Program], None]]:
         program.ops.append(graph_effects.StateWriteOp("slot", program.become(program.pick(), slot)))
 
     def draw(program: Program) -> None:
-        type_ = GraphTensorType.of(program.narrow(), program.chance.choice([f32, bf16]))
+        other = GraphTensorType.of(program.narrow(), bf16)
+        type_ = program.chance.choice([slot, slot, other])
         program.add(graph_effects.RandomOp(program.chance.choice(graph_effects.DISTRIBUTIONS), type_))
 
     def show(program: Program) -> None:

@@ -22,12 +22,13 @@ class Config:
     stages: int | None = None
     vector: int | None = None
     swizzle: str | None = None
+    d: int | None = None
 
     def problem(self) -> str | None:
         """Why this cannot be a schedule of any kernel, or None."""
         if self.block is not None and any(size < 1 for size in self.block):
             return f"block {list(self.block)}: sizes are positive"
-        for name in ("warps", "stages", "vector"):
+        for name in ("warps", "stages", "vector", "d"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 return f"{name} {value}: expected a positive number"

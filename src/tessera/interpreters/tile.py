@@ -15,10 +15,11 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tessera.dialects import elementwise, reductions, tile
 from tessera.dialects.elements import dtype_of
+from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, Kind, f64, i64, u64
-from tessera.errors import CompileError, DtypeError, EffectError, ShapeError
+from tessera.errors import CompileError, DtypeError, EffectError, ShapeError, SourceSpan
 from tessera.interpreters import scalars
 from tessera.interpreters.access_trace import Trace
 from tessera.interpreters.checks import Checks, asked
@@ -308,6 +309,14 @@ def _assert(frame: Frame, op: tile.AssertOp, operands: Values) -> Values:
 
 @meaning(tile.DebugPrintOp)
 def _debug_print(frame: Frame, op: tile.DebugPrintOp, operands: Values) -> Values:
+    if "tile.breakpoint" in op.attributes:
+        _stop(frame.program, list(operands), span_of(op.location))
+        return []
     shown = "".join(f" {value}" for value in operands)
     frame.machine.write(f"{list(frame.program)} {op.label.data}{shown}\n")
     return []
+
+
+def _stop(program: tuple[int, ...], tiles: list[Any], source: SourceSpan | None) -> None:
+    """Where a debugger lands: `tiles` are the values asked for, `source` is the line of the kernel."""
+    breakpoint()

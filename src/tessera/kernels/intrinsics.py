@@ -362,6 +362,11 @@ def assert_(condition: Any, message: str) -> None:
     tracer().check(condition, message)
 
 
+def breakpoint(*values: Any) -> None:  # noqa: A001  (as in Python, but when the kernel runs)
+    """Stops in the Python debugger when the interpreter gets here, with these values as arrays in `tiles`."""
+    tracer().show("breakpoint", values, stop=True)
+
+
 def debug_print(label: str, *values: Any) -> None:
     """Prints a label and values, for people."""
     tracer().show(label, values)

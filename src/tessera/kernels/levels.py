@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 
@@ -45,7 +47,12 @@ def _outer(view: Attribute, shape: SizesAttr) -> Attribute:
 
 def config_of(schedule: Schedule) -> Config:
     """A schedule as Schedule IR carries it."""
-    return Config(schedule.block, schedule.warps, schedule.stages, schedule.vector, schedule.swizzle)
+    return Config(**asdict(schedule))
+
+
+def schedule_of(config: Config) -> Schedule:
+    """A schedule from what Schedule IR says."""
+    return Schedule(**asdict(config))
 
 
 def lower_through(instance: Instance, schedule: Schedule) -> Compiled:

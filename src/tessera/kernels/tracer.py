@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import IndexType, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tessera.dialects import tile
@@ -537,9 +537,12 @@ class Tracer:
             raise DtypeError(f"an assertion needs a condition, got {condition!r}", hint="compare something")
         self.emit(tile.AssertOp(condition.ssa, message))
 
-    def show(self, label: str, values: Sequence[Any]) -> None:
+    def show(self, label: str, values: Sequence[Any], *, stop: bool = False) -> None:
         given = [value if is_dynamic(value) else self.convert(value, f32) for value in values]
-        self.emit(tile.DebugPrintOp(label, [value.ssa for value in given]))
+        op = tile.DebugPrintOp(label, [value.ssa for value in given])
+        if stop:
+            op.attributes["tile.breakpoint"] = UnitAttr()
+        self.emit(op)
 
     # Control flow.
 
