@@ -74,10 +74,10 @@ class Program:
             value = self.add(graph.BroadcastOp(value, type_.shape))
         return value if value.type == type_ else self.add(graph.EwOp("cast", [value], to=type_.dtype))
 
-    def elementwise(self) -> None:
-        value = self.pick()
+    def elementwise(self, value: SSAValue | None = None) -> None:
+        value = value or self.pick()
         dtype = graph_type(value).dtype
-        name = self.chance.choice(ROWS[dtype])
+        name = self.chance.choice([*ROWS[dtype], *(row for row in ("add", "sub", "mul") if row in ROWS[dtype])])
         operands = [value, *(self.like(value, dtype) for _ in range(elementwise.TABLE[name].arity - 1))]
         self.chance.shuffle(operands)
         self.add(graph.EwOp(name, operands))
@@ -111,7 +111,7 @@ class Program:
         dtype = self.chance.choice([*COMMON, *OTHERS])
         number = self.chance.choice(NUMBERS if dtype.is_float else (0, 1) if dtype is bool_ else (3, 0, 1, 7))
         type_ = GraphTensorType.of(self.narrow(), dtype)
-        self.add(graph.ConstantOp(dense(stored([number], dtype), dtype), type_))
+        self.elementwise(self.add(graph.ConstantOp(dense(stored([number], dtype), dtype), type_)))
 
     def iota(self) -> None:
         if shape := self.narrow():
@@ -281,6 +281,20 @@ def test_many_pointwise_programs_mean_the_same_at_every_level(data: st.DataObjec
 @given(data=st.data())
 def test_many_programs_with_effects_mean_the_same_at_every_level(data: st.DataObject) -> None:
     check_drawn(data, acting=True)
+
+
+@pytest.mark.parametrize("dtype", [f32, bf16, i32, bool_], ids=str)
+def test_every_row_means_the_same_with_a_constant_on_either_side(dtype: DType) -> None:
+    type_, rows = GraphTensorType.of(["N"], dtype), [row for row in ROWS[dtype] if elementwise.TABLE[row].arity == 2]
+    function = graph.FuncOp("f", [type_], [])
+    three = graph.ConstantOp(dense(stored([True if dtype is bool_ else 3], dtype), dtype), type_)
+    (x,), c = function.arguments, three.result
+    applied = [graph.EwOp(row, pair) for row in rows for pair in ([c, x], [x, c], [c, c])]
+    results = [op.result for op in applied]
+    function.body.block.add_ops([three, *applied, graph.ReturnOp(results)])
+    body = function.detach_region(function.body)
+    module = ModuleOp([graph.FuncOp("f", [type_], [result.type for result in results], [], body)])
+    check_levels(Sample(module, [numbers_by(5, [65], dtype)], []), [])
 
 
 def test_programs_are_as_varied_as_they_should_be() -> None:
