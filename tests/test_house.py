@@ -192,4 +192,4 @@ def test_importing_the_package_loads_no_compiler_and_no_terminal_library() -> No
     code = "import sys, tessera; print(*sorted({name.split('.')[0] for name in sys.modules}))"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert "numpy" in loaded
-    assert not {"xdsl", "click", "rich", "torch", "jax"} & set(loaded)
+    assert not {"xdsl", "llvmlite", "click", "rich", "torch", "jax"} & set(loaded)

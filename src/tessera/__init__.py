@@ -47,6 +47,7 @@ from tessera.errors import (
     ResourceError,
     ShapeError,
     TesseraError,
+    TesseraWarning,
 )
 from tessera.runtime.creation import (
     arange,
@@ -70,14 +71,20 @@ from tessera.runtime.quantized import QuantizedTensor, dequantize, quantize
 from tessera.runtime.random import rand, randint, randn, randn_like
 from tessera.runtime.tensor import Tensor, share_memory
 from tessera.runtime.tracking import shape_history, track_shapes
-from tessera.shapes.annotations import KTile, Tile
+from tessera.shapes.annotations import KTile, Out
 
 if TYPE_CHECKING:
     from tessera import knobs
     from tessera.kernels import intrinsics as tile
+    from tessera.kernels import verification as verify
     from tessera.kernels.function import kernel
     from tessera.kernels.schedule import Schedule
+
+    # What a kernel gets for a parameter annotated so.
+    from tessera.kernels.values import Tile
     from tessera.runtime.pytree import register_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
+else:
+    from tessera.shapes.annotations import Tile
 
 __version__ = "0.1.0"
 
@@ -98,14 +105,16 @@ _LAZY = {
     "tree_leaves": "tessera.runtime.pytree",
     "tree_map": "tessera.runtime.pytree",
     "tree_unflatten": "tessera.runtime.pytree",
+    "verify": "tessera.kernels.verification",
 }
+_MODULES = ("knobs", "tile", "verify")
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'tessera' has no attribute {name!r}")
     module = import_module(_LAZY[name])
-    found = module if name in ("knobs", "tile") else getattr(module, name)
+    found = module if name in _MODULES else getattr(module, name)
     globals()[name] = found
     return found
 
@@ -121,6 +130,7 @@ __all__ = [
     "EffectError",
     "GuardError",
     "KTile",
+    "Out",
     "Policy",
     "QuantizedTensor",
     "RaceError",
@@ -129,6 +139,7 @@ __all__ = [
     "ShapeError",
     "Tensor",
     "TesseraError",
+    "TesseraWarning",
     "Tile",
     "__version__",
     "accum",
@@ -206,6 +217,7 @@ __all__ = [
     "uint16",
     "uint32",
     "uint64",
+    "verify",
     "zeros",
     "zeros_like",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import linecache
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -101,6 +102,19 @@ class TesseraError(Exception):
         if span is not None and not self.placed:
             self.span, self.placed = span, True
         return self
+
+
+class TesseraWarning(UserWarning):
+    """Something that works and deserves to be known; the category of every warning of ours."""
+
+
+def warn(message: str) -> None:
+    """Warns at the user's expression that led here."""
+    span = caller_span()
+    if span is None:
+        warnings.warn(message, TesseraWarning, stacklevel=2)
+    else:
+        warnings.warn_explicit(message, TesseraWarning, span.file, span.line)
 
 
 class ShapeError(TesseraError):

@@ -137,7 +137,7 @@ def _size(value: int | str) -> int:
     return int(found[1]) * unit + int(float(found[2] or 0) * unit)
 
 
-LOG_NAMES = ("recompiles", "guards", "autotune", "ir")
+LOG_NAMES = ("recompiles", "guards", "autotune", "ir", "cache")
 
 
 def _log_names(value: frozenset[str] | str) -> frozenset[str]:
@@ -146,6 +146,33 @@ def _log_names(value: frozenset[str] | str) -> frozenset[str]:
     if not names <= set(LOG_NAMES):
         raise ValueError(value)
     return names
+
+
+MOST_THREADS = 4096
+
+
+def _thread_count(value: int | str) -> int:
+    if not re.fullmatch(r"\d+", text := str(value).strip()) or not 1 <= int(text) <= MOST_THREADS:
+        raise ValueError(value)
+    return int(text)
+
+
+def usable_processors() -> int:
+    """How many processors this process may run on."""
+    usable = getattr(os, "sched_getaffinity", None)  # some systems cannot say
+    return len(usable(0)) if usable is not None else os.cpu_count() or 1
+
+
+CPU_LEVELS = ("base", "avx2", "avx512", "amx")
+
+
+def _optional_cpu_level(value: str | None) -> str | None:
+    if value is None:
+        return None
+    name = value.strip().lower()
+    if name not in CPU_LEVELS:
+        raise ValueError(value)
+    return name
 
 
 def _default_cache_dir() -> Path:
@@ -189,6 +216,20 @@ backend: Knob[str | None] = Knob(
     lambda: None,
     accepts="a name",
     meaning="the target to compile for instead of the device's",
+)
+num_threads = Knob(
+    "num_threads",
+    _thread_count,
+    usable_processors,
+    accepts=f"a number from 1 to {MOST_THREADS}",
+    meaning="how many threads a kernel on the CPU runs on at most; read when the first one runs",
+)
+cpu_level: Knob[str | None] = Knob(
+    "cpu_level",
+    _optional_cpu_level,
+    lambda: None,
+    accepts="amx, avx512, avx2 or base",
+    meaning="the instructions that kernels on the CPU may use, where the host has more",
 )
 
 

@@ -29,7 +29,7 @@ def invoke(*arguments: str, stdin: str | None = None) -> Result:
 
 def test_help_lists_the_commands() -> None:
     printed = invoke("--help").output
-    assert all(name in printed for name in ("demo", "env", "inspect", "opt"))
+    assert all(name in printed for name in ("cache", "demo", "env", "inspect", "opt"))
     assert __version__ in invoke("--version").output
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tessera.dialects.elementwise import TABLE, apply, interval, result_dtype
-from tessera.dialects.intervals import EITHER, EVERYTHING, FALSE, TRUE, Interval, all_values, rounded
+from tessera.dialects.intervals import EITHER, EVERYTHING, FALSE, RULES, TRUE, Interval, all_values, rounded
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import (
     ALL,
@@ -252,3 +252,8 @@ def test_all_values_covers_each_type() -> None:
         assert dtype.max_value in every
         stored_nan = cast(np.array([math.nan]), f64, dtype)[0]
         assert every.may_nan == math.isnan(float(stored_nan))
+
+
+def test_the_rules_are_those_of_the_table() -> None:
+    assert RULES.keys() == TABLE.keys()
+    assert all(TABLE[name].interval is rule for name, rule in RULES.items())

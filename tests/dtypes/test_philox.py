@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tessera.dtypes import philox
-from tessera.dtypes.philox import Stream, normal, philox4x32, random_bits, uniform
+from tessera.dtypes.casting import cast
+from tessera.dtypes.philox import Stream, normal, philox4x32, random_bits, uniform, uniform_in
+from tessera.dtypes.types import FLOATS, DType, f32, f64
 from tessera.errors import TesseraError
 
 # Random123's kat_vectors: counter, key, result of philox4x32 with 10 rounds.
@@ -117,3 +119,22 @@ def test_errors(seed: int, offset: int, count: int) -> None:
     with pytest.raises(TesseraError, match=r"64") as caught:
         random_bits(seed, offset, count)
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_uniform_numbers_are_values_of_their_type_below_one(dtype: DType) -> None:
+    bits = np.concatenate((random_bits(3, 0, 1000), np.array([0, 1, 2**31, 2**32 - 1], np.uint32)))
+    drawn = uniform_in(dtype, bits)
+    assert (cast(cast(drawn, f64, dtype), dtype, f64) == drawn).all()
+    assert drawn.min() == 0
+    assert drawn.max() < 1
+    # The largest is one step below 1, so that the steps cannot be finer.
+    step = 1 - drawn.max()
+    assert (drawn % step == 0).all()
+    assert step == min(float(drawn[drawn > 0].min()), step)
+    assert cast(cast(np.array([1 - step / 2]), f64, dtype), dtype, f64)[0] != 1 - step / 2 or step == 2.0**-24
+
+
+def test_uniform_numbers_of_f32_are_the_plain_ones() -> None:
+    bits = random_bits(4, 0, 1000)
+    assert (uniform_in(f32, bits) == uniform(bits)).all()

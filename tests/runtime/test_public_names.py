@@ -47,3 +47,26 @@ def test_lazy_names_load_when_used() -> None:
         "assert ts.knobs is knobs\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_eager_tensors_do_not_need_loads_when_used() -> None:
+    code = (
+        "import sys, tessera as ts\n"
+        "late = {f'tessera.{name}' for name in ('dialects.intervals', 'shapes.environment', 'shapes.signature')}\n"
+        "assert (ts.ones(3) + 1).tolist() == [2.0, 2.0, 2.0]\n"
+        "assert not late & set(sys.modules), late & set(sys.modules)\n"
+        "from tessera.dialects import elementwise\n"
+        "from tessera.shapes import Signature, ShapeEnvironment\n"
+        "assert callable(elementwise.TABLE['add'].interval)\n"
+        "assert late <= set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_names_of_shapes_are_there() -> None:
+    from tessera import shapes
+
+    for name in shapes.__all__:
+        assert getattr(shapes, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        getattr(shapes, "nothing")  # noqa: B009  (the type checker knows that there is none)

@@ -47,13 +47,13 @@ def demo(rows: int, plain: bool) -> None:
     console = Console(no_color=plain, highlight=not plain)
     q, k, v = (ts.randn((2, rows, 16), ts.bf16, seed=seed) for seed in range(3))
     instance = attention.lower(q, k, v, causal=True)
-    compiled = lower_through(instance, attention.schedule)
+    compiled = lower_through(instance, instance.schedule)
     for level, written in compiled.levels.items():
         # The kernel is the same at every level: show it once, beside its source, where it belongs.
         shown = beside_source(text.write(compiled.module, locations=True)) if level == "tile" else _host(written)
         console.rule(f"{level} IR", align="left")
         console.print(shown if plain else Syntax(shown, "llvm", background_color="default"), soft_wrap=True)
-    console.print(f"schedule: {attention.schedule}; guards: {', '.join(map(str, instance.guards))}\n")
+    console.print(f"schedule: {instance.schedule}; guards: {', '.join(map(str, instance.guards))}\n")
 
     table = Table("what", "program", "relative error against float64", "at most", "")
     found = [*_attention_rows(q, k, v), *_model_rows(rows)]

@@ -14,7 +14,7 @@ import tessera
 from tessera import knobs
 from tessera.dialects.text import VERSIONS
 
-_LIBRARIES = ("numpy", "ml_dtypes", "optree", "xdsl", "rich", "click")
+_LIBRARIES = ("numpy", "ml_dtypes", "optree", "xdsl", "llvmlite", "rich", "click")
 
 
 @click.command()

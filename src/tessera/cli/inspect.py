@@ -42,14 +42,14 @@ def inspect(target: str, sizes: tuple[str, ...], call: str | None, level: str | 
         found = [key for key, value in names.items() if isinstance(value, Kernel)]
         raise CompileError(f"{path} has no kernel {name}", hint=f"it has {', '.join(found) or 'none'}")
     instance = _instance(kernel, _sizes(sizes), call, names)
-    compiled = lower_through(instance, kernel.schedule)
+    compiled = lower_through(instance, instance.schedule)
     for title, written in compiled.levels.items():
         if level not in (None, title):
             continue
         click.echo(f"== {title} IR")
         click.echo(beside_source(text.write(compiled.module, locations=True)) if title == "tile" else written)
     click.echo("guards: " + (", ".join(map(str, instance.guards)) or "none"))
-    click.echo(f"schedule: {kernel.schedule}")
+    click.echo(f"schedule: {instance.schedule}{kernel.standing(instance)}")
 
 
 def _sizes(given: tuple[str, ...]) -> dict[str, int]:

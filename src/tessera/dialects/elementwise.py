@@ -11,20 +11,21 @@ import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from tessera.dialects import elementwise_derivatives as rules
 from tessera.dialects import elementwise_numpy as meanings
-from tessera.dialects import intervals
 from tessera.dialects.elementwise_derivatives import Derivative
 from tessera.dialects.elementwise_numpy import Array, Meaning
-from tessera.dialects.intervals import Interval
 from tessera.dtypes.casting import cast
 from tessera.dtypes.promotion import compute_type
 from tessera.dtypes.types import NO_POLICY, DType, Kind, bool_, f32, f64, i4, i8, u4, u8
 from tessera.errors import DtypeError
+
+if TYPE_CHECKING:
+    from tessera.dialects.intervals import Interval, Rule
 
 Typing: TypeAlias = Callable[[tuple[DType, ...], DType | None], DType]
 
@@ -52,8 +53,14 @@ class Elementwise:
     typing: Typing
     numpy: Meaning
     derivative: Derivative | None
-    interval: intervals.Rule
     cost: Cost
+
+    @property
+    def interval(self) -> Rule:
+        """Bounds on results from bounds on operands; those rules load when first asked for."""
+        from tessera.dialects import intervals
+
+        return intervals.RULES[self.name]
 
 
 _FLOATS = frozenset({Kind.FLOAT})
@@ -134,73 +141,72 @@ def _define(
     kinds: Collection[Kind],
     numpy: Meaning,
     derivative: Derivative | None,
-    interval: intervals.Rule,
     cost: Cost,
     *,
     clamps: bool = True,
 ) -> Elementwise:
     typing = _uniform(name, arity, kinds, clamps=clamps)
-    return Elementwise(name, arity, typing, numpy, derivative, interval, cost)
+    return Elementwise(name, arity, typing, numpy, derivative, cost)
 
 
-def _question(name: str, arity: int, kinds: Collection[Kind], numpy: Meaning, interval: intervals.Rule) -> Elementwise:
-    return Elementwise(name, arity, _uniform(name, arity, kinds, bool_), numpy, None, interval, Cost(simple=1))
+def _question(name: str, arity: int, kinds: Collection[Kind], numpy: Meaning) -> Elementwise:
+    return Elementwise(name, arity, _uniform(name, arity, kinds, bool_), numpy, None, Cost(simple=1))
 
 
 _ROWS = (
-    _define("neg", 1, _NUMBERS, np.negative, rules.neg, intervals.neg, Cost(simple=1)),
-    _define("abs", 1, _NUMBERS, np.absolute, rules.absolute, intervals.absolute, Cost(simple=1)),
-    _define("sign", 1, _NUMBERS, np.sign, None, intervals.sign, Cost(simple=2)),
-    _define("exp", 1, _FLOATS, meanings.wide(np.exp), rules.exp, intervals.exp, Cost(simple=1, special=1)),
-    _define("exp2", 1, _FLOATS, meanings.wide(np.exp2), rules.exp2, intervals.exp2, Cost(special=1)),
-    _define("expm1", 1, _FLOATS, meanings.wide(np.expm1), rules.expm1, intervals.expm1, Cost(simple=8, special=1)),
-    _define("log", 1, _FLOATS, meanings.wide(np.log), rules.log, intervals.log, Cost(simple=1, special=1)),
-    _define("log2", 1, _FLOATS, meanings.wide(np.log2), rules.log2, intervals.log2, Cost(special=1)),
-    _define("log1p", 1, _FLOATS, meanings.wide(np.log1p), rules.log1p, intervals.log1p, Cost(simple=8, special=1)),
-    _define("sqrt", 1, _FLOATS, np.sqrt, rules.sqrt, intervals.sqrt, Cost(divide=1)),
-    _define("rsqrt", 1, _FLOATS, meanings.rsqrt, rules.rsqrt, intervals.rsqrt, Cost(special=1)),
-    _define("reciprocal", 1, _FLOATS, meanings.reciprocal, rules.reciprocal, intervals.reciprocal, Cost(special=1)),
-    _define("sin", 1, _FLOATS, meanings.wide(np.sin), rules.sin, intervals.sin, Cost(simple=3, special=1)),
-    _define("cos", 1, _FLOATS, meanings.wide(np.cos), rules.cos, intervals.cos, Cost(simple=3, special=1)),
-    _define("tan", 1, _FLOATS, meanings.wide(np.tan), rules.tan, intervals.tan, Cost(simple=3, special=2, divide=1)),
-    _define("tanh", 1, _FLOATS, meanings.wide(np.tanh), rules.tanh, intervals.tanh, Cost(special=1)),
-    _define("erf", 1, _FLOATS, meanings.erf, rules.erf, intervals.erf, Cost(simple=12, special=1)),
-    _define("sigmoid", 1, _FLOATS, meanings.sigmoid, rules.sigmoid, intervals.sigmoid, Cost(simple=2, special=2)),
-    _define("floor", 1, _NUMBERS, meanings.to_integral(np.floor), None, intervals.floor, Cost(convert=1)),
-    _define("ceil", 1, _NUMBERS, meanings.to_integral(np.ceil), None, intervals.ceil, Cost(convert=1)),
-    _define("round", 1, _NUMBERS, meanings.to_integral(np.rint), None, intervals.nearest, Cost(convert=1)),
-    _define("trunc", 1, _NUMBERS, meanings.to_integral(np.trunc), None, intervals.trunc, Cost(convert=1)),
-    _question("isnan", 1, _NUMBERS, np.isnan, intervals.is_nan),
-    _question("isinf", 1, _NUMBERS, np.isinf, intervals.is_infinite),
-    _question("isfinite", 1, _NUMBERS, np.isfinite, intervals.is_finite),
-    _define("add", 2, _NUMBERS, np.add, rules.add, intervals.add, Cost(simple=1)),
-    _define("sub", 2, _NUMBERS, np.subtract, rules.sub, intervals.sub, Cost(simple=1)),
-    _define("mul", 2, _NUMBERS, np.multiply, rules.mul, intervals.mul, Cost(simple=1)),
-    _define("div", 2, _FLOATS, np.divide, rules.div, intervals.div, Cost(divide=1)),
-    _define("floordiv", 2, _NUMBERS, meanings.floordiv, None, intervals.floordiv, Cost(divide=1, convert=1)),
-    _define("rem", 2, _NUMBERS, meanings.rem, rules.rem, intervals.rem, Cost(simple=1, divide=1, convert=1)),
+    _define("neg", 1, _NUMBERS, np.negative, rules.neg, Cost(simple=1)),
+    _define("abs", 1, _NUMBERS, np.absolute, rules.absolute, Cost(simple=1)),
+    _define("sign", 1, _NUMBERS, np.sign, None, Cost(simple=2)),
+    _define("exp", 1, _FLOATS, meanings.wide(np.exp), rules.exp, Cost(simple=1, special=1)),
+    _define("exp2", 1, _FLOATS, meanings.wide(np.exp2), rules.exp2, Cost(special=1)),
+    _define("expm1", 1, _FLOATS, meanings.wide(np.expm1), rules.expm1, Cost(simple=8, special=1)),
+    _define("log", 1, _FLOATS, meanings.wide(np.log), rules.log, Cost(simple=1, special=1)),
+    _define("log2", 1, _FLOATS, meanings.wide(np.log2), rules.log2, Cost(special=1)),
+    _define("log1p", 1, _FLOATS, meanings.wide(np.log1p), rules.log1p, Cost(simple=8, special=1)),
+    _define("sqrt", 1, _FLOATS, np.sqrt, rules.sqrt, Cost(divide=1)),
+    _define("rsqrt", 1, _FLOATS, meanings.rsqrt, rules.rsqrt, Cost(special=1)),
+    _define("reciprocal", 1, _FLOATS, meanings.reciprocal, rules.reciprocal, Cost(special=1)),
+    _define("sin", 1, _FLOATS, meanings.wide(np.sin), rules.sin, Cost(simple=3, special=1)),
+    _define("cos", 1, _FLOATS, meanings.wide(np.cos), rules.cos, Cost(simple=3, special=1)),
+    _define("tan", 1, _FLOATS, meanings.wide(np.tan), rules.tan, Cost(simple=3, special=2, divide=1)),
+    _define("tanh", 1, _FLOATS, meanings.wide(np.tanh), rules.tanh, Cost(special=1)),
+    _define("erf", 1, _FLOATS, meanings.erf, rules.erf, Cost(simple=12, special=1)),
+    _define("sigmoid", 1, _FLOATS, meanings.sigmoid, rules.sigmoid, Cost(simple=2, special=2)),
+    _define("floor", 1, _NUMBERS, meanings.to_integral(np.floor), None, Cost(convert=1)),
+    _define("ceil", 1, _NUMBERS, meanings.to_integral(np.ceil), None, Cost(convert=1)),
+    _define("round", 1, _NUMBERS, meanings.to_integral(np.rint), None, Cost(convert=1)),
+    _define("trunc", 1, _NUMBERS, meanings.to_integral(np.trunc), None, Cost(convert=1)),
+    _question("isnan", 1, _NUMBERS, np.isnan),
+    _question("isinf", 1, _NUMBERS, np.isinf),
+    _question("isfinite", 1, _NUMBERS, np.isfinite),
+    _define("add", 2, _NUMBERS, np.add, rules.add, Cost(simple=1)),
+    _define("sub", 2, _NUMBERS, np.subtract, rules.sub, Cost(simple=1)),
+    _define("mul", 2, _NUMBERS, np.multiply, rules.mul, Cost(simple=1)),
+    _define("div", 2, _FLOATS, np.divide, rules.div, Cost(divide=1)),
+    _define("floordiv", 2, _NUMBERS, meanings.floordiv, None, Cost(divide=1, convert=1)),
+    _define("rem", 2, _NUMBERS, meanings.rem, rules.rem, Cost(simple=1, divide=1, convert=1)),
     # A saturating integer would have to clamp a power or a shift that is too large even for the wider type, ...
-    _define("pow", 2, _NUMBERS, meanings.power, rules.power, intervals.power, Cost(simple=4, special=2), clamps=False),
-    _define("min", 2, _NUMBERS, meanings.minimum, rules.minimum, intervals.minimum, Cost(simple=1)),
-    _define("max", 2, _NUMBERS, meanings.maximum, rules.maximum, intervals.maximum, Cost(simple=1)),
-    _define("atan2", 2, _FLOATS, meanings.wide(np.arctan2), rules.atan2, intervals.atan2, Cost(simple=12, divide=1)),
-    _define("fma", 3, _NUMBERS, meanings.fma, rules.fma, intervals.fma, Cost(simple=1)),
-    _define("and", 2, _BITS, np.bitwise_and, None, intervals.bits_and, Cost(simple=1)),
-    _define("or", 2, _BITS, np.bitwise_or, None, intervals.bits_or, Cost(simple=1)),
-    _define("xor", 2, _BITS, np.bitwise_xor, None, intervals.bits_xor, Cost(simple=1)),
+    _define("pow", 2, _NUMBERS, meanings.power, rules.power, Cost(simple=4, special=2), clamps=False),
+    _define("min", 2, _NUMBERS, meanings.minimum, rules.minimum, Cost(simple=1)),
+    _define("max", 2, _NUMBERS, meanings.maximum, rules.maximum, Cost(simple=1)),
+    _define("atan2", 2, _FLOATS, meanings.wide(np.arctan2), rules.atan2, Cost(simple=12, divide=1)),
+    _define("fma", 3, _NUMBERS, meanings.fma, rules.fma, Cost(simple=1)),
+    _define("and", 2, _BITS, np.bitwise_and, None, Cost(simple=1)),
+    _define("or", 2, _BITS, np.bitwise_or, None, Cost(simple=1)),
+    _define("xor", 2, _BITS, np.bitwise_xor, None, Cost(simple=1)),
     # ... and inverting bits means something else in a wider type.
-    _define("not", 1, _BITS, np.invert, None, intervals.invert, Cost(simple=1), clamps=False),
+    _define("not", 1, _BITS, np.invert, None, Cost(simple=1), clamps=False),
     # A count is read as unsigned; counts of the type's width and above push every bit out.
-    _define("shl", 2, _INTEGERS, np.left_shift, None, intervals.shift_left, Cost(simple=1), clamps=False),
-    _define("shr", 2, _INTEGERS, np.right_shift, None, intervals.shift_right, Cost(simple=1)),
-    _question("eq", 2, _ANY, np.equal, intervals.equal),
-    _question("ne", 2, _ANY, np.not_equal, intervals.not_equal),
-    _question("lt", 2, _NUMBERS, np.less, intervals.less),
-    _question("le", 2, _NUMBERS, np.less_equal, intervals.less_equal),
-    _question("gt", 2, _NUMBERS, np.greater, intervals.greater),
-    _question("ge", 2, _NUMBERS, np.greater_equal, intervals.greater_equal),
-    Elementwise("select", 3, _type_select, np.where, rules.select, intervals.select, Cost(simple=1)),
-    Elementwise("cast", 1, _type_cast, meanings.same, rules.cast, intervals.cast, Cost(convert=1)),
+    _define("shl", 2, _INTEGERS, np.left_shift, None, Cost(simple=1), clamps=False),
+    _define("shr", 2, _INTEGERS, np.right_shift, None, Cost(simple=1)),
+    _question("eq", 2, _ANY, np.equal),
+    _question("ne", 2, _ANY, np.not_equal),
+    _question("lt", 2, _NUMBERS, np.less),
+    _question("le", 2, _NUMBERS, np.less_equal),
+    _question("gt", 2, _NUMBERS, np.greater),
+    _question("ge", 2, _NUMBERS, np.greater_equal),
+    Elementwise("select", 3, _type_select, np.where, rules.select, Cost(simple=1)),
+    Elementwise("cast", 1, _type_cast, meanings.same, rules.cast, Cost(convert=1)),
 )
 
 TABLE: Mapping[str, Elementwise] = MappingProxyType({row.name: row for row in _ROWS})
@@ -220,6 +226,8 @@ def result_dtype(name: str, dtypes: Sequence[DType], *, to: DType | None = None)
 
 def interval(name: str, operands: Sequence[Interval], dtypes: Sequence[DType], *, to: DType | None = None) -> Interval:
     """Bounds on what `apply` gives for any operands within these bounds."""
+    from tessera.dialects import intervals
+
     result = result_dtype(name, dtypes, to=to)
     held = (_held(operand, dtype) for operand, dtype in zip(operands, dtypes, strict=True))
     return intervals.rounded(_row(name).interval(dtypes[0], *held), result)
@@ -229,7 +237,9 @@ def _held(operand: Interval, dtype: DType) -> Interval:
     """The part of `operand` that an integer or bool type can hold; floats need no such help."""
     if dtype.is_float:
         return operand
-    every = intervals.all_values(dtype)
+    from tessera.dialects.intervals import Interval, all_values
+
+    every = all_values(dtype)
     return Interval(max(operand.lo, every.lo), min(operand.hi, every.hi))
 
 

@@ -220,7 +220,7 @@ class ReturnOp(IRDLOperation):
 
 @irdl_op_definition
 class CallOp(IRDLOperation):
-    """Calls a graph function; it has the effects the callee declares."""
+    """Calls a graph function; it has the effects the callee declares. No function calls itself, by any way."""
 
     name = "graph.call"
     callee = prop_def(FlatSymbolRefAttrConstr)
@@ -239,10 +239,33 @@ class CallOp(IRDLOperation):
             raise VerifyException(f"@{callee.sym_name.data} is a {expected}, called with other argument types")
         if tuple(expected.outputs) != tuple(value.type for value in self.results_):
             raise VerifyException(f"@{callee.sym_name.data} is a {expected}, called for other result types")
+        if way := _way_back(callee, self):
+            told = ", which calls ".join(f"@{function.sym_name.data}" for function in way)
+            raise VerifyException(f"a graph has no recursion, and @{way[-1].sym_name.data} calls {told}")
 
     def effects(self) -> AbstractSet[EffectInstance]:
         # A callee is not trusted to only read: a declared effect counts as a write.
         return {writes(world) for world in look_up(self, self.callee, FuncOp).worlds}
+
+
+def _way_back(callee: FuncOp, call: CallOp) -> list[FuncOp]:
+    """The functions from a callee, by what they call, to the one that makes the call: a shortest way, or none."""
+    caller = call.parent_op()
+    while caller is not None and not isinstance(caller, FuncOp):
+        caller = caller.parent_op()
+    block = callee.parent_block()
+    functions = {op.sym_name.data: op for op in (block.ops if block else ()) if isinstance(op, FuncOp)}
+    ways, seen = [[callee]], {callee}
+    for way in ways:
+        if way[-1] is caller:
+            return way
+        for op in way[-1].body.walk():
+            # What is called may not exist; the verifier of that call says so.
+            found = functions.get(op.callee.string_value()) if isinstance(op, CallOp) else None
+            if found is not None and found not in seen:
+                seen.add(found)
+                ways.append([*way, found])
+    return []
 
 
 @irdl_op_definition

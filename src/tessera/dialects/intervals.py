@@ -8,9 +8,10 @@ where a sum may overflow, an integer may wrap and any rounding, even a stochasti
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 from typing import TypeAlias
 
 from tessera.dtypes.types import DType, FloatFormat, Kind, Specials
@@ -126,7 +127,8 @@ def _more(x: float) -> float:
     return -_less(-x)
 
 
-def _hull(parts: Iterable[Interval]) -> Interval:
+def hull(parts: Iterable[Interval]) -> Interval:
+    """The smallest interval around all parts; around none, everything."""
     parts = list(parts)
     if not parts:
         return EVERYTHING
@@ -307,7 +309,7 @@ def sub(dtype: DType, a: Interval, b: Interval) -> Interval:
 @_with_operands_nan
 def mul(_: DType, a: Interval, b: Interval) -> Interval:
     undefined = (0 in a and b.may_be_infinite) or (0 in b and a.may_be_infinite)
-    return _hull(_product(x, y) for x in (a.lo, a.hi) for y in (b.lo, b.hi)).with_nan(undefined)
+    return hull(_product(x, y) for x in (a.lo, a.hi) for y in (b.lo, b.hi)).with_nan(undefined)
 
 
 def _product(x: float, y: float) -> Interval:
@@ -328,7 +330,7 @@ def div(_: DType, a: Interval, b: Interval) -> Interval:
     if 0 in b:
         return Interval(-INFINITY, INFINITY, undefined)
     corners = [(x, y) for x in (a.lo, a.hi) for y in (b.lo, b.hi) if not (math.isinf(x) and math.isinf(y))]
-    return _hull(_quotient(x, y) for x, y in corners).with_nan(undefined)
+    return hull(_quotient(x, y) for x, y in corners).with_nan(undefined)
 
 
 def _quotient(x: float, y: float) -> Interval:
@@ -350,7 +352,7 @@ def floordiv(dtype: DType, a: Interval, b: Interval) -> Interval:
     if dtype.is_integer:
         quotients = [div(dtype, a, part) for part in _nonzero_parts(b)]
         by_zero = [Interval(0, 0)] if 0 in b else []
-        return _hull([Interval(_floor(q.lo), _floor(q.hi)) for q in quotients] + by_zero)
+        return hull([Interval(_floor(q.lo), _floor(q.hi)) for q in quotients] + by_zero)
     quotient = div(dtype, a, b)
     lo, hi = _less(_floor(quotient.lo)), _more(_floor(quotient.hi))
     if b.may_be_infinite:
@@ -365,16 +367,16 @@ def rem(dtype: DType, a: Interval, b: Interval) -> Interval:
         return a
     if dtype.is_integer:
         parts = [Interval(min(part.lo + 1, 0), max(part.hi - 1, 0)) for part in _nonzero_parts(b)]
-        return _hull([*parts, a] if 0 in b else parts)
+        return hull([*parts, a] if 0 in b else parts)
     return Interval(min(b.lo, 0), max(b.hi, 0), 0 in b or a.may_be_infinite)
 
 
 @_with_operands_nan
 def power(dtype: DType, a: Interval, b: Interval) -> Interval:
     if a.lo > 0 and not (dtype.is_integer and b.lo < 0):
-        return _hull(_power(x, y) for x in (a.lo, a.hi) for y in (b.lo, b.hi))
+        return hull(_power(x, y) for x in (a.lo, a.hi) for y in (b.lo, b.hi))
     if b.lo == b.hi and b.lo >= 0 and b.lo % 1 == 0:
-        ends = _hull((_power(a.lo, b.lo), _power(a.hi, b.lo)))
+        ends = hull((_power(a.lo, b.lo), _power(a.hi, b.lo)))
         return Interval(min(0.0, ends.lo), ends.hi) if b.lo % 2 == 0 and a.lo < 0 < a.hi else ends
     # A negative base has no power unless the exponent is whole.
     return Interval(-INFINITY, INFINITY, a.lo < 0 and dtype.is_float)
@@ -501,8 +503,65 @@ def greater_equal(dtype: DType, a: Interval, b: Interval) -> Interval:
 
 
 def select(_: DType, condition: Interval, a: Interval, b: Interval) -> Interval:
-    return a if condition.lo > 0 else b if condition.hi == 0 else _hull((a, b))
+    return a if condition.lo > 0 else b if condition.hi == 0 else hull((a, b))
 
 
 def cast(_: DType, x: Interval) -> Interval:
     return x
+
+
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        "neg": neg,
+        "abs": absolute,
+        "sign": sign,
+        "exp": exp,
+        "exp2": exp2,
+        "expm1": expm1,
+        "log": log,
+        "log2": log2,
+        "log1p": log1p,
+        "sqrt": sqrt,
+        "rsqrt": rsqrt,
+        "reciprocal": reciprocal,
+        "sin": sin,
+        "cos": cos,
+        "tan": tan,
+        "tanh": tanh,
+        "erf": erf,
+        "sigmoid": sigmoid,
+        "floor": floor,
+        "ceil": ceil,
+        "round": nearest,
+        "trunc": trunc,
+        "isnan": is_nan,
+        "isinf": is_infinite,
+        "isfinite": is_finite,
+        "add": add,
+        "sub": sub,
+        "mul": mul,
+        "div": div,
+        "floordiv": floordiv,
+        "rem": rem,
+        "pow": power,
+        "min": minimum,
+        "max": maximum,
+        "atan2": atan2,
+        "fma": fma,
+        "and": bits_and,
+        "or": bits_or,
+        "xor": bits_xor,
+        "not": invert,
+        "shl": shift_left,
+        "shr": shift_right,
+        "eq": equal,
+        "ne": not_equal,
+        "lt": less,
+        "le": less_equal,
+        "gt": greater,
+        "ge": greater_equal,
+        "select": select,
+        "cast": cast,
+    }
+)
+"""By elementwise function; its table names them all."""

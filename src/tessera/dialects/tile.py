@@ -38,10 +38,12 @@ from xdsl.utils.exceptions import VerifyException
 
 from tessera.dialects.attributes import (
     IntegerConstraint,
+    Integers,
     Name,
     Number,
     SizesAttr,
     integer,
+    integers,
     parse_header,
     print_body,
     print_header,
@@ -81,7 +83,8 @@ class FuncOp(IRDLOperation):
     """A tile program, run once per point of `grid`.
 
     `shapes` names the sizes of each argument (none for scalars); the grid is an expression in those names. The last
-    `outputs` arguments are views that the program writes and that hold nothing before; the others are inputs.
+    `outputs` arguments are views that the program writes and that hold nothing before; the others are inputs. Among
+    those, `fills` names the views of the caller's that the program is to fill: they hold nothing before, either.
     """
 
     name = "tile.func"
@@ -89,6 +92,7 @@ class FuncOp(IRDLOperation):
     sym_name = prop_def(SymbolNameConstraint())
     function_type = prop_def(FunctionType)
     outputs = prop_def(IntegerConstraint)
+    fills = opt_prop_def(Integers)
     shapes = prop_def(ArrayAttr[SizesAttr])
     grid = prop_def(SizesAttr)
     body = region_def("single_block")
@@ -103,12 +107,15 @@ class FuncOp(IRDLOperation):
         shapes: Sequence[Sequence[Size]],
         grid: Sequence[Size],
         body: Region | None = None,
+        *,
+        fills: Sequence[int] = (),
     ) -> None:
         super().__init__(
             properties={
                 "sym_name": StringAttr(name),
                 "function_type": FunctionType.from_lists(list(arguments), []),
                 "outputs": integer(outputs),
+                "fills": integers(fills) if fills else None,
                 "shapes": ArrayAttr([SizesAttr(tuple(shape)) for shape in shapes]),
                 "grid": SizesAttr(tuple(grid)),
             },
@@ -123,11 +130,22 @@ class FuncOp(IRDLOperation):
     def input_count(self) -> int:
         return len(self.function_type.inputs) - self.outputs.value.data
 
+    @property
+    def filled(self) -> tuple[int, ...]:
+        """The places of the inputs that hold nothing before."""
+        return () if self.fills is None else tuple(self.fills.iter_values())
+
+    @property
+    def blank(self) -> frozenset[int]:
+        """The places of all arguments that hold nothing before the program writes them."""
+        return frozenset((*self.filled, *range(self.input_count, len(self.function_type.inputs))))
+
     def verify_(self) -> None:
         verify_header(self.function_type, self.body)
         types, count = self.function_type.inputs.data, self.outputs.value.data
         if not 0 <= count <= len(types):
             raise VerifyException(f"outputs {count}: the function has {len(types)} arguments")
+        self._verify_fills()
         if len(self.shapes) != len(types):
             raise VerifyException(f"{len(self.shapes)} shapes for {len(types)} arguments")
         for position, (type_, shape) in enumerate(zip(types, self.shapes, strict=True)):
@@ -146,23 +164,43 @@ class FuncOp(IRDLOperation):
         if not isinstance(self.body.block.last_op, ReturnOp):
             raise VerifyException("a tile function ends with tile.return")
 
+    def _verify_fills(self) -> None:
+        """Each place once, in order, and none at all only by leaving the property out: one spelling per meaning."""
+        if self.fills is not None and (not self.filled or list(self.filled) != sorted(set(self.filled))):
+            raise VerifyException(f"fills {list(self.filled)}: expected places of arguments, ascending, at least one")
+        for place in self.filled:
+            if not 0 <= place < self.input_count:
+                raise VerifyException(f"fills {place}: the function has {self.input_count} inputs")
+            if not isinstance(type_ := self.function_type.inputs.data[place], ViewType):
+                raise VerifyException(f"fills {place}: argument {place} must be a view, got {type_}")
+
     @classmethod
     def parse(cls, parser: Parser) -> FuncOp:
         header = parse_header(parser)
         parser.parse_keyword("outputs")
         outputs = parser.parse_integer(allow_boolean=False)
+        fills: list[int] | None = None
+        if parser.parse_optional_keyword("fills") is not None:
+            fills = parser.parse_comma_separated_list(
+                parser.Delimiter.SQUARE, lambda: parser.parse_integer(allow_boolean=False)
+            )
         parser.parse_keyword("shapes")
         shapes = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: SizesAttr.parse_bare(parser))
         parser.parse_keyword("grid")
         grid = SizesAttr.parse_bare(parser)
         attributes = parser.parse_optional_attr_dict_with_keyword()
         op = cls(header.name, header.types, outputs, shapes, grid, parser.parse_region(header.arguments))
+        if fills is not None:
+            op.properties["fills"] = integers(fills)
         op.attributes |= attributes.data if attributes else {}
         return op
 
     def print(self, printer: Printer) -> None:
         print_header(printer, self.sym_name, self.body.block)
-        printer.print_string(f" outputs {self.outputs.value.data} shapes ")
+        printer.print_string(f" outputs {self.outputs.value.data}")
+        if self.fills is not None:
+            printer.print_string(f" fills {list(self.filled)}")
+        printer.print_string(" shapes ")
         with printer.in_square_brackets():
             printer.print_list(self.shapes, lambda shape: shape.print_bare(printer))
         printer.print_string(" grid ")

@@ -1,7 +1,7 @@
 """Element types, numerics policies, casting and quantisation."""
 
 from tessera.dtypes.casting import cast
-from tessera.dtypes.philox import Stream, normal, philox4x32, random_bits, uniform
+from tessera.dtypes.philox import Stream, normal, philox4x32, random_bits, uniform, uniform_in
 from tessera.dtypes.promotion import accumulator, as_dtype, can_cast, compute_type, promote
 from tessera.dtypes.quantize import dequantize, quantize
 from tessera.dtypes.types import (
@@ -93,4 +93,5 @@ __all__ = [
     "u32",
     "u64",
     "uniform",
+    "uniform_in",
 ]

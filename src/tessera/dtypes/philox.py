@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tessera.dtypes.types import DType
 from tessera.errors import TesseraError
 
 _ROUNDS = 10
@@ -71,6 +72,17 @@ def random_bits(seed: int, offset: int, count: int, *, stream: Stream = Stream.B
 def uniform(bits: NDArray[np.uint32]) -> NDArray[np.float32]:
     """The upper 24 bits of each word as a multiple of 2⁻²⁴ in [0, 1)."""
     return (bits >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
+
+
+def uniform_in(dtype: DType, bits: NDArray[np.uint32]) -> NDArray[np.float64]:
+    """Each word's first digits as a number in [0, 1): equally likely multiples of 2⁻ⁿ, all of them values of `dtype`.
+
+    n is the most digits, up to 24, that every number in [0, 1) may have in `dtype`: rounding more could reach 1.
+    """
+    form = dtype.float_format
+    assert form is not None, f"{dtype} has no numbers between 0 and 1"
+    digits = min(24, form.mantissa_bits + 1, form.mantissa_bits - form.min_exponent)
+    return (bits >> np.uint32(32 - digits)) * np.float64(2.0**-digits)
 
 
 def normal(seed: int, offset: int, count: int) -> NDArray[np.float32]:

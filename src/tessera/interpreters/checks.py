@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, fields
+from typing import Any, Literal, NamedTuple
 
 from tessera.errors import CompileError
 from tessera.interpreters.access_trace import Trace
@@ -40,6 +40,29 @@ class Checks:
 
     def __bool__(self) -> bool:
         return self != Checks()
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumericChecks(Checks):
+    """Demands on numbers that a right program need not meet; they are asked for by name, and never part of `all`."""
+
+    underflow: bool = False
+    """Products, quotients and casts of numbers other than 0 that come out as 0."""
+    bounded: tuple[float, float] | None = None
+    """The least and the greatest float that may be stored; NaN may not."""
+
+    def beside(self, other: Checks) -> NumericChecks:
+        """Both these checks and the others."""
+        met = {field.name: _both(getattr(self, field.name), getattr(other, field.name)) for field in fields(Checks)}
+        if not isinstance(other, NumericChecks):
+            return NumericChecks(**met, underflow=self.underflow, bounded=self.bounded)
+        given = [bounds for bounds in (self.bounded, other.bounded) if bounds is not None]
+        bounded = (max(low for low, _ in given), min(high for _, high in given)) if given else None
+        return NumericChecks(**met, underflow=self.underflow or other.underflow, bounded=bounded)
+
+
+def _both(one: Any, other: Any) -> Any:
+    return "all" if "all" in (one, other) else one or other
 
 
 class Asked(NamedTuple):

@@ -14,7 +14,7 @@ from tessera.dialects import elementwise, graph, graph_effects, reductions, sche
 from tessera.dialects.graph_types import GraphTensorType, dense_values, graph_type
 from tessera.dtypes import philox
 from tessera.dtypes.casting import cast
-from tessera.dtypes.types import DType, Kind, f32, f64
+from tessera.dtypes.types import Kind, f32, f64
 from tessera.errors import CompileError, DtypeError, ShapeError
 from tessera.interpreters import scalars
 from tessera.interpreters.engine import Frame, Values, meaning, symbol_in
@@ -181,19 +181,12 @@ def _random(frame: Frame, op: graph_effects.RandomOp, operands: Values) -> Value
     count = math.prod(shape)
     if op.distribution.data == "uniform":
         words = philox.random_bits(machine.seed, machine.position, count)
-        drawn, source = (words >> np.uint32(32 - _digits(dtype))) * 2.0 ** -_digits(dtype), f64
+        drawn, source = philox.uniform_in(dtype, words), f64
     else:
         drawn, source = philox.normal(machine.seed, machine.position, count), f32
     values = cast(drawn, source, dtype, seed=machine.seed, offset=machine.position).reshape(shape)
     machine.position += count
     return [values]
-
-
-def _digits(dtype: DType) -> int:
-    """How many binary digits every number in [0, 1) may have in `dtype`, up to 24: rounding more could reach 1."""
-    form = dtype.float_format
-    assert form is not None
-    return min(24, form.mantissa_bits + 1, form.mantissa_bits - form.min_exponent)
 
 
 @meaning(graph_effects.StateReadOp)

@@ -24,18 +24,19 @@ Mark = Array | None
 Program = Sequence[int]
 
 
-def _at(index: Index, program: Program) -> str:
+def whereabouts(index: Index, program: Program) -> str:
     """A place in words; scalars have no index."""
     return f"at {list(index)} in program {list(program)}" if index else f"in program {list(program)}"
 
 
-def _number(value: Any) -> str:
+def number(value: Any) -> str:
+    """A number for people: whole ones in full, floats with six digits."""
     value = np.asarray(value)
     return str(value) if value.dtype.kind in "biu" else f"{float(value):g}"
 
 
 def _line(values: Array) -> str:
-    shown = ", ".join(_number(value) for value in values[:8])
+    shown = ", ".join(number(value) for value in values[:8])
     return f"[{shown}{', …' if len(values) > 8 else ''}]"
 
 
@@ -45,7 +46,7 @@ def _same_place(op: Operation, flags: Sequence[Any]) -> Any:
 
 
 def _values_there(op: Operation, operands: Sequence[Any], index: Index) -> str:
-    return " and ".join(_number(value[index] if np.ndim(value) else value) for value in operands)
+    return " and ".join(number(value[index] if np.ndim(value) else value) for value in operands)
 
 
 def _any_in_line(op: tile.ReduceOp, flags: Sequence[Any]) -> Any:
@@ -65,7 +66,7 @@ def _any_in_row_or_column(op: tile.DotOp, flags: Sequence[Any]) -> Any:
 def _row_and_column(op: tile.DotOp, operands: Sequence[Any], index: Index) -> str:
     a, b, c = operands
     row, column = index
-    return f"{_line(a[row])} · {_line(b[:, column])} + {_number(c[index])}"
+    return f"{_line(a[row])} · {_line(b[:, column])} + {number(c[index])}"
 
 
 Gather = Callable[[Any, Sequence[Any]], Any]
@@ -80,7 +81,17 @@ _SOURCES: Mapping[type[Operation], tuple[Gather, Describe]] = MappingProxyType(
 )
 
 
-def _title(op: Operation) -> str:
+# The ops that compute; the others move, make or choose values.
+ARITHMETIC = frozenset(_SOURCES)
+
+
+def sources(op: Operation, operands: Sequence[Any], index: Index) -> str:
+    """The numbers that one place of a result is made of, in words."""
+    return _SOURCES[type(op)][1](op, operands, index)
+
+
+def title(op: Operation) -> str:
+    """An op as its user knows it."""
     match op:
         case tile.EwOp():
             return op.fn.data
@@ -98,7 +109,7 @@ def check_nonfinite(
     if source is None:
         return
     gather, describe = source
-    found = _wide(results[0])
+    found = wide(results[0])
     questions = [np.isnan, _is_infinite] if infinities else [np.isnan]
     for question in questions:
         wrong = question(found)
@@ -106,18 +117,20 @@ def check_nonfinite(
             continue
         # An infinity is accounted for by anything that is not finite, a NaN by a NaN only.
         excuse = np.isnan if question is np.isnan else _is_unbounded
-        wrong = wrong & ~gather(op, [excuse(_wide(value)) for value in operands])
+        wrong = wrong & ~gather(op, [excuse(wide(value)) for value in operands])
         if mark is not None:
             wrong = wrong & (mark == 0)
         if wrong.any():
             index = tuple(int(at) for at in np.argwhere(wrong)[0])
             raise DtypeError(
-                f"{_title(op)} makes {_number(found[index])} {_at(index, program)}, of {describe(op, operands, index)}",
+                f"{title(op)} makes {number(found[index])} {whereabouts(index, program)}, "
+                f"of {describe(op, operands, index)}",
                 hint="mask or clamp the operands with tile.where before this op, or turn the nonfinite check off",
             )
 
 
-def _wide(value: Any) -> Array:
+def wide(value: Any) -> Array:
+    """A value as float64, which holds every other float."""
     return np.asarray(value).astype(np.float64)
 
 
@@ -156,7 +169,7 @@ def check_overflow(
 
 def _refuse(op: Operation, dtype: DType, story: str, index: Index, program: Program) -> None:
     raise DtypeError(
-        f"{_title(op)} wraps around {_at(index, program)}: {story}, and {dtype} ends at "
+        f"{title(op)} wraps around {whereabouts(index, program)}: {story}, and {dtype} ends at "
         f"{dtype.min_value} and {dtype.max_value}",
         hint="cast the operands to a wider type, or to an unsigned one where wrapping is meant",
     )
@@ -181,7 +194,7 @@ def _tile(op: tile.EwOp, operands: Sequence[Any], results: Sequence[Any], mark: 
     if op.fn.data not in _EXACT or dtype.kind is not Kind.INT or dtype.policy.saturate:
         return
     function, sentence = _EXACT[op.fn.data]
-    near = np.abs(function(*(_wide(operand) for operand in operands))) >= 0.99 * dtype.max_value
+    near = np.abs(function(*(wide(operand) for operand in operands))) >= 0.99 * dtype.max_value
     if mark is not None:
         near = near & (mark == 0)
     for place in np.argwhere(near):

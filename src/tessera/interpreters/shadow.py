@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -67,9 +68,9 @@ class _Region:
 
 
 class Shadow:
-    """The shadow of all arguments of a kernel; the last `outputs` of them hold nothing at first."""
+    """The shadow of all arguments of a kernel; those at the places `blank` hold nothing at first."""
 
-    def __init__(self, names: Sequence[str], values: Sequence[Any], outputs: int) -> None:
+    def __init__(self, names: Sequence[str], values: Sequence[Any], blank: AbstractSet[int]) -> None:
         self._accesses: list[Access] = []
         self._program: tuple[int, ...] | None = None
         self._program_starts = 0
@@ -78,9 +79,9 @@ class Shadow:
         for group in _sharing(views):
             self._add(group, names)
         # Inputs last: what one shares with an output does hold something.
-        for place in sorted(self.arguments, reverse=True):
+        for place in sorted(self.arguments, key=lambda place: place not in blank):
             argument = self.arguments[place]
-            argument.region.blank[argument.cells_of(argument.offsets().ravel())] = place >= len(values) - outputs
+            argument.region.blank[argument.cells_of(argument.offsets().ravel())] = place in blank
 
     def _add(self, group: Mapping[int, View], names: Sequence[str]) -> None:
         spans = {place: _bytes(view) for place, view in group.items()}

@@ -180,7 +180,7 @@ def _view(frame: Frame, op: tile.ViewOp, operands: Values) -> Values:
     return [view]
 
 
-def _window(view: View, offsets: Sequence[int], shape: Sequence[int]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+def window(view: View, offsets: Sequence[int], shape: Sequence[int]) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
     """The part of a tile that lies inside a view: slices of the view, and of the tile."""
     inside: list[slice] = []
     within: list[slice] = []
@@ -199,7 +199,7 @@ def _load(frame: Frame, op: tile.LoadOp, operands: Values) -> Values:
     dtype = dtype_of(result.element_type)
     pad = cast(np.asarray(op.pad_value, np.float64), f64, dtype)
     loaded = np.full(result.get_shape(), pad, dtype.storage)
-    inside, within = _window(view, offsets, result.get_shape())
+    inside, within = window(view, offsets, result.get_shape())
     loaded[within] = view.array[inside]
     return [loaded]
 
@@ -207,7 +207,7 @@ def _load(frame: Frame, op: tile.LoadOp, operands: Values) -> Values:
 @meaning(tile.StoreOp)
 def _store(frame: Frame, op: tile.StoreOp, operands: Values) -> Values:
     value, view, *offsets = operands
-    inside, within = _window(view, offsets, value.shape)
+    inside, within = window(view, offsets, value.shape)
     view.array[inside] = value[within]
     return []
 
@@ -215,7 +215,7 @@ def _store(frame: Frame, op: tile.StoreOp, operands: Values) -> Values:
 @meaning(tile.AtomicOp)
 def _atomic(frame: Frame, op: tile.AtomicOp, operands: Values) -> Values:
     value, view, *offsets = operands
-    inside, within = _window(view, offsets, value.shape)
+    inside, within = window(view, offsets, value.shape)
     dtype = tile_dtype(op.value)
     combine = reductions.TABLE[op.kind.data].combine
     target, source = view.array[(*inside, ...)], value[(*within, ...)]

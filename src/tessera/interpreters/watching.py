@@ -15,13 +15,15 @@ from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import tile_type
 from tessera.errors import ShapeError
 from tessera.interpreters.access_trace import Access, AccessKind, Trace
-from tessera.interpreters.checks import Checks
+from tessera.interpreters.checks import Checks, NumericChecks
 from tessera.interpreters.engine import Frame, Values
 from tessera.interpreters.machine import Machine
 from tessera.interpreters.padding import Mark, Padding
 from tessera.interpreters.sentinels import check_nonfinite, check_overflow
 from tessera.interpreters.shadow import Shadow
+from tessera.interpreters.stored_values import check_stored
 from tessera.interpreters.tile import View
+from tessera.interpreters.underflow import check_underflow, decaying
 
 Array = np.ndarray[Any, np.dtype[Any]]
 MemoryOp = tile.LoadOp | tile.StoreOp | tile.AtomicOp
@@ -37,11 +39,16 @@ class Watch:
         self.checks = checks
         self.trace = trace
         # Made-up values may be NaN without harm, so that check needs their marks too.
-        self.padding = Padding(strict=checks.padding) if checks.padding or checks.nonfinite else None
+        demands = checks if isinstance(checks, NumericChecks) else NumericChecks()
+        marked = checks.padding or checks.nonfinite or demands.underflow
+        self.padding = Padding(strict=checks.padding) if marked else None
+        self.bounded = demands.bounded
+        # None where underflow is not looked for.
+        self.decays = decaying(kernel) if demands.underflow else None
         self._positions: dict[SSAValue, int] = {argument: place for place, argument in enumerate(kernel.arguments)}
         self._values = values
         watched = checks.races or checks.uninitialised
-        self._shadow = Shadow(_names(kernel), values, kernel.outputs.value.data) if watched else None
+        self._shadow = Shadow(_names(kernel), values, kernel.blank) if watched else None
 
     def access(self, frame: WatchedFrame, op: MemoryOp, view: View, reached: Array, inside: Array) -> None:
         """Records and checks the elements that an op touches."""
@@ -95,7 +102,12 @@ class WatchedFrame(Frame):
             self.marks.update(zip(op.results, self._passed, strict=True))
             return results
         mark = self._touch(op, operands) if isinstance(op, MemoryOp) else None
+        bounded = self.watch.bounded
+        if bounded is not None and isinstance(op, tile.StoreOp):
+            check_stored(op, operands, bounded, self.program)
         results = super().perform(op, operands)
+        if bounded is not None and isinstance(op, tile.AtomicOp):
+            check_stored(op, operands, bounded, self.program)
         checks, padding = self.watch.checks, self.watch.padding
         if padding is not None and not isinstance(op, MemoryOp):
             mark = padding.spread(op, operands, self._marks_of(op.operands), self.program)
@@ -106,6 +118,8 @@ class WatchedFrame(Frame):
             check_nonfinite(op, operands, results, mark, self.program, infinities=infinities)
         if checks.overflow:
             check_overflow(op, operands, results, mark, self.program)
+        if self.watch.decays is not None:
+            check_underflow(op, operands, results, mark, self.program, self.watch.decays)
         return results
 
     def _marks_of(self, values: Sequence[SSAValue]) -> list[Mark]:

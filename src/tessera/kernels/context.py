@@ -1,7 +1,7 @@
 """Where a program stands: its block sizes, its rows of the driving argument, and its place among leading axes.
 
 The driving argument is the kernel's first array. A program owns `T.m` rows of it, at one point of its leading axes; the
-grid is (blocks of rows, points of the leading axes). `T.d` is the width of its rows.
+grid is (blocks of rows, points of the leading axes). `T.d` is the width of its rows, whatever the schedule says.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tessera.errors import CompileError
+from tessera.errors import CompileError, ResourceError
 from tessera.kernels.control import BlockIndex
 from tessera.kernels.values import Scalar, View
 from tessera.shapes.expr import Size, ceil_div, element_count, size
@@ -53,7 +53,20 @@ class Context:
 
     @property
     def d(self) -> int:
-        return self._work.static_size(self._driver, self._driver.rank - 1, "T.d")
+        return self.width_of(self._driver, "T.d")
+
+    def width_of(self, view: View, why: str) -> int:
+        """The width of an array's rows as a number; the driving argument's must fit the schedule."""
+        width = self._work.static_size(view, view.rank - 1, why)
+        if view.whole is self._driver:
+            self._work.row_width = width
+            if not self._work.schedule.serves(width):
+                raise ResourceError(
+                    f"rows of {self._driver.name} are {width} wide, and under d={self._work.schedule.d} a program "
+                    f"holds rows of at most {self._work.schedule.d}",
+                    hint=f"give the schedule d={width} or more, or leave d out: a program works on whole rows",
+                )
+        return width
 
     @property
     def vector(self) -> int:

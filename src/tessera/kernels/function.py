@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from tessera import knobs
 from tessera.dtypes.types import DType, bool_, f32
-from tessera.errors import CompileError, DtypeError, ShapeError
+from tessera.errors import AutotuneError, CompileError, DtypeError, ResourceError, ShapeError, SourceSpan, warn
 from tessera.kernels.captures import captured
 from tessera.kernels.schedule import Schedule, Space
 from tessera.kernels.values import is_tracing
 from tessera.runtime.creation import asarray
 from tessera.runtime.tensor import Tensor
-from tessera.shapes.annotations import TensorType
+from tessera.shapes.annotations import TensorType, Tile
 from tessera.shapes.expr import Shape, dim
 from tessera.shapes.signature import Signature
 from tessera.transforms.facts import Facts, Kind, holds, observe
@@ -41,6 +43,9 @@ class Instance:
     kinds: tuple[object, ...]
     outputs: tuple[tuple[Shape, DType], ...]
     guards: Facts
+    schedule: Schedule
+    row_width: int | None
+    """The width of the driving argument's rows, where the program depends on it."""
 
 
 class Kernel:
@@ -66,29 +71,51 @@ class Kernel:
         self.__wrapped__ = function
         self._signature = inspect.signature(function)
         self._instances = {} if instances is None else instances
+        # What the kernel's user has been warned of; all forms of the kernel share it.
+        self._warned_of: set[str] = set()
 
     def __repr__(self) -> str:
-        return f"<kernel {self.__name__} {self.schedule}>"
+        return f"<kernel {self.description}>"
 
-    def with_schedule(self, schedule: Schedule) -> Kernel:
+    @property
+    def description(self) -> str:
+        """The kernel's name and schedule, and whether that should have been tuned."""
+        return f"{self.__name__} {self.schedule}{self.standing()}"
+
+    def standing(self, instance: Instance | None = None) -> str:
+        """What follows the schedule of a kernel, or of an instance of it, where there was a choice and no tuning."""
+        count = 1 if self.space is None else self.space.count(None if instance is None else instance.row_width)
+        return "" if count == 1 or self.tuning.get("tuned") else f", not tuned: first of {count} valid schedules"
+
+    def with_schedule(self, schedule: Schedule) -> Self:
         """The same kernel under another schedule; what that leaves open stays."""
-        return self._changed(schedule.over(self.schedule), self.grid)
+        if self.space is None:
+            return self.changed(schedule=schedule.over(self.schedule))
+        space = self.space.narrowed(schedule)
+        return self.changed(schedule=space.first().over(self.schedule), space=space)
 
-    def __getitem__(self, grid: int | tuple[int, ...]) -> Kernel:
+    def __getitem__(self, grid: int | tuple[int, ...]) -> Self:
         """The kernel with its grid given instead of inferred."""
         sizes = grid if isinstance(grid, tuple) else (grid,)
         if not 1 <= len(sizes) <= 3 or not all(isinstance(size, int) and size >= 0 for size in sizes):
             raise ShapeError(f"a grid is one to three sizes, got {grid!r}", hint=f"write {self.__name__}[4, 2](...)")
-        return self._changed(self.schedule, sizes)
+        return self.changed(grid=sizes)
 
-    def _changed(self, schedule: Schedule, grid: tuple[int, ...] | None) -> Kernel:
+    def changed(self, **parts: Any) -> Self:
         """Another form of this kernel; schedule and grid are part of the key, so instances are shared."""
-        shared = self._instances
-        return Kernel(self.function, schedule, space=self.space, tuning=self.tuning, grid=grid, instances=shared)
+        other = copy(self)
+        vars(other).update(parts)
+        return other
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        instance, values = self._instance_for(args, kwargs)
-        return _run(instance, values)
+        return self.run(*self._instance_for(args, kwargs))
+
+    def run(self, instance: Instance, values: Sequence[Any]) -> Any:
+        """Runs an instance; the first time, warns of a schedule that was not tuned."""
+        if self.space is not None and "tuning" not in self._warned_of and (standing := self.standing(instance)):
+            self._warned_of.add("tuning")
+            warn(f"kernel {self.__name__} {instance.schedule}{standing}; there is no tuner yet")
+        return interpret(instance, values)
 
     def lower(self, *args: Any, **kwargs: Any) -> Instance:
         """The program for these arguments, without running it."""
@@ -125,7 +152,9 @@ class Kernel:
                 static[name] = value
             else:
                 given[name] = asarray(value) if _is_array(value) else value
-        Signature.of(self.function).bind({name: value for name, value in given.items() if isinstance(value, Tensor)})
+        # Of what is no array only a tile must be one; other objects may hold arrays.
+        shaped = {name: value for name, value in given.items() if isinstance(value, Tensor) or name in self.tiles}
+        Signature.of(self.function).bind(shaped)
         return given, static
 
     def _key(self, given: Mapping[str, Any], static: Mapping[str, Any]) -> Any:
@@ -137,12 +166,43 @@ class Kernel:
                 hint="pass arrays as positional arguments",
             ) from None
         flags = tuple((name, value.__class__, value) for name, value in static.items())
-        return self.schedule, self.grid, kinds_of(given.values()), flags, captured(self.function, *static.values())
+        return (
+            self.schedule,
+            self.space,
+            self.grid,
+            kinds_of(given.values()),
+            flags,
+            captured(self.function, *static.values()),
+        )
 
     def _trace(self, given: Mapping[str, Any], static: Mapping[str, Any]) -> Instance:
         from tessera.kernels.trace import trace
 
-        return trace(self, given, static)
+        if self.space is None:
+            return trace(self, given, static)
+        refusals: dict[str, ResourceError] = {}
+        for point in self.space:
+            try:
+                return trace(self.changed(schedule=point.over(self.schedule)), given, static)
+            except ResourceError as error:
+                refusals.setdefault(error.message, error)
+        raise AutotuneError(
+            f"no schedule in the space of {self.__name__} serves these arguments",
+            span=next(iter(refusals.values())).span,
+            story=list(refusals),
+            hint="add a choice to the space that does",
+        )
+
+    @cached_property
+    def tiles(self) -> Mapping[str, SourceSpan | None]:
+        """The parameters annotated `Tile`, and where: they are tiles, not arrays to load from."""
+        signature = Signature.of(self.function)
+        return {name: signature.span(name) for name, found in signature.parameters.items() if found is Tile}
+
+    @cached_property
+    def outputs(self) -> frozenset[str]:
+        """The parameters annotated `Out`: arrays that the kernel fills."""
+        return Signature.of(self.function).outputs
 
     def annotation(self, name: str) -> TensorType | None:
         found = Signature.of(self.function).parameters.get(name)
@@ -192,7 +252,7 @@ def scalar_type(name: str, value: Any) -> DType | None:
     return _SCALARS[type(value)]
 
 
-def _run(instance: Instance, values: Sequence[Any]) -> Any:
+def interpret(instance: Instance, values: Sequence[Any]) -> Any:
     """Runs an instance in the interpreter, which is the only target there is today."""
     from tessera.interpreters.tile import run_kernel
     from tessera.kernels.trace import output_shapes
@@ -265,6 +325,8 @@ class _Decorator:
 
     @staticmethod
     def _make(function: Callable[..., Any], schedule: Schedule, **options: Any) -> Kernel:
+        if isinstance(function, Kernel):  # decorated already, by a verification say
+            return function.changed(schedule=schedule, **options)
         if not isinstance(function, FunctionType):
             raise CompileError(f"@kernel decorates a function, got {function!r}", hint="use def")
         return Kernel(function, schedule, **options)

@@ -66,7 +66,7 @@ def load(
     matrix, places = work.place(view, block)
     if matrix.rank == 1:
         return tracer().load(matrix, [places], (_whole(work.rows_of(block) if rows is None else rows, "rows"),), pad)
-    width = _whole(cols, "cols") if cols is not None else tracer().static_size(view, view.rank - 1, "tile.load")
+    width = _whole(cols, "cols") if cols is not None else work.width_of(view, "tile.load")
     return tracer().load(
         matrix, [places, 0], (_whole(work.rows_of(block) if rows is None else rows, "rows"), width), pad
     )

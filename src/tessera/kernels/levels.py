@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp
 from xdsl.ir import Attribute
 
 from tessera.dialects import graph, tile
-from tessera.dialects.attributes import SizesAttr
+from tessera.dialects.attributes import SizesAttr, integer
 from tessera.dialects.effects import MEMORY, effects_within
 from tessera.dialects.graph_types import GraphTensorType
 from tessera.dialects.schedule_types import Config, ConfigAttr
@@ -23,6 +23,7 @@ def calling_module(instance: Instance, schedule: Schedule) -> ModuleOp:
     module = instance.module.clone()
     kernel = module.body.block.first_op
     assert isinstance(kernel, tile.FuncOp)
+    _return_what_is_filled(kernel)
     types = [_outer(view, shape) for view, shape in zip(kernel.function_type.inputs, kernel.shapes, strict=True)]
     inputs, outputs = types[: kernel.input_count], types[kernel.input_count :]
     effects = effects_within(op for op in kernel.body.walk() if not op.regions) or ()
@@ -39,6 +40,23 @@ def calling_module(instance: Instance, schedule: Schedule) -> ModuleOp:
     function.body.block.add_ops([call, end])
     module.body.block.add_op(function)
     return module
+
+
+def _return_what_is_filled(kernel: tile.FuncOp) -> None:
+    """In a graph arrays are values: those that a kernel fills are results, and results come last."""
+    inputs = [place for place in range(kernel.input_count) if place not in kernel.filled]
+    order = [*inputs, *kernel.filled, *range(kernel.input_count, len(kernel.arguments))]
+    block, given = kernel.body.block, kernel.arguments
+    for argument in (given[place] for place in order):
+        moved = block.insert_arg(argument.type, len(block.args))
+        moved.name_hint = argument.name_hint
+        argument.replace_all_uses_with(moved)
+    for argument in given:
+        block.erase_arg(argument)
+    kernel.properties["function_type"] = FunctionType.from_lists([argument.type for argument in block.args], [])
+    kernel.properties["shapes"] = ArrayAttr([kernel.shapes.data[place] for place in order])
+    kernel.properties["outputs"] = integer(len(order) - len(inputs))
+    kernel.properties.pop("fills", None)
 
 
 def _outer(view: Attribute, shape: SizesAttr) -> Attribute:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any
 
 from tessera.errors import AutotuneError, ResourceError
@@ -19,7 +20,8 @@ _LARGEST_TILE = 1 << 17
 class Schedule:
     """Choices for one kernel; None leaves one to the compiler. `block` is (m, n) or (m, n, k).
 
-    `d` is the width of a row where the kernel works on whole rows; by default it is the argument's own.
+    `d` is how wide the rows are that a program can hold, where the kernel works on whole rows: narrower ones fit, wider
+    ones are refused, and `T.d` is the width of the rows themselves in any case. By default any width fits.
     """
 
     block: tuple[int, ...] | None = None
@@ -69,6 +71,10 @@ class Schedule:
     def _axis(self, place: int) -> int | None:
         return self.block[place] if self.block is not None and len(self.block) > place else None
 
+    def serves(self, width: int) -> bool:
+        """Whether a program under this schedule can hold rows of this width."""
+        return self.d is None or width <= self.d
+
     def with_block(self, *sizes: int) -> Schedule:
         return replace(self, block=sizes)
 
@@ -83,6 +89,9 @@ class Schedule:
 
     def with_swizzle(self, swizzle: str) -> Schedule:
         return replace(self, swizzle=swizzle)
+
+    def with_d(self, d: int) -> Schedule:
+        return replace(self, d=d)
 
     def over(self, base: Schedule) -> Schedule:
         """This schedule, with what it leaves open taken from `base`."""
@@ -156,6 +165,17 @@ class Space:
     def swizzle(self, values: Any) -> Space:
         return self._adding("swizzle", values)
 
+    def narrowed(self, fixed: Schedule) -> Space:
+        """The space without the choices that a schedule has made."""
+        found = self
+        if fixed.block is not None:
+            found = Space(tuple(entry for entry in self.choices if entry[0] not in ("m", "n", "k")))
+            found = found.block(*fixed.block)
+        for name in ("warps", "stages", "vector", "swizzle", "d"):
+            if (value := getattr(fixed, name)) is not None:
+                found = found._adding(name, value)
+        return found
+
     def __iter__(self) -> Iterator[Schedule]:
         """The valid points, first choices first."""
         names = [name for name, _ in self.choices]
@@ -165,7 +185,11 @@ class Space:
                 yield point
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return self.count()
+
+    def count(self, width: int | None = None) -> int:
+        """How many points are valid: at all, or for rows of a width."""
+        return _count(self, width)
 
     def first(self) -> Schedule:
         """The first valid point."""
@@ -185,6 +209,11 @@ def _listed(values: Any) -> tuple[Any, ...]:
 def space() -> Space:
     """An empty space, to be filled by `.block(...)`, `.warps([...])` and so on."""
     return Space()
+
+
+@lru_cache(maxsize=256)
+def _count(space: Space, width: int | None) -> int:
+    return sum(width is None or point.serves(width) for point in space)
 
 
 def _point(chosen: Mapping[str, Any]) -> Schedule | None:

@@ -11,11 +11,12 @@ from xdsl.dialects.builtin import ModuleOp
 from tessera.dialects import text
 from tessera.dialects.attributes import symbols_of
 from tessera.dtypes.types import DType
-from tessera.errors import CompileError, ShapeError, TesseraError, span_of
+from tessera.errors import CompileError, DtypeError, ShapeError, TesseraError, span_of
 from tessera.kernels.context import current_context
 from tessera.kernels.control import is_kernel_module
 from tessera.kernels.function import Instance, Kernel, facts_of, kinds_of, scalar_type, symbols_for
 from tessera.kernels.rewrite import rewritten
+from tessera.kernels.tile_parameters import load_tiles
 from tessera.kernels.tracer import Tracer
 from tessera.kernels.values import Tile, as_tuple, tracing
 from tessera.runtime.creation import asarray
@@ -66,7 +67,12 @@ def trace(kernel: Kernel, given: Mapping[str, Any], static: Mapping[str, Any]) -
             seen.append(tensor)
             work.facts = facts_of(seen)
             work.recorder.facts = Facts([*work.recorder.facts, *work.facts])
-            return work.add_view(path, tensor.ndim, dtype, shape)
+            return work.add_view(path, tensor.ndim, dtype, shape, filled=path in kernel.outputs)
+        if path in kernel.outputs:
+            raise DtypeError(
+                f"argument {path}: {type(value).__name__} is not an array, and Out says that the kernel fills one",
+                hint="pass an array, or leave Out away",
+            )
         if type(value) in (bool, int, float):
             seen.append(value)
             return work.add_scalar(path, scalar_type(path, value))
@@ -76,6 +82,7 @@ def trace(kernel: Kernel, given: Mapping[str, Any], static: Mapping[str, Any]) -
 
     arguments = {name: add(name, value) for name, value in given.items()}
     with tracing(work):
+        arguments |= load_tiles(work, kernel.tiles, arguments)
         result = _run(rewritten(kernel.function), arguments, static)
         work.finishing = work.ending
         try:
@@ -101,7 +108,8 @@ def trace(kernel: Kernel, given: Mapping[str, Any], static: Mapping[str, Any]) -
         step.apply(context, module)
     inputs = work.arguments[: len(work.arguments) - len(outputs)]
     paths = tuple(argument.path for argument in inputs)
-    return Instance(module, kernel.__name__, paths, kinds_of(seen), tuple(outputs), work.recorder.guards)
+    kinds, guards = kinds_of(seen), work.recorder.guards
+    return Instance(module, kernel.__name__, paths, kinds, tuple(outputs), guards, kernel.schedule, work.row_width)
 
 
 def _run(function: Callable[..., Any], arguments: Mapping[str, Any], static: Mapping[str, Any]) -> Any:

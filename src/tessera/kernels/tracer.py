@@ -69,12 +69,13 @@ def _number(value: Any) -> Any:
 
 @dataclass
 class Argument:
-    """One argument of the tile function: where its value comes from, and what its sizes are called."""
+    """One argument of the tile function: where its value comes from, what its sizes are called, whether it is `Out`."""
 
     path: str
     ssa: SSAValue
     shape: Shape = ()
     dtype: DType | None = None
+    filled: bool = False
 
 
 @dataclass
@@ -102,6 +103,8 @@ class Tracer:
         self.driver: View | None = None
         # Set by the first use of tile.context().
         self.context: Any = None
+        # The driving argument's, where the kernel works on whole rows.
+        self.row_width: int | None = None
 
     # Building.
 
@@ -139,10 +142,10 @@ class Tracer:
 
     # Arguments.
 
-    def add_view(self, path: str, rank: int, dtype: DType, shape: Shape) -> View:
+    def add_view(self, path: str, rank: int, dtype: DType, shape: Shape, *, filled: bool = False) -> View:
         ssa = self.entry.insert_arg(ViewType(rank, element_of(dtype)), len(self.entry.args))
         ssa.name_hint = path.replace(".", "_")
-        self.arguments.append(Argument(path, ssa, shape, dtype))
+        self.arguments.append(Argument(path, ssa, shape, dtype, filled))
         view = View(ssa, path, rank, dtype)
         if self.driver is None:
             self.driver = view
@@ -566,4 +569,5 @@ class Tracer:
             shapes,
             [size(dim(extent).substitute(self.constants)) for extent in grid],
             Region(self.entry),
+            fills=[place for place, argument in enumerate(self.arguments) if argument.filled],
         )

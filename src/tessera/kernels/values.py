@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias, cast
 
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError, DtypeError, ShapeError
+from tessera.shapes.annotations import Tile as TileAnnotation
 
 if TYPE_CHECKING:
     from tessera.kernels.tracer import Tracer
@@ -217,7 +218,7 @@ def _same(a: int | Scalar | None, b: int | Scalar | None) -> bool:
     return a == b
 
 
-class Tile(_Operators):
+class Tile(_Operators, TileAnnotation):
     """A block of elements: constant sizes, one type.
 
     `denominator` marks the row sums of a softmax. `places` tells, per axis that runs along an axis of some array, where

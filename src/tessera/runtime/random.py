@@ -61,8 +61,7 @@ def rand(
     """Uniform numbers in [0, 1): equally likely multiples of a power of two that `dtype` holds exactly, 2⁻²⁴ in f32."""
     sizes, target = sizes_of(shape), _float(dtype, "rand")
     words = philox.random_bits(_key(seed), offset, math.prod(sizes)).reshape(sizes)
-    digits = _digits(target)
-    values = (words >> np.uint32(32 - digits)) * 2.0**-digits
+    values = philox.uniform_in(target, words)
     return fresh(aligned(casting.cast(values, f64, nearest(target))), target, device)
 
 
@@ -100,13 +99,6 @@ def _scaled(words: NDArray[np.uint64], span: int) -> NDArray[np.uint64]:
     middle = upper * span_lower + (lower * span_lower >> _HALF)
     other = lower * span_upper + (middle & _LOW_HALF)
     return upper * span_upper + (middle >> _HALF) + (other >> _HALF)
-
-
-def _digits(dtype: DType) -> int:
-    """How many binary digits after the point every number in [0, 1) with that many has in `dtype`, up to 24."""
-    form = dtype.float_format
-    assert form is not None
-    return min(24, form.mantissa_bits + 1, form.mantissa_bits - form.min_exponent)
 
 
 def _float(dtype: DTypeLike, where: str) -> DType:

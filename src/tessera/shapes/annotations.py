@@ -22,7 +22,7 @@ class TensorType:
     """The sizes and the element type an annotation asks for.
 
     `any_leading` allows any axes before `dims` (written `...`); no dtype allows every dtype; `optional` allows
-    None in place of the tensor (written `| None`).
+    None in place of the tensor (written `| None`). `out` says that the function fills it (written `Out[...]`).
     """
 
     dims: Shape
@@ -30,12 +30,14 @@ class TensorType:
     form: Form = "tensor"
     any_leading: bool = False
     optional: bool = False
+    out: bool = False
 
     def __str__(self) -> str:
         items = ["..."] if self.any_leading else []
         items += [str(item) if isinstance(item, int) else f'"{item}"' for item in self.dims]
         items += [] if self.dtype is None else [str(self.dtype)]
-        return f"{FORM_NAMES[self.form]}[{', '.join(items) or '()'}]{' | None' if self.optional else ''}"
+        written = f"{FORM_NAMES[self.form]}[{', '.join(items) or '()'}]"
+        return f"{f'Out[{written}]' if self.out else written}{' | None' if self.optional else ''}"
 
     __repr__ = __str__
 
@@ -94,6 +96,8 @@ def _written(form: Form, given: Sequence[object]) -> str:
 class Tile:
     """A block of values inside a kernel; `Tile` alone takes any, `Tile["M", "D", f32]` names sizes and dtype."""
 
+    __slots__ = ()
+
     def __class_getitem__(cls, items: object) -> TensorType:
         return annotation("tile", items)
 
@@ -103,3 +107,23 @@ class KTile:
 
     def __class_getitem__(cls, items: object) -> TensorType:
         return annotation("ktile", items)
+
+
+class Out:
+    """An array that a kernel fills: `Out[KTile["N", f32]]`, or `Out` alone for any. It holds nothing before."""
+
+    def __class_getitem__(cls, inner: object) -> TensorType:
+        # `KTile` alone takes any array, as `KTile[...]` does.
+        subscript = getattr(inner, "__class_getitem__", None) if isinstance(inner, type) else None
+        found = inner if subscript is None else subscript(...)
+        if not isinstance(found, TensorType):
+            raise ShapeError(
+                f"Out takes the type of an array, got {inner!r}",
+                hint='write Out[KTile["N", f32]], Out[Tensor["N", f32]], or Out alone for any array',
+            )
+        if found.form == "tile":
+            raise ShapeError(
+                f"Out takes the type of an array, got {found}: a tile is a value",
+                hint=f"write Out[{replace(found, form='ktile')}], and store tiles to it",
+            )
+        return replace(found, out=True)

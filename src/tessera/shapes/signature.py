@@ -15,7 +15,7 @@ from typing import Any, cast, get_args, get_origin
 import numpy as np
 
 from tessera.errors import DtypeError, ShapeError, SourceSpan, TesseraError
-from tessera.shapes.annotations import FORM_NAMES, KTile, TensorType, Tile
+from tessera.shapes.annotations import FORM_NAMES, KTile, Out, TensorType, Tile
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import Size, dim, format_shape
 
@@ -24,6 +24,7 @@ RETURN = "return"
 BARE: dict[object, TensorType] = {
     Tile: TensorType((), form="tile", any_leading=True),
     KTile: TensorType((), form="ktile", any_leading=True),
+    Out: TensorType((), form="ktile", any_leading=True, out=True),
 }
 """What the classes mean as annotations without brackets: any shape, any dtype."""
 
@@ -94,6 +95,16 @@ class Signature:
         """Checks what the function returned, with the symbols its arguments bound."""
         for leaf in _leaves(self.result, value, "result", "result", self._spans.get(RETURN)):
             _check(leaf, environment, [leaf])
+
+    @property
+    def outputs(self) -> frozenset[str]:
+        """The parameters that the function fills."""
+        read = ((name, BARE.get(found, found)) for name, found in self.parameters.items())
+        return frozenset(name for name, found in read if isinstance(found, TensorType) and found.out)
+
+    def span(self, name: str) -> SourceSpan | None:
+        """Where the annotation of a parameter is written."""
+        return self._spans.get(name)
 
     @cached_property
     def _spans(self) -> dict[str, SourceSpan]:
@@ -201,7 +212,7 @@ def _evaluate(function: FunctionType, name: str, written: object) -> object:
 
 def _looks_like_a_tensor(text: str) -> bool:
     """Whether unreadable text was meant for us; others, such as names imported for type checkers, are not."""
-    return any(f"{name}[" in text for name in FORM_NAMES.values())
+    return any(f"{name}[" in text for name in (*FORM_NAMES.values(), Out.__name__))
 
 
 def _annotation_spans(code: CodeType) -> dict[str, SourceSpan]:

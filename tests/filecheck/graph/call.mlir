@@ -1,5 +1,5 @@
 // RUN: tessera opt %s | filecheck %s
-// The callee may stand before or behind; a function may call itself; effects are the callee's.
+// The callee may stand before or behind and call others; effects are the callee's.
 graph.func @caller(%x: !graph.tensor<[S], bf16>, %i: index) -> (!graph.tensor<[S], bf16>) effects [io] {
   %y, %n = graph.call @two(%x, %i) : (!graph.tensor<[S], bf16>, index) -> (!graph.tensor<[S], bf16>, index)
   graph.call @"nothing at all"() : () -> ()
@@ -13,7 +13,7 @@ graph.func @"nothing at all"() {
   graph.return
 }
 graph.func @loud() effects [io] {
-  graph.call @loud() : () -> ()
+  graph.call @"nothing at all"() : () -> ()
   graph.return
 }
 
@@ -31,7 +31,7 @@ graph.func @loud() effects [io] {
 // CHECK-NEXT:     graph.return
 // CHECK-NEXT:   }
 // CHECK-NEXT:   graph.func @loud() effects [io] {
-// CHECK-NEXT:     graph.call @loud() : () -> ()
+// CHECK-NEXT:     graph.call @"nothing at all"() : () -> ()
 // CHECK-NEXT:     graph.return
 // CHECK-NEXT:   }
 // CHECK-NEXT: }

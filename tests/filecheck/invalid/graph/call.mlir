@@ -59,3 +59,34 @@ graph.func @f() {
   graph.call @f(%x) : () -> ()
   graph.return
 }
+// -----
+graph.func @f(%x: !graph.tensor<[S], f32>) -> (!graph.tensor<[S], f32>) {
+  // expected: a graph has no recursion, and @f calls @f
+  %y = graph.call @f(%x) : (!graph.tensor<[S], f32>) -> !graph.tensor<[S], f32>
+  graph.return %y : !graph.tensor<[S], f32>
+}
+// -----
+// By way of others, the shortest; @leaf and @start are innocent.
+graph.func @leaf() {
+  graph.return
+}
+graph.func @start() {
+  graph.call @f() : () -> ()
+  graph.return
+}
+graph.func @f() {
+  graph.call @leaf() : () -> ()
+  // expected: a graph has no recursion, and @f calls @g, which calls @f
+  graph.call @g() : () -> ()
+  graph.return
+}
+graph.func @g() {
+  graph.call @leaf() : () -> ()
+  graph.call @h() : () -> ()
+  graph.call @f() : () -> ()
+  graph.return
+}
+graph.func @h() {
+  graph.call @f() : () -> ()
+  graph.return
+}

@@ -124,3 +124,49 @@ tile.func @f() outputs 0 shapes [] {
 tile.func @f() outputs 0 shapes [] grid ["0 - 1"] {
   tile.return
 }
+// -----
+// expected: fills [1, 0]: expected places of arguments, ascending, at least one
+tile.func @f(%x: !tile.view<1, f32, global>, %y: !tile.view<1, f32, global>) outputs 0 fills [1, 0] shapes [[N], [N]] grid [1] {
+  tile.return
+}
+// -----
+// expected: fills [1, 1]: expected places of arguments, ascending, at least one
+tile.func @f(%x: !tile.view<1, f32, global>, %y: !tile.view<1, f32, global>) outputs 0 fills [1, 1] shapes [[N], [N]] grid [1] {
+  tile.return
+}
+// -----
+// expected: fills []: expected places of arguments, ascending, at least one
+tile.func @f(%x: !tile.view<1, f32, global>) outputs 0 fills [] shapes [[N]] grid [1] {
+  tile.return
+}
+// -----
+// expected: fills 1: the function has 1 inputs
+tile.func @f(%x: !tile.view<1, f32, global>, %y: !tile.view<1, f32, global>) outputs 1 fills [1] shapes [[N], [N]] grid [1] {
+  tile.return
+}
+// -----
+// expected: fills -1: the function has 1 inputs
+tile.func @f(%x: !tile.view<1, f32, global>) outputs 0 fills [-1] shapes [[N]] grid [1] {
+  tile.return
+}
+// -----
+// expected: fills 0: argument 0 must be a view, got index
+tile.func @f(%n: index) outputs 0 fills [0] shapes [[]] grid [1] {
+  tile.return
+}
+// -----
+// expected: Expected integer literal
+tile.func @f(%x: !tile.view<1, f32, global>) outputs 0 fills [x] shapes [[N]] grid [1] {
+  tile.return
+}
+// -----
+// expected: Expected 'shapes'
+tile.func @f(%x: !tile.view<1, f32, global>) outputs 0 grid [1] fills [0] shapes [[N]] {
+  tile.return
+}
+// -----
+// expected: Expected attribute i64 but got i32
+"tile.func"() <{sym_name = "f", function_type = (!tile.view<0, f32, global>) -> (), outputs = 0 : i64, fills = array<i32: 0>, shapes = [#ts.sizes<[]>], grid = #ts.sizes<[]>}> ({
+^bb0(%x: !tile.view<0, f32, global>):
+  tile.return
+}) : () -> ()

@@ -1,0 +1,81 @@
+"""Bounds on what a program stores: the first float that lies outside, or is NaN."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from tessera.dialects import tile
+from tessera.dialects.locations import span_of
+from tessera.dialects.tile_types import tile_dtype
+from tessera.dtypes.casting import cast
+from tessera.dtypes.types import DType, f64
+from tessera.errors import GuardError
+from tessera.interpreters.sentinels import title
+from tessera.interpreters.tile import View, window
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Limits = tuple[float, float]
+
+
+def limits_in(dtype: DType, limits: Limits) -> Limits:
+    """Limits as numbers of a type: like every number beside a tile, they take its element type."""
+    low, high = (_number_in(dtype, limit) for limit in limits)
+    return low, high
+
+
+def _number_in(dtype: DType, limit: float) -> float:
+    if not dtype.is_float or abs(limit) > dtype.max_value:  # beyond the type, it is no limit there
+        return limit
+    return float(cast(np.asarray(limit, np.float64), f64, dtype.base))
+
+
+def outside(values: Array, dtype: DType, limits: Limits) -> Array:
+    """Where values are not between the limits; NaN never is."""
+    low, high = limits_in(dtype, limits)
+    wide = values.astype(np.float64)
+    return ~((wide >= low) & (wide <= high))
+
+
+def check_stored(
+    op: tile.StoreOp | tile.AtomicOp, operands: Sequence[Any], limits: Limits, program: Sequence[int]
+) -> None:
+    """Refuses the first float out of bounds: of a store what it will store, of an atomic what it has left in memory."""
+    value, view, *offsets = operands
+    dtype = tile_dtype(op.value)
+    if not dtype.is_float:
+        return
+    inside, within = window(view, offsets, value.shape)
+    found = np.asarray(value[within] if isinstance(op, tile.StoreOp) else view.array[inside])
+    wrong = outside(found, dtype, limits)
+    if not wrong.any():
+        return
+    place = tuple(int(at) for at in np.argwhere(wrong)[0])
+    position = [part.start + at for part, at in zip(inside, place, strict=True)]
+    name = tile.base_of(op.view).name_hint or "an array"
+    raise GuardError(
+        f"{name}{element_at(view, position)} is {found[place]!s} in program {list(program)}, "
+        f"and [{limits[0]:g}, {limits[1]:g}] was to bound it",
+        story=_maker(op),
+        hint="scale or clamp the tile before it is stored, or widen the bounds",
+    )
+
+
+def element_at(view: View, position: Sequence[int]) -> str:
+    """An element of a view by its index in the whole argument, where it has one there."""
+    reached = view.first + sum(at * stride for at, stride in zip(position, view.strides, strict=True))
+    whole = View.of(view.argument)
+    offsets = np.zeros((), np.int64)
+    for size, stride in zip(whole.sizes, whole.strides, strict=True):
+        offsets = offsets[..., np.newaxis] + stride * np.arange(size)
+    found = np.argwhere(offsets == reached)
+    return str(found[0].tolist()) if len(found) else f" at element {reached} of its memory"
+
+
+def _maker(op: tile.StoreOp | tile.AtomicOp) -> list[str]:
+    owner = op.value.owner
+    span = span_of(owner.location) if isinstance(owner, Operation) else None
+    return [f"{title(owner)} at {span} gave it"] if isinstance(owner, Operation) and span is not None else []

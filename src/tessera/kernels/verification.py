@@ -1,0 +1,199 @@
+"""`tessera.verify`: what a kernel promises about its numbers, proven before it runs or checked while it does.
+
+A verified kernel is a kernel. A promise that intervals prove costs nothing at run time; the others are checked by
+running the program in the interpreter, whatever the target, so that a violation names the op, the source line, the
+program and the numbers.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any, NamedTuple, cast, overload
+
+from tessera.errors import CompileError
+from tessera.interpreters.checks import NumericChecks, asked, checking
+from tessera.kernels.function import Instance, Kernel, kernel
+
+Limits = tuple[float, float]
+
+
+def told(limits: Limits) -> str:
+    """Limits as their user wrote them."""
+    return f"[{limits[0]:g}, {limits[1]:g}]"
+
+
+@dataclass(frozen=True)
+class Numerics:
+    """What is promised: about the arithmetic, about what is stored, and about what comes in.
+
+    `inputs` has limits by name; those of the name None hold for every float without limits of its own.
+    """
+
+    stable: bool
+    bounded: Limits | None
+    inputs: Mapping[str | None, Limits]
+
+    def __str__(self) -> str:
+        parts = ["stable"] if self.stable else []
+        parts += [f"bounded to {told(self.bounded)}"] if self.bounded is not None else []
+        return " and ".join(parts)
+
+    @property
+    def wanted(self) -> dict[str, Any]:
+        """The promises as checks of the interpreter."""
+        found: dict[str, Any] = {} if self.bounded is None else {"bounded": self.bounded}
+        return found | ({"nonfinite": "all", "underflow": True, "overflow": True} if self.stable else {})
+
+    def limits_of(self, path: str, *, is_float: bool) -> Limits | None:
+        """What is promised about an argument."""
+        return self.inputs.get(path, self.inputs.get(None) if is_float else None)
+
+
+class Claim(NamedTuple):
+    """One promise about one program: the check it is, what it says, and its proof by intervals if there is one."""
+
+    check: str
+    words: str
+    proof: str | None
+
+    def __str__(self) -> str:
+        return f"{self.words}: {'checked at run time' if self.proof is None else f'proven, {self.proof}'}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """How the promises stand for one program of a kernel."""
+
+    claims: tuple[Claim, ...]
+
+    @property
+    def proven(self) -> frozenset[str]:
+        return frozenset(claim.check for claim in self.claims if claim.proof is not None)
+
+    @property
+    def checked(self) -> frozenset[str]:
+        """What is left to the interpreter."""
+        return frozenset(claim.check for claim in self.claims if claim.proof is None)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.claims))
+
+
+class Verified(Kernel):
+    """A kernel whose numbers are verified at every call."""
+
+    def __init__(self, base: Kernel, promises: Numerics) -> None:
+        super().__init__(base.function)
+        vars(self).update(vars(base))
+        self.promises = promises
+        # By the number of the instance, which lives as long as its kernel.
+        self._reports: dict[int, Report] = {}
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.description}, verified to be {self.promises}>"
+
+    def verification(self, *args: Any, **kwargs: Any) -> Report:
+        """Which promises are proven for the program of these arguments, and which are checked when it runs."""
+        return self._report(self._instance_for(args, kwargs)[0])
+
+    def _report(self, instance: Instance) -> Report:
+        from tessera.kernels.proofs import prove
+
+        if id(instance) not in self._reports:
+            self._reports[id(instance)] = prove(self.promises, instance)
+        return self._reports[id(instance)]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from tessera.kernels.proofs import check_inputs, inputs_may_change
+
+        instance, values = self._instance_for(args, kwargs)
+        check_inputs(self.promises, instance, values)
+        proven = frozenset[str]() if inputs_may_change(instance, values) else self._report(instance).proven
+        left = {check: value for check, value in self.promises.wanted.items() if check not in proven}
+        if not left:
+            return super().__call__(*args, **kwargs)
+        around = asked()
+        with checking(NumericChecks(**left).beside(around.checks), trace=around.trace):
+            return self.run(instance, values)
+
+
+@overload
+def numerics(decorated: Callable[..., Any], /) -> Verified: ...
+@overload
+def numerics(
+    *,
+    stable: bool = True,
+    bounded: Sequence[float] | None = None,
+    inputs: Sequence[float] | Mapping[str, Sequence[float]] | None = None,
+) -> Callable[[Callable[..., Any]], Verified]: ...
+def numerics(
+    decorated: Callable[..., Any] | None = None,
+    /,
+    *,
+    stable: bool = True,
+    bounded: Sequence[float] | None = None,
+    inputs: Sequence[float] | Mapping[str, Sequence[float]] | None = None,
+) -> Any:
+    """Verifies a kernel's numbers at every call; decorates a kernel, or a function that becomes one.
+
+    `stable`: no op makes a NaN or an infinity out of finite numbers, none underflows, and no signed integer wraps.
+    `bounded`: every float that is stored or returned lies between two numbers. `inputs`: so does every float that comes
+    in, or every argument that a mapping names; that is checked at the call, and proofs rest on it.
+    """
+    limits = None if bounded is None else _limits("bounded", bounded)
+    if not stable and limits is None:
+        raise CompileError(
+            "verify.numerics is told to verify nothing", hint="give stable=True, bounded=[low, high], or both"
+        )
+    promises = Numerics(bool(stable), limits, _inputs(inputs))
+
+    def decorate(given: Callable[..., Any]) -> Verified:
+        if isinstance(given, Verified):
+            raise CompileError(
+                f"{given.__name__} is verified already, to be {given.promises}",
+                hint="give everything to one verify.numerics",
+            )
+        if not isinstance(given, Kernel | FunctionType):
+            raise CompileError(
+                f"verify.numerics decorates a kernel, got {given!r}", hint="write @verify.numerics(...) above @kernel"
+            )
+        made: Kernel = given if isinstance(given, Kernel) else kernel(given)
+        _check_names(promises, made)
+        return Verified(made, promises)
+
+    return decorate if decorated is None else decorate(decorated)
+
+
+def _limits(what: str, given: Any) -> Limits:
+    pair = tuple(cast("Sequence[Any]", given)) if isinstance(given, list | tuple) else ()
+    if len(pair) != 2 or not all(isinstance(one, int | float) and not isinstance(one, bool) for one in pair):
+        raise CompileError(f"{what} takes two numbers, got {given!r}", hint="write [-100, 100], for example")
+    low, high = float(pair[0]), float(pair[1])
+    if math.isnan(low) or math.isnan(high) or low > high:
+        raise CompileError(
+            f"{what} takes two numbers, the lower first, got {given!r}", hint="write [-100, 100], for example"
+        )
+    return low, high
+
+
+def _inputs(given: Any) -> dict[str | None, Limits]:
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        named = cast("Mapping[str, Any]", given)
+        return {name: _limits(f"inputs of {name}", limits) for name, limits in named.items()}
+    return {None: _limits("inputs", given)}
+
+
+def _check_names(promises: Numerics, made: Kernel) -> None:
+    """Names are parameters, or attributes of one: `cache.K`."""
+    known = inspect.signature(made.function).parameters
+    for name in promises.inputs:
+        if name is not None and name.split(".")[0] not in known:
+            raise CompileError(
+                f"inputs bounds {name}, which {made.__name__} does not take", hint=f"it takes {', '.join(known)}"
+            )

@@ -1,0 +1,1 @@
+"""Targets: from Tile IR to machine code, one folder per machine, and what they share."""

@@ -1,0 +1,93 @@
+"""How large register tiles are: rows by columns, from what a nest does and how many registers the machine has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tessera.dialects import tile
+from tessera.dtypes.types import DType
+from tessera.targets.cpu.emit import Machine
+from tessera.targets.cpu.nests import Nest, Phase
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """Accumulators, the vectors of one row of the right operand, and one more must fit the registers."""
+
+    machine: Machine
+
+    @property
+    def _registers(self) -> int:
+        return 32 if self.machine.lanes >= 16 else 16
+
+    def _vectors(self, dtype: DType) -> int:
+        """Vectors to a row of accumulators: the square of the registers, roughly, and a bit less."""
+        wide = 2 if dtype.bits > 32 else 1
+        return max(1, (4 if self._registers == 32 else 2) // wide)
+
+    def panel(self, cols: int, dtype: DType) -> int:
+        """The width of a panel. No tile may be left with one column: its elements would lie across the lanes."""
+        lanes = self.machine.lanes
+        width = min(self._vectors(dtype) * lanes, max(lanes, -(-cols // lanes) * lanes))
+        while width > lanes and cols % width == 1 and cols > 1:
+            width -= lanes
+        return width
+
+    def rows(self, nest: Nest, *, careful: bool) -> int:
+        """Rows to a group of rows."""
+        if nest.rows == 1 or any(self.cols(nest, phase, careful=careful) == 1 < phase.cols for phase in nest.phases):
+            return 1
+        dots = [phase.dot for phase in nest.phases if phase.dot is not None]
+        if dots:
+            count = self._vectors(_accumulator(dots[0]))
+            wide = 2 if _accumulator(dots[0]).bits > 32 else 1
+            return self._balanced(nest.rows, max(1, (self._registers - 1 - count * wide) // (count * wide)))
+        if careful:
+            return 1
+        if any(isinstance(op, tile.TransOp) for op in _sources(nest)):
+            return min(nest.rows, self.machine.lanes)
+        reduces = any(isinstance(op, tile.ReduceOp) for op in nest.ops)
+        return min(nest.rows, 4 if reduces else 1)
+
+    @staticmethod
+    def _balanced(rows: int, most: int) -> int:
+        """As many groups as `most` rows to each would give, but of more equal size."""
+        return rows if rows <= most else most
+
+    def cols(self, nest: Nest, phase: Phase, *, careful: bool) -> int:
+        """Columns to a step of a phase."""
+        if phase.cols <= 1:
+            return max(1, phase.cols)
+        if phase.dot is not None:
+            return self.panel(phase.cols, _accumulator(phase.dot))
+        lanes = self.machine.lanes
+        if careful or any(isinstance(op, tile.TransOp) for op in _sources(nest)):
+            width = lanes
+        else:
+            width = (4 if self._registers == 32 else 2) * lanes
+        width = min(width, phase.cols)
+        if nest.rows > 1 and phase.cols % width == 1:
+            # Nothing may be left with one column.
+            width = next((w for w in (width - lanes, width + lanes, lanes + lanes // 2) if w > 1 and phase.cols % w != 1), 1)
+        return width
+
+
+def _accumulator(dot: tile.DotOp) -> DType:
+    from tessera.dialects.tile_types import tile_dtype
+
+    return tile_dtype(dot.c)
+
+
+def _sources(nest: Nest) -> list[object]:
+    """The ops behind the values that a nest's ops use."""
+    found: list[object] = []
+    for op in nest.ops:
+        waiting = list(op.operands)
+        while waiting:
+            owner = waiting.pop().owner
+            if isinstance(owner, tile.TransOp):
+                if 1 not in owner.result.type.get_shape():  # pyright: ignore[reportAttributeAccessIssue]
+                    found.append(owner)
+            if isinstance(owner, tile.ExpandOp | tile.BroadcastOp | tile.EwOp) and owner not in nest.ops:
+                waiting += owner.operands
+    return found

@@ -1,0 +1,409 @@
+"""The cpu dialect: what one thread does. Tiles are now small enough for registers; the large ones live in buffers.
+
+Loops are `scf.for`, scalars `arith`, and work on register tiles is spelled with the tile dialect's own ops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+from xdsl.dialects.builtin import ArrayAttr, FunctionType, IndexType, StringAttr, SymbolNameConstraint, UnitAttr
+from xdsl.ir import Attribute, Block, BlockArgument, Dialect, Region, SSAValue
+from xdsl.irdl import (
+    AnyAttr,
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import EffectInstance, HasParent, IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
+from xdsl.utils.exceptions import VerifyException
+
+from tessera.dialects.attributes import (
+    IntegerConstraint,
+    Name,
+    SizesAttr,
+    integer,
+    parse_header,
+    print_body,
+    print_header,
+    verify_header,
+)
+from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
+from tessera.dialects.tile import base_of
+from tessera.dialects.tile_types import AnyTile, AnyView, check_axis, check_tile, tile_dtype, view_type
+from tessera.dialects.tile_values import verify_reduction
+from tessera.shapes.expr import Size
+from tessera.targets.cpu.cpu_types import AnyBuffer, AnyPanels, BufferType, PanelsType, buffer_type
+
+VERSION = 1
+_index = IndexType()
+
+
+@irdl_op_definition
+class FuncOp(IRDLOperation):
+    """A kernel as each thread runs it. Arguments, shapes and grid are those of the tile function it came from."""
+
+    name = "cpu.func"
+
+    sym_name = prop_def(SymbolNameConstraint())
+    function_type = prop_def(FunctionType)
+    shapes = prop_def(ArrayAttr[SizesAttr])
+    grid = prop_def(SizesAttr)
+    body = region_def("single_block")
+
+    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
+
+    def __init__(
+        self,
+        name: str,
+        arguments: Sequence[Attribute],
+        shapes: Sequence[Sequence[Size]],
+        grid: Sequence[Size],
+        body: Region | None = None,
+    ) -> None:
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(name),
+                "function_type": FunctionType.from_lists(list(arguments), []),
+                "shapes": ArrayAttr([SizesAttr(tuple(shape)) for shape in shapes]),
+                "grid": SizesAttr(tuple(grid)),
+            },
+            regions=[Region(Block(arg_types=arguments)) if body is None else body],
+        )
+
+    @property
+    def arguments(self) -> tuple[BlockArgument, ...]:
+        return tuple(self.body.block.args)
+
+    def verify_(self) -> None:
+        verify_header(self.function_type, self.body)
+        if len(self.shapes) != len(self.function_type.inputs):
+            raise VerifyException(f"{len(self.shapes)} shapes for {len(self.function_type.inputs)} arguments")
+        if not isinstance(self.body.block.last_op, ReturnOp):
+            raise VerifyException("a cpu function ends with cpu.return")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> FuncOp:
+        header = parse_header(parser)
+        parser.parse_keyword("shapes")
+        shapes = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: SizesAttr.parse_bare(parser))
+        parser.parse_keyword("grid")
+        grid = SizesAttr.parse_bare(parser)
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        op = cls(header.name, header.types, shapes, grid, parser.parse_region(header.arguments))
+        op.attributes |= attributes.data if attributes else {}
+        return op
+
+    def print(self, printer: Printer) -> None:
+        print_header(printer, self.sym_name, self.body.block)
+        printer.print_string(" shapes ")
+        with printer.in_square_brackets():
+            printer.print_list(self.shapes, lambda shape: shape.print_bare(printer))
+        printer.print_string(" grid ")
+        self.grid.print_bare(printer)
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+        print_body(printer, self.body)
+
+
+@irdl_op_definition
+class ReturnOp(IRDLOperation):
+    """The end of a cpu function."""
+
+    name = "cpu.return"
+    traits = traits_def(IsTerminator(), HasParent(FuncOp), Pure())
+    assembly_format = "attr-dict"
+
+
+@irdl_op_definition
+class GridOp(IRDLOperation):
+    """How many programs there are along one axis of the grid."""
+
+    name = "cpu.grid"
+    axis = prop_def(IntegerConstraint)
+    result = result_def(IndexType)
+    traits = traits_def(Pure())
+    assembly_format = "$axis attr-dict"
+
+    def __init__(self, axis: int) -> None:
+        super().__init__(properties={"axis": integer(axis)}, result_types=[_index])
+
+    def verify_(self) -> None:
+        function = self.parent_op()
+        while function is not None and not isinstance(function, FuncOp):
+            function = function.parent_op()
+        check_axis(self.axis.value.data, len(function.grid.data) if function is not None else 3)
+
+
+@irdl_op_definition
+class ParallelOp(IRDLOperation):
+    """Shares the pairs (outer, inner) among threads. Whoever turns to another `outer` runs `once` for it first.
+
+    What `once` yields, packed operands for example, every body with that `outer` may read.
+    """
+
+    name = "cpu.parallel"
+    outer = operand_def(IndexType)
+    inner = operand_def(IndexType)
+    once = region_def("single_block")
+    body = region_def("single_block")
+
+    def __init__(self, outer: SSAValue, inner: SSAValue, once: Region, body: Region) -> None:
+        super().__init__(operands=[outer, inner], regions=[once, body])
+
+    def verify_(self) -> None:
+        if tuple(self.once.block.arg_types) != (_index,):
+            raise VerifyException("`once` takes the outer index")
+        end = self.once.block.last_op
+        if not isinstance(end, YieldOp) or not isinstance(self.body.block.last_op, YieldOp):
+            raise VerifyException("both regions end with cpu.yield")
+        if tuple(self.body.block.arg_types) != (_index, _index, *(value.type for value in end.values)):
+            raise VerifyException("`body` takes the outer and inner index, and what `once` yields")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ParallelOp:
+        outer = parser.resolve_operand(parser.parse_unresolved_operand(), _index)
+        parser.parse_punctuation(",")
+        inner = parser.resolve_operand(parser.parse_unresolved_operand(), _index)
+        parser.parse_keyword("once")
+        once = parser.parse_region()
+        parser.parse_keyword("do")
+        return cls(outer, inner, once, parser.parse_region())
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_list((self.outer, self.inner), printer.print_operand)
+        printer.print_string(" once ")
+        printer.print_region(self.once)
+        printer.print_string(" do ")
+        printer.print_region(self.body)
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """The end of a region of `cpu.parallel`."""
+
+    name = "cpu.yield"
+    values = var_operand_def(AnyAttr())
+    traits = traits_def(IsTerminator(), HasParent(ParallelOp), Pure())
+    assembly_format = "attr-dict ($values^ `:` type($values))?"
+
+    def __init__(self, *values: SSAValue) -> None:
+        super().__init__(operands=[values])
+
+
+@irdl_op_definition
+class BufferOp(IRDLOperation):
+    """Memory of this thread, with nothing in it."""
+
+    name = "cpu.buffer"
+    result = result_def(AnyBuffer)
+    traits = traits_def(HasEffects())
+    assembly_format = "attr-dict `:` type($result)"
+
+    def __init__(self, type_: BufferType) -> None:
+        super().__init__(result_types=[type_])
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {writes(MEMORY, self.result)}
+
+
+def _check_access(buffer: SSAValue, tile: SSAValue) -> None:
+    held, moved = buffer_type(buffer), check_tile(tile, "the tile")
+    if moved.element_type != held.element:
+        raise VerifyException(f"the buffer holds {held.element}, the tile {moved.element_type}")
+    if moved.get_num_dims() not in (1, 2):
+        raise VerifyException(f"{moved} has neither rows nor rows and columns")
+
+
+@irdl_op_definition
+class LoadOp(IRDLOperation):
+    """The tile at a row and column of a buffer. A tile of one axis or one column lies along a row of the buffer."""
+
+    name = "cpu.load"
+    buffer = operand_def(AnyBuffer)
+    row = operand_def(IndexType)
+    col = operand_def(IndexType)
+    result = result_def(AnyTile)
+    traits = traits_def(HasEffects())
+    assembly_format = "$buffer `[` $row `,` $col `]` attr-dict `:` type($buffer) `->` type($result)"
+
+    def __init__(self, buffer: SSAValue, row: SSAValue, col: SSAValue, result: Attribute) -> None:
+        super().__init__(operands=[buffer, row, col], result_types=[result])
+
+    def verify_(self) -> None:
+        _check_access(self.buffer, self.result)
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY, self.buffer)}
+
+
+@irdl_op_definition
+class StoreOp(IRDLOperation):
+    """Puts a tile at a row and column of a buffer; one of one axis or one column goes along a row."""
+
+    name = "cpu.store"
+    value = operand_def(AnyTile)
+    buffer = operand_def(AnyBuffer)
+    row = operand_def(IndexType)
+    col = operand_def(IndexType)
+    traits = traits_def(HasEffects())
+    assembly_format = "$value `,` $buffer `[` $row `,` $col `]` attr-dict `:` type($value) `,` type($buffer)"
+
+    def __init__(self, value: SSAValue, buffer: SSAValue, row: SSAValue, col: SSAValue) -> None:
+        super().__init__(operands=[value, buffer, row, col])
+
+    def verify_(self) -> None:
+        _check_access(self.buffer, self.value)
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {writes(MEMORY, self.buffer)}
+
+
+@irdl_op_definition
+class ReserveOp(IRDLOperation):
+    """Memory of this thread for `count` packed matrices."""
+
+    name = "cpu.reserve"
+    count = operand_def(IndexType)
+    result = result_def(AnyPanels)
+    traits = traits_def(HasEffects())
+    assembly_format = "$count attr-dict `:` type($result)"
+
+    def __init__(self, count: SSAValue, type_: PanelsType) -> None:
+        super().__init__(operands=[count], result_types=[type_])
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {writes(MEMORY, self.result)}
+
+
+@irdl_op_definition
+class PackOp(IRDLOperation):
+    """Copies the matrix at `offsets` of a view, zeros where it leaves the view, into matrix `number` of the panels.
+
+    With `transposed`, the view's rows become columns.
+    """
+
+    name = "cpu.pack"
+    view = operand_def(AnyView)
+    offsets = var_operand_def(IndexType)
+    panels = operand_def(AnyPanels)
+    number = operand_def(IndexType)
+    transposed = opt_prop_def(UnitAttr)
+    traits = traits_def(HasEffects())
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "(`transposed` $transposed^)? $view `[` $offsets `]` `,` $panels `[` $number `]` attr-dict "
+        "`:` type($view) `,` type($panels)"
+    )
+
+    def __init__(
+        self, view: SSAValue, offsets: Sequence[SSAValue], panels: SSAValue, number: SSAValue, *, transposed: bool
+    ) -> None:
+        super().__init__(
+            operands=[view, offsets, panels, number],
+            properties={"transposed": UnitAttr() if transposed else None},
+        )
+
+    def verify_(self) -> None:
+        if view_type(self.view).rank.data != 2 or len(self.offsets) != 2:
+            raise VerifyException("a matrix is packed from a view of rank 2, at two offsets")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY, base_of(self.view)), writes(MEMORY, self.panels)}
+
+
+@irdl_op_definition
+class DotOp(IRDLOperation):
+    """c + a·b for the rows of a buffer from `row` on, and columns from `col` on of matrix `number` of the panels.
+
+    The right operand may be a buffer, too; then its number is not looked at.
+    """
+
+    name = "cpu.dot"
+    a = operand_def(AnyBuffer)
+    row = operand_def(IndexType)
+    b = operand_def(AnyPanels | AnyBuffer)
+    number = operand_def(IndexType)
+    col = operand_def(IndexType)
+    c = operand_def(AnyTile)
+    result = result_def(AnyTile)
+    traits = traits_def(HasEffects())
+    assembly_format = (
+        "$a `[` $row `]` `,` $b `[` $number `,` $col `]` `,` $c attr-dict "
+        "`:` type($a) `,` type($b) `,` type($c) `->` type($result)"
+    )
+
+    def __init__(
+        self, a: SSAValue, row: SSAValue, b: SSAValue, number: SSAValue, col: SSAValue, c: SSAValue
+    ) -> None:
+        super().__init__(operands=[a, row, b, number, col, c], result_types=[c.type])
+
+    def verify_(self) -> None:
+        left, right, total = buffer_type(self.a), self.b.type, check_tile(self.c, "c")
+        assert isinstance(right, BufferType | PanelsType)
+        if left.cols != right.rows:
+            raise VerifyException(f"{left} has {left.cols.data} columns, {right} has {right.rows.data} rows")
+        if left.element != right.element:
+            raise VerifyException(f"{left} and {right} hold different elements")
+        if self.result.type != total or total.get_num_dims() != 2:
+            raise VerifyException(f"the result has the type of c, a tile of two axes, not {self.result.type}")
+        kind = tile_dtype(self.c)
+        if kind.kind is not left.dtype.kind or kind.bits < left.dtype.bits:
+            raise VerifyException(f"products of {left.dtype} are not summed in {kind}")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY, self.a), reads(MEMORY, self.b)}
+
+
+@irdl_op_definition
+class PartialOp(IRDLOperation):
+    """Folds the columns of `x` into the fewer columns of `acc`, in any order: a reduction that is not finished yet."""
+
+    name = "cpu.partial"
+    kind = prop_def(Name)
+    acc = operand_def(AnyTile)
+    x = operand_def(AnyTile)
+    result = result_def(AnyTile)
+    traits = traits_def(Pure())
+    assembly_format = "`` $kind $acc `,` $x attr-dict `:` type($acc) `,` type($x)  `->` type($result)"
+
+    def __init__(self, kind: str, acc: SSAValue, x: SSAValue) -> None:
+        super().__init__(operands=[acc, x], properties={"kind": Name(kind)}, result_types=[acc.type])
+
+    def verify_(self) -> None:
+        acc, x = check_tile(self.acc, "the operand"), check_tile(self.x, "the operand")
+        if self.result.type != acc:
+            raise VerifyException(f"the result has the type of the partial result, {acc}")
+        if acc.element_type != x.element_type or acc.get_shape()[:-1] != x.get_shape()[:-1]:
+            raise VerifyException(f"{x} cannot be folded into {acc}: only the last axis may differ")
+        verify_reduction(self.kind.data, tile_dtype(self.acc))
+
+
+Cpu = Dialect(
+    "cpu",
+    [
+        FuncOp,
+        ReturnOp,
+        GridOp,
+        ParallelOp,
+        YieldOp,
+        BufferOp,
+        LoadOp,
+        StoreOp,
+        ReserveOp,
+        PackOp,
+        DotOp,
+        PartialOp,
+    ],
+    [BufferType, PanelsType],
+)

@@ -1,0 +1,574 @@
+"""cpu level → LLVM text: views, loads and stores of register tiles, packing, and products.
+
+Positions outside a view are masked lane by lane, unless the op carries `inside`: then someone has shown that the
+whole tile lies within and its lanes are neighbours. Other lanes whose elements are not neighbours are gathered and scattered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Operation
+
+from tessera.dialects import tile
+from tessera.dialects.locations import span_of
+from tessera.dialects.tile_types import tile_type
+from tessera.dtypes.types import DType, Kind
+from tessera.targets.cpu import dialect as cpu
+from tessera.targets.cpu.emit import Emitter, Memory, View, constant, emits, folded, literal
+from tessera.targets.cpu.emit_tiles import square
+from tessera.targets.cpu.registers import RegisterTile, is_column
+from tessera.targets.cpu.cpu_types import BufferType, PanelsType, buffer_type
+from tessera.targets.llvm import casts, elementwise, elements
+from tessera.targets.llvm.text import Value, number, numbers, suffix_of, vector
+
+INSIDE = "inside"
+
+
+def mark_inside(op: Operation) -> None:
+    """Notes that an access needs no tests: all of it lies within the view, and the lanes are neighbours."""
+    op.attributes[INSIDE] = UnitAttr()
+
+
+@emits(tile.DimOp)
+def _dim(emitter: Emitter, op: tile.DimOp) -> None:
+    emitter.values[op.result] = emitter.view(op.view).sizes[op.axis.value.data]
+
+
+@emits(tile.StrideOp)
+def _stride(emitter: Emitter, op: tile.StrideOp) -> None:
+    emitter.values[op.result] = emitter.view(op.view).strides[op.axis.value.data]
+
+
+@emits(tile.ViewOp)
+def _view(emitter: Emitter, op: tile.ViewOp) -> None:
+    base, f = emitter.view(op.base), emitter.f
+    item = number(base.dtype.storage.itemsize, "i64")
+    pointer = f.at(base.pointer, folded(f, "mul", emitter.number(op.offset), item))
+    sizes = tuple(emitter.number(size) for size in op.sizes)
+    strides = tuple(emitter.number(stride) for stride in op.strides)
+    emitter.values[op.result] = View(pointer, sizes, strides, base.dtype)
+
+
+@dataclass
+class _Access:
+    """One load or store of a register tile: where each vector lies, and which of its lanes are inside the view."""
+
+    emitter: Emitter
+    view: View
+    offsets: Sequence[Value]
+    tile: RegisterTile
+    inside: bool
+
+    @property
+    def _axis(self) -> int:
+        """The view's axis along which the lanes run."""
+        return 0 if len(self.offsets) == 1 or is_column(self.tile.shape) else 1
+
+    @property
+    def neighbours(self) -> bool:
+        """Whether the elements of a vector lie side by side."""
+        return bool(self.offsets) and (self.inside or literal(self.view.strides[self._axis]) == 1)
+
+    @property
+    def align(self) -> int:
+        return self.view.dtype.storage.itemsize
+
+    def _position(self, row: int, place: int) -> list[Value]:
+        """The first lane's position along each axis of the view."""
+        lanes, found = self.emitter.machine.lanes, list(self.offsets)
+        if not found:
+            return found
+        f = self.emitter.f
+        found[self._axis] = f.add(found[self._axis], place * lanes)
+        if len(found) == 2 and not is_column(self.tile.shape):
+            found[0] = f.add(found[0], row)
+        return found
+
+    def pointer(self, row: int, place: int) -> Value:
+        f, item = self.emitter.f, self.align
+        offset = number(0, "i64")
+        for position, stride in zip(self._position(row, place), self.view.strides, strict=True):
+            offset = folded(f, "add", offset, folded(f, "mul", position, stride))
+        return f.at(self.view.pointer, folded(f, "mul", offset, number(item, "i64")))
+
+    def pointers(self, row: int, place: int) -> Value:
+        """One pointer per lane."""
+        f, lanes = self.emitter.f, self.emitter.machine.lanes
+        first = self.pointer(row, place)
+        if not self.offsets:
+            return f.splat(first, lanes)
+        step = folded(f, "mul", self.view.strides[self._axis], number(self.align, "i64"))
+        steps = f.binary("mul", f.splat(step, lanes), numbers(range(lanes), "i64"))
+        return f.op(vector(lanes, "ptr"), f"getelementptr i8, {first}, {steps}")
+
+    def mask(self, row: int, place: int) -> Value | None:
+        """The lanes to touch, or None for all of them."""
+        f, lanes = self.emitter.f, self.emitter.machine.lanes
+        live = self.tile.elements - place * lanes
+        fixed = None if live >= lanes else numbers([lane < live for lane in range(lanes)], "i1")
+        if self.inside or not self.offsets:
+            return fixed
+        mask = fixed
+        for axis, position in enumerate(self._position(row, place)):
+            if axis == self._axis:
+                counted = f.binary("add", f.splat(position, lanes), numbers(range(lanes), "i64"))
+                within = f.compare("ult", counted, f.splat(self.view.sizes[axis], lanes))
+            else:
+                within = f.splat(f.compare("ult", position, self.view.sizes[axis]), lanes)
+            mask = within if mask is None else f.binary("and", mask, within)
+        return mask
+
+
+def _access(emitter: Emitter, op: tile.LoadOp | tile.StoreOp, made: RegisterTile) -> _Access:
+    offsets = [emitter.number(offset) for offset in op.offsets]
+    return _Access(emitter, emitter.view(op.view), offsets, made, INSIDE in op.attributes)
+
+
+@emits(tile.LoadOp)
+def _load(emitter: Emitter, op: tile.LoadOp) -> None:
+    f, lanes = emitter.f, emitter.machine.lanes
+    dtype = emitter.view(op.view).dtype
+    memory = elements.memory_type(dtype, lanes)
+
+    def make(row: int, place: int) -> Value:
+        mask = access.mask(row, place)
+        if access.neighbours and mask is None:
+            read = f.load(memory, access.pointer(row, place), align=access.align)
+        else:
+            pad = elements.to_memory(f, constant(op.pad_value, dtype, lanes), dtype)
+            every = number(1, vector(lanes, "i1")) if mask is None else mask
+            if access.neighbours:
+                read = f.masked_load(memory, access.pointer(row, place), every, pad, align=access.align)
+            else:
+                read = _gather(emitter, access.pointers(row, place), every, pad, access.align)
+        return elements.to_register(f, read, dtype)
+
+    made = emitter.make(op.result, make)
+    access = _access(emitter, op, made)
+    emitter.loaded(tile.base_of(op.view), made)
+
+
+def _gather(emitter: Emitter, pointers: Value, mask: Value, pad: Value, align: int) -> Value:
+    name = f"llvm.masked.gather.{suffix_of(pad.type)}.v{emitter.machine.lanes}p0"
+    emitter.module.declare(f"declare {pad.type} @{name}({pointers.type}, {mask.type}, {pad.type})")
+    aligned = f"{pointers.type} align {align} {pointers.name}"
+    return emitter.f.op(pad.type, f"call {pad.type} @{name}({aligned}, {mask}, {pad})")
+
+
+def _scatter(emitter: Emitter, value: Value, pointers: Value, mask: Value, align: int) -> None:
+    name = f"llvm.masked.scatter.{suffix_of(value.type)}.v{emitter.machine.lanes}p0"
+    emitter.module.declare(f"declare void @{name}({value.type}, {pointers.type}, {mask.type})")
+    aligned = f"{pointers.type} align {align} {pointers.name}"
+    emitter.f.do(f"call void @{name}({value}, {aligned}, {mask})")
+
+
+@emits(tile.StoreOp)
+def _store(emitter: Emitter, op: tile.StoreOp) -> None:
+    f, lanes, value = emitter.f, emitter.machine.lanes, emitter.tile(op.value)
+    emitter.writing(tile.base_of(op.view))
+    access = _access(emitter, op, value)
+    for row, place in value.places:
+        mask = access.mask(row, place)
+        written = elements.to_memory(f, value.vector(row, place), value.dtype)
+        if access.neighbours and mask is None:
+            f.store(written, access.pointer(row, place), align=access.align)
+        elif access.neighbours and mask is not None:
+            f.masked_store(written, access.pointer(row, place), mask, align=access.align)
+        else:
+            every = number(1, vector(lanes, "i1")) if mask is None else mask
+            _scatter(emitter, written, access.pointers(row, place), every, access.align)
+
+
+@emits(tile.AtomicOp)
+def _atomic(emitter: Emitter, op: tile.AtomicOp) -> None:
+    """Element by element: a tile in memory, a loop over it, an indivisible step for each."""
+    f, lanes, value = emitter.f, emitter.machine.lanes, emitter.tile(op.value)
+    view, kind, dtype = emitter.view(op.view), op.kind.data, value.dtype
+    emitter.writing(tile.base_of(op.view))
+    item = dtype.storage.itemsize
+    row_size = value.count * lanes * item
+    scratch = f.stack(max(1, value.rows * row_size))
+    for row, place in value.places:
+        written = elements.to_memory(f, value.vector(row, place), dtype)
+        f.store(written, f.at(scratch, row * row_size + place * lanes * item), align=item)
+    offsets = [emitter.number(offset) for offset in op.offsets]
+    column = is_column(value.shape)
+
+    def visit(row: Value, col: Value) -> None:
+        by_axis = {0: [], 1: [col], 2: [col, number(0, "i64")] if column else [row, col]}[len(offsets)]
+        within, place = number(1, "i1"), number(0, "i64")
+        for offset, step, size, stride in zip(offsets, by_axis, view.sizes, view.strides, strict=True):
+            position = f.binary("add", offset, step)
+            within = f.binary("and", within, f.compare("ult", position, size))
+            place = f.binary("add", place, f.binary("mul", position, stride))
+
+        def combine() -> Sequence[Value]:
+            where = f.binary("add", f.times(row, row_size), f.times(col, item))
+            given = f.load(elements.memory_type(dtype, 0), f.at(scratch, where), align=item)
+            _atomic_step(emitter, kind, f.at(view.pointer, f.times(place, item)), given, dtype)
+            return []
+
+        f.branch(within, combine)
+
+    def over_rows(row: Value, _: list[Value]) -> Sequence[Value]:
+        def over_cols(col: Value, _: list[Value]) -> Sequence[Value]:
+            visit(row, col)
+            return []
+
+        f.loop(0, value.elements, 1, [], over_cols)
+        return []
+
+    f.loop(0, value.rows, 1, [], over_rows)
+
+
+_DIRECT = {"sum": "add", "and": "and", "or": "or", "xor": "xor"}
+
+
+def _atomic_step(emitter: Emitter, kind: str, pointer: Value, given: Value, dtype: DType) -> None:
+    f = emitter.f
+    if not dtype.is_float and dtype.bits >= 8 and kind in _DIRECT:
+        f.op(given.type, f"atomicrmw {_DIRECT[kind]} {pointer}, {given} monotonic")
+        return
+    bits = f"i{8 * dtype.storage.itemsize}"
+    scratch = f.stack(8, 8)
+    f.store(f.load(bits, pointer, align=dtype.storage.itemsize), scratch, align=8)
+    number_ = f.stack(0, 1).name[1:]
+    top, out = f"again{number_}", f"settled{number_}"
+    f.jump(top)
+    f.label(top)
+    seen = f.load(bits, scratch, align=8)
+    old = elements.to_register(f, f.convert("bitcast", seen, given.type), dtype)
+    new = elementwise.combine(f, kind, old, elements.to_register(f, given, dtype), dtype, emitter.machine.level)
+    stored = f.convert("bitcast", elements.to_memory(f, new, dtype), bits)
+    pair = f.op(f"{{ {bits}, i1 }}", f"cmpxchg {pointer}, {seen}, {stored} monotonic monotonic")
+    f.store(f.op(bits, f"extractvalue {{ {bits}, i1 }} {pair.name}, 0"), scratch, align=8)
+    done = f.op("i1", f"extractvalue {{ {bits}, i1 }} {pair.name}, 1")
+    f.do(f"br {done}, label %{out}, label %{top}")
+    f.label(out)
+
+
+@emits(tile.AssertOp)
+def _assert(emitter: Emitter, op: tile.AssertOp) -> None:
+    f, lanes = emitter.f, emitter.machine.lanes
+    given = emitter.values[op.condition]
+    if isinstance(given, RegisterTile):
+        good = number(1, "i1")
+        for row, place in given.places:
+            live = given.elements - place * lanes
+            lane_holds = given.vector(row, place)
+            if live < lanes:
+                beyond = numbers([lane >= live for lane in range(lanes)], "i1")
+                lane_holds = f.binary("or", lane_holds, beyond)
+            every = f.call(f"llvm.vector.reduce.and.v{lanes}i1", "i1", [lane_holds])
+            good = f.binary("and", good, every)
+    else:
+        good = given
+    span = span_of(op.location)
+    message = f"{span}: {op.message.data}" if span is not None else op.message.data
+
+    def wrong() -> Sequence[Value]:
+        emitter.report(message)
+        return []
+
+    f.branch(f.binary("xor", good, number(1, "i1")), wrong)
+
+
+# Buffers
+
+
+def _place_in(emitter: Emitter, memory: Memory, row: Value, col: Value) -> Value:
+    type_ = memory.type
+    assert isinstance(type_, BufferType)
+    f, item = emitter.f, type_.dtype.storage.itemsize
+    offset = folded(f, "mul", row, number(type_.stride, "i64"))
+    offset = folded(f, "add", offset, folded(f, "mul", col, number(item, "i64")))
+    return f.at(memory.pointer, offset)
+
+
+def _buffer_offset(type_: BufferType, made: RegisterTile, lanes: int, row: int, place: int) -> int:
+    return row * type_.stride + place * lanes * type_.dtype.storage.itemsize
+
+
+@emits(cpu.LoadOp)
+def _load_buffer(emitter: Emitter, op: cpu.LoadOp) -> None:
+    f, lanes, memory = emitter.f, emitter.machine.lanes, emitter.memory(op.buffer)
+    type_ = buffer_type(op.buffer)
+    item = type_.dtype.storage.itemsize
+    first = _place_in(emitter, memory, emitter.number(op.row), emitter.number(op.col))
+
+    def make(row: int, place: int) -> Value:
+        where = f.at(first, _buffer_offset(type_, made, lanes, row, place))
+        read = f.load(elements.memory_type(type_.dtype, lanes), where, align=item)
+        return elements.to_register(f, read, type_.dtype)
+
+    made = emitter.make(op.result, make)
+    emitter.loaded(op.buffer, made)
+
+
+@emits(cpu.StoreOp)
+def _store_buffer(emitter: Emitter, op: cpu.StoreOp) -> None:
+    f, lanes, memory = emitter.f, emitter.machine.lanes, emitter.memory(op.buffer)
+    value, type_ = emitter.tile(op.value), buffer_type(op.buffer)
+    emitter.writing(op.buffer)
+    item = type_.dtype.storage.itemsize
+    first = _place_in(emitter, memory, emitter.number(op.row), emitter.number(op.col))
+    for row, place in value.places:
+        where = f.at(first, _buffer_offset(type_, value, lanes, row, place))
+        written = elements.to_memory(f, value.vector(row, place), type_.dtype)
+        live = value.elements - place * lanes
+        if live >= lanes:
+            f.store(written, where, align=item)
+        else:
+            # A tile of one axis may have neighbours behind it in its row.
+            mask = numbers([lane < live for lane in range(lanes)], "i1")
+            f.masked_store(written, where, mask, align=item)
+
+
+# Panels
+
+
+@emits(cpu.PackOp)
+def _pack(emitter: Emitter, op: cpu.PackOp) -> None:
+    """Vectors along a panel's row; a transposed matrix is read a square of lanes at a time."""
+    f = emitter.f
+    view, memory = emitter.view(op.view), emitter.memory(op.panels)
+    type_ = memory.type
+    assert isinstance(type_, PanelsType)
+    first = f.at(memory.pointer, f.times(emitter.number(op.number), type_.size))
+    offsets = [emitter.number(offset) for offset in op.offsets]
+    transposed = op.transposed is not None
+    rows_axis, cols_axis = (1, 0) if transposed else (0, 1)
+    packer = _Packer(emitter, view, offsets, type_, first, rows_axis, cols_axis)
+    along = view.strides[1]
+    unit = literal(along)
+    extents = {rows_axis: type_.rows.data, cols_axis: type_.cols.data}
+
+    def fast() -> Sequence[Value]:
+        packer.squares() if transposed else packer.rows()
+        return []
+
+    def slow() -> Sequence[Value]:
+        packer.elements()
+        return []
+
+    good = number(1, "i1") if unit == 1 else f.compare("eq", along, number(1, "i64"))
+    for axis, extent in extents.items():
+        fits = f.compare("sle", f.add(offsets[axis], extent), view.sizes[axis])
+        positive = f.compare("sge", offsets[axis], number(0, "i64"))
+        good = f.binary("and", good, f.binary("and", fits, positive))
+    f.branch(good, fast, slow)
+
+
+class _Packer:
+    """Fills the panels of one matrix."""
+
+    def __init__(
+        self,
+        emitter: Emitter,
+        view: View,
+        offsets: Sequence[Value],
+        type_: PanelsType,
+        first: Value,
+        rows_axis: int,
+        cols_axis: int,
+    ) -> None:
+        self.emitter, self.view, self.offsets, self.type, self.first = emitter, view, offsets, type_, first
+        self.rows_axis, self.cols_axis = rows_axis, cols_axis
+        self.f, self.lanes = emitter.f, emitter.machine.lanes
+        self.item = view.dtype.storage.itemsize
+
+    def _source(self, row: Value, col: Value) -> Value:
+        """The address of an element of the matrix."""
+        f, view = self.f, self.view
+        down = f.binary("mul", f.binary("add", self.offsets[self.rows_axis], row), view.strides[self.rows_axis])
+        across = f.binary("mul", f.binary("add", self.offsets[self.cols_axis], col), view.strides[self.cols_axis])
+        return f.at(view.pointer, f.times(f.binary("add", down, across), self.item))
+
+    def _target(self, row: Value, panel: int, place: int) -> Value:
+        f = self.f
+        fixed = panel * self.type.panel_size + place * self.type.dtype.storage.itemsize
+        return f.at(f.at(self.first, f.times(row, self.type.row_size)), fixed)
+
+    def _converted(self, read: Value) -> Value:
+        f, level = self.emitter.f, self.emitter.machine.level
+        value = elements.to_register(f, read, self.view.dtype)
+        value = casts.cast(f, value, self.view.dtype, self.type.dtype, level)
+        return elements.to_memory(f, value, self.type.dtype)
+
+    def rows(self) -> None:
+        """Row after row, vector by vector."""
+        f, lanes, cols, width = self.f, self.lanes, self.type.cols.data, self.type.width.data
+
+        def one(row: Value, _: list[Value]) -> Sequence[Value]:
+            start = self._source(row, number(0, "i64"))
+            for col in range(0, -(-cols // width) * width, lanes):
+                value = self._row_vector(f.at(start, col * self.item), cols - col)
+                f.store(value, self._target(row, col // width, col % width), align=4)
+            return []
+
+        f.loop(0, self.type.rows.data, 1, [], one, runs=True)
+
+    def _row_vector(self, pointer: Value, live: int) -> Value:
+        """Neighbouring elements as a panel holds them; zeros beyond the matrix."""
+        f, lanes = self.f, self.lanes
+        memory = elements.memory_type(self.view.dtype, lanes)
+        target = elements.memory_type(self.type.dtype, lanes)
+        if live <= 0:
+            return number(0, target)
+        if live >= lanes:
+            return self._converted(f.load(memory, pointer, align=self.item))
+        mask = numbers([lane < live for lane in range(lanes)], "i1")
+        return self._converted(f.masked_load(memory, pointer, mask, number(0, memory), align=self.item))
+
+    def squares(self) -> None:
+        """The view's rows are the panel's columns: squares of lanes are read, turned and written."""
+        f, lanes, rows, cols = self.f, self.lanes, self.type.rows.data, self.type.cols.data
+        width = self.type.width.data
+        item = number(self.item, "i64")
+
+        def turn(panel: Value, within: int, live_cols: int, row: Value, live_rows: int) -> None:
+            col = f.add(f.times(panel, width), within)
+            start = self._source(row, col)
+            step = f.binary("mul", self.view.strides[0], item)
+            vectors: list[Value] = []
+            for lane in range(lanes):
+                if lane >= live_cols:
+                    vectors.append(number(0, elements.memory_type(self.type.dtype, lanes)))
+                    continue
+                vectors.append(self._row_vector(f.at(start, f.times(step, lane)), live_rows))
+            base = f.at(self.first, f.times(panel, self.type.panel_size))
+            base = f.at(base, f.add(f.times(row, self.type.row_size), within * self.type.dtype.storage.itemsize))
+            for lane, turned in enumerate(square(self.emitter, vectors)[: min(lanes, live_rows)]):
+                f.store(turned, f.at(base, lane * self.type.row_size), align=4)
+
+        def down(panel: Value, within: int, live_cols: int) -> None:
+            full = rows // lanes * lanes
+
+            def body(row: Value, _: list[Value]) -> Sequence[Value]:
+                turn(panel, within, live_cols, row, lanes)
+                return []
+
+            if full:
+                f.loop(0, full, lanes, [], body, runs=True)
+            if full < rows:
+                turn(panel, within, live_cols, number(full, "i64"), rows - full)
+
+        whole = cols // width
+        for within in range(0, width, lanes):
+
+            def panels(panel: Value, _: list[Value], within: int = within) -> Sequence[Value]:
+                down(panel, within, lanes)
+                return []
+
+            if whole:
+                f.loop(0, whole, 1, [], panels, runs=True)
+            if cols % width:
+                down(number(whole, "i64"), within, max(0, cols % width - within))
+
+    def elements(self) -> None:
+        """One element at a time, zeros outside the view: the edges, and strides that are not 1."""
+        f, view = self.f, self.view
+        rows, cols, width = self.type.rows.data, self.type.cols.data, self.type.width.data
+        padded = -(-cols // width) * width
+
+        def down(row: Value, _: list[Value]) -> Sequence[Value]:
+            def across(col: Value, _: list[Value]) -> Sequence[Value]:
+                within = f.compare("slt", col, number(cols, "i64"))
+                for axis, step in ((self.rows_axis, row), (self.cols_axis, col)):
+                    position = f.binary("add", self.offsets[axis], step)
+                    within = f.binary("and", within, f.compare("ult", position, view.sizes[axis]))
+                memory = elements.memory_type(view.dtype, 0)
+
+                def read() -> Sequence[Value]:
+                    return [self._converted(f.load(memory, self._source(row, col), align=self.item))]
+
+                target = elements.memory_type(self.type.dtype, 0)
+                (value,) = f.branch(within, read, lambda: [number(0, target)])
+                panel = f.binary("udiv", col, number(width, "i64"))
+                place = f.binary("sub", col, f.times(panel, width))
+                where = f.binary("add", f.times(panel, self.type.panel_size), f.times(row, self.type.row_size))
+                where = f.binary("add", where, f.times(place, self.type.dtype.storage.itemsize))
+                f.store(value, f.at(self.first, where), align=self.type.dtype.storage.itemsize)
+                return []
+
+            f.loop(0, padded, 1, [], across, runs=True)
+            return []
+
+        f.loop(0, rows, 1, [], down, runs=True)
+
+
+UNROLL = 4
+"""Steps of a product's inner loop that are written out."""
+
+
+@emits(cpu.DotOp)
+def _dot(emitter: Emitter, op: cpu.DotOp) -> None:
+    """Accumulators stay in registers; each step takes one row of the panel and one element of every row of `a`."""
+    f, lanes = emitter.f, emitter.machine.lanes
+    left, right = emitter.memory(op.a), emitter.memory(op.b)
+    a, b = left.type, right.type
+    assert isinstance(a, BufferType)
+    start = emitter.tile(op.c)
+    depth, rows, count = a.cols.data, start.rows, start.count
+    item, accumulator = a.dtype.storage.itemsize, start.dtype
+    from_a = _place_in(emitter, left, emitter.number(op.row), number(0, "i64"))
+    col = emitter.number(op.col)
+    if isinstance(b, BufferType):
+        from_b, row_size = _place_in(emitter, right, number(0, "i64"), col), b.stride
+    else:
+        offset = folded(f, "mul", emitter.number(op.number), number(b.size, "i64"))
+        panel = f.binary("udiv", col, number(b.width.data, "i64")) if literal(col) != 0 else col
+        row_size = b.row_size
+        from_b = f.at(f.at(right.pointer, offset), folded(f, "mul", panel, number(b.panel_size, "i64")))
+    madd = _multiply_add(emitter, a.dtype, accumulator)
+
+    def step(pointer_a: Value, pointer_b: Value, ahead: int, totals: list[Value]) -> list[Value]:
+        across = [
+            _operand(
+                emitter,
+                f.load(elements.memory_type(b.dtype, lanes), f.at(pointer_b, ahead * row_size + v * lanes * item), align=item),
+                b.dtype,
+                accumulator,
+            )
+            for v in range(count)
+        ]
+        found = list(totals)
+        for row in range(rows):
+            scalar = f.load(elements.memory_type(a.dtype, 0), f.at(pointer_a, row * a.stride + ahead * item), align=item)
+            every = f.splat(_operand(emitter, scalar, a.dtype, accumulator), lanes)
+            for v in range(count):
+                found[row * count + v] = madd(every, across[v], found[row * count + v])
+        return found
+
+    def body(index: Value, totals: list[Value]) -> Sequence[Value]:
+        pointer_a = f.at(from_a, f.times(index, item))
+        pointer_b = f.at(from_b, f.times(index, row_size))
+        for ahead in range(UNROLL):
+            totals = step(pointer_a, pointer_b, ahead, totals)
+        return totals
+
+    totals = start.all()
+    whole = depth // UNROLL * UNROLL
+    if whole:
+        totals = f.loop(0, whole, UNROLL, totals, body, runs=True)
+    for rest in range(whole, depth):
+        totals = step(from_a, from_b, rest, totals)
+    shape = tile_type(op.result).get_shape()
+    emitter.values[op.result] = RegisterTile.of(shape, accumulator, lanes, totals)
+
+
+def _operand(emitter: Emitter, read: Value, dtype: DType, accumulator: DType) -> Value:
+    value = elements.to_register(emitter.f, read, dtype)
+    return casts.cast(emitter.f, value, dtype, accumulator, emitter.machine.level)
+
+
+def _multiply_add(emitter: Emitter, dtype: DType, accumulator: DType) -> Callable[[Value, Value, Value], Value]:
+    f = emitter.f
+    if accumulator.kind is not Kind.FLOAT:
+        return lambda a, b, c: f.binary("add", f.binary("mul", a, b), c)
+    if emitter.machine.level == "base":
+        return lambda a, b, c: f.binary("fadd", f.binary("fmul", a, b), c)
+    return lambda a, b, c: f.intrinsic("fma", a, b, c)

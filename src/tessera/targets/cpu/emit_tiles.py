@@ -1,0 +1,206 @@
+"""cpu level → LLVM text: what is computed in registers. Each rule says how one vector of the result is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tessera.dialects import tile
+from tessera.dialects.tile_types import tile_dtype
+from tessera.dtypes.types import i64
+from tessera.targets.cpu import dialect as cpu
+from tessera.targets.cpu.emit import Emitter, emits
+from tessera.targets.cpu.registers import RegisterTile, is_column
+from tessera.targets.llvm import casts, elementwise, elements
+from tessera.targets.llvm.text import Value, number, numbers
+
+
+@emits(tile.FullOp)
+def _full(emitter: Emitter, op: tile.FullOp) -> None:
+    scalar = emitter.number(op.value)
+    splat = emitter.f.splat(scalar, emitter.machine.lanes)
+    emitter.make(op.result, lambda row, place: splat)
+
+
+@emits(tile.IotaOp)
+def _iota(emitter: Emitter, op: tile.IotaOp) -> None:
+    """Positions run along the lanes, or are the same in all of them."""
+    f, lanes, dtype = emitter.f, emitter.machine.lanes, tile_dtype(op.result)
+    base, axis = emitter.number(op.base), op.axis.value.data
+
+    def make(row: int, place: int) -> Value:
+        shape = made.shape
+        along = len(shape) == 1 or (axis == 0 if is_column(shape) else axis == 1)
+        if along:
+            steps = numbers(range(place * lanes, (place + 1) * lanes), "i64")
+            counted = f.binary("add", f.splat(base, lanes), steps)
+        else:
+            counted = f.splat(f.add(base, 0 if is_column(shape) else row), lanes)
+        return casts.cast(f, counted, i64, dtype, emitter.machine.level)
+
+    made = emitter.make(op.result, make)
+
+
+@emits(tile.EwOp)
+def _elementwise(emitter: Emitter, op: tile.EwOp) -> None:
+    operands = [emitter.tile(operand) for operand in op.operands_]
+    dtypes = [operand.dtype for operand in operands]
+    machine = emitter.machine
+
+    def make(row: int, place: int) -> Value:
+        vectors = [operand.vector(row, place) for operand in operands]
+        return elementwise.apply(
+            emitter.f, op.fn.data, vectors, dtypes, op.result_dtype, machine.level, contract=machine.contract
+        )
+
+    emitter.make(op.result, make)
+
+
+@emits(tile.ExpandOp)
+def _expand(emitter: Emitter, op: tile.ExpandOp) -> None:
+    """The same vectors, seen with one more axis."""
+    operand = emitter.tile(op.operand)
+    emitter.make(op.result, operand.vector)
+
+
+@emits(tile.BroadcastOp)
+def _broadcast(emitter: Emitter, op: tile.BroadcastOp) -> None:
+    f, lanes, operand = emitter.f, emitter.machine.lanes, emitter.tile(op.operand)
+    source = operand.shape
+
+    def make(row: int, place: int) -> Value:
+        if source == made.shape:
+            return operand.vector(row, place)
+        if is_column(made.shape) or len(source) == 1:
+            return lane(0)
+        if is_column(source):
+            return lane(row)
+        return lane(0 if source[0] == 1 else row) if source[1] == 1 else operand.vector(0, place)
+
+    def lane(row: int) -> Value:
+        """One element, in every lane."""
+        if row not in repeated:
+            vector = operand.vector(0, row // lanes)
+            repeated[row] = f.shuffle(vector, None, [row % lanes] * lanes)
+        return repeated[row]
+
+    repeated: dict[int, Value] = {}
+    made = emitter.make(op.result, make)
+
+
+@emits(tile.TransOp)
+def _transpose(emitter: Emitter, op: tile.TransOp) -> None:
+    operand = emitter.tile(op.operand)
+    if tuple(op.permutation.iter_values()) != (1, 0) or 1 in operand.shape:
+        # One row becomes one column: the lanes hold the same elements.
+        emitter.make(op.result, operand.vector)
+        return
+    turned: dict[tuple[int, int], Value] = {}
+
+    def make(row: int, place: int) -> Value:
+        if not turned:
+            turned.update(transposed(emitter, operand))
+        return turned[row, place]
+
+    emitter.make(op.result, make)
+
+
+def transposed(emitter: Emitter, operand: RegisterTile) -> dict[tuple[int, int], Value]:
+    """The vectors of a transposed tile, a square of lanes at a time."""
+    f, lanes = emitter.f, emitter.machine.lanes
+    nothing = number(0, elements.register_type(operand.dtype, lanes))
+    found: dict[tuple[int, int], Value] = {}
+    for above in range(0, operand.rows, lanes):
+        for place in range(operand.count):
+            rows = [
+                operand.vector(above + row, place) if above + row < operand.rows else nothing for row in range(lanes)
+            ]
+            for col, vector in enumerate(square(emitter, rows)):
+                if place * lanes + col < operand.elements:
+                    found[place * lanes + col, above // lanes] = vector
+    return found
+
+
+def square(emitter: Emitter, rows: Sequence[Value]) -> list[Value]:
+    """Rows of a square of lanes → its columns: each step swaps one bit of the row number with that of the lane."""
+    f, lanes = emitter.f, len(rows)
+    current, bit = list(rows), 1
+    while bit < lanes:
+        following = list(current)
+        for first in range(lanes):
+            if first & bit:
+                continue
+            second = first | bit
+            low = [lane if not lane & bit else lanes + (lane ^ bit) for lane in range(lanes)]
+            high = [lane ^ bit if not lane & bit else lanes + lane for lane in range(lanes)]
+            following[first] = f.shuffle(current[first], current[second], low)
+            following[second] = f.shuffle(current[first], current[second], high)
+        current, bit = following, bit * 2
+    return current
+
+
+def _only(emitter: Emitter, vector: Value, live: int, otherwise: Value) -> Value:
+    """The first `live` lanes of a vector, the rest replaced."""
+    lanes = emitter.machine.lanes
+    if live >= lanes:
+        return vector
+    mask = numbers([lane < live for lane in range(lanes)], "i1")
+    return emitter.f.select(mask, vector, otherwise)
+
+
+@emits(cpu.PartialOp)
+def _partial(emitter: Emitter, op: cpu.PartialOp) -> None:
+    """Each vector of the result takes every so-many-th vector of the operand."""
+    f, lanes, level = emitter.f, emitter.machine.lanes, emitter.machine.level
+    acc, x, kind = emitter.tile(op.acc), emitter.tile(op.x), op.kind.data
+    neutral = elementwise.identity(kind, x.dtype, lanes)
+
+    def make(row: int, place: int) -> Value:
+        total = acc.vector(row, place)
+        vectors = [
+            _only(emitter, x.vector(row, number_), x.elements - number_ * lanes, neutral)
+            for number_ in range(place, x.count, acc.count)
+        ]
+        while len(vectors) > 1:
+            pairs = zip(vectors[::2], vectors[1::2], strict=False)
+            rest = vectors[-1:] if len(vectors) % 2 else []
+            vectors = [*(elementwise.combine(f, kind, a, b, x.dtype, level) for a, b in pairs), *rest]
+        return elementwise.combine(f, kind, total, vectors[0], x.dtype, level) if vectors else total
+
+    emitter.make(op.result, make)
+
+
+@emits(tile.ReduceOp)
+def _reduce(emitter: Emitter, op: tile.ReduceOp) -> None:
+    f, lanes, level = emitter.f, emitter.machine.lanes, emitter.machine.level
+    operand, kind, axis = emitter.tile(op.operand), op.kind.data, op.axis.value.data
+    dtype = operand.dtype
+    neutral = elementwise.identity(kind, dtype, lanes)
+    across = len(operand.shape) == 1 or (axis == 0 if is_column(operand.shape) else axis == 1)
+
+    def folded(row: int) -> Value:
+        """All lanes of one row of vectors, as a scalar."""
+        total: Value | None = None
+        for place in range(operand.count):
+            vector = _only(emitter, operand.vector(row, place), operand.elements - place * lanes, neutral)
+            total = vector if total is None else elementwise.combine(f, kind, total, vector, dtype, level)
+        assert total is not None
+        return elementwise.fold(f, kind, total, dtype, level)
+
+    def make(row: int, place: int) -> Value:
+        if not across:
+            if operand.rows == 1:
+                return operand.vector(0, place)
+            total = operand.vector(0, place)
+            for other in range(1, operand.rows):
+                total = elementwise.combine(f, kind, total, operand.vector(other, place), dtype, level)
+            return total
+        vector = neutral
+        first = place * lanes
+        for at in range(first, min(first + lanes, operand.rows)):
+            vector = f.insert(vector, folded(at), at - first)
+        return vector
+
+    if operand.elements == 0:
+        emitter.make(op.result, lambda row, place: neutral)
+        return
+    emitter.make(op.result, make)

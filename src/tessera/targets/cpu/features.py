@@ -1,0 +1,125 @@
+"""What the host's processor can do, in four levels, and how LLVM is told.
+
+A level is what the code generator may rely on. `base` is any x86-64; `avx2` is x86-64-v3; `avx512` is x86-64-v4 and
+whatever of bf16, fp16, VNNI and the like this host adds; `amx` is that with tiles. Nothing here imports LLVM.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from pathlib import Path
+
+from tessera import knobs
+from tessera.errors import DeviceError
+
+LEVELS = knobs.CPU_LEVELS  # from the least to the most able
+_REGISTER_BITS = {"base": 128, "avx2": 256, "avx512": 512, "amx": 512}
+_PROCESSORS = {"base": "x86-64", "avx2": "x86-64-v3", "avx512": "x86-64-v4", "amx": "x86-64-v4"}
+
+# What each level asks for beyond the one before it, as the kernel spells it.
+_NEEDS: dict[str, set[str]] = {
+    "base": set(),
+    "avx2": {"cx16", "lahf_lm", "popcnt", "pni", "ssse3", "sse4_1", "sse4_2"}
+    | {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"},
+    "avx512": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
+    "amx": {"amx_tile", "amx_bf16"},
+}
+# What some hosts have beyond a level's own processor: the kernel's name and LLVM's.
+_EXTRAS = {
+    "avx512": {
+        "avx512_bf16": "avx512bf16",
+        "avx512_fp16": "avx512fp16",
+        "avx512_vnni": "avx512vnni",
+        "avx512_bitalg": "avx512bitalg",
+        "avx512_vbmi2": "avx512vbmi2",
+        "avx512_vpopcntdq": "avx512vpopcntdq",
+        "avx512ifma": "avx512ifma",
+        "avx512vbmi": "avx512vbmi",
+        "avx_vnni": "avxvnni",
+        "gfni": "gfni",
+    },
+    "amx": {
+        "amx_tile": "amx-tile",
+        "amx_bf16": "amx-bf16",
+        "amx_int8": "amx-int8",
+        "amx_fp16": "amx-fp16",
+        "amx_complex": "amx-complex",
+    },
+}
+
+_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
+
+
+def level() -> str:
+    """The level to compile for: the host's, or the lower one that the knob `cpu_level` names."""
+    host, asked = host_level(), knobs.cpu_level.value
+    if asked is None:
+        return host
+    _expect_on_host(asked)
+    return asked
+
+
+@cache
+def host_level() -> str:
+    """The highest level that this host has.
+
+    Tiles need the kernel's permission, once per process, before their first instruction: it is asked for here, and a
+    host that refuses it counts as one without tiles.
+    """
+    flags = host_flags()
+    found = "base"
+    for name in LEVELS:
+        if not _NEEDS[name] <= flags or (name == "amx" and not _permit_tiles()):
+            break
+        found = name
+    return found
+
+
+def target(level: str) -> tuple[str, str]:
+    """The processor and the features, as LLVM's target machine takes them; never more than this host has."""
+    _expect_on_host(level)
+    flags = host_flags()
+    levels = LEVELS[: LEVELS.index(level) + 1]
+    features = [f"+{name}" for part in levels for flag, name in _EXTRAS.get(part, {}).items() if flag in flags]
+    return _PROCESSORS[level], ",".join(features)
+
+
+def lanes(level: str, bits: int) -> int:
+    """How many elements of so many bits fill a vector register."""
+    return _REGISTER_BITS[level] // bits
+
+
+@cache
+def host_flags() -> frozenset[str]:
+    """The features of the first processor, as the kernel lists them: only those it lets programs use."""
+    try:
+        with Path("/proc/cpuinfo").open("rb") as file:  # hosts with many processors make it long; the start is enough
+            for line in file:
+                if line.startswith(b"flags"):
+                    return frozenset(line.decode().partition(":")[2].split())
+    except OSError:
+        pass
+    return frozenset()
+
+
+def _expect_on_host(level: str) -> None:
+    host = host_level()
+    if LEVELS.index(level) > LEVELS.index(host):
+        missing = sorted(set[str]().union(*(_NEEDS[name] for name in LEVELS[: LEVELS.index(level) + 1])) - host_flags())
+        lacks = f"it lacks {', '.join(missing)}" if missing else "the system does not permit tiles"
+        raise DeviceError(
+            f"expected a level that this host has, at most {host}, got {level}: {lacks}",
+            hint=f"set {knobs.cpu_level.variable} to {host} or lower, or leave it unset",
+        )
+
+
+def _permit_tiles() -> bool:
+    """Threads that are started later inherit the permission, and so do children."""
+    try:
+        system_call = ctypes.CDLL(None).syscall
+    except (OSError, AttributeError):
+        return False
+    system_call.restype = ctypes.c_long
+    numbers = (ctypes.c_long(number) for number in (_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA))
+    return system_call(*numbers) == 0

@@ -1,0 +1,192 @@
+"""Launching: callables that put Python's arguments into a kernel's args block and run it.
+
+The args block is words of 8 bytes: 0 the work queue, 1 the status, 2 to 7 the details of a failure, from 8 on what the
+kernel was compiled to find there. A launch copies its template, fills in the arguments, releases the interpreter lock
+and dispatches. It returns 0, or `(status, word 2, …, word 7)` where the kernel reports a failure. Negative statuses
+belong to the runtime.
+
+One machine-code entry in the runtime image (`launch.ll`) serves all kernels: a built-in function whose `self` is a
+record of the kernel's address, its threads, its arguments and its template. Where an interpreter's objects are not laid
+out as that entry expects, Python and ctypes do the same, more slowly.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import operator
+import struct
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tessera.errors import CompileError
+from tessera.targets.cpu import pool
+
+Launch: TypeAlias = Callable[..., int | tuple[int, ...]]
+
+WORD = 8
+FIRST_SLOT = 8
+LARGEST_BLOCK = 16384  # it is on the stack
+KINDS = {"array": 0, "i64": 1, "f32": 2, "f64": 3, "i1": 4}
+
+_RECORD = struct.Struct("<QqQqq")
+_ARGUMENT = struct.Struct("<iI")
+_FASTCALL = 0x80
+_TYPE_AT, _DATA_AT = 8, 16  # in an array object
+
+
+def make(
+    kernel_address: int,
+    template: bytes,
+    arguments: Sequence[tuple[str, int]],
+    workspace_bytes: int,
+    threads: int,
+    *,
+    keep: object = None,
+) -> Launch:
+    """A callable that launches the kernel with arguments of these kinds, each into its slot (a word of the args block).
+
+    At most `threads` threads run it, or as many as the pool has, each with `workspace_bytes` of scratch memory. The
+    callable keeps `keep` alive: the image that the kernel is in. Arrays are trusted: it is for the caller to know that
+    their types, sizes and strides are what the template says.
+    """
+    _check(template, arguments, workspace_bytes, threads)
+    factory = _through_entry if has_entry() else _through_ctypes
+    return factory(kernel_address, template, arguments, workspace_bytes, threads, keep)
+
+
+@cache
+def has_entry() -> bool:
+    """Whether the machine-code entry can be used: whether array objects are as it expects them."""
+    if not pool.has_python_entry():
+        return False
+    base = np.arange(6.0)
+    return all(
+        _pointer(id(array) + _TYPE_AT) == id(np.ndarray) and _pointer(id(array) + _DATA_AT) == array.ctypes.data
+        for array in (base, base[2:], base.reshape(2, 3).T)
+    )
+
+
+def _pointer(address: int) -> int | None:
+    return ctypes.c_void_p.from_address(address).value
+
+
+def _check(template: bytes, arguments: Sequence[tuple[str, int]], workspace_bytes: int, threads: int) -> None:
+    words, rest = divmod(len(template), WORD)
+    if rest or not FIRST_SLOT * WORD <= len(template) <= LARGEST_BLOCK or any(template[: FIRST_SLOT * WORD]):
+        raise CompileError(
+            f"expected an args block of {FIRST_SLOT} to {LARGEST_BLOCK // WORD} words that starts with {FIRST_SLOT} "
+            f"zeros, got {len(template)} bytes"
+        )
+    for kind, slot in arguments:
+        if kind not in KINDS or not FIRST_SLOT <= slot < words:
+            raise CompileError(
+                f"expected arguments of the kinds {', '.join(KINDS)} in words {FIRST_SLOT} to {words - 1}, "
+                f"got {kind!r} in word {slot}"
+            )
+    if workspace_bytes < 0 or threads < 1:
+        raise CompileError(f"expected some threads and scratch memory, got {threads} and {workspace_bytes} bytes")
+
+
+class Record(bytes):
+    """What the entry reads, and what it needs alive."""
+
+    kept: tuple[object, ...]
+
+
+class _MethodDefinition(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("documentation", ctypes.c_char_p),
+    )
+
+
+@cache
+def _entry() -> tuple[_MethodDefinition, Callable[..., Launch]]:
+    """The entry's definition, for all launches, and CPython's way to make a built-in function of it and a record."""
+    runtime = pool.start()
+    introduced = (np.ndarray, np.bool_, True, False, TypeError)
+    introduce = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(introduced))(runtime.image.address("introduce"))
+    introduce(*map(id, introduced))
+    definition = _MethodDefinition(b"launch", runtime.image.address("launch"), _FASTCALL, None)
+    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    return definition, prototype(("PyCFunction_NewEx", ctypes.pythonapi))
+
+
+def _through_entry(
+    kernel: int, template: bytes, arguments: Sequence[tuple[str, int]], scratch: int, threads: int, keep: object
+) -> Launch:
+    definition, build = _entry()
+    parts = [_RECORD.pack(kernel, threads, scratch, len(arguments), len(template))]
+    parts += [_ARGUMENT.pack(KINDS[kind], slot * WORD) for kind, slot in arguments]
+    record = Record(b"".join([*parts, template]))
+    record.kept = (keep, definition)
+    return build(ctypes.addressof(definition), record, None)
+
+
+def _through_ctypes(
+    kernel: int, template: bytes, arguments: Sequence[tuple[str, int]], scratch: int, threads: int, keep: object
+) -> Launch:
+    dispatch = pool.start().dispatch
+    stores = [(_STORES[kind], slot * WORD) for kind, slot in arguments]
+
+    def launch(*values: Any) -> int | tuple[int, ...]:
+        if len(values) != len(stores):
+            raise TypeError(f"the kernel takes {len(stores)} arguments, got {len(values)}")
+        memory = bytearray(len(template) + 64)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        start = -address % 64
+        memory[start : start + len(template)] = template
+        for index, ((store, place), value) in enumerate(zip(stores, values, strict=True)):
+            store(memory, start + place, value, index)
+        status = dispatch(kernel, address + start, threads, scratch)
+        if status == 0:
+            return 0
+        if status == pool.OUT_OF_MEMORY:
+            raise MemoryError
+        return (status, *struct.unpack_from("<6q", memory, start + 2 * WORD))
+
+    launch.kept = keep  # pyright: ignore[reportFunctionMemberAccess]  # only so that it lives as long
+    return launch
+
+
+def _store_array(memory: bytearray, place: int, value: object, index: int) -> None:
+    if not isinstance(value, np.ndarray):
+        raise TypeError(f"argument {index} of the kernel: expected an array, got {type(value)!r}")
+    struct.pack_into("<Q", memory, place, value.ctypes.data)
+
+
+def _store_integer(memory: bytearray, place: int, value: Any, index: int) -> None:
+    number = operator.index(value)
+    if not -(1 << 63) <= number < 1 << 63:
+        raise OverflowError(f"argument {index} of the kernel: {number} has more than 64 bits")
+    struct.pack_into("<q", memory, place, number)
+
+
+def _store_single(memory: bytearray, place: int, value: Any, index: int) -> None:
+    struct.pack_into("<f", memory, place, ctypes.c_float(value).value)
+
+
+def _store_double(memory: bytearray, place: int, value: Any, index: int) -> None:
+    struct.pack_into("<d", memory, place, ctypes.c_double(value).value)
+
+
+def _store_bool(memory: bytearray, place: int, value: object, index: int) -> None:
+    if type(value) not in (bool, np.bool_):
+        raise TypeError(f"argument {index} of the kernel: expected a bool, got {type(value)!r}")
+    struct.pack_into("<q", memory, place, bool(value))
+
+
+_STORES: dict[str, Callable[[bytearray, int, Any, int], None]] = {
+    "array": _store_array,
+    "i64": _store_integer,
+    "f32": _store_single,
+    "f64": _store_double,
+    "i1": _store_bool,
+}

@@ -1,0 +1,582 @@
+"""Writes one nest at the cpu level: a loop over groups of rows, and within it a loop over columns for each phase.
+
+Every access to an argument is tested once for the whole nest, where that is cheap: if all of it lies inside, the loops run
+without tests; otherwise a second, careful version of them does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, TensorType
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from tessera.dialects import reductions, tile
+from tessera.dialects.elements import element_of, tile_of
+from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.dtypes.types import DType
+from tessera.targets.cpu import dialect as cpu
+from tessera.targets.cpu.emit_memory import mark_inside
+from tessera.targets.cpu.nests import Nest, Phase, domain, shape_of
+from tessera.targets.cpu.cpu_types import BufferType, buffer_type
+from tessera.transforms.rewriting import adopt_location
+
+if TYPE_CHECKING:
+    from tessera.targets.cpu.tile_to_cpu import Lowering
+
+_index = IndexType()
+Axes: TypeAlias = tuple[tuple[SSAValue, int], ...]
+"""Along each axis of a tile, where a piece of it starts and how long it is."""
+
+
+class NestWriter:
+    """One nest; `slots` are buffers that some of its values must go to."""
+
+    def __init__(self, lowering: Lowering, nest: Nest, slots: dict[SSAValue, SSAValue]) -> None:
+        self.lowering = lowering
+        self.nest = nest
+        self.local: dict[tuple[SSAValue, DType], SSAValue] = {}
+        """Buffers for one group of rows."""
+        self.kept: list[tuple[SSAValue, DType, SSAValue]] = []
+        """Values that go into buffers of all rows."""
+        self._plan(slots)
+        self.careful = False
+        self.zero: SSAValue
+        self.pieces: dict[tuple[SSAValue, Axes], SSAValue] = {}
+        self.rows: dict[SSAValue, SSAValue] = {}
+        self.group: tuple[SSAValue, int]
+
+    @staticmethod
+    def copy(lowering: Lowering, value: SSAValue, slot: SSAValue) -> None:
+        """Puts a tile of the source, or the contents of a buffer, into another buffer."""
+        if isinstance(value.type, BufferType):
+            shape: tuple[int, ...] = value.type.shape
+        else:
+            shape = shape_of(value)
+        rows, cols = domain(shape)
+        if cols == 1:
+            rows, cols = 1, rows
+        nest = Nest(rows, [Phase(cols)], [[], []])
+        writer = NestWriter(lowering, nest, {})
+        writer.copied = (value, slot, shape)
+        writer.write()
+
+    copied: tuple[SSAValue, SSAValue, tuple[int, ...]] | None = None
+
+    # What goes where
+
+    def _plan(self, slots: dict[SSAValue, SSAValue]) -> None:
+        lowering, nest = self.lowering, self.nest
+        for value, (at, is_row) in nest.place.items():
+            dtypes = self._dtypes(value, at, is_row)
+            for dtype, everywhere in dtypes.items():
+                if everywhere:
+                    plain = dtype is tile_dtype(value)
+                    slot = slots.get(value) if plain else None
+                    buffer = slot if slot is not None else lowering.buffer(shape_of(value), dtype)
+                    lowering.hold(value, dtype, buffer)
+                    self.kept.append((value, dtype, buffer))
+                elif (value, dtype) not in self.local:
+                    rows = max(1, lowering.blocking.rows(nest, careful=False))
+                    shape = (rows, domain(shape_of(value))[1])
+                    self.local[value, dtype] = lowering.buffer(shape, dtype)
+
+    def _dtypes(self, value: SSAValue, at: int, is_row: bool) -> dict[DType, bool]:
+        """The element types in which a value is kept in memory, and whether all rows of it are."""
+        found: dict[DType, bool] = {}
+        here = set(self.nest.ops)
+        if self.nest.folds is not None:
+            here.add(self.nest.folds)
+        for user, dtype in self.lowering.reads(value):
+            outside = user not in here
+            if outside:
+                found[dtype] = True
+            elif not is_row and (isinstance(user, tile.DotOp) and user.a is value):
+                found.setdefault(dtype, False)
+            elif not is_row and self._is_later(user, at):
+                found.setdefault(dtype, False)
+        return found
+
+    def _is_later(self, user: Operation, at: int) -> bool:
+        return any(user in phase.ops for phase in self.nest.phases[at + 1 :])
+
+    # Loops
+
+    def write(self) -> None:
+        if self.nest.folds is not None:
+            self._fold_rows(self.nest.folds)
+            return
+        condition = self._inside()
+        if condition is None:
+            self._version()
+            return
+        yes, no = Block(), Block()
+
+        def fast() -> None:
+            self._version()
+            self.lowering.add(scf.YieldOp())
+
+        def slow() -> None:
+            self.careful = True
+            self._version()
+            self.careful = False
+            self.lowering.add(scf.YieldOp())
+
+        self.lowering.within(yes, fast)
+        self.lowering.within(no, slow)
+        self.lowering.add(scf.IfOp(condition, [], Region(yes), Region(no)))
+
+    def _version(self) -> None:
+        lowering, nest = self.lowering, self.nest
+        self.zero = lowering.constant(0)
+        step = min(lowering.blocking.rows(nest, careful=self.careful), max(1, nest.rows))
+        whole = nest.rows // step * step
+
+        def run(start: SSAValue, size: int) -> None:
+            self.group = start, size
+            self._group()
+
+        self._steps(whole, step, lambda start, size: run(start, size))
+        if whole < nest.rows:
+            run(lowering.constant(whole), nest.rows - whole)
+
+    def _steps(self, whole: int, step: int, body: Callable[[SSAValue, int], None]) -> None:
+        """A loop without carried values over whole steps; a single one is written out."""
+        lowering = self.lowering
+        if whole <= 0:
+            return
+        if whole == step:
+            body(self.zero, step)
+            return
+        block = Block(arg_types=[_index])
+
+        def write() -> None:
+            body(block.args[0], step)
+            lowering.add(scf.YieldOp())
+
+        stop, every = lowering.constant(whole), lowering.constant(step)
+        lowering.within(block, write)
+        lowering.add(scf.ForOp(self.zero, stop, every, [], Region(block)))
+
+    def _group(self) -> None:
+        """All phases for one group of rows."""
+        self.rows, nest = {}, self.nest
+        for number, ops in enumerate(nest.between):
+            self.pieces = {}
+            for op in ops:
+                self._row_op(op)
+            if number < len(nest.phases):
+                self._phase(nest.phases[number])
+        self.pieces = {}
+        for value, dtype, buffer in self.kept:
+            if value in self.rows:
+                start, _ = self.group
+                piece = self._converted(self.rows[value], dtype)
+                row, col = (self.zero, start) if nest.rows > 1 else (self.zero, self.zero)
+                self.lowering.add(cpu.StoreOp(piece, buffer, row, col))
+
+    def _row_op(self, op: Operation) -> None:
+        axes = self._row_axes(shape_of_op(op))
+        if op.results:
+            self.rows[op.results[0]] = self._make(op, axes)
+        else:
+            self._effect(op, axes)
+
+    def _row_axes(self, shape: Sequence[int]) -> Axes:
+        group = self.group if self.nest.rows > 1 else (self.zero, 1)
+        return tuple(group if axis == 0 else (self.zero, 1) for axis in range(len(shape)))
+
+    def _full_axes(self, shape: Sequence[int], col: SSAValue, size: int) -> Axes:
+        match len(shape):
+            case 0:
+                return ()
+            case 1:
+                return ((col, size),)
+            case _:
+                return (self.group if self.nest.rows > 1 else (self.zero, 1), (col, size))
+
+    def _phase(self, phase: Phase) -> None:
+        lowering = self.lowering
+        step = lowering.blocking.cols(self.nest, phase, careful=self.careful)
+        whole = phase.cols // step * step
+        reduces = [op for op in phase.ops if isinstance(op, tile.ReduceOp)]
+        if phase.cols == 0:
+            for op in reduces:
+                self.rows[op.result] = self._neutral(op, self._row_axes(shape_of(op.result)))
+            return
+        if phase.cols == step:
+            self._chunk(phase, self.zero, step, None)
+            return
+        partial = [self._start(op) for op in reduces]
+        if whole == step:
+            partial = self._chunk(phase, self.zero, step, partial)
+        elif whole:
+            block = Block(arg_types=[_index, *(value.type for value in partial)])
+
+            def write() -> None:
+                found = self._chunk(phase, block.args[0], step, list(block.args[1:]))
+                lowering.add(scf.YieldOp(*found))
+
+            stop, every = lowering.constant(whole), lowering.constant(step)
+            lowering.within(block, write)
+            loop = scf.ForOp(self.zero, stop, every, partial, Region(block))
+            lowering.add(loop)
+            partial = list(loop.results)
+        if whole < phase.cols:
+            partial = self._chunk(phase, lowering.constant(whole), phase.cols - whole, partial)
+        for op, value in zip(reduces, partial, strict=True):
+            axis = len(tile_type(value).get_shape()) - 1
+            finished = tile.ReduceOp(op.kind.data, value, axis)
+            lowering.add(finished)
+            adopt_location([finished], op)
+            self.rows[op.result] = self._shaped(finished.result, shape_of(op.result))
+
+    def _shaped(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """A value of one row, with as many axes as the op it stands for gives."""
+        found = value
+        while len(shape_of(found)) < len(shape):
+            expanded = tile.ExpandOp(found, len(shape_of(found)))
+            self.lowering.add(expanded)
+            found = expanded.result
+        return found
+
+    def _start(self, op: tile.ReduceOp) -> SSAValue:
+        """A partial result with nothing in it: one vector to a row, or a few when there is one row only."""
+        rows = self.group[1] if self.nest.rows > 1 else 1
+        lanes = self.lowering.machine.lanes
+        cols = lanes if rows > 1 else 4 * lanes
+        shape = (cols,) if len(shape_of(op.operand)) == 1 else (rows, cols)
+        return self._full(reductions.TABLE[op.kind.data].identity(tile_dtype(op.operand)), shape, tile_dtype(op.operand))
+
+    def _neutral(self, op: tile.ReduceOp, axes: Axes) -> SSAValue:
+        dtype = tile_dtype(op.operand)
+        return self._full(reductions.TABLE[op.kind.data].identity(dtype), [size for _, size in axes], dtype)
+
+    def _full(self, value: float, shape: Sequence[int], dtype: DType) -> SSAValue:
+        element = element_of(dtype)
+        attribute: Attribute
+        if isinstance(element, IntegerType):
+            attribute = IntegerAttr(int(value), element)
+        else:
+            attribute = FloatAttr(float(value), element)  # pyright: ignore[reportArgumentType]  # every float element
+        scalar = self.lowering.add(arith.ConstantOp(attribute))  # pyright: ignore[reportArgumentType]
+        return self.lowering.add(tile.FullOp(scalar.results[0], list(shape))).results[0]
+
+    def _chunk(self, phase: Phase, col: SSAValue, size: int, partial: list[SSAValue] | None) -> list[SSAValue]:
+        """One step over columns. Reductions go into partial results, or are finished if this is the only step."""
+        lowering, found = self.lowering, list[SSAValue]()
+        self.pieces = {}
+        if self.copied is not None:
+            self._copy_piece(col, size)
+        for op in phase.ops:
+            axes = self._full_axes(shape_of_op(op), col, size)
+            if isinstance(op, tile.ReduceOp):
+                piece = self.piece(op.operand, axes)
+                if partial is None:
+                    finished = tile.ReduceOp(op.kind.data, piece, len(axes) - 1)
+                    lowering.add(finished)
+                    adopt_location([finished], op)
+                    self.rows[op.result] = self._shaped(finished.result, shape_of(op.result))
+                else:
+                    step = cpu.PartialOp(op.kind.data, partial[len(found)], piece)
+                    lowering.add(step)
+                    adopt_location([step], op)
+                    found.append(step.result)
+            elif op.results:
+                piece = self._make(op, axes)
+                self.pieces[op.results[0], axes] = piece
+                self._keep(op.results[0], piece, col)
+            else:
+                self._effect(op, axes)
+        return found
+
+    def _keep(self, value: SSAValue, piece: SSAValue, col: SSAValue) -> None:
+        """Puts a piece into every buffer that wants it."""
+        start = self.group[0] if self.nest.rows > 1 else self.zero
+        for kept, dtype, buffer in self.kept:
+            if kept is value:
+                self.lowering.add(cpu.StoreOp(self._converted(piece, dtype), buffer, start, col))
+        for (kept, dtype), buffer in self.local.items():
+            if kept is value:
+                self.lowering.add(cpu.StoreOp(self._converted(piece, dtype), buffer, self.zero, col))
+
+    def _copy_piece(self, col: SSAValue, size: int) -> None:
+        assert self.copied is not None
+        value, slot, shape = self.copied
+        flat = domain(shape)[1] == 1
+        axes: Axes
+        if flat:
+            axes = tuple((col, size) if axis == 0 else (self.zero, 1) for axis in range(len(shape)))
+        else:
+            axes = self._full_axes(shape, col, size)
+        start = self.group[0] if self.nest.rows > 1 else self.zero
+        if isinstance(value.type, BufferType):
+            piece_type = TensorType(value.type.element, [one for _, one in axes])
+            place = self._buffer_place(shape, axes)
+            loaded = self.lowering.add(cpu.LoadOp(value, *place, piece_type)).results[0]
+        else:
+            loaded = self.piece(value, axes)
+        self.lowering.add(cpu.StoreOp(self._converted(loaded, buffer_type(slot).dtype), slot, start, col))
+
+    def _converted(self, piece: SSAValue, dtype: DType) -> SSAValue:
+        if tile_dtype(piece) is dtype:
+            return piece
+        return self.lowering.add(tile.EwOp("cast", [piece], to=dtype)).results[0]
+
+    # Pieces
+
+    def piece(self, value: SSAValue, axes: Axes) -> SSAValue:
+        """A piece of a tile of the source: made in this step, read from a buffer, or made again."""
+        key = value, axes
+        if key not in self.pieces:
+            self.pieces[key] = self._find(value, axes)
+        return self.pieces[key]
+
+    def _find(self, value: SSAValue, axes: Axes) -> SSAValue:
+        if value in self.rows:
+            return self.rows[value]
+        if not self.lowering.analysis.is_free(value):
+            return self._read(value, axes)
+        op = value.owner
+        assert isinstance(op, Operation)
+        return self._make(op, axes)
+
+    def _read(self, value: SSAValue, axes: Axes) -> SSAValue:
+        dtype, shape = tile_dtype(value), shape_of(value)
+        result = tile_of(tuple(size for _, size in axes), dtype)
+        local = self.local.get((value, dtype))
+        if local is not None:
+            return self.lowering.add(cpu.LoadOp(local, self.zero, axes[-1][0], result)).results[0]
+        buffer = self.lowering.buffer_of(value, dtype)
+        return self.lowering.add(cpu.LoadOp(buffer, *self._buffer_place(shape, axes), result)).results[0]
+
+    def _buffer_place(self, shape: Sequence[int], axes: Axes) -> tuple[SSAValue, SSAValue]:
+        if not axes:
+            return self.zero, self.zero
+        if len(axes) == 1 or (shape[1] == 1 and shape[0] != 1):
+            return self.zero, axes[0][0]
+        return axes[0][0], axes[1][0]
+
+    def _make(self, op: Operation, axes: Axes) -> SSAValue:
+        made = _PIECES[type(op)](self, op, axes)
+        adopt_location([made], op)
+        return made.results[0]
+
+    def _full_piece(self, op: tile.FullOp, axes: Axes) -> Operation:
+        return self.lowering.add(tile.FullOp(self.lowering.values[op.value], [size for _, size in axes]))
+
+    def _iota_piece(self, op: tile.IotaOp, axes: Axes) -> Operation:
+        axis = op.axis.value.data
+        base = self.sum(self.lowering.values[op.base], axes[axis][0])
+        shape = tuple(size for _, size in axes)
+        return self.lowering.add(tile.IotaOp(base, axis, tile_of(shape, tile_dtype(op.result))))
+
+    def _expand_piece(self, op: tile.ExpandOp, axes: Axes) -> Operation:
+        axis = op.axis.value.data
+        piece = self.piece(op.operand, (*axes[:axis], *axes[axis + 1 :]))
+        return self.lowering.add(tile.ExpandOp(piece, axis))
+
+    def _broadcast_piece(self, op: tile.BroadcastOp, axes: Axes) -> Operation:
+        shape = shape_of(op.operand)
+        inner = tuple((self.zero, 1) if size == 1 else axis for size, axis in zip(shape, axes, strict=True))
+        piece = self.piece(op.operand, inner)
+        return self.lowering.add(tile.BroadcastOp(piece, [size for _, size in axes]))
+
+    def _trans_piece(self, op: tile.TransOp, axes: Axes) -> Operation:
+        permutation = tuple(op.permutation.iter_values())
+        inner = tuple(axes[permutation.index(axis)] for axis in range(len(axes)))
+        return self.lowering.add(tile.TransOp(self.piece(op.operand, inner), permutation))
+
+    def _ew_piece(self, op: tile.EwOp, axes: Axes) -> Operation:
+        operands = [self.piece(operand, axes) for operand in op.operands_]
+        made = tile.EwOp.create(
+            operands=operands,
+            properties=op.properties,
+            result_types=[tile_of(tuple(size for _, size in axes), tile_dtype(op.result))],
+        )
+        return self.lowering.add(made)
+
+    def _load_piece(self, op: tile.LoadOp, axes: Axes) -> Operation:
+        pad = None if op.pad is None else op.pad_value
+        offsets = self._offsets(op.offsets, axes)
+        made = tile.LoadOp(self.lowering.values[op.view], offsets, [size for _, size in axes], pad)
+        if not self.careful and self._is_straight(op, axes):
+            mark_inside(made)
+        return self.lowering.add(made)
+
+    def _is_straight(self, op: tile.LoadOp | tile.StoreOp, axes: Axes) -> bool:
+        """Whether a piece's lanes run along the axis that was found to be dense; see `_inside`."""
+        sizes = [size for _, size in axes]
+        column = len(sizes) == 2 and sizes[1] == 1 and sizes[0] != 1
+        return (0 if column or len(sizes) == 1 else 1) == _lane_axis(shape_of(_moved(op))) and bool(sizes)
+
+    def _offsets(self, offsets: Sequence[SSAValue], axes: Axes) -> list[SSAValue]:
+        values = self.lowering.values
+        return [self.sum(values[offset], start) for offset, (start, _) in zip(offsets, axes, strict=True)]
+
+    def sum(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        if b is self.zero:
+            return a
+        return self.lowering.add(arith.AddiOp(a, b)).results[0]
+
+    def _dot_piece(self, op: tile.DotOp, axes: Axes) -> Operation:
+        lowering = self.lowering
+        dtype = tile_dtype(op.c)
+        local = self.local.get((op.a, dtype))
+        left = local if local is not None else lowering.buffer_of(op.a, dtype)
+        row = self.zero if local is not None or self.nest.rows == 1 else self.group[0]
+        right = lowering.packed.get(op)
+        if right is None:
+            right = lowering.buffer_of(op.b, dtype)
+        start = self.piece(op.c, axes)
+        return lowering.add(cpu.DotOp(left, row, right, self.zero, axes[1][0], start))
+
+    def _effect(self, op: Operation, axes: Axes) -> None:
+        lowering = self.lowering
+        made: Operation
+        if isinstance(op, tile.StoreOp):
+            piece = self.piece(op.value, axes)
+            made = tile.StoreOp(piece, lowering.values[op.view], self._offsets(op.offsets, axes))
+            if not self.careful and self._is_straight(op, axes):
+                mark_inside(made)
+        elif isinstance(op, tile.AtomicOp):
+            piece = self.piece(op.value, axes)
+            offsets = self._offsets(op.offsets, axes)
+            made = tile.AtomicOp(op.kind.data, piece, lowering.values[op.view], offsets)
+        else:
+            assert isinstance(op, tile.AssertOp)
+            made = tile.AssertOp(self.piece(op.condition, axes), op.message.data)
+        lowering.add(made)
+        adopt_location([made], op)
+
+    # Tests
+
+    def _accesses(self) -> Iterator[tile.LoadOp | tile.StoreOp]:
+        """Every load and store of the nest, free ones too."""
+        seen: set[SSAValue] = set()
+        waiting: list[SSAValue] = []
+        if self.copied is not None and not isinstance(self.copied[0].type, BufferType):
+            waiting.append(self.copied[0])
+        for op in self.nest.ops:
+            if isinstance(op, tile.StoreOp | tile.LoadOp):
+                yield op
+            waiting += [value for value in op.operands if isinstance(value.type, TensorType)]
+            if isinstance(op, tile.DotOp) and op in self.lowering.packed:
+                waiting.remove(op.b)
+        while waiting:
+            value = waiting.pop()
+            if value in seen or not self.lowering.analysis.is_free(value):
+                continue
+            seen.add(value)
+            owner = value.owner
+            assert isinstance(owner, Operation)
+            if isinstance(owner, tile.LoadOp):
+                yield owner
+            waiting += [operand for operand in owner.operands if isinstance(operand.type, TensorType)]
+
+    def _inside(self) -> SSAValue | None:
+        """That every access lies inside its view, its lanes side by side; None if that is known."""
+        total: SSAValue | None = None
+        for op in self._accesses():
+            for condition in self._conditions(op):
+                total = condition if total is None else self.lowering.add(arith.AndIOp(total, condition)).results[0]
+        return total
+
+    def _conditions(self, op: tile.LoadOp | tile.StoreOp) -> Iterator[SSAValue]:
+        lowering = self.lowering
+        view = lowering.values[op.view]
+        shape = shape_of(_moved(op))
+        for axis, (offset, size) in enumerate(zip(op.offsets, shape, strict=True)):
+            start, extent = lowering.values[offset], _measured(lowering, view, axis, tile.DimOp)
+            low, high = _known(start), _known(extent)
+            if low is None or low < 0:
+                yield self._compare(start, 5, lowering.constant(0))
+            if low is None or high is None or low + size > high:
+                end = lowering.add(arith.AddiOp(start, lowering.constant(size))).results[0]
+                yield self._compare(end, 3, extent)
+        if shape:
+            stride = _measured(lowering, view, _lane_axis(shape), tile.StrideOp)
+            if _known(stride) != 1:
+                yield self._compare(stride, 0, lowering.constant(1))
+
+    def _compare(self, a: SSAValue, predicate: int, b: SSAValue) -> SSAValue:
+        return self.lowering.add(arith.CmpiOp(a, b, predicate)).results[0]
+
+    # Rows folded away
+
+    def _fold_rows(self, op: tile.ReduceOp) -> None:
+        """For each group of columns, a loop down the rows."""
+        lowering, lanes = self.lowering, self.lowering.machine.lanes
+        rows, cols = shape_of(op.operand)
+        dtype, kind = tile_dtype(op.operand), op.kind.data
+        self.zero, self.careful = lowering.constant(0), True
+        combine = reductions.TABLE[kind].combine
+
+        def strip(col: SSAValue, size: int) -> None:
+            start = self._full(reductions.TABLE[kind].identity(dtype), (1, size), dtype)
+            block = Block(arg_types=[_index, start.type])
+
+            def write() -> None:
+                self.pieces = {}
+                piece = self.piece(op.operand, ((block.args[0], 1), (col, size)))
+                total = lowering.add(tile.EwOp(combine, [block.args[1], piece])).results[0]
+                lowering.add(scf.YieldOp(total))
+
+            stop, every = lowering.constant(rows), lowering.constant(1)
+            lowering.within(block, write)
+            loop = scf.ForOp(self.zero, stop, every, [start], Region(block))
+            lowering.add(loop)
+            total = lowering.add(tile.ReduceOp(kind, loop.results[0], 0)).results[0]
+            for _, kept, buffer in self.kept:
+                lowering.add(cpu.StoreOp(self._converted(total, kept), buffer, self.zero, col))
+
+        whole = cols // lanes * lanes
+        self._steps(whole, lanes, strip)
+        if whole < cols:
+            strip(lowering.constant(whole), cols - whole)
+
+
+def shape_of_op(op: Operation) -> tuple[int, ...]:
+    """The shape over which an op works."""
+    if isinstance(op, tile.StoreOp | tile.AtomicOp):
+        return shape_of(op.value)
+    if isinstance(op, tile.AssertOp):
+        return shape_of(op.condition)
+    return shape_of(op.operand if isinstance(op, tile.ReduceOp) else op.results[0])
+
+
+def _moved(op: tile.LoadOp | tile.StoreOp) -> SSAValue:
+    return op.result if isinstance(op, tile.LoadOp) else op.value
+
+
+def _lane_axis(shape: Sequence[int]) -> int:
+    return 0 if len(shape) == 1 or (shape[1] == 1 and shape[0] != 1) else 1
+
+
+def _known(value: SSAValue) -> int | None:
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+        return owner.value.value.data
+    return None
+
+
+def _measured(lowering: Lowering, view: SSAValue, axis: int, kind: type[tile.DimOp | tile.StrideOp]) -> SSAValue:
+    """A size or stride of a view: the value it was made with, or one that is asked of an argument."""
+    owner = view.owner
+    if isinstance(owner, tile.ViewOp):
+        return (owner.sizes if kind is tile.DimOp else owner.strides)[axis]
+    return lowering.add(kind(view, axis)).results[0]
+
+
+_PIECES: dict[type[Operation], Callable[[NestWriter, object, Axes], Operation]] = {
+    tile.FullOp: NestWriter._full_piece,
+    tile.IotaOp: NestWriter._iota_piece,
+    tile.ExpandOp: NestWriter._expand_piece,
+    tile.BroadcastOp: NestWriter._broadcast_piece,
+    tile.TransOp: NestWriter._trans_piece,
+    tile.EwOp: NestWriter._ew_piece,
+    tile.LoadOp: NestWriter._load_piece,
+    tile.DotOp: NestWriter._dot_piece,
+}  # pyright: ignore[reportAssignmentType]  # each takes the op it is listed for

@@ -1,0 +1,375 @@
+"""tile-to-cpu: a tile function becomes what one thread does, nest by nest, with tiles cut to the size of registers.
+
+Values that a nest hands on live in buffers; so do values that loops carry, each in one buffer that every turn rewrites.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, TensorType
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from tessera.dialects import tile
+from tessera.dialects.elements import element_of
+from tessera.dialects.locations import span_of
+from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.dtypes.types import DType
+from tessera.errors import CompileError
+from tessera.targets.cpu import dialect as cpu
+from tessera.targets.cpu.blocking import Blocking
+from tessera.targets.cpu.emit import Machine
+from tessera.targets.cpu.nest_writer import NestWriter
+from tessera.targets.cpu.nests import Analysis, Nest, domain, shape_of
+from tessera.targets.cpu.cpu_types import BufferType, PanelsType
+from tessera.transforms.rewriting import adopt_location
+
+_index = IndexType()
+
+
+@dataclass(frozen=True)
+class TileToCpu(ModulePass):
+    """Replaces every tile function by a cpu function of the same name."""
+
+    name = "tile-to-cpu"
+    machine: Machine = field(default_factory=lambda: Machine("avx2", 8))
+    fuse: bool = True
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in list(op.body.block.ops):
+            if isinstance(function, tile.FuncOp):
+                made = Lowering(function, self.machine, self.fuse).run()
+                adopt_location([made], function)
+                op.body.block.insert_op_before(made, function)
+                function.detach()
+                function.erase()
+
+
+class Lowering:
+    """Writes the cpu function of one tile function."""
+
+    def __init__(self, function: tile.FuncOp, machine: Machine, fuse: bool) -> None:
+        _check(function)
+        self.source = function
+        self.machine = machine
+        self.analysis = Analysis(function, fuse=fuse)
+        self.blocking = Blocking(machine)
+        self.values: dict[SSAValue, SSAValue] = {}
+        """Scalars and views of the source, in the new function."""
+        self.held: dict[SSAValue, SSAValue] = {}
+        """Tiles of the source that are in a buffer."""
+        self.wide: dict[tuple[SSAValue, DType], SSAValue] = {}
+        """Operands of products, in the type that the products are summed in."""
+        self.packed: dict[tile.DotOp, SSAValue] = {}
+        self.out: Block
+        self.top: Block
+
+    def run(self) -> cpu.FuncOp:
+        source = self.source
+        shapes = [list(shape.data) for shape in source.shapes]
+        made = cpu.FuncOp(
+            source.sym_name.data, list(source.function_type.inputs), shapes, list(source.grid.data)
+        )
+        entry = made.body.block
+        self.values.update(zip(source.arguments, entry.args, strict=True))
+        for old, new in zip(source.arguments, entry.args, strict=True):
+            new.name_hint = old.name_hint
+        self.out = entry
+        extents = [self.add(cpu.GridOp(axis)).results[0] for axis in range(len(source.grid.data))]
+        one = self.constant(1)
+        inner = one
+        for extent in extents:
+            inner = extent if inner is one else self.add(arith.MuliOp(inner, extent)).results[0]
+        once, body = Block(arg_types=[_index]), Block(arg_types=[_index, _index])
+        once.add_op(cpu.YieldOp())
+        self.out = self.top = body
+        self._program_ids(body.args[1], extents)
+        self.block(source.body.block)
+        body.add_op(cpu.YieldOp())
+        entry.add_op(cpu.ParallelOp(one, inner, Region(once), Region(body)))
+        entry.add_op(cpu.ReturnOp())
+        return made
+
+    def _program_ids(self, inner: SSAValue, extents: Sequence[SSAValue]) -> None:
+        """The first axis turns slowest: its programs share least, and neighbours go to one thread."""
+        rest, found = inner, [inner] * len(extents)
+        for axis in reversed(range(1, len(extents))):
+            quotient = self.add(arith.FloorDivSIOp(rest, extents[axis])).results[0]
+            whole = self.add(arith.MuliOp(quotient, extents[axis])).results[0]
+            found[axis] = self.add(arith.SubiOp(rest, whole)).results[0]
+            rest = quotient
+        found[:1] = [rest]
+        for op in self.source.body.walk():
+            if isinstance(op, tile.ProgramIdOp):
+                self.values[op.result] = found[op.axis.value.data]
+
+    # Building
+
+    def add(self, op: Operation) -> Operation:
+        self.out.add_op(op)
+        return op
+
+    def constant(self, value: int) -> SSAValue:
+        return self.add(arith.ConstantOp(IntegerAttr(value, _index))).results[0]
+
+    def within(self, block: Block, write: Callable[[], None]) -> Block:
+        """Writes into another block."""
+        outside, self.out = self.out, block
+        write()
+        self.out = outside
+        return block
+
+    def buffer(self, shape: Sequence[int], dtype: DType) -> SSAValue:
+        """Memory for a tile; one of one axis or one column takes a row."""
+        rows, cols = domain(shape)
+        if cols == 1:
+            rows, cols = cols, rows
+        op = cpu.BufferOp(BufferType(rows, cols, element_of(dtype)))
+        self.top.insert_op_before(op, first) if (first := self.top.first_op) is not None else self.top.add_op(op)
+        return op.result
+
+    def hold(self, value: SSAValue, dtype: DType, buffer: SSAValue) -> None:
+        if dtype is tile_dtype(value):
+            self.held[value] = buffer
+        else:
+            self.wide[value, dtype] = buffer
+
+    def buffer_of(self, value: SSAValue, dtype: DType) -> SSAValue:
+        """Where a tile of the source is, as elements of a type."""
+        return self.held[value] if dtype is tile_dtype(value) else self.wide[value, dtype]
+
+    def reads(self, value: SSAValue) -> Iterator[tuple[Operation, DType]]:
+        """Every op that rests on a value, looking through free ones, and the element type it wants it in."""
+        for use in value.uses:
+            user = use.operation
+            tiles = user.results and isinstance(user.results[0].type, TensorType) and not user.regions
+            if tiles and self.analysis.is_free(user.results[0]):
+                yield from self.reads(user.results[0])
+            elif isinstance(user, tile.DotOp) and use.index < 2:
+                yield user, tile_dtype(user.c)
+            else:
+                yield user, tile_dtype(value)
+
+    # Blocks
+
+    def block(self, source: Block) -> None:
+        """Everything of a block but its terminator."""
+        run: list[Operation] = []
+        for op in source.ops:
+            if op is source.last_op:
+                break
+            if isinstance(op, tile.ProgramIdOp):
+                continue
+            if isinstance(op, scf.ForOp | scf.IfOp):
+                self.flush(run)
+                run = []
+                _CONTROL[type(op)](self, op)
+            elif _is_tile_work(op):
+                run.append(op)
+            else:
+                self._copy(op)
+        self.flush(run)
+
+    def _copy(self, op: Operation) -> None:
+        """A scalar op as it is."""
+        made = op.clone({**self.values})
+        self.add(made)
+        self.values.update(zip(op.results, made.results, strict=True))
+
+    def flush(self, run: Sequence[Operation]) -> None:
+        """Nests for a run of tile ops."""
+        nests = self.analysis.nests(run)
+        slots = self._slots(run, nests)
+        for nest in nests:
+            self._prepare(nest)
+            NestWriter(self, nest, slots).write()
+
+    def _prepare(self, nest: Nest) -> None:
+        """Packs the right operands of a nest's products."""
+        for op in nest.ops:
+            if not isinstance(op, tile.DotOp):
+                continue
+            if op in self.analysis.packs:
+                self.packed[op] = self._pack(op)
+            for operand in (op.a, op.b):
+                self._widen(nest, operand, tile_dtype(op.c))
+
+    def _widen(self, nest: Nest, operand: SSAValue, dtype: DType) -> None:
+        """A buffer of an operand in the type of the sum, where the operand is there already in its own."""
+        if dtype is tile_dtype(operand) or operand in nest.place or operand not in self.held:
+            return
+        buffer = self.wide.get((operand, dtype))
+        if buffer is None:
+            buffer = self.wide[operand, dtype] = self.buffer(shape_of(operand), dtype)
+        self.copy_to(operand, buffer)
+
+    def _pack(self, op: tile.DotOp) -> SSAValue:
+        load, transposed = self.analysis.packs[op]
+        rows, cols = shape_of(op.b)
+        accumulator = tile_dtype(op.c)
+        width = self.blocking.panel(cols, accumulator)
+        panels = PanelsType(rows, cols, element_of(accumulator), width)
+        reserved = cpu.ReserveOp(self.constant(1), panels)
+        self.add(reserved)
+        zero = self.constant(0)
+        offsets = [self.values[offset] for offset in load.offsets]
+        packing = cpu.PackOp(self.values[load.view], offsets, reserved.result, zero, transposed=transposed)
+        self.add(packing)
+        adopt_location([packing], load)
+        return reserved.result
+
+    def _slots(self, run: Sequence[Operation], nests: Sequence[Nest]) -> dict[SSAValue, SSAValue]:
+        """Yielded values that may go straight into the buffer of the value they replace."""
+        found: dict[SSAValue, SSAValue] = {}
+        if not run or not nests:
+            return found
+        block = run[0].parent_block()
+        loop = block.parent_op() if block is not None else None
+        if not isinstance(loop, scf.ForOp) or block is None or block.last_op is None:
+            return found
+        position = {value: (number, *nest.place[value]) for number, nest in enumerate(nests) for value in nest.place}
+        owner = {op: number for number, nest in enumerate(nests) for op in nest.ops}
+        yielded = list(block.last_op.operands)
+        for argument, value in zip(block.args[1:], yielded, strict=True):
+            if value not in position or argument not in self.held or yielded.count(value) > 1:
+                continue
+            number, at, is_row = position[value]
+            if all(self._is_before(user, number, at, is_row, nests, owner) for user, _ in self.reads(argument)):
+                if shape_of(argument) == shape_of(value):
+                    found[value] = self.held[argument]
+        return found
+
+    def _is_before(
+        self, user: Operation, number: int, at: int, is_row: bool, nests: Sequence[Nest], owner: dict[Operation, int]
+    ) -> bool:
+        """Whether an op has read a carried value by the time nest `number` writes the next one."""
+        if user not in owner:
+            return False
+        if owner[user] != number:
+            return owner[user] < number
+        nest = nests[number]
+        if is_row:
+            return True
+        for place, ops in enumerate(nest.between):
+            if user in ops:
+                return place <= at
+        return any(user in phase.ops for phase in nest.phases[: at + 1])
+
+    # Control
+
+    def loop(self, op: scf.ForOp) -> None:
+        tiles = [argument for argument in op.body.block.args[1:] if isinstance(argument.type, TensorType)]
+        scalars = [argument for argument in op.body.block.args[1:] if argument not in tiles]
+        initial = dict(zip(op.body.block.args[1:], op.iter_args, strict=True))
+        results = dict(zip(op.body.block.args[1:], op.results, strict=True))
+        for argument in tiles:
+            slot = self.buffer(shape_of(argument), tile_dtype(argument))
+            self.held[argument] = self.held[results[argument]] = slot
+            self.copy_to(initial[argument], slot)
+        body = Block(arg_types=[_index, *(argument.type for argument in scalars)])
+        self.values[op.body.block.args[0]] = body.args[0]
+        self.values.update(zip(scalars, body.args[1:], strict=True))
+        end = op.body.block.last_op
+        assert end is not None
+        yielded = dict(zip(op.body.block.args[1:], end.operands, strict=True))
+
+        def write() -> None:
+            self.block(op.body.block)
+            self._assign([(yielded[argument], self.held[argument]) for argument in tiles])
+            self.add(scf.YieldOp(*(self.values[yielded[argument]] for argument in scalars)))
+
+        self.within(body, write)
+        made = scf.ForOp(
+            self.values[op.lb],
+            self.values[op.ub],
+            self.values[op.step],
+            [self.values[initial[argument]] for argument in scalars],
+            Region(body),
+        )
+        self.add(made)
+        adopt_location([made], op)
+        self.values.update(zip((results[argument] for argument in scalars), made.results, strict=True))
+
+    def branch(self, op: scf.IfOp) -> None:
+        tiles = [result for result in op.results if isinstance(result.type, TensorType)]
+        scalars = [result for result in op.results if result not in tiles]
+        for result in tiles:
+            self.held[result] = self.buffer(shape_of(result), tile_dtype(result))
+
+        def side(region: Region) -> Region:
+            block = Block()
+
+            def write() -> None:
+                if not region.blocks:
+                    self.add(scf.YieldOp())
+                    return
+                self.block(region.block)
+                end = region.block.last_op
+                assert end is not None
+                yielded = dict(zip(op.results, end.operands, strict=True))
+                self._assign([(yielded[result], self.held[result]) for result in tiles])
+                self.add(scf.YieldOp(*(self.values[yielded[result]] for result in scalars)))
+
+            return Region(self.within(block, write))
+
+        made = scf.IfOp(
+            self.values[op.cond],
+            [result.type for result in scalars],
+            side(op.true_region),
+            side(op.false_region),
+        )
+        self.add(made)
+        adopt_location([made], op)
+        self.values.update(zip(scalars, made.results, strict=True))
+
+    def _assign(self, pairs: Sequence[tuple[SSAValue, SSAValue]]) -> None:
+        """Puts values into buffers, all at once: one that is read by another assignment is copied aside first."""
+        waiting = [(value, slot) for value, slot in pairs if self.held.get(value) is not slot]
+        slots = {slot for _, slot in pairs}
+        for place, (value, slot) in enumerate(waiting):
+            leaves = [self.held.get(leaf) for leaf, _ in self.analysis.leaves(value, 1)]
+            if any(leaf in slots for leaf in leaves):
+                aside = self.buffer(shape_of(value), tile_dtype(value))
+                self.copy_to(value, aside)
+                waiting[place] = aside, slot
+        for value, slot in waiting:
+            self.copy_to(value, slot)
+
+    def copy_to(self, value: SSAValue, slot: SSAValue) -> None:
+        """A nest that only puts a value into a buffer; `value` is a tile of the source, or a buffer."""
+        NestWriter.copy(self, value, slot)
+
+
+_CONTROL: dict[type[Operation], Callable[[Lowering, Any], None]] = {
+    scf.ForOp: Lowering.loop,
+    scf.IfOp: Lowering.branch,
+}
+
+
+def _is_tile_work(op: Operation) -> bool:
+    """Whether an op makes or uses tiles."""
+    return any(isinstance(value.type, TensorType) for value in (*op.results, *op.operands))
+
+
+def _check(function: tile.FuncOp) -> None:
+    """Refuses what has no machine code, before anything is written."""
+    for op in function.body.walk():
+        for value in (*op.results, *op.operands):
+            if isinstance(value.type, TensorType) and len(tile_type(value).get_shape()) > 2:
+                raise CompileError(
+                    f"{op.name} works on {value.type}: tiles on CPUs have at most two axes",
+                    span=span_of(op.location),
+                    hint="fold two axes into one, or run it in the interpreter: TESSERA_INTERPRET=1",
+                )
+        if isinstance(op, tile.DebugPrintOp):
+            raise CompileError(
+                "a kernel that prints or stops runs in the interpreter only",
+                span=span_of(op.location),
+                hint="TESSERA_INTERPRET=1 sends every kernel there",
+            )
+

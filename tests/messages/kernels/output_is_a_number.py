@@ -1,0 +1,11 @@
+import tessera as ts
+from tessera import KTile, Out, Schedule, Tile, bf16, f32, i32, kernel, tile
+from tessera.interpreters.checks import Checks, checking
+
+x = ts.ones((20, 8))
+
+@kernel
+def f(x: KTile["N", "D", f32], scale: Out):
+    return tile.load(x) * scale
+
+f(x, 2.0)
