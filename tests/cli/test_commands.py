@@ -97,4 +97,31 @@ def test_inspect_shows_levels_with_source_lines() -> None:
     assert "// 25: acc, m, l" not in result.output.partition("== tile IR")[0]
     assert "Kb = tile.load(cache.K, nblk, cols=T.d, vector=T.vector)" in result.output.partition("== tile IR")[2]
     assert "guards: arg0.size[2] = 16" in result.output
-    assert "schedule: Schedule(block=(64, 64)" in result.output
+    assert (
+        "schedule: Schedule(block=(64, 64), warps=4, stages=2, vector=4, d=64), not tuned: first of 96 valid"
+        in result.output
+    )
+
+
+def test_inspect_shows_the_schedule_that_serves_the_rows() -> None:
+    wide = ZEROS.replace(", 16)", ", 80)")
+    call = f"{wide}, KVCache({wide}, {wide}), dropout=0.0, causal=True"
+    result = invoke("inspect", f"{SPECIFIED}:flash_attention", "--call", call)
+    assert "d = 128" in result.output.partition("== schedule IR")[2]
+    assert "vector=4, d=128), not tuned: first of 48 valid schedules" in result.output
+    assert "UserWarning" not in result.stderr
+    assert "not tuned" not in result.stderr
+
+
+def test_inspect_shows_what_a_kernel_fills_as_a_result(tmp_path: Path) -> None:
+    path = tmp_path / "filling.py"
+    path.write_text(
+        "from tessera import KTile, Out, f32, kernel, tile\n"
+        "@kernel\n"
+        "def f(x: KTile['N', 'D', f32], y: Out[KTile['N', 'D', f32]]):\n"
+        "    tile.store(y, tile.load(x) * 2.0)\n"
+    )
+    result = invoke("inspect", f"{path}:f", "-s", "D=16")
+    assert result.exit_code == 0, result.exception
+    assert "graph.func @main(%x: !graph.tensor<[N, 16], f32>) -> (!graph.tensor<[N, 16], f32>)" in result.output
+    assert result.output.endswith("schedule: Schedule(block=(64, 64))\n")

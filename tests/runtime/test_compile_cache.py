@@ -317,6 +317,20 @@ def test_two_hundred_damages_are_all_found(store: Store) -> None:
         store.clear()
 
 
+def test_every_byte_and_every_length_count(store: Store) -> None:
+    store.put(key_of(1), b"payload")
+    path = store.root / key_of(1)
+    whole = path.read_bytes()
+    flipped = [whole[:at] + bytes([whole[at] ^ (1 << at % 8)]) + whole[at + 1 :] for at in range(len(whole))]
+    for data in [*flipped, *(whole[:length] for length in range(len(whole))), whole + b"\0"]:
+        store.put(key_of(1), b"")  # a file with the right rights
+        path.write_bytes(data)
+        assert store.get(key_of(1)) is None
+    store.put(key_of(1), b"")
+    path.write_bytes(whole)
+    assert store.get(key_of(1)) == b"payload"
+
+
 def test_links_folders_and_files_that_others_may_write_are_not_read(store: Store, tmp_path: Path) -> None:
     store.put(key_of(1), b"payload")
     whole = (store.root / key_of(1)).read_bytes()

@@ -186,11 +186,12 @@ class Kernel:
                 return trace(self.changed(schedule=point.over(self.schedule)), given, static)
             except ResourceError as error:
                 refusals.setdefault(error.message, error)
+        *_, last = refusals.values()
         raise AutotuneError(
             f"no schedule in the space of {self.__name__} serves these arguments",
-            span=next(iter(refusals.values())).span,
+            span=last.span,
             story=list(refusals),
-            hint="add a choice to the space that does",
+            hint=last.hint,
         )
 
     @cached_property

@@ -167,14 +167,13 @@ class Space:
 
     def narrowed(self, fixed: Schedule) -> Space:
         """The space without the choices that a schedule has made."""
-        found = self
-        if fixed.block is not None:
-            found = Space(tuple(entry for entry in self.choices if entry[0] not in ("m", "n", "k")))
-            found = found.block(*fixed.block)
-        for name in ("warps", "stages", "vector", "swizzle", "d"):
-            if (value := getattr(fixed, name)) is not None:
-                found = found._adding(name, value)
-        return found
+        made = {name: getattr(fixed, name) for name in ("warps", "stages", "vector", "swizzle", "d")}
+        made |= dict(zip(("m", "n", "k"), fixed.block or (), strict=False))
+        taken = {name for name, value in made.items() if value is not None}
+        # A block is chosen as a whole.
+        left_out = taken | ({"m", "n", "k"} if fixed.block is not None else set())
+        chosen = tuple((name, (made[name],)) for name in made if name in taken)
+        return Space((*(entry for entry in self.choices if entry[0] not in left_out), *chosen))
 
     def __iter__(self) -> Iterator[Schedule]:
         """The valid points, first choices first."""

@@ -427,11 +427,12 @@ class NestWriter:
         local = self.local.get((op.a, dtype))
         left = local if local is not None else lowering.buffer_of(op.a, dtype)
         row = self.zero if local is not None or self.nest.rows == 1 else self.group[0]
-        right = lowering.packed.get(op)
-        if right is None:
-            right = lowering.buffer_of(op.b, dtype)
+        if op in lowering.packed:
+            right, number = lowering.packed[op]
+        else:
+            right, number = lowering.buffer_of(op.b, dtype), self.zero
         start = self.piece(op.c, axes)
-        return lowering.add(cpu.DotOp(left, row, right, self.zero, axes[1][0], start))
+        return lowering.add(cpu.DotOp(left, row, right, number, axes[1][0], start))
 
     def _effect(self, op: Operation, axes: Axes) -> None:
         lowering = self.lowering

@@ -24,6 +24,7 @@ from tessera.errors import CompileError
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.blocking import Blocking
 from tessera.targets.cpu.emit import Machine
+from tessera.targets.cpu.hoisting import Slice, axes_of, by_depth, sharing
 from tessera.targets.cpu.nest_writer import NestWriter
 from tessera.targets.cpu.nests import Analysis, Nest, domain, shape_of
 from tessera.targets.cpu.cpu_types import BufferType, PanelsType
@@ -65,7 +66,9 @@ class Lowering:
         """Tiles of the source that are in a buffer."""
         self.wide: dict[tuple[SSAValue, DType], SSAValue] = {}
         """Operands of products, in the type that the products are summed in."""
-        self.packed: dict[tile.DotOp, SSAValue] = {}
+        self.sharing = sharing(function, self.analysis)
+        self.shared: dict[tile.DotOp, SSAValue] = {}
+        self.packed: dict[tile.DotOp, tuple[SSAValue, SSAValue]] = {}
         self.out: Block
         self.top: Block
 
@@ -81,32 +84,102 @@ class Lowering:
             new.name_hint = old.name_hint
         self.out = entry
         extents = [self.add(cpu.GridOp(axis)).results[0] for axis in range(len(source.grid.data))]
-        one = self.constant(1)
-        inner = one
-        for extent in extents:
-            inner = extent if inner is one else self.add(arith.MuliOp(inner, extent)).results[0]
-        once, body = Block(arg_types=[_index]), Block(arg_types=[_index, _index])
-        once.add_op(cpu.YieldOp())
+        slow, fast = self.sharing.outer, axes_of(source, self.sharing.outer)
+        counts = [self._product([extents[axis] for axis in axes]) for axes in (slow, fast)]
+        once = self._once(slow, extents)
+        end = once.last_op
+        assert isinstance(end, cpu.YieldOp)
+        body = Block(arg_types=[_index, _index, *(value.type for value in end.values)])
+        for op, panels in zip(self.sharing.slices, body.args[2:], strict=True):
+            self.shared[op] = panels
         self.out = self.top = body
-        self._program_ids(body.args[1], extents)
+        self._program_ids(body.args[0], slow, extents)
+        self._program_ids(body.args[1], fast, extents)
         self.block(source.body.block)
         body.add_op(cpu.YieldOp())
-        entry.add_op(cpu.ParallelOp(one, inner, Region(once), Region(body)))
+        entry.add_op(cpu.ParallelOp(*counts, Region(once), Region(body)))
         entry.add_op(cpu.ReturnOp())
         return made
 
-    def _program_ids(self, inner: SSAValue, extents: Sequence[SSAValue]) -> None:
-        """The first axis turns slowest: its programs share least, and neighbours go to one thread."""
-        rest, found = inner, [inner] * len(extents)
-        for axis in reversed(range(1, len(extents))):
+    def _product(self, factors: Sequence[SSAValue]) -> SSAValue:
+        total: SSAValue | None = None
+        for factor in factors:
+            total = factor if total is None else self.add(arith.MuliOp(total, factor)).results[0]
+        return self.constant(1) if total is None else total
+
+    def _program_ids(self, number: SSAValue, axes: Sequence[int], extents: Sequence[SSAValue]) -> None:
+        """The coordinates along some axes, of which the last turns fastest."""
+        rest, found = number, dict[int, SSAValue]()
+        for axis in reversed(axes[1:]):
             quotient = self.add(arith.FloorDivSIOp(rest, extents[axis])).results[0]
             whole = self.add(arith.MuliOp(quotient, extents[axis])).results[0]
             found[axis] = self.add(arith.SubiOp(rest, whole)).results[0]
             rest = quotient
-        found[:1] = [rest]
+        found.update({axis: rest for axis in axes[:1]})
         for op in self.source.body.walk():
-            if isinstance(op, tile.ProgramIdOp):
+            if isinstance(op, tile.ProgramIdOp) and op.axis.value.data in found:
                 self.values[op.result] = found[op.axis.value.data]
+
+    def _once(self, slow: Sequence[int], extents: Sequence[SSAValue]) -> Block:
+        """Packs what all programs with the same outer coordinates share."""
+        block = Block(arg_types=[_index])
+        before = dict(self.values)
+
+        def write() -> None:
+            self._program_ids(block.args[0], slow, extents)
+            reserved = [self._pack_all(op, part) for op, part in self.sharing.slices.items()]
+            self.add(cpu.YieldOp(*reserved))
+
+        self.within(block, write)
+        self.values = before
+        return block
+
+    def _pack_all(self, op: tile.DotOp, part: Slice) -> SSAValue:
+        """The loops around a load again, with nothing in them but packing."""
+        levels = by_depth(part)
+        for inner in levels[0]:
+            self._copy(inner)
+        reserve = cpu.ReserveOp(self._product([self._turns(loop) for loop in part.loops]), self._panels(op))
+
+        def nest(depth: int) -> None:
+            if depth == len(part.loops):
+                self._pack_into(op, reserve.result, self._turn(part.loops))
+                return
+            loop = part.loops[depth]
+            body = Block(arg_types=[_index])
+            self.values[loop.body.block.args[0]] = body.args[0]
+
+            def write() -> None:
+                for inner in levels[depth + 1]:
+                    self._copy(inner)
+                nest(depth + 1)
+                self.add(scf.YieldOp())
+
+            bounds = [self.values[bound] for bound in (loop.lb, loop.ub, loop.step)]
+            self.within(body, write)
+            self.add(scf.ForOp(*bounds, [], Region(body)))
+
+        self.add(reserve)
+        nest(0)
+        return reserve.result
+
+    def _turns(self, loop: scf.ForOp) -> SSAValue:
+        """How often a loop runs."""
+        first, last, step = (self.values[bound] for bound in (loop.lb, loop.ub, loop.step))
+        distance = self.add(arith.SubiOp(last, first)).results[0]
+        return self.add(arith.MaxSIOp(self.add(arith.CeilDivSIOp(distance, step)).results[0], self.constant(0))).results[0]
+
+    def _turn(self, loops: Sequence[scf.ForOp]) -> SSAValue:
+        """Which turn of all those around it this is."""
+        number: SSAValue | None = None
+        for loop in loops:
+            counter, first, step = (self.values[value] for value in (loop.body.block.args[0], loop.lb, loop.step))
+            here = self.add(arith.DivSIOp(self.add(arith.SubiOp(counter, first)).results[0], step)).results[0]
+            if number is not None:
+                before = self.add(arith.MuliOp(number, self._turns(loop))).results[0]
+                here = self.add(arith.AddiOp(before, here)).results[0]
+            number = here
+        return self.constant(0) if number is None else number
 
     # Building
 
@@ -208,20 +281,27 @@ class Lowering:
             buffer = self.wide[operand, dtype] = self.buffer(shape_of(operand), dtype)
         self.copy_to(operand, buffer)
 
-    def _pack(self, op: tile.DotOp) -> SSAValue:
-        load, transposed = self.analysis.packs[op]
+    def _panels(self, op: tile.DotOp) -> PanelsType:
         rows, cols = shape_of(op.b)
         accumulator = tile_dtype(op.c)
-        width = self.blocking.panel(cols, accumulator)
-        panels = PanelsType(rows, cols, element_of(accumulator), width)
-        reserved = cpu.ReserveOp(self.constant(1), panels)
-        self.add(reserved)
-        zero = self.constant(0)
+        return PanelsType(rows, cols, element_of(accumulator), self.blocking.panel(cols, accumulator))
+
+    def _pack(self, op: tile.DotOp) -> tuple[SSAValue, SSAValue]:
+        """The packed right operand of a product, and its number among those that were packed at once."""
+        if op in self.shared:
+            return self.shared[op], self._turn(self.sharing.slices[op].loops)
+        reserve = cpu.ReserveOp(self.constant(1), self._panels(op))
+        self.add(reserve)
+        number = self.constant(0)
+        self._pack_into(op, reserve.result, number)
+        return reserve.result, number
+
+    def _pack_into(self, op: tile.DotOp, panels: SSAValue, number: SSAValue) -> None:
+        load, transposed = self.analysis.packs[op]
         offsets = [self.values[offset] for offset in load.offsets]
-        packing = cpu.PackOp(self.values[load.view], offsets, reserved.result, zero, transposed=transposed)
+        packing = cpu.PackOp(self.values[load.view], offsets, panels, number, transposed=transposed)
         self.add(packing)
         adopt_location([packing], load)
-        return reserved.result
 
     def _slots(self, run: Sequence[Operation], nests: Sequence[Nest]) -> dict[SSAValue, SSAValue]:
         """Yielded values that may go straight into the buffer of the value they replace."""

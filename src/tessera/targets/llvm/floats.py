@@ -1,0 +1,202 @@
+"""Arithmetic on floats in registers at one level of the processor: fused where it fuses, with AVX-512's own steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tessera.targets.llvm.elements import reaches
+from tessera.targets.llvm.text import Function, Value, bits_of, lanes_of, like, number, numbers, suffix_of
+
+Operand = Value | float
+
+SIXTEEN = "<16 x float>"
+
+
+class Floats:
+    """Works on values of one type, `float`, `double` or vectors of them; Python's numbers are constants of it."""
+
+    def __init__(self, f: Function, type_: str, level: str) -> None:
+        self.f = f
+        self.type = type_
+        self.level = level
+        self.lanes = lanes_of(type_)
+        self._words = like(type_, f"i{bits_of(type_)}")
+        self._fuses = reaches(level, "avx2")
+
+    def of(self, x: Operand) -> Value:
+        return x if isinstance(x, Value) else number(x, self.type)
+
+    # Arithmetic
+
+    def add(self, a: Operand, b: Operand) -> Value:
+        return self.f.binary("fadd", self.of(a), self.of(b))
+
+    def sub(self, a: Operand, b: Operand) -> Value:
+        return self.f.binary("fsub", self.of(a), self.of(b))
+
+    def mul(self, a: Operand, b: Operand) -> Value:
+        return self.f.binary("fmul", self.of(a), self.of(b))
+
+    def div(self, a: Operand, b: Operand) -> Value:
+        return self.f.binary("fdiv", self.of(a), self.of(b))
+
+    def fma(self, a: Operand, b: Operand, c: Operand) -> Value:
+        """a·b + c, rounded once where the processor does that in one step and twice where it does not."""
+        if not self._fuses:
+            return self.add(self.mul(a, b), c)
+        return self.f.intrinsic("fma", self.of(a), self.of(b), self.of(c))
+
+    def neg(self, x: Operand) -> Value:
+        return self.f.op(self.type, f"fneg {self.of(x)}")
+
+    def polynomial(self, x: Value, coefficients: Sequence[float]) -> Value:
+        """c0 + x·(c1 + x·(c2 + …))."""
+        *rest, found = [self.of(c) for c in coefficients]
+        for coefficient in reversed(rest):
+            found = self.fma(found, x, coefficient)
+        return found
+
+    def sqrt(self, x: Value) -> Value:
+        return self.f.intrinsic("sqrt", x)
+
+    def absolute(self, x: Value) -> Value:
+        return self.f.intrinsic("fabs", x)
+
+    def with_sign(self, size: Operand, sign: Value) -> Value:
+        return self.f.intrinsic("copysign", self.of(size), sign)
+
+    # Choices
+
+    def compare(self, predicate: str, a: Operand, b: Operand) -> Value:
+        return self.f.compare(predicate, self.of(a), self.of(b))
+
+    def select(self, condition: Value, a: Operand, b: Operand) -> Value:
+        return self.f.select(condition, self.of(a), self.of(b))
+
+    def at_most(self, x: Value, bound: float) -> Value:
+        """The smaller of the two, NaN if x is: one instruction in this order."""
+        return self.select(self.compare("olt", bound, x), bound, x)
+
+    def at_least(self, x: Value, bound: float) -> Value:
+        return self.select(self.compare("ogt", bound, x), bound, x)
+
+    def both(self, a: Value, b: Value) -> Value:
+        return self.f.binary("and", a, b)
+
+    def either(self, a: Value, b: Value) -> Value:
+        return self.f.binary("or", a, b)
+
+    # Bits
+
+    def bits(self, x: Operand) -> Value:
+        return self.f.convert("bitcast", self.of(x), f"i{bits_of(self.type)}")
+
+    def of_bits(self, words: Value) -> Value:
+        return self.f.convert("bitcast", words, {32: "float", 64: "double"}[bits_of(self.type)])
+
+    def word(self, value: int) -> Value:
+        return number(value, self._words)
+
+    def on_bits(self, opcode: str, words: Value, by: Value | int) -> Value:
+        return self.f.binary(opcode, words, self.word(by) if isinstance(by, int) else by)
+
+    def changed(self, other: str) -> Floats:
+        """The same lanes of another element."""
+        return Floats(self.f, like(self.type, other), self.level)
+
+
+class Sixteen(Floats):
+    """Vectors of sixteen `float`s, with what AVX-512 adds. Everything here takes any float, infinities and NaN too."""
+
+    _EVERY = Value("-1", "i16")
+    _AS_SET = Value("4", "i32")  # the rounding that is set: to nearest even
+
+    def __init__(self, f: Function, level: str) -> None:
+        super().__init__(f, SIXTEEN, level)
+
+    def _masked(self, name: str, *operands: Value) -> Value:
+        """An operation with a mask, of which all lanes are wanted."""
+        given = [*operands, self.of(0.0), self._EVERY, self._AS_SET]
+        return self.f.call(f"llvm.x86.avx512.mask.{name}.ps.512", SIXTEEN, given)
+
+    def scaled(self, x: Value, exponent: Operand) -> Value:
+        """x · 2^⌊exponent⌋, rounded once; an infinite exponent gives 0 or infinity."""
+        return self._masked("scalef", x, self.of(exponent))
+
+    def exponent(self, x: Value) -> Value:
+        """⌊log2 |x|⌋; −∞ for 0 and ∞ for ∞."""
+        return self._masked("getexp", x)
+
+    def mantissa(self, x: Value) -> Value:
+        """x / 2^exponent, in [1, 2); 1 for 0 and ∞, NaN for what is negative (but −0)."""
+        return self._masked("getmant", x, Value("8", "i32"))
+
+    def fraction(self, x: Value, digits: int) -> Value:
+        """x without the part that `digits` binary digits after the point hold, rounding down; 0 for infinities."""
+        return self._masked("reduce", x, Value(str(digits << 4 | 0b1001), "i32"))
+
+    def within(self, x: Value, bound: float) -> Value:
+        """x with its size cut down to the bound; the bound, with any sign, where x is NaN."""
+        return self._masked("range", x, self.of(bound), Value("2", "i32"))
+
+    def extreme(self, a: Value, b: Value, *, largest: bool) -> Value:
+        """The larger or the smaller of two; −0 is below +0, and NaN above and below everything."""
+        found = self._masked("range", a, b, Value("5" if largest else "4", "i32"))
+        return self.select(self.compare("uno", a, b), self.add(a, b), found)
+
+    def add_down(self, a: Value, b: float) -> Value:
+        """a + b, rounded down."""
+        return self.f.call("llvm.x86.avx512.add.ps.512", SIXTEEN, [a, self.of(b), Value("9", "i32")])
+
+    def nearly_inverse(self, x: Value) -> Value:
+        """1/x to 14 bits."""
+        return self.f.call("llvm.x86.avx512.rcp14.ps.512", SIXTEEN, [x, self.of(0.0), self._EVERY])
+
+    def nearly_inverse_root(self, x: Value) -> Value:
+        """1/√x to 14 bits."""
+        return self.f.call("llvm.x86.avx512.rsqrt14.ps.512", SIXTEEN, [x, self.of(0.0), self._EVERY])
+
+    def look_up(self, table: Sequence[float], x: Value) -> Value:
+        """The entry of a table of sixteen at the lowest four bits of each lane."""
+        return self.f.call("llvm.x86.avx512.permvar.sf.512", SIXTEEN, [numbers(table, "float"), self.bits(x)])
+
+
+def in_sixteens(f: Function, operands: Sequence[Value], work: Callable[..., Value]) -> Value:
+    """`work` on sixteen lanes at a time."""
+    lanes = lanes_of(operands[0].type)
+    if lanes == 16:
+        return work(*operands)
+    pieces = [
+        work(*(f.shuffle(operand, None, range(start, start + 16)) for operand in operands))
+        for start in range(0, lanes, 16)
+    ]
+    while len(pieces) > 1:
+        size = lanes_of(pieces[0].type)
+        pieces = [f.shuffle(low, high, range(2 * size)) for low, high in zip(pieces[::2], pieces[1::2], strict=True)]
+    return pieces[0]
+
+
+def lane_by_lane(f: Function, name: str, operands: Sequence[Value], work: Callable[..., Value]) -> Value:
+    """A function on scalars applied to each lane, out of line: `work(g, *scalars)` writes it into the function g.
+
+    The scalars are all given at once to functions called `name`, so that one name must always mean the same work.
+    """
+    type_ = operands[0].type
+    lanes = lanes_of(type_)
+    if not lanes:
+        return work(f, *operands)
+    called = f"lanes.{name}.{suffix_of(type_)}"
+    if called not in f.module:
+        g = f.module.function(called, [(operand.type, f"x{at}") for at, operand in enumerate(operands)], returns=type_)
+        found = Value("poison", type_)
+        for lane in range(lanes):
+            found = g.insert(found, work(g, *(g.lane(argument, lane) for argument in g.arguments)), lane)
+        g.give(found)
+    return f.op(type_, f"call {type_} @{called}({', '.join(map(str, operands))})")
+
+
+def any_lane(f: Function, condition: Value) -> Value:
+    lanes = lanes_of(condition.type)
+    if not lanes:
+        return condition
+    return f.call(f"llvm.vector.reduce.or.v{lanes}i1", "i1", [condition])
