@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tessera.runtime.cache import Store, key_of
 
-KEYS = 40
+KEYS = 30
 
 
 def payload_of(key: str, largest: int) -> bytes:
@@ -26,7 +26,7 @@ def write_for_ever(root: Path, seed: int) -> None:
     numbers = random.Random(seed)
     for turn in count():
         key = key_of(numbers.randrange(KEYS))
-        store.put(key, payload_of(key, 4_000_000))
+        store.put(key, payload_of(key, 1_500_000))
         if turn == 0:
             sys.stdout.write("ready\n")
             sys.stdout.flush()

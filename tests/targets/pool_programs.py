@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import signal
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-
-import numpy as np
-import numpy.typing as npt
 
 from tessera.targets.cpu import pool
 from tessera.targets.llvm.image import Image, flatten, load
@@ -20,6 +21,7 @@ KERNELS = """
 declare i32 @usleep(i32)
 declare void @llvm.x86.sse2.pause()
 declare void @llvm.x86.sse.stmxcsr(ptr)
+declare void @llvm.x86.sse.ldmxcsr(ptr)
 
 ; Nothing, at once.
 define i64 @empty(ptr %args, i64 %thread, i64 %threads, ptr %scratch) {
@@ -241,6 +243,20 @@ define i64 @rounding(ptr %args, i64 %thread, i64 %threads, ptr %scratch) {
   ret i64 0
 }
 
+; Not a kernel: sets, and tells, how rounding is set in the thread that calls.
+define void @set_rounding(i32 %mode) {
+  %bits = alloca i32
+  store i32 %mode, ptr %bits
+  call void @llvm.x86.sse.ldmxcsr(ptr %bits)
+  ret void
+}
+define i32 @get_rounding() {
+  %bits = alloca i32
+  call void @llvm.x86.sse.stmxcsr(ptr %bits)
+  %mode = load i32, ptr %bits
+  ret i32 %mode
+}
+
 ; Takes its time.                                                          slots: 8 microseconds
 define i64 @sleep(ptr %args, i64 %thread, i64 %threads, ptr %scratch) {
   %time_at = getelementptr i64, ptr %args, i64 8
@@ -306,10 +322,9 @@ def kernels() -> Image:
     return load(image_of(KERNELS))
 
 
-def block(*slots: int | float | npt.NDArray[np.generic]) -> bytes:
+def block(*slots: int) -> bytes:
     """A template with these slots from word 8 on."""
-    words = [struct.pack("<d", slot) if isinstance(slot, float) else struct.pack("<q", slot) for slot in slots]
-    return bytes(64) + b"".join(words)
+    return bytes(64) + struct.pack(f"<{len(slots)}q", *slots)
 
 
 class Block:
@@ -325,6 +340,26 @@ class Block:
     def poison(self) -> None:
         """Whoever reads it from now on finds addresses that nobody may use."""
         ctypes.memset(self.address, 0xDD, self.size)
+
+
+def run_process(arguments: list[str], seconds: float = 60, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A Python process and all its children, none of which outlives this call."""
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore::DeprecationWarning", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        cwd=Path(__file__).parent,
+        env={**os.environ, **environment},
+    )
+    try:
+        said, complained = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        said, complained = process.communicate()
+        complained += f"\nstood still for {seconds} s"
+    return subprocess.CompletedProcess(arguments, process.returncode, said, complained)
 
 
 def workers() -> list[int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -88,6 +89,7 @@ def forked(soak: Soak) -> None:
     child = os.fork()
     if child == 0:
         status = 1
+        signal.alarm(40)  # standing still is a failure, too
         try:
             for action in (filled, summed, witnessed, failed, summed):
                 action(soak)

@@ -176,13 +176,15 @@ def test_what_a_loop_carries_is_widened_where_it_grows() -> None:
     @kernel
     def carried(x: Any, n: int):
         rows = tile.load(x)
-        low, high, grown = rows, rows, rows
+        low, high, grown, fallen = rows, rows, rows, rows
         for _ in tile.range(n):
-            low, high, grown = tile.minimum(low, rows), tile.maximum(high, 2.0), tile.abs(grown) + 1.0
-        return low, high, grown
+            low, high = tile.minimum(low, rows), tile.maximum(high, 2.0)
+            grown, fallen = tile.abs(grown) + 1.0, -tile.abs(fallen) - 1.0
+        return low, high, grown, fallen
 
     x = np.zeros((5, 3), np.float32)
-    assert stored(carried, [x, 4], (-1, 1), (0, 9)) == [(-1, 1), (-1, 2), (-1, math.inf)]
+    found = stored(carried, [x, 4], (-1, 1), (0, 9))
+    assert found == [(-1, 1), (-1, 2), (-1, math.inf), (-math.inf, 1)]
 
 
 def test_memory_that_the_program_writes_may_hold_anything() -> None:

@@ -15,7 +15,7 @@ SWIZZLES = ("none", "xor")
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """How a kernel is cut up; None leaves a choice to the compiler."""
+    """How a kernel is cut up; None leaves a choice to the compiler. `d` is how wide the rows are that fit."""
 
     block: tuple[int, ...] | None = None
     warps: int | None = None

@@ -115,6 +115,10 @@ class Kernel:
         if self.space is not None and "tuning" not in self._warned_of and (standing := self.standing(instance)):
             self._warned_of.add("tuning")
             warn(f"kernel {self.__name__} {instance.schedule}{standing}; there is no tuner yet")
+        return self.execute(instance, values)
+
+    def execute(self, instance: Instance, values: Sequence[Any]) -> Any:
+        """Runs an instance on its target: the interpreter, which is the only one there is today."""
         return interpret(instance, values)
 
     def lower(self, *args: Any, **kwargs: Any) -> Instance:
@@ -254,7 +258,7 @@ def scalar_type(name: str, value: Any) -> DType | None:
 
 
 def interpret(instance: Instance, values: Sequence[Any]) -> Any:
-    """Runs an instance in the interpreter, which is the only target there is today."""
+    """Runs an instance in the interpreter, under the checks that are asked for around the call."""
     from tessera.interpreters.tile import run_kernel
     from tessera.kernels.trace import output_shapes
 

@@ -297,8 +297,9 @@ def softmax_accumulate(
 ) -> tuple[Tile, Tile, Tile]:
     """Adds one block's weighted values to the running sum, maximum and denominator."""
     top = maximum(m, m_c)
-    safe = where(top == -INF, 0.0, top)
-    old, new = exp(m - safe), exp(m_c - safe)
+    # Where the maximum stays, nothing is rescaled, and a block of −∞ adds nothing: also while both are −∞.
+    old = where(m_c <= m, 1.0, exp(m - top))
+    new = where(m_c == -INF, 0.0, exp(m_c - top))
     weighted = cast(p * new[:, None], v.dtype)
     total = dot(weighted, v, acc * old[:, None])
     sums = l * old + l_c * new

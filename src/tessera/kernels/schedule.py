@@ -171,7 +171,7 @@ class Space:
         made |= dict(zip(("m", "n", "k"), fixed.block or (), strict=False))
         taken = {name for name, value in made.items() if value is not None}
         # A block is chosen as a whole.
-        left_out = taken | ({"m", "n", "k"} if fixed.block is not None else set())
+        left_out = taken.union(("m", "n", "k") if fixed.block is not None else ())
         chosen = tuple((name, (made[name],)) for name in made if name in taken)
         return Space((*(entry for entry in self.choices if entry[0] not in left_out), *chosen))
 

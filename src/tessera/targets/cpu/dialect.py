@@ -16,6 +16,7 @@ from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
     operand_def,
+    opt_operand_def,
     opt_prop_def,
     prop_def,
     region_def,
@@ -326,7 +327,7 @@ class PackOp(IRDLOperation):
 class DotOp(IRDLOperation):
     """c + a·b for the rows of a buffer from `row` on, and columns from `col` on of matrix `number` of the panels.
 
-    The right operand may be a buffer, too; then its number is not looked at.
+    The right operand may be a buffer, too; then its number is not looked at. With `depth`, only so many columns of `a` count.
     """
 
     name = "cpu.dot"
@@ -336,17 +337,25 @@ class DotOp(IRDLOperation):
     number = operand_def(IndexType)
     col = operand_def(IndexType)
     c = operand_def(AnyTile)
+    depth = opt_operand_def(IndexType)
     result = result_def(AnyTile)
     traits = traits_def(HasEffects())
     assembly_format = (
-        "$a `[` $row `]` `,` $b `[` $number `,` $col `]` `,` $c attr-dict "
+        "$a `[` $row `]` `,` $b `[` $number `,` $col `]` `,` $c (`depth` $depth^)? attr-dict "
         "`:` type($a) `,` type($b) `,` type($c) `->` type($result)"
     )
 
     def __init__(
-        self, a: SSAValue, row: SSAValue, b: SSAValue, number: SSAValue, col: SSAValue, c: SSAValue
+        self,
+        a: SSAValue,
+        row: SSAValue,
+        b: SSAValue,
+        number: SSAValue,
+        col: SSAValue,
+        c: SSAValue,
+        depth: SSAValue | None = None,
     ) -> None:
-        super().__init__(operands=[a, row, b, number, col, c], result_types=[c.type])
+        super().__init__(operands=[a, row, b, number, col, c, depth], result_types=[c.type])
 
     def verify_(self) -> None:
         left, right, total = buffer_type(self.a), self.b.type, check_tile(self.c, "c")

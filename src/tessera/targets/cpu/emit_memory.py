@@ -552,10 +552,14 @@ def _dot(emitter: Emitter, op: cpu.DotOp) -> None:
 
     totals = start.all()
     whole = depth // UNROLL * UNROLL
-    if whole:
-        totals = f.loop(0, whole, UNROLL, totals, body, runs=True)
-    for rest in range(whole, depth):
-        totals = step(from_a, from_b, rest, totals)
+    if op.depth is not None:
+        # Whoever shortens a product sees to it that the columns of a whole step are there.
+        totals = f.loop(0, emitter.number(op.depth), UNROLL, totals, body)
+    else:
+        if whole:
+            totals = f.loop(0, whole, UNROLL, totals, body, runs=True)
+        for rest in range(whole, depth):
+            totals = step(from_a, from_b, rest, totals)
     shape = tile_type(op.result).get_shape()
     emitter.values[op.result] = RegisterTile.of(shape, accumulator, lanes, totals)
 

@@ -6,7 +6,7 @@ without tests; otherwise a second, careful version of them does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from xdsl.dialects import arith, scf
@@ -18,9 +18,10 @@ from tessera.dialects.elements import element_of, tile_of
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import DType
 from tessera.targets.cpu import dialect as cpu
-from tessera.targets.cpu.emit_memory import mark_inside
+from tessera.targets.cpu.emit_memory import UNROLL, mark_inside
 from tessera.targets.cpu.nests import Nest, Phase, domain, shape_of
 from tessera.targets.cpu.cpu_types import BufferType, buffer_type
+from tessera.transforms.masks import Constant, Edge, Known, Linear, Window, dead_from, known_where_false
 from tessera.transforms.rewriting import adopt_location
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 _index = IndexType()
 Axes: TypeAlias = tuple[tuple[SSAValue, int], ...]
 """Along each axis of a tile, where a piece of it starts and how long it is."""
+
+_COLUMN = Block(arg_types=[_index]).args[0]
+"""Stands for the column that is asked about."""
 
 
 class NestWriter:
@@ -42,6 +46,11 @@ class NestWriter:
         self.kept: list[tuple[SSAValue, DType, SSAValue]] = []
         """Values that go into buffers of all rows."""
         self._plan(slots)
+        self.mask: SSAValue | None = None
+        self.clipped: set[int] = set()
+        self.shortened: set[tile.DotOp] = set()
+        self.live: SSAValue | None = None
+        self._clipping()
         self.careful = False
         self.zero: SSAValue
         self.pieces: dict[tuple[SSAValue, Axes], SSAValue] = {}
@@ -101,6 +110,77 @@ class NestWriter:
 
     def _is_later(self, user: Operation, at: int) -> bool:
         return any(user in phase.ops for phase in self.nest.phases[at + 1 :])
+
+    # What masks leave out
+
+    def _clipping(self) -> None:
+        """Finds phases that need not run beyond the columns where a mask is false for all of a group's rows.
+
+        There all that they compute is known: reductions take in nothing new, and a product's left operand is 0.
+        """
+        for mask in self._masks():
+            if self._try_mask(mask):
+                self.mask = mask
+                return
+
+    def _masks(self) -> Iterator[SSAValue]:
+        for op in self.nest.ops:
+            if isinstance(op, tile.EwOp) and op.fn.data == "select" and len(shape_of(op.result)) == 2:
+                yield op.operands_[0]
+
+    def _try_mask(self, mask: SSAValue) -> bool:
+        nest, cols = self.nest, shape_of(mask)[1]
+        block = next(iter(nest.ops)).parent_block()
+        if nest.rows == 1 or block is None or not self._edges(mask, Linear(), nest.rows):
+            return False
+        known = known_where_false(block.ops, mask)
+        kept = {value for value, _, _ in self.kept}
+        clipped = {
+            number
+            for number, phase in enumerate(nest.phases)
+            if phase.cols == cols and all(_changes_nothing(op, known, kept) for op in phase.ops)
+        }
+        inside = {result for number in clipped for op in nest.phases[number].ops for result in op.results}
+        shortened: set[tile.DotOp] = set()
+        for number, phase in enumerate(nest.phases):
+            for op in phase.ops:
+                if isinstance(op, tile.DotOp) and op.a in inside:
+                    if known.get(op.a) != Constant(0) or cols % UNROLL:
+                        return False
+                    shortened.add(op)
+                if number not in clipped and any(
+                    leaf in inside and not nest.place[leaf][1]
+                    for place, operand in enumerate(op.operands)
+                    if isinstance(operand.type, TensorType) and not (isinstance(op, tile.DotOp) and place == 0)
+                    for leaf, _ in self.lowering.analysis.leaves(operand, nest.rows)
+                ):
+                    return False
+        self.clipped, self.shortened = clipped, shortened
+        return bool(clipped)
+
+    def _edges(self, mask: SSAValue, start: Linear, rows: int) -> Sequence[Sequence[Edge]]:
+        shape = shape_of(mask)
+        at = Linear() if shape[0] == 1 else start
+        window = Window((at, Linear(((_COLUMN, 1),))), (min(rows, shape[0]), 1))
+        return dead_from(mask, _COLUMN, window)
+
+    def _live_columns(self) -> SSAValue | None:
+        """The first column from which on nothing counts for this group of rows."""
+        if self.mask is None:
+            return None
+        lowering, (start, size) = self.lowering, self.group
+        lowering.own.add(start)
+        row = Linear() if start is self.zero else Linear(((start, 1),))
+        live = lowering.constant(shape_of(self.mask)[1])
+        for edges in self._edges(self.mask, row, size):
+            if (end := lowering.bound(edges, arith.MaxSIOp)) is not None:
+                live = lowering.add(arith.MinSIOp(live, end)).results[0]
+        return lowering.add(arith.MaxSIOp(live, self.zero)).results[0]
+
+    def _rounded_up(self, value: SSAValue, step: int) -> SSAValue:
+        lowering = self.lowering
+        every = lowering.constant(step)
+        return lowering.add(arith.MuliOp(lowering.add(arith.CeilDivSIOp(value, every)).results[0], every)).results[0]
 
     # Loops
 
@@ -163,12 +243,13 @@ class NestWriter:
     def _group(self) -> None:
         """All phases for one group of rows."""
         self.rows, nest = {}, self.nest
+        self.live = self._live_columns()
         for number, ops in enumerate(nest.between):
             self.pieces = {}
             for op in ops:
                 self._row_op(op)
             if number < len(nest.phases):
-                self._phase(nest.phases[number])
+                self._phase(nest.phases[number], number in self.clipped)
         self.pieces = {}
         for value, dtype, buffer in self.kept:
             if value in self.rows:
@@ -197,7 +278,7 @@ class NestWriter:
             case _:
                 return (self.group if self.nest.rows > 1 else (self.zero, 1), (col, size))
 
-    def _phase(self, phase: Phase) -> None:
+    def _phase(self, phase: Phase, clipped: bool) -> None:
         lowering = self.lowering
         step = lowering.blocking.cols(self.nest, phase, careful=self.careful)
         whole = phase.cols // step * step
@@ -220,6 +301,8 @@ class NestWriter:
                 lowering.add(scf.YieldOp(*found))
 
             stop, every = lowering.constant(whole), lowering.constant(step)
+            if clipped and self.live is not None:
+                stop = lowering.add(arith.MinSIOp(stop, self._rounded_up(self.live, step))).results[0]
             lowering.within(block, write)
             loop = scf.ForOp(self.zero, stop, every, partial, Region(block))
             lowering.add(loop)
@@ -432,7 +515,10 @@ class NestWriter:
         else:
             right, number = lowering.buffer_of(op.b, dtype), self.zero
         start = self.piece(op.c, axes)
-        return lowering.add(cpu.DotOp(left, row, right, number, axes[1][0], start))
+        depth = None
+        if op in self.shortened and self.live is not None:
+            depth = self._rounded_up(self.live, UNROLL)
+        return lowering.add(cpu.DotOp(left, row, right, number, axes[1][0], start, depth))
 
     def _effect(self, op: Operation, axes: Axes) -> None:
         lowering = self.lowering
@@ -546,6 +632,14 @@ def shape_of_op(op: Operation) -> tuple[int, ...]:
     if isinstance(op, tile.AssertOp):
         return shape_of(op.condition)
     return shape_of(op.operand if isinstance(op, tile.ReduceOp) else op.results[0])
+
+
+def _changes_nothing(op: Operation, known: Mapping[SSAValue, Known], kept: set[SSAValue]) -> bool:
+    """Whether an op may be left out on columns where everything is as `known`."""
+    if isinstance(op, tile.ReduceOp):
+        nothing = reductions.TABLE[op.kind.data].identity(tile_dtype(op.operand))
+        return known.get(op.operand) == Constant(nothing)
+    return bool(op.results) and op.results[0] not in kept
 
 
 def _moved(op: tile.LoadOp | tile.StoreOp) -> SSAValue:

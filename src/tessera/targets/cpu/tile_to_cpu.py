@@ -28,6 +28,7 @@ from tessera.targets.cpu.hoisting import Slice, axes_of, by_depth, sharing
 from tessera.targets.cpu.nest_writer import NestWriter
 from tessera.targets.cpu.nests import Analysis, Nest, domain, shape_of
 from tessera.targets.cpu.cpu_types import BufferType, PanelsType
+from tessera.transforms.masks import Edge, Linear, Window, dead_before, dead_from, is_skippable, masks_in
 from tessera.transforms.rewriting import adopt_location
 
 _index = IndexType()
@@ -69,6 +70,8 @@ class Lowering:
         self.sharing = sharing(function, self.analysis)
         self.shared: dict[tile.DotOp, SSAValue] = {}
         self.packed: dict[tile.DotOp, tuple[SSAValue, SSAValue]] = {}
+        self.own: set[SSAValue] = set()
+        """Values of the new function that an analysis was told of."""
         self.out: Block
         self.top: Block
 
@@ -351,6 +354,7 @@ class Lowering:
             slot = self.buffer(shape_of(argument), tile_dtype(argument))
             self.held[argument] = self.held[results[argument]] = slot
             self.copy_to(initial[argument], slot)
+        bounds = self._live(op)
         body = Block(arg_types=[_index, *(argument.type for argument in scalars)])
         self.values[op.body.block.args[0]] = body.args[0]
         self.values.update(zip(scalars, body.args[1:], strict=True))
@@ -365,8 +369,7 @@ class Lowering:
 
         self.within(body, write)
         made = scf.ForOp(
-            self.values[op.lb],
-            self.values[op.ub],
+            *bounds,
             self.values[op.step],
             [self.values[initial[argument]] for argument in scalars],
             Region(body),
@@ -374,6 +377,57 @@ class Lowering:
         self.add(made)
         adopt_location([made], op)
         self.values.update(zip((results[argument] for argument in scalars), made.results, strict=True))
+
+    def _live(self, op: scf.ForOp) -> tuple[SSAValue, SSAValue]:
+        """The bounds of a loop, without turns in which a mask leaves nothing to do."""
+        first, last = self.values[op.lb], self.values[op.ub]
+        for mask in masks_in(op.body.block):
+            if not is_skippable(op, mask):
+                continue
+            counter, window = op.body.block.args[0], Window.whole(shape_of(mask))
+            for edges in dead_from(mask, counter, window):
+                if (end := self.bound(edges, arith.MaxSIOp)) is not None:
+                    last = self.add(arith.MinSIOp(last, end)).results[0]
+            for edges in dead_before(mask, counter, window):
+                if (start := self.bound(edges, arith.MinSIOp, below=True)) is not None:
+                    ahead = self.add(arith.SubiOp(start, self.values[op.lb])).results[0]
+                    turns = self.add(arith.CeilDivSIOp(ahead, self.values[op.step])).results[0]
+                    steps = self.add(arith.MuliOp(turns, self.values[op.step])).results[0]
+                    first = self.add(arith.MaxSIOp(first, self.sum(self.values[op.lb], steps))).results[0]
+        return first, last
+
+    def sum(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.add(arith.AddiOp(a, b)).results[0]
+
+    def bound(
+        self, edges: Sequence[Edge], choose: type[arith.MaxSIOp | arith.MinSIOp], *, below: bool = False
+    ) -> SSAValue | None:
+        """A bound of the analysis as a value, if all it rests on is there."""
+        found: SSAValue | None = None
+        for edge in edges:
+            at = edge.at * -1 if below else edge.at
+            value = self.linear(at)
+            if value is None:
+                return None
+            if edge.factor != 1:
+                divide = arith.FloorDivSIOp if below else arith.CeilDivSIOp
+                value = self.add(divide(value, self.constant(edge.factor))).results[0]
+            if below:
+                value = self.sum(value, self.constant(1))
+            found = value if found is None else self.add(choose(found, value)).results[0]
+        return found
+
+    def linear(self, given: Linear) -> SSAValue | None:
+        """A sum of scalars, of the source or of the new function."""
+        total = self.constant(given.number)
+        for scalar, factor in given.terms:
+            value = self.values.get(scalar, scalar if scalar in self.own else None)
+            if value is None:
+                return None
+            if factor != 1:
+                value = self.add(arith.MuliOp(value, self.constant(factor))).results[0]
+            total = self.sum(total, value)
+        return total
 
     def branch(self, op: scf.IfOp) -> None:
         tiles = [result for result in op.results if isinstance(result.type, TensorType)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tessera.targets.llvm.elements import reaches
-from tessera.targets.llvm.text import Function, Value, bits_of, lanes_of, like, number, numbers, suffix_of
+from tessera.targets.llvm.text import Function, Value, bits_of, lanes_of, like, number, numbers, poison, suffix_of
 
 Operand = Value | float
 
@@ -161,13 +161,17 @@ class Sixteen(Floats):
         return self.f.call("llvm.x86.avx512.permvar.sf.512", SIXTEEN, [numbers(table, "float"), self.bits(x)])
 
 
+def fits_sixteens(type_: str, level: str) -> bool:
+    """Whether `in_sixteens` can take values of this type."""
+    lanes = lanes_of(type_)
+    return reaches(level, "avx512") and lanes >= 16 and lanes & (lanes - 1) == 0
+
+
 def in_sixteens(f: Function, operands: Sequence[Value], work: Callable[..., Value]) -> Value:
     """`work` on sixteen lanes at a time."""
     lanes = lanes_of(operands[0].type)
-    if lanes == 16:
-        return work(*operands)
     pieces = [
-        work(*(f.shuffle(operand, None, range(start, start + 16)) for operand in operands))
+        work(*(f.shuffle(operand, None, range(start, start + 16)) for operand in operands) if lanes > 16 else operands)
         for start in range(0, lanes, 16)
     ]
     while len(pieces) > 1:
@@ -177,9 +181,9 @@ def in_sixteens(f: Function, operands: Sequence[Value], work: Callable[..., Valu
 
 
 def lane_by_lane(f: Function, name: str, operands: Sequence[Value], work: Callable[..., Value]) -> Value:
-    """A function on scalars applied to each lane, out of line: `work(g, *scalars)` writes it into the function g.
+    """A computation on scalars, applied to each lane by a function of the module, which is made when first needed.
 
-    The scalars are all given at once to functions called `name`, so that one name must always mean the same work.
+    `work(g, *scalars)` writes the computation of one lane into a function g. One name means the same work everywhere.
     """
     type_ = operands[0].type
     lanes = lanes_of(type_)
@@ -188,7 +192,7 @@ def lane_by_lane(f: Function, name: str, operands: Sequence[Value], work: Callab
     called = f"lanes.{name}.{suffix_of(type_)}"
     if called not in f.module:
         g = f.module.function(called, [(operand.type, f"x{at}") for at, operand in enumerate(operands)], returns=type_)
-        found = Value("poison", type_)
+        found = poison(type_)
         for lane in range(lanes):
             found = g.insert(found, work(g, *(g.lane(argument, lane) for argument in g.arguments)), lane)
         g.give(found)

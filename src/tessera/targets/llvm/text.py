@@ -140,6 +140,7 @@ class Module:
         parts.append('attributes #0 = { nounwind "no-trapping-math"="true" }')
         parts.append('attributes #1 = { nounwind noinline "no-trapping-math"="true" }')
         parts.append('!0 = distinct !{!0, !1}\n!1 = !{!"llvm.loop.unroll.disable"}')
+        parts.append('!2 = !{!"branch_weights", i32 1, i32 1000000}')
         return "\n".join(parts) + "\n"
 
 
@@ -151,7 +152,7 @@ class Function:
     ) -> None:
         self.module = module
         self.name = name
-        self.arguments = [Value(f"%{called}", type_.split()[0]) for type_, called in arguments]
+        self.arguments = [Value(f"%{called}", _bare(type_)) for type_, called in arguments]
         self._head = ", ".join(f"{type_} %{called}" for type_, called in arguments)
         self._returns = returns
         self._internal = internal
@@ -351,11 +352,13 @@ class Function:
         condition: Value,
         then: Callable[[], Sequence[Value]],
         otherwise: Callable[[], Sequence[Value]] | None = None,
+        *,
+        rare: bool = False,
     ) -> list[Value]:
-        """`if`: both sides give values of the same types."""
+        """`if`: both sides give values of the same types. `rare` says that the condition hardly ever holds."""
         self._count += 1
         yes, no, end = f"yes{self._count}", f"no{self._count}", f"end{self._count}"
-        self.do(f"br {condition}, label %{yes}, label %{no}")
+        self.do(f"br {condition}, label %{yes}, label %{no}{', !prof !2' if rare else ''}")
         self.label(yes)
         first = list(then())
         left = self._block
@@ -372,6 +375,11 @@ class Function:
 
     def give(self, value: Value | None = None) -> None:
         self.do("ret void" if value is None else f"ret {value}")
+
+
+def _bare(type_: str) -> str:
+    """A type without the attributes behind it."""
+    return type_[: type_.index(">") + 1] if type_.startswith("<") else type_.split(maxsplit=1)[0]
 
 
 def _plain(value: Value | int) -> str:

@@ -1,0 +1,166 @@
+"""e^x and what is made of it in f32: exp, exp2, expm1, tanh, sigmoid, erf.
+
+Every function splits its argument as x = (n + r) · ln 2 or x = n + r with |r| ≤ 1/2, computes 2^r or e^r − 1 by a
+polynomial and scales by 2^n. Coefficients are minimax fits, rounded to f32 one after another with the rest fitted
+again; the errors beside them are those of the polynomials in units of 2^-24, without rounding.
+"""
+
+from __future__ import annotations
+
+from tessera.targets.llvm.floats import Floats, Operand, Sixteen
+from tessera.targets.llvm.text import Value
+
+# log2(e) and ln 2 in two parts. ln 2's first part has 15 bits, so that its products with exponents are exact.
+_LOG2_E, _LOG2_E_REST = 1.4426950216293335, 1.925963033500011e-08
+_LN_2, _LN_2_REST = 0.693145751953125, 1.428606765330187e-06
+
+# Adding this rounds to a whole number, found in the lowest bits of the sum.
+_WHOLE = 1.5 * 2.0**23
+_SIXTEENTHS = 1.5 * 2.0**19
+_QUARTERS = 1.5 * 2.0**21
+
+_POWERS_OF_TWO = [2.0 ** (j / 16) for j in range(16)]
+
+# (2^r − 1) / r for |r| ≤ 1/32, and for 0 ≤ r ≤ 1/16: 0.03
+_NEAR_ZERO = (0.693147182, 0.240234315, 0.0555023514)
+_ABOVE_ZERO = (0.6931476, 0.240184903, 0.0566629842)
+# (2^r − 1) / r for |r| ≤ 1/2: 0.05
+_TWO_TO = (0.693147182, 0.240226477, 0.0555035993, 0.00961850584, 0.00133908121, 0.000153264933)
+# (e^r − 1 − r) / r² for |r| ≤ ln 2 / 2: 0.05 relative to e^r, 0.007 relative to e^r − 1
+_E_TO = (0.49999994, 0.166665211, 0.0416682586, 0.00836866815, 0.00138212577)
+_E_TO_LESS_ONE = (0.5, 0.166666657, 0.0416664928, 0.00833354704, 0.00139323156, 0.000197609945)
+
+
+def exp(k: Floats, x: Value) -> Value:
+    """e^x."""
+    if isinstance(k, Sixteen):
+        shifted = k.fma(x, _LOG2_E, _SIXTEENTHS)
+        n = k.sub(shifted, _SIXTEENTHS)
+        r = k.fma(x, _LOG2_E_REST, k.fma(x, _LOG2_E, k.neg(n)))
+        # Where x is too large for r to mean anything, n alone decides.
+        r = k.within(r, 1 / 31)
+        power = k.look_up(_POWERS_OF_TWO, shifted)
+        return k.scaled(k.fma(k.mul(power, r), k.polynomial(r, _NEAR_ZERO), power), n)
+    inside = k.at_least(k.at_most(x, 89.0), -104.0)
+    shifted, r = _split(k, inside)
+    return _scaled(k, k.add(_less_one(k, r, _E_TO), 1.0), shifted)
+
+
+def exp2(k: Floats, x: Value) -> Value:
+    """2^x."""
+    if isinstance(k, Sixteen):
+        # Everything is rounded down here, as scaling does with its exponent.
+        r = k.fraction(x, 4)
+        power = k.look_up(_POWERS_OF_TWO, k.add_down(x, _SIXTEENTHS))
+        return k.scaled(k.fma(k.mul(power, r), k.polynomial(r, _ABOVE_ZERO), power), x)
+    inside = k.at_least(k.at_most(x, 129.0), -151.0)
+    shifted = k.add(inside, _WHOLE)
+    r = k.sub(inside, k.sub(shifted, _WHOLE))
+    return _scaled(k, k.fma(r, k.polynomial(r, _TWO_TO), 1.0), shifted)
+
+
+def expm1(k: Floats, x: Value) -> Value:
+    """e^x − 1."""
+    inside = k.at_least(k.at_most(x, 89.0), -18.0)
+    shifted, r = _split(k, inside)
+    # Half of everything, because 2^n itself may be too large.
+    half = _power(k, shifted, -1)
+    found = k.fma(half, _less_one(k, r, _E_TO_LESS_ONE), k.sub(half, 0.5))
+    return k.with_sign(k.add(found, found), x)
+
+
+def tanh(k: Floats, x: Value) -> Value:
+    """(1 − d) / (1 + d) with d = e^(−2|x|)."""
+    size = k.at_most(k.absolute(x), 10.0)
+    shifted, r = _split(k, k.mul(size, -2.0))
+    power = _power(k, shifted, 0)
+    less_one = k.fma(power, _less_one(k, r, _E_TO_LESS_ONE), k.sub(power, 1.0))
+    return k.with_sign(_quotient(k, less_one, k.add(less_one, 2.0)), x)
+
+
+def sigmoid(k: Floats, x: Value) -> Value:
+    """1 / (1 + e^-x), without overflow on either side."""
+    decay = exp(k, k.neg(k.absolute(x)))
+    above = k.select(k.compare("oge", x, 0.0), 1.0, decay)
+    return _quotient(k, above, k.add(decay, 1.0))
+
+
+# ln(1 − erf(x)) + x for 0.92 ≤ x ≤ 3.95, from the power x on: 0.01 of 1 − erf(x)
+_ERF_TAIL = (-0.128653213, -0.635131657, -0.106270164, 0.0237913784, -0.00365661085, 0.000326352223, -1.15921875e-05)
+# erf(x) / x − 1 in x² for |x| ≤ 0.92: 0.26
+_ERF = (0.128379151, -0.376124978, 0.112818435, -0.0267673489, 0.00499403803, -0.00059945049)
+# erf(j/4 + u) for 0 ≤ u ≤ 1/4: six rows, for u^0 to u^5, of sixteen coefficients, for j = 0 to 15; 0.9 at most
+_ERF_WORDS = """
+0 0.276326388 0.520499885 0.711155653 0.842700779 0.92290014 0.966105163 0.986671686 0.995322287 0.998537302
+0.999593019 0.999899387 0.999977887 0.999995708 0.999999285 0.999999881
+1.12837911 1.06001341 0.878780544 0.642926872 0.415110469 0.236519203 0.11892727 0.052772101 0.0206625499
+0.00713854749 0.00218392676 0.000584402122 0.000143798883 2.69418852e-05 -1.57690138e-07 1.97522877e-06
+9.80899404e-06 -0.264952123 -0.439300418 -0.482053131 -0.415212154 -0.2956056 -0.178309485 -0.0922671184
+-0.0411912203 -0.0159476306 -0.00562433992 -0.00155153533 -0.000562624424 -2.29701691e-05 0.000158645082
+-3.82374092e-05
+-0.37638399 -0.310216457 -0.147936612 0.0249905586 0.139683157 0.167263761 0.137960806 0.0892179832 0.0466119312
+0.0203202683 0.0103217643 0.00206766417 0.00240352517 -0.000610095158 -0.00194375613 0.000398504402
+0.00233799173 0.135840639 0.193876401 0.160477728 0.0621168837 -0.00692390697 -0.0424746126 -0.0443521589
+-0.0269945245 -0.0123928366 -0.0173995979 2.51547408e-05 -0.00836460385 0.00340992305 0.0090045277
+-0.00179571635
+0.105341986 0.0472656563 -0.0296353307 -0.0774368942 -0.0539534129 -0.0367681459 -0.0109611284 0.00353651191
+0.000946832413 -0.0013072486 0.0190621894 -0.00309441984 0.0124581186 -0.00568276085 -0.0144425957 0.00286005437
+"""
+_ERF_PIECES = [[float(word) for word in _ERF_WORDS.split()[start : start + 16]] for start in range(0, 96, 16)]
+
+
+def erf(k: Floats, x: Value) -> Value:
+    """2/√π · ∫ e^(−t²) from 0 to x."""
+    if isinstance(k, Sixteen):
+        size = k.at_most(k.absolute(x), 3.9999998)
+        shifted = k.add_down(size, _QUARTERS)
+        u = k.sub(size, k.sub(shifted, _QUARTERS))
+        *rest, found = [k.look_up(row, shifted) for row in _ERF_PIECES]
+        for coefficient in reversed(rest):
+            found = k.fma(found, u, coefficient)
+        return k.with_sign(found, x)
+    size = k.at_most(k.absolute(x), 4.0)
+    square = k.mul(x, x)
+    near = k.fma(k.polynomial(square, _ERF), x, x)
+    tail = k.fma(k.polynomial(size, _ERF_TAIL), size, k.neg(size))
+    shifted, r = _split(k, tail)
+    power = _power(k, shifted, 0)
+    less_one = k.fma(power, _less_one(k, r, _E_TO), k.sub(power, 1.0))
+    far = k.with_sign(less_one, x)
+    return k.select(k.compare("olt", size, 0.921875), near, far)
+
+
+def _split(k: Floats, x: Value) -> tuple[Value, Value]:
+    """n + 1.5 · 2^23 and r, for x = n · ln 2 + r."""
+    shifted = k.fma(x, _LOG2_E, _WHOLE)
+    n = k.sub(shifted, _WHOLE)
+    return shifted, k.fma(n, -_LN_2_REST, k.fma(n, -_LN_2, x))
+
+
+def _less_one(k: Floats, r: Value, coefficients: tuple[float, ...]) -> Value:
+    """e^r − 1."""
+    return k.fma(k.mul(r, r), k.polynomial(r, coefficients), r)
+
+
+def _power(k: Floats, shifted: Value, more: int) -> Value:
+    """2^(n + more), which must be a normal number."""
+    return k.of_bits(k.on_bits("add", k.on_bits("shl", k.bits(shifted), 23), (127 + more) << 23))
+
+
+def _scaled(k: Floats, x: Value, shifted: Value) -> Value:
+    """x · 2^n in two steps, as 2^n itself may be out of range; the first step is exact."""
+    n = k.on_bits("sub", k.bits(shifted), 0x4B400000)
+    first = k.on_bits("ashr", n, 1)
+    for exponent in (first, k.on_bits("sub", n, first)):
+        factor = k.of_bits(k.on_bits("shl", k.on_bits("add", exponent, 127), 23))
+        x = k.mul(x, factor)
+    return x
+
+
+def _quotient(k: Floats, a: Operand, b: Value) -> Value:
+    """a / b for b in [1, 2], within 1.5 units in the last place where that is quicker than dividing."""
+    if not isinstance(k, Sixteen):
+        return k.div(a, b)
+    inverse = k.nearly_inverse(b)
+    error = k.fma(k.neg(b), inverse, 1.0)
+    return k.mul(a, k.fma(inverse, error, inverse))

@@ -1,0 +1,346 @@
+"""What masks make needless: an analysis of tile programs.
+
+A mask is a tile of truths that chooses between a value and a constant. Where it is false all over, much of what
+follows is known, and often nothing changes at all: the maximum of −∞ and x is x, a product with zeros adds nothing. Such work
+may be left out. Where a mask is false follows from the positions it compares.
+
+Leaving work out supposes that what is masked out is finite (0 · ∞ is not 0) and that a row which is NaN may stay so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from tessera.dialects import elementwise, reductions, tile
+from tessera.dialects.elements import dtype_of
+from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.dtypes.casting import cast
+from tessera.dtypes.types import DType, bool_, f64
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A value known to be one number everywhere."""
+
+    number: float | int | bool
+
+
+Known = Constant | SSAValue
+"""A constant, or the value that something is equal to."""
+
+
+def known_where_false(ops: Iterable[Operation], mask: SSAValue) -> dict[SSAValue, Known]:
+    """What the values of straight-line ops are where `mask` is false everywhere."""
+    found: dict[SSAValue, Known] = {mask: Constant(False)}
+
+    def look(value: SSAValue) -> Known:
+        if value not in found:
+            found[value] = _source(value)
+        return found[value]
+
+    for op in ops:
+        rule = _RULES.get(type(op))
+        if rule is not None and op.results[0] is not mask:
+            found[op.results[0]] = rule(op, look)
+    return found
+
+
+def _source(value: SSAValue) -> Known:
+    """A tile made of one constant, wherever it stands; anything else is itself."""
+    op = value.owner
+    if isinstance(op, tile.FullOp):
+        scalar = op.value.owner
+        if isinstance(scalar, arith.ConstantOp) and isinstance(scalar.value, FloatAttr | IntegerAttr):
+            return Constant(scalar.value.value.data)
+    return value
+
+
+_Look = Callable[[SSAValue], Known]
+
+
+def _of_structure(op: Any, look: _Look) -> Known:
+    operand = look(op.operand)
+    return operand if isinstance(operand, Constant) else op.result
+
+
+def _of_reduce(op: tile.ReduceOp, look: _Look) -> Known:
+    operand = look(op.operand)
+    if isinstance(operand, Constant):
+        steady = op.kind.data in ("max", "min", "and", "or")
+        if steady or operand.number == reductions.TABLE[op.kind.data].identity(tile_dtype(op.operand)):
+            return operand
+    return op.result
+
+
+def _of_dot(op: tile.DotOp, look: _Look) -> Known:
+    return look(op.c) if look(op.a) == Constant(0) else op.result
+
+
+_INFINITE = float("inf")
+# An operand that leaves the other as it is: by place, then by number.
+_NEUTRAL: Mapping[str, Mapping[int, float]] = {
+    "add": {0: 0.0, 1: 0.0},
+    "sub": {1: 0.0},
+    "mul": {0: 1.0, 1: 1.0},
+    "div": {1: 1.0},
+    "max": {0: -_INFINITE, 1: -_INFINITE},
+    "min": {0: _INFINITE, 1: _INFINITE},
+}
+# Comparisons that hold for every other operand that is a number.
+_CERTAIN: Mapping[str, tuple[int, float]] = {"le": (0, -_INFINITE), "ge": (1, -_INFINITE)}
+
+
+def _of_elementwise(op: tile.EwOp, look: _Look) -> Known:
+    name, operands = op.fn.data, [look(operand) for operand in op.operands_]
+    if name == "select" and isinstance(operands[0], Constant):
+        return operands[1] if operands[0].number else operands[2]
+    if name == "select" and operands[1] == operands[2]:
+        return operands[1]
+    if name == "cast" and not isinstance(operands[0], Constant):
+        return op.result
+    numbers = [operand.number for operand in operands if isinstance(operand, Constant)]
+    if len(numbers) == len(operands) and op.seed is None:
+        return Constant(_computed(op, numbers))
+    if op.result_dtype != tile_dtype(op.result):
+        return op.result
+    for place, neutral in _NEUTRAL.get(name, {}).items():
+        if operands[place] == Constant(neutral):
+            return operands[1 - place]
+    if name in _CERTAIN:
+        place, least = _CERTAIN[name]
+        if operands[place] == Constant(least):
+            return Constant(True)
+    return op.result
+
+
+def _computed(op: tile.EwOp, numbers: Sequence[float | int | bool]) -> float | int | bool:
+    dtypes = [tile_dtype(operand) for operand in op.operands_]
+    arrays = [_array(number, dtype) for number, dtype in zip(numbers, dtypes, strict=True)]
+    to = op.result_dtype if op.fn.data == "cast" else None
+    result = elementwise.apply(op.fn.data, arrays, dtypes, to=to)
+    dtype = tile_dtype(op.result)
+    if dtype is bool_:
+        return bool(result)
+    return float(cast(result, dtype, f64)) if dtype.is_float else int(result)
+
+
+def _array(number: float | int | bool, dtype: DType) -> np.ndarray[Any, np.dtype[Any]]:
+    if dtype.is_float:
+        return cast(np.asarray(number, np.float64), f64, dtype)
+    return np.asarray(number, dtype.storage)
+
+
+_RULES: Mapping[type[Operation], Callable[[Any, _Look], Known]] = {
+    tile.ExpandOp: _of_structure,
+    tile.BroadcastOp: _of_structure,
+    tile.TransOp: _of_structure,
+    tile.ReduceOp: _of_reduce,
+    tile.DotOp: _of_dot,
+    tile.EwOp: _of_elementwise,
+    tile.FullOp: lambda op, look: _source(op.result),
+}
+
+
+def masks_in(block: Block) -> Iterator[SSAValue]:
+    """The masks that choose between a value and a constant in a block."""
+    seen: set[SSAValue] = set()
+    for op in block.ops:
+        if isinstance(op, tile.EwOp) and op.fn.data == "select":
+            mask, _, otherwise = op.operands_
+            if mask not in seen and isinstance(_source(_looked_through(otherwise)), Constant):
+                seen.add(mask)
+                yield mask
+
+
+def _looked_through(value: SSAValue) -> SSAValue:
+    while isinstance(op := value.owner, tile.ExpandOp | tile.BroadcastOp):
+        value = op.operand
+    return value
+
+
+def is_skippable(loop: scf.ForOp, mask: SSAValue) -> bool:
+    """Whether a turn of a loop in which `mask` is false everywhere changes nothing."""
+    block = loop.body.block
+    end = block.last_op
+    assert end is not None
+    for op in block.ops:
+        if op.regions or isinstance(op, tile.StoreOp | tile.AtomicOp | tile.AssertOp | tile.DebugPrintOp):
+            return False
+    known = known_where_false(block.ops, mask)
+    pairs = zip(block.args[1:], end.operands, strict=True)
+    return all(known.get(value, value) is argument for argument, value in pairs)
+
+
+# Where a mask is false
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A sum of scalars, each times a whole number, and a number."""
+
+    terms: tuple[tuple[SSAValue, int], ...] = ()
+    number: int = 0
+
+    def __add__(self, other: Linear) -> Linear:
+        total = dict(self.terms)
+        for scalar, factor in other.terms:
+            total[scalar] = total.get(scalar, 0) + factor
+        return Linear(tuple(term for term in total.items() if term[1]), self.number + other.number)
+
+    def __mul__(self, factor: int) -> Linear:
+        if factor == 0:
+            return Linear()
+        return Linear(tuple((scalar, factor * times) for scalar, times in self.terms), factor * self.number)
+
+    def __sub__(self, other: Linear) -> Linear:
+        return self + other * -1
+
+    def factor_of(self, scalar: SSAValue) -> int:
+        return dict(self.terms).get(scalar, 0)
+
+    def without(self, scalar: SSAValue) -> Linear:
+        return Linear(tuple(term for term in self.terms if term[0] is not scalar), self.number)
+
+
+@dataclass(frozen=True)
+class Window:
+    """The part of a tile that is looked at: along each axis, where it starts and how long it is."""
+
+    start: tuple[Linear, ...]
+    size: tuple[int, ...]
+
+    @staticmethod
+    def whole(shape: Sequence[int]) -> Window:
+        return Window((Linear(),) * len(shape), tuple(shape))
+
+
+Range = tuple[Linear, Linear]
+"""The least and the greatest."""
+
+
+def linear(value: SSAValue) -> Linear:
+    """A scalar as a sum of scalars."""
+    op = value.owner
+    if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
+        return Linear(number=op.value.value.data)
+    if isinstance(op, arith.AddiOp):
+        return linear(op.lhs) + linear(op.rhs)
+    if isinstance(op, arith.SubiOp):
+        return linear(op.lhs) - linear(op.rhs)
+    if isinstance(op, arith.MuliOp):
+        left, right = linear(op.lhs), linear(op.rhs)
+        if not right.terms:
+            return left * right.number
+        if not left.terms:
+            return right * left.number
+    if isinstance(op, arith.IndexCastOp) and dtype_of(op.result.type).bits == 64:
+        return linear(op.input)
+    return Linear(((value, 1),))
+
+
+def reach(value: SSAValue, window: Window) -> Range | None:
+    """Between what numbers the whole numbers of a tile lie, within a window of it."""
+    op = value.owner
+    if isinstance(op, tile.IotaOp):
+        axis = op.axis.value.data
+        least = linear(op.base) + window.start[axis]
+        return least, least + Linear(number=window.size[axis] - 1)
+    if isinstance(op, tile.FullOp) and not tile_dtype(op.result).is_float:
+        scalar = linear(op.value)
+        return scalar, scalar
+    if isinstance(op, tile.BroadcastOp):
+        return reach(op.operand, _before_broadcast(op, window))
+    if isinstance(op, tile.ExpandOp):
+        return reach(op.operand, _before_expand(op, window))
+    if isinstance(op, tile.EwOp) and op.fn.data in ("add", "sub") and tile_dtype(op.result).bits == 64:
+        a, b = (reach(operand, window) for operand in op.operands_)
+        if a is not None and b is not None:
+            return (a[0] + b[0], a[1] + b[1]) if op.fn.data == "add" else (a[0] - b[1], a[1] - b[0])
+    return None
+
+
+def _before_broadcast(op: tile.BroadcastOp, window: Window) -> Window:
+    shape = tile_type(op.operand).get_shape()
+    start = tuple(Linear() if size == 1 else at for size, at in zip(shape, window.start, strict=True))
+    return Window(start, tuple(1 if size == 1 else long for size, long in zip(shape, window.size, strict=True)))
+
+
+def _before_expand(op: tile.ExpandOp, window: Window) -> Window:
+    axis = op.axis.value.data
+    return Window(
+        (*window.start[:axis], *window.start[axis + 1 :]), (*window.size[:axis], *window.size[axis + 1 :])
+    )
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A bound in a variable: every point from `at` on, divided by `factor` and rounded up."""
+
+    at: Linear
+    factor: int
+
+
+def dead_from(mask: SSAValue, variable: SSAValue, window: Window) -> Sequence[Sequence[Edge]]:
+    """From where on, in a variable, a mask is false all over a window: the least, over each inner list the greatest.
+
+    An empty outer list says that nothing is known.
+    """
+    op = mask.owner
+    if isinstance(op, tile.BroadcastOp):
+        return dead_from(op.operand, variable, _before_broadcast(op, window))
+    if isinstance(op, tile.ExpandOp):
+        return dead_from(op.operand, variable, _before_expand(op, window))
+    if not isinstance(op, tile.EwOp):
+        return []
+    if op.fn.data == "and":
+        return [edges for operand in op.operands_ for edges in dead_from(operand, variable, window)]
+    if op.fn.data == "or":
+        first, second = (dead_from(operand, variable, window) for operand in op.operands_)
+        return [[*a, *b] for a in first for b in second]
+    room = _room(op, window)
+    if room is None or (factor := room.factor_of(variable)) >= 0:
+        return []
+    return [[Edge(room.without(variable), -factor)]]
+
+
+def dead_before(mask: SSAValue, variable: SSAValue, window: Window) -> Sequence[Sequence[Edge]]:
+    """Below what, in a variable, a mask is false all over a window: the greatest, over each inner list the least.
+
+    The bound itself is not below: an edge (at, factor) says −at / factor, rounded down, plus 1.
+    """
+    op = mask.owner
+    if isinstance(op, tile.BroadcastOp):
+        return dead_before(op.operand, variable, _before_broadcast(op, window))
+    if isinstance(op, tile.ExpandOp):
+        return dead_before(op.operand, variable, _before_expand(op, window))
+    if not isinstance(op, tile.EwOp):
+        return []
+    if op.fn.data == "and":
+        return [edges for operand in op.operands_ for edges in dead_before(operand, variable, window)]
+    if op.fn.data == "or":
+        first, second = (dead_before(operand, variable, window) for operand in op.operands_)
+        return [[*a, *b] for a in first for b in second]
+    room = _room(op, window)
+    if room is None or (factor := room.factor_of(variable)) <= 0:
+        return []
+    return [[Edge(room.without(variable), factor)]]
+
+
+def _room(op: tile.EwOp, window: Window) -> Linear | None:
+    """A sum that is 0 or less exactly if a comparison is false all over a window."""
+    name = op.fn.data
+    if name not in ("lt", "le", "gt", "ge"):
+        return None
+    a, b = (reach(operand, window) for operand in op.operands_)
+    if a is None or b is None:
+        return None
+    if name in ("lt", "le"):
+        a, b = b, a
+    return a[1] - b[0] + Linear(number=1 if name in ("ge", "le") else 0)

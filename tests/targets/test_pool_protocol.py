@@ -1,0 +1,84 @@
+"""Checks the pool's protocol: every interleaving of a model, and the real thing under delays, forks and many callers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pool_programs
+import pytest
+from pool_model import Model, explore
+
+from tessera.targets.cpu import pool
+
+
+@pytest.mark.parametrize(
+    ("leaders", "calls", "workers", "resizers"), [(1, 3, 1, 0), (1, 2, 2, 0), (2, 2, 1, 0), (1, 2, 1, 1), (2, 1, 1, 1)]
+)
+def test_no_interleaving_goes_wrong(leaders: int, calls: int, workers: int, resizers: int) -> None:
+    states, faults = explore(Model(leaders, calls, workers, resizers))
+    assert faults == set()
+    assert states > 300
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize(("leaders", "calls", "workers", "resizers"), [(2, 1, 2, 0), (1, 2, 2, 1), (3, 1, 1, 1)])
+def test_no_interleaving_goes_wrong_at_length(leaders: int, calls: int, workers: int, resizers: int) -> None:
+    states, faults = explore(Model(leaders, calls, workers, resizers))
+    assert faults == set()
+    assert states > 40_000
+
+
+@pytest.mark.parametrize(
+    ("without", "fault"),
+    [
+        ("waiting", "a worker runs a job that has returned"),
+        ("looking at the ticket", "a worker runs a job that has returned"),
+        ("order of publishing", "a worker runs a job that has returned"),
+        ("telling to sleep", "a caller can hang"),
+        ("handing in", "a caller can hang"),
+        ("comparing before sleep", "a worker sleeps through a long kernel that has a ticket for it"),
+        ("counting sleepers", "a worker sleeps through a long kernel that has a ticket for it"),
+    ],
+)
+def test_every_part_of_the_protocol_is_needed(without: str, fault: str) -> None:
+    assert fault in explore(Model(1, 2, 1, 1, without=without))[1]
+
+
+def soak(text: str, folder: Path, seconds: float, limit: float) -> tuple[int, dict[str, int], str]:
+    image = folder / "runtime.image"
+    image.write_bytes(pool_programs.image_of(text))
+    done = pool_programs.run_process(["pool_soak.py", str(image), str(seconds), "16"], limit)
+    return done.returncode, json.loads(done.stdout or "{}"), done.stderr
+
+
+@pytest.mark.parametrize("text", [pool.runtime_text, pool_programs.delayed_runtime_text])
+def test_many_callers_forks_and_sizes_at_once(text: Callable[[], str], tmp_path: Path) -> None:
+    status, counts, complaint = soak(text(), tmp_path, 4, 120)
+    assert (status, complaint) == (0, "")
+    assert set(counts) == {"filled", "summed", "failed", "witnessed", "forked", "resized"}
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("text", [pool.runtime_text, pool_programs.delayed_runtime_text])
+def test_many_callers_forks_and_sizes_for_a_minute(text: Callable[[], str], tmp_path: Path) -> None:
+    status, counts, complaint = soak(text(), tmp_path, 60, 300)
+    assert (status, complaint) == (0, "")
+    assert min(counts.values()) > 100
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        # The leader does not wait for those inside.
+        ("br i1 %nobody, label %return, label %settle", "br label %return"),
+        # A worker reads the job before it has a ticket for it, as far as the processor cares: every draw counts as good.
+        ("br i1 %good, label %help, label %tick", "br label %help"),
+    ],
+)
+def test_faults_planted_in_the_code_are_found(right: str, wrong: str, tmp_path: Path) -> None:
+    text = pool_programs.delayed_runtime_text()
+    assert text.count(right) == 1
+    status, _, _ = soak(text.replace(right, wrong), tmp_path, 30, 12)
+    assert status != 0
