@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from pathlib import Path
 
@@ -31,6 +32,8 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     assert knobs.interpret.value is False
     assert knobs.deterministic.value is True
     assert knobs.backend.value is None
+    assert knobs.num_threads.value == len(os.sched_getaffinity(0))
+    assert knobs.cpu_level.value is None
     assert {row.source for row in knobs.describe()} == {"default"}
 
 
@@ -72,6 +75,10 @@ def test_variables_are_read_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         ("cache_size", "-1", "a number of bytes"),
         ("logs", "ir,everything", "names among recompiles, guards, autotune, ir"),
         ("trace", "maybe", "1, true, yes, on, 0, false, no or off"),
+        ("num_threads", "0", "a number from 1 to 4096"),
+        ("num_threads", "4097", "a number from 1 to 4096"),
+        ("num_threads", "2.5", "a number from 1 to 4096"),
+        ("cpu_level", "avx", "amx, avx512, avx2 or base"),
     ],
 )
 def test_bad_variables_are_errors_when_read(

@@ -8,14 +8,14 @@ import signal
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 from tessera.targets.cpu import pool
 from tessera.targets.llvm.image import Image, flatten, load
-from tessera.targets.llvm.machine import compile_text
 
 KERNELS = """
 declare i32 @usleep(i32)
@@ -77,8 +77,8 @@ end:
 }
 declare i64 @llvm.vector.reduce.add.v16i64(<16 x i64>)
 
-; Counts itself in board[0] and waits, not for ever, until everybody has come: board[1] is how many met, board[2 + thread]
-; how often that thread came.                                             slots: 8 board, 9 patience in turns
+; Counts itself in board[0] and waits, not for ever, until everybody has come: board[1] is how many met, and
+; board[2 + thread] how often that thread came.                            slots: 8 board, 9 patience in turns
 define i64 @meet(ptr %args, i64 %thread, i64 %threads, ptr %scratch) {
 entry:
   %board_at = getelementptr i64, ptr %args, i64 8
@@ -107,7 +107,7 @@ end:
 }
 
 ; Looks for work of another call. board[0] counts the threads inside, board[1] says which call is on, board[2] counts
-; mistakes: an argument that is not this call's.                           slots: 8 board, 9 number of the call, 10 turns
+; mistakes: an argument that is not this call's.                           slots: 8 board, 9 number of call, 10 turns
 define i64 @witness(ptr %args, i64 %thread, i64 %threads, ptr %scratch) {
 entry:
   %board_at = getelementptr i64, ptr %args, i64 8
@@ -198,7 +198,7 @@ end:
 }
 
 ; Writes into its scratch, launches another kernel from inside, and looks whether the scratch is as it was.
-; slots: 8 board: [0] mistakes, [1] the inner status; 9 dispatch, 10 the inner kernel, 11 its args, 12 its bytes of scratch
+; slots: 8 board: [0] mistakes, [1] the inner status; 9 dispatch, 10 the inner kernel, 11 its args, 12 its scratch
 define i64 @nest(ptr %args, i64 %thread, i64 %threads, ptr %scratch) {
 entry:
   %board_at = getelementptr i64, ptr %args, i64 8
@@ -307,6 +307,8 @@ return:
 
 
 def image_of(text: str) -> bytes:
+    from tessera.targets.llvm.machine import compile_text  # not by processes that get images ready made
+
     return flatten(compile_text(text, cpu="x86-64", features=""))
 
 
@@ -319,7 +321,19 @@ def delayed_runtime_text() -> str:
 
 @cache
 def kernels() -> Image:
+    """The kernels above, and the pool started; in a process of `run_process` from images that its parent compiled."""
+    if folder := os.environ.get("POOL_PROGRAMS_IMAGES"):
+        pool.start((Path(folder) / "runtime").read_bytes())
+        return load((Path(folder) / "kernels").read_bytes())
     return load(image_of(KERNELS))
+
+
+@cache
+def stored_images() -> tempfile.TemporaryDirectory[str]:
+    folder = tempfile.TemporaryDirectory()
+    (Path(folder.name) / "runtime").write_bytes(pool.compile_runtime())
+    (Path(folder.name) / "kernels").write_bytes(image_of(KERNELS))
+    return folder
 
 
 def block(*slots: int) -> bytes:
@@ -351,7 +365,7 @@ def run_process(arguments: list[str], seconds: float = 60, **environment: str) -
         text=True,
         start_new_session=True,
         cwd=Path(__file__).parent,
-        env={**os.environ, **environment},
+        env={**os.environ, "POOL_PROGRAMS_IMAGES": stored_images().name, **environment},
     )
     try:
         said, complained = process.communicate(timeout=seconds)
@@ -375,7 +389,7 @@ def workers() -> list[int]:
 
 
 @contextmanager
-def threads(count: int) -> Iterator[None]:
+def threads(count: int) -> Generator[None]:
     before = pool.threads()
     pool.set_threads(count)
     try:

@@ -114,9 +114,8 @@ def run(soak: Soak, until: float) -> None:
     try:
         while time.monotonic() < until:
             soak.act(soak.random.choice(MIX))
-    except BaseException:
-        faulthandler.dump_traceback()
-        sys.excepthook(*sys.exc_info())
+    except BaseException as error:
+        sys.excepthook(type(error), error, error.__traceback__)
         os._exit(3)
 
 
@@ -134,7 +133,7 @@ def main() -> None:
     run(soaks[0], until)
     for other in others:
         other.join()
-    print(json.dumps(sum((soak.counts for soak in soaks), Counter[str]())))
+    sys.stdout.write(json.dumps(sum((soak.counts for soak in soaks), Counter[str]())))
 
 
 if __name__ == "__main__":

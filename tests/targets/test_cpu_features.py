@@ -106,7 +106,7 @@ def test_lanes_fill_a_register() -> None:
 
 def test_llvm_and_the_kernel_agree_about_this_host() -> None:
     seen = binding.get_host_cpu_features()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  # has no types
-    extras = {flag: name for level in features._EXTRAS.values() for flag, name in level.items()}
+    extras = {flag: name for level in features.EXTRAS.values() for flag, name in level.items()}
     assert features.host_flags()
     for flag, name in extras.items():
         assert bool(seen.get(name)) == (flag in features.host_flags()), name  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]  # has no types

@@ -23,7 +23,7 @@ from tessera.errors import CompileError
 from tessera.targets.cpu import launch
 
 Maker = Callable[..., launch.Launch]
-MAKERS = [launch._through_entry, launch._through_ctypes]
+MAKERS = [launch.through_entry, launch.through_ctypes]
 
 
 @pytest.fixture(params=MAKERS, ids=["entry", "ctypes"], name="make")
@@ -215,7 +215,7 @@ def test_a_launch_keeps_its_image_and_nothing_else(make: Maker) -> None:
 
     image = Image()
     alive = weakref.ref(image)
-    factory = launch._through_entry if type(make("empty", block(), [])) is type(len) else launch._through_ctypes
+    factory = launch.through_entry if type(make("empty", block(), [])) is type(len) else launch.through_ctypes
     made = factory(kernels().address("empty"), block(), [], 0, 1, image)
     del image
     gc.collect()
@@ -272,6 +272,7 @@ from pool_programs import block
 from tessera.targets.cpu import launch, pool
 sys.getobjects = None  # as in builds that trace references
 assert "PyEval" not in pool.runtime_text()
+pool.start()
 kernels = pool_programs.kernels()
 fill = launch.make(kernels.address("fill"), block(0, 0, 0), [("array", 8), ("i64", 9), ("f32", 10)], 64, 2)
 out = np.zeros(3, np.float32)

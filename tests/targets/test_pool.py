@@ -110,7 +110,7 @@ def mapped_bytes() -> int:
 
 
 def test_scratch_goes_with_its_thread() -> None:
-    scratch, seen = 64 << 30, list[int]()
+    scratch, seen = 2 << 30, list[int]()
 
     def use() -> None:
         assert dispatch("empty", Block(0), 1, scratch) == 0
@@ -178,9 +178,10 @@ def test_sizes_that_make_no_sense_are_refused(count: int) -> None:
 
 def test_the_knob_says_how_many() -> None:
     code = """
+import pool_programs
 from tessera.targets.cpu import pool
 first = pool.threads()
-pool.start()
+pool_programs.kernels()
 second = pool.threads()
 pool.set_threads(2)
 print(first, second, pool.threads())
@@ -193,21 +194,23 @@ print(first, second, pool.threads())
 def test_a_system_that_refuses_threads_is_made_do_with() -> None:
     code = """
 import resource, pool_programs
+import numpy as np
 from pathlib import Path
 from pool_programs import Block
 from tessera.targets.cpu import pool
 pool.set_threads(4)
-dispatch, kernel = pool.start().dispatch, pool_programs.kernels().address("empty")
+kernel, dispatch = pool_programs.kernels().address("empty"), pool.start().dispatch
 pages = int(Path("/proc/self/statm").read_text().split()[0])
 resource.setrlimit(resource.RLIMIT_AS, (pages * 4096 + (4 << 20), resource.RLIM_INFINITY))
-args = Block(0)
+args, board = Block(0), np.zeros(16, np.int64)
 print(dispatch(kernel, args.address, 4, 0), pool.threads(), len(pool_programs.workers()))
 resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 pool.set_threads(4)
-print(dispatch(kernel, args.address, 4, 0), pool.threads(), len(pool_programs.workers()))
+meeting = Block(board.ctypes.data, 50_000_000)
+print(dispatch(pool_programs.kernels().address("meet"), meeting.address, 4, 0), pool.threads(), board[1])
 """
     done = run_process(["-c", code])
-    assert (done.stdout, done.stderr) == ("0 1 0\n0 4 3\n", "")
+    assert (done.stdout, done.stderr) == ("0 1 0\n0 4 4\n", "")
 
 
 def test_workers_take_no_signals_but_their_own_faults() -> None:
@@ -222,22 +225,23 @@ def test_workers_take_no_signals_but_their_own_faults() -> None:
 
 
 def test_a_signal_during_a_kernel_is_handled_after_it() -> None:
-    class Interrupted(Exception):
-        """What the handler raises."""
-
     def handler(*_: object) -> None:
-        raise Interrupted
+        raise KeyboardInterrupt
 
     sleep = launch.make(kernels().address("sleep"), block(0), [("i64", 8)], 0, 2, keep=kernels())
+
+    def keep_sleeping() -> None:
+        while True:
+            assert sleep(200_000) == 0
+
     before = signal.signal(signal.SIGUSR1, handler)
     try:
         for _ in range(5):
             caller = threading.get_ident()
             alarm = threading.Timer(0.05, signal.pthread_kill, (caller, signal.SIGUSR1))
             alarm.start()
-            with pytest.raises(Interrupted):
-                while True:
-                    assert sleep(200_000) == 0
+            with pytest.raises(KeyboardInterrupt):
+                keep_sleeping()
             alarm.join()
             assert sleep(1) == 0
     finally:
@@ -286,6 +290,7 @@ def test_a_child_has_a_pool_of_its_own() -> None:
 
 START = """
 import atexit, os, sys, threading, time
+from itertools import repeat
 import numpy as np
 import pool_programs
 from pool_programs import Block, block
@@ -307,15 +312,13 @@ sleep = launch.make(kernels.address("sleep"), block(0), [("i64", 8)], 0, 3, keep
         "threading.Thread(target=sleep, args=(300_000,)).start(); time.sleep(0.05)",
         # The interpreter is gone when these come back.
         "threading.Thread(target=sleep, args=(300_000,), daemon=True).start(); time.sleep(0.05)",
-        "def go():\n    while True: meet(board)\nfor _ in range(4): threading.Thread(target=go, daemon=True).start()\n"
-        "time.sleep(0.1)",
+        "for _ in range(4): threading.Thread(target=lambda: [*map(meet, repeat(board))], daemon=True).start()",
         "meet(board); del pool_programs, launch, pool, meet, sleep, kernels; sys.modules.clear()",
     ],
 )
 def test_the_process_ends_while_workers_spin(end: str) -> None:
-    for _ in range(2):
-        done = run_process(["-X", "faulthandler", "-c", START + end])
-        assert (done.returncode, done.stderr) == (0, "")
+    done = run_process(["-X", "faulthandler", "-c", START + end])
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_stored_image_is_started_without_a_compiler(tmp_path: Path) -> None:

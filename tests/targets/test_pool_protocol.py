@@ -1,4 +1,4 @@
-"""Checks the pool's protocol: every interleaving of a model, and the real thing under delays, forks and many callers."""
+"""Checks the pool's protocol: every interleaving of a model; the real thing under delays, forks and many callers."""
 
 from __future__ import annotations
 
@@ -68,17 +68,23 @@ def test_many_callers_forks_and_sizes_for_a_minute(text: Callable[[], str], tmp_
     assert min(counts.values()) > 100
 
 
+OPEN = "  %opened = atomicrmw xchg ptr @job, i32 %helpers seq_cst\n"
+WRITE = "  store i32 %threads, ptr %threads_at, align 4\n"
+
+
 @pytest.mark.parametrize(
-    ("right", "wrong"),
+    "changes",
     [
-        # The leader does not wait for those inside.
-        ("br i1 %nobody, label %return, label %settle", "br label %return"),
-        # A worker reads the job before it has a ticket for it, as far as the processor cares: every draw counts as good.
-        ("br i1 %good, label %help, label %tick", "br label %help"),
+        {"br i1 %nobody, label %return, label %settle": "br label %return"},
+        {OPEN: "", WRITE: f"{OPEN}  call void @delay()\n{WRITE}"},
     ],
+    ids=["the leader does not wait", "the job is open before it is written"],
 )
-def test_faults_planted_in_the_code_are_found(right: str, wrong: str, tmp_path: Path) -> None:
+def test_faults_planted_in_the_code_are_found(changes: dict[str, str], tmp_path: Path) -> None:
     text = pool_programs.delayed_runtime_text()
-    assert text.count(right) == 1
-    status, _, _ = soak(text.replace(right, wrong), tmp_path, 30, 12)
+    for right, wrong in changes.items():
+        assert text.count(right) == 1
+        text = text.replace(right, wrong)
+    status, _, complaint = soak(text, tmp_path, 30, 40)
     assert status != 0
+    assert "still inside" in complaint or "of another call" in complaint or "Segmentation fault" in complaint

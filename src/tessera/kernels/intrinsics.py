@@ -297,9 +297,11 @@ def softmax_accumulate(
 ) -> tuple[Tile, Tile, Tile]:
     """Adds one block's weighted values to the running sum, maximum and denominator."""
     top = maximum(m, m_c)
-    # Where the maximum stays, nothing is rescaled, and a block of −∞ adds nothing: also while both are −∞.
-    old = where(m_c <= m, 1.0, exp(m - top))
-    new = where(m_c == -INF, 0.0, exp(m_c - top))
+    # While both are −∞ their difference would be NaN, chosen or not, and checks would rightly say so.
+    safe = where(top == -INF, 0.0, top)
+    # Where the maximum stays, nothing is rescaled, and a block of −∞ adds nothing.
+    old = where(m_c <= m, 1.0, exp(m - safe))
+    new = where(m_c == -INF, 0.0, exp(m_c - safe))
     weighted = cast(p * new[:, None], v.dtype)
     total = dot(weighted, v, acc * old[:, None])
     sums = l * old + l_c * new

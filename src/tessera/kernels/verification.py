@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast, overload
 
 from tessera.errors import CompileError
 from tessera.interpreters.checks import NumericChecks, asked, checking
-from tessera.kernels.function import Instance, Kernel, kernel
+from tessera.kernels.function import Instance, Kernel, interpret, kernel
 
 Limits = tuple[float, float]
 
@@ -93,8 +93,9 @@ class Verified(Kernel):
         # By the number of the instance, which lives as long as its kernel.
         self._reports: dict[int, Report] = {}
 
-    def __repr__(self) -> str:
-        return f"<kernel {self.description}, verified to be {self.promises}>"
+    @property
+    def description(self) -> str:
+        return f"{super().description}, verified to be {self.promises}"
 
     def verification(self, *args: Any, **kwargs: Any) -> Report:
         """Which promises are proven for the program of these arguments, and which are checked when it runs."""
@@ -107,18 +108,18 @@ class Verified(Kernel):
             self._reports[id(instance)] = prove(self.promises, instance)
         return self._reports[id(instance)]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def execute(self, instance: Instance, values: Sequence[Any]) -> Any:
+        """Runs an instance on its target if everything is proven, else in the interpreter, under checks."""
         from tessera.kernels.proofs import check_inputs, inputs_may_change
 
-        instance, values = self._instance_for(args, kwargs)
         check_inputs(self.promises, instance, values)
         proven = frozenset[str]() if inputs_may_change(instance, values) else self._report(instance).proven
         left = {check: value for check, value in self.promises.wanted.items() if check not in proven}
         if not left:
-            return super().__call__(*args, **kwargs)
+            return super().execute(instance, values)
         around = asked()
         with checking(NumericChecks(**left).beside(around.checks), trace=around.trace):
-            return self.run(instance, values)
+            return interpret(instance, values)
 
 
 @overload

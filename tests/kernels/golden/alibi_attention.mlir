@@ -81,41 +81,43 @@ builtin.module {
       %82 = tile.reduce<sum> %81, 1 : tensor<16x16xf32> -> tensor<16xf32>
       %83 = tile.load %43[%48, %11] : !tile.view<2, f32, global> -> tensor<16x16xf32>
       %84 = tile.ew<max> %50, %75 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %85 = tile.ew<le> %75, %50 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
-      %86 = tile.ew<sub> %50, %84 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %87 = tile.ew<exp> %86 : tensor<16xf32> -> tensor<16xf32>
-      %88 = tile.full %44 : tensor<16xf32>
-      %89 = tile.ew<select> %85, %88, %87 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %90 = tile.ew<sub> %75, %84 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %91 = tile.ew<exp> %90 : tensor<16xf32> -> tensor<16xf32>
-      %92 = tile.ew<select> %76, %18, %91 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %93 = tile.expand %92, 1 : tensor<16xf32> -> tensor<16x1xf32>
-      %94 = tile.broadcast %93 : tensor<16x1xf32> -> tensor<16x16xf32>
-      %95 = tile.ew<mul> %81, %94 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %96 = tile.expand %89, 1 : tensor<16xf32> -> tensor<16x1xf32>
-      %97 = tile.broadcast %96 : tensor<16x1xf32> -> tensor<16x16xf32>
-      %98 = tile.ew<mul> %49, %97 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %99 = tile.dot %95, %83, %98 : tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %100 = tile.ew<mul> %51, %89 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %101 = tile.ew<mul> %82, %92 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %102 = tile.ew<add> %100, %101 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      scf.yield %99, %84, %102 : tensor<16x16xf32>, tensor<16xf32>, tensor<16xf32>
+      %85 = tile.ew<eq> %84, %17 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
+      %86 = tile.ew<select> %85, %18, %84 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %87 = tile.ew<le> %75, %50 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
+      %88 = tile.ew<sub> %50, %86 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %89 = tile.ew<exp> %88 : tensor<16xf32> -> tensor<16xf32>
+      %90 = tile.full %44 : tensor<16xf32>
+      %91 = tile.ew<select> %87, %90, %89 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %92 = tile.ew<sub> %75, %86 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %93 = tile.ew<exp> %92 : tensor<16xf32> -> tensor<16xf32>
+      %94 = tile.ew<select> %76, %18, %93 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %95 = tile.expand %94, 1 : tensor<16xf32> -> tensor<16x1xf32>
+      %96 = tile.broadcast %95 : tensor<16x1xf32> -> tensor<16x16xf32>
+      %97 = tile.ew<mul> %81, %96 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %98 = tile.expand %91, 1 : tensor<16xf32> -> tensor<16x1xf32>
+      %99 = tile.broadcast %98 : tensor<16x1xf32> -> tensor<16x16xf32>
+      %100 = tile.ew<mul> %49, %99 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %101 = tile.dot %97, %83, %100 : tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %102 = tile.ew<mul> %51, %91 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %103 = tile.ew<mul> %82, %94 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %104 = tile.ew<add> %102, %103 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      scf.yield %101, %84, %104 : tensor<16x16xf32>, tensor<16xf32>, tensor<16xf32>
     }
-    %103 = tile.expand %47, 1 : tensor<16xf32> -> tensor<16x1xf32>
-    %104 = tile.full %14 : tensor<16x1xf32>
-    %105 = tile.ew<eq> %103, %104 : tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xi1>
-    %106 = tile.full %44 : tensor<16x1xf32>
-    %107 = tile.ew<select> %105, %106, %103 : tensor<16x1xi1>, tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xf32>
-    %108 = tile.broadcast %107 : tensor<16x1xf32> -> tensor<16x16xf32>
-    %109 = tile.ew<div> %45, %108 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-    %110 = tile.broadcast %105 : tensor<16x1xi1> -> tensor<16x16xi1>
-    %111 = tile.ew<select> %110, %15, %109 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-    %112 = tile.stride %result, 0 : !tile.view<3, f32, global>
-    %113 = arith.muli %3, %112 : index
-    %114 = tile.stride %result, 1 : !tile.view<3, f32, global>
-    %115 = tile.stride %result, 2 : !tile.view<3, f32, global>
-    %116 = tile.view %result offset %113 sizes[%7, %1] strides[%114, %115] : !tile.view<3, f32, global> -> !tile.view<2, f32, global>
-    tile.store %111, %116[%2, %11] : tensor<16x16xf32>, !tile.view<2, f32, global>
+    %105 = tile.expand %47, 1 : tensor<16xf32> -> tensor<16x1xf32>
+    %106 = tile.full %14 : tensor<16x1xf32>
+    %107 = tile.ew<eq> %105, %106 : tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xi1>
+    %108 = tile.full %44 : tensor<16x1xf32>
+    %109 = tile.ew<select> %107, %108, %105 : tensor<16x1xi1>, tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xf32>
+    %110 = tile.broadcast %109 : tensor<16x1xf32> -> tensor<16x16xf32>
+    %111 = tile.ew<div> %45, %110 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+    %112 = tile.broadcast %107 : tensor<16x1xi1> -> tensor<16x16xi1>
+    %113 = tile.ew<select> %112, %15, %111 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+    %114 = tile.stride %result, 0 : !tile.view<3, f32, global>
+    %115 = arith.muli %3, %114 : index
+    %116 = tile.stride %result, 1 : !tile.view<3, f32, global>
+    %117 = tile.stride %result, 2 : !tile.view<3, f32, global>
+    %118 = tile.view %result offset %115 sizes[%7, %1] strides[%116, %117] : !tile.view<3, f32, global> -> !tile.view<2, f32, global>
+    tile.store %113, %118[%2, %11] : tensor<16x16xf32>, !tile.view<2, f32, global>
     tile.return
   }
 }

@@ -106,44 +106,46 @@ builtin.module {
       %105 = tile.reduce<sum> %104, 1 : tensor<16x16xf32> -> tensor<16xf32>
       %106 = tile.load %68[%73, %18] : !tile.view<2, f32, global> -> tensor<16x16xf32>
       %107 = tile.ew<max> %75, %98 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %108 = tile.ew<le> %98, %75 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
-      %109 = tile.ew<sub> %75, %107 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %110 = tile.ew<exp> %109 : tensor<16xf32> -> tensor<16xf32>
-      %111 = tile.full %69 : tensor<16xf32>
-      %112 = tile.ew<select> %108, %111, %110 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %113 = tile.ew<sub> %98, %107 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %114 = tile.ew<exp> %113 : tensor<16xf32> -> tensor<16xf32>
-      %115 = tile.ew<select> %99, %24, %114 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %116 = tile.expand %115, 1 : tensor<16xf32> -> tensor<16x1xf32>
-      %117 = tile.broadcast %116 : tensor<16x1xf32> -> tensor<16x16xf32>
-      %118 = tile.ew<mul> %104, %117 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %119 = tile.expand %112, 1 : tensor<16xf32> -> tensor<16x1xf32>
-      %120 = tile.broadcast %119 : tensor<16x1xf32> -> tensor<16x16xf32>
-      %121 = tile.ew<mul> %74, %120 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %122 = tile.dot %118, %106, %121 : tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %123 = tile.ew<mul> %76, %112 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %124 = tile.ew<mul> %105, %115 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %125 = tile.ew<add> %123, %124 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      scf.yield %122, %107, %125 : tensor<16x16xf32>, tensor<16xf32>, tensor<16xf32>
+      %108 = tile.ew<eq> %107, %23 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
+      %109 = tile.ew<select> %108, %24, %107 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %110 = tile.ew<le> %98, %75 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
+      %111 = tile.ew<sub> %75, %109 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %112 = tile.ew<exp> %111 : tensor<16xf32> -> tensor<16xf32>
+      %113 = tile.full %69 : tensor<16xf32>
+      %114 = tile.ew<select> %110, %113, %112 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %115 = tile.ew<sub> %98, %109 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %116 = tile.ew<exp> %115 : tensor<16xf32> -> tensor<16xf32>
+      %117 = tile.ew<select> %99, %24, %116 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %118 = tile.expand %117, 1 : tensor<16xf32> -> tensor<16x1xf32>
+      %119 = tile.broadcast %118 : tensor<16x1xf32> -> tensor<16x16xf32>
+      %120 = tile.ew<mul> %104, %119 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %121 = tile.expand %114, 1 : tensor<16xf32> -> tensor<16x1xf32>
+      %122 = tile.broadcast %121 : tensor<16x1xf32> -> tensor<16x16xf32>
+      %123 = tile.ew<mul> %74, %122 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %124 = tile.dot %120, %106, %123 : tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %125 = tile.ew<mul> %76, %114 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %126 = tile.ew<mul> %105, %117 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %127 = tile.ew<add> %125, %126 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      scf.yield %124, %107, %127 : tensor<16x16xf32>, tensor<16xf32>, tensor<16xf32>
     }
-    %126 = tile.expand %72, 1 : tensor<16xf32> -> tensor<16x1xf32>
-    %127 = tile.full %20 : tensor<16x1xf32>
-    %128 = tile.ew<eq> %126, %127 : tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xi1>
-    %129 = tile.full %69 : tensor<16x1xf32>
-    %130 = tile.ew<select> %128, %129, %126 : tensor<16x1xi1>, tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xf32>
-    %131 = tile.broadcast %130 : tensor<16x1xf32> -> tensor<16x16xf32>
-    %132 = tile.ew<div> %70, %131 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-    %133 = tile.broadcast %128 : tensor<16x1xi1> -> tensor<16x16xi1>
-    %134 = tile.ew<select> %133, %21, %132 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-    %135 = tile.stride %result, 0 : !tile.view<4, f32, global>
-    %136 = arith.muli %6, %135 : index
-    %137 = tile.stride %result, 1 : !tile.view<4, f32, global>
-    %138 = arith.muli %8, %137 : index
-    %139 = arith.addi %136, %138 : index
-    %140 = tile.stride %result, 2 : !tile.view<4, f32, global>
-    %141 = tile.stride %result, 3 : !tile.view<4, f32, global>
-    %142 = tile.view %result offset %139 sizes[%14, %1] strides[%140, %141] : !tile.view<4, f32, global> -> !tile.view<2, f32, global>
-    tile.store %134, %142[%2, %18] : tensor<16x16xf32>, !tile.view<2, f32, global>
+    %128 = tile.expand %72, 1 : tensor<16xf32> -> tensor<16x1xf32>
+    %129 = tile.full %20 : tensor<16x1xf32>
+    %130 = tile.ew<eq> %128, %129 : tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xi1>
+    %131 = tile.full %69 : tensor<16x1xf32>
+    %132 = tile.ew<select> %130, %131, %128 : tensor<16x1xi1>, tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xf32>
+    %133 = tile.broadcast %132 : tensor<16x1xf32> -> tensor<16x16xf32>
+    %134 = tile.ew<div> %70, %133 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+    %135 = tile.broadcast %130 : tensor<16x1xi1> -> tensor<16x16xi1>
+    %136 = tile.ew<select> %135, %21, %134 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+    %137 = tile.stride %result, 0 : !tile.view<4, f32, global>
+    %138 = arith.muli %6, %137 : index
+    %139 = tile.stride %result, 1 : !tile.view<4, f32, global>
+    %140 = arith.muli %8, %139 : index
+    %141 = arith.addi %138, %140 : index
+    %142 = tile.stride %result, 2 : !tile.view<4, f32, global>
+    %143 = tile.stride %result, 3 : !tile.view<4, f32, global>
+    %144 = tile.view %result offset %141 sizes[%14, %1] strides[%142, %143] : !tile.view<4, f32, global> -> !tile.view<2, f32, global>
+    tile.store %136, %144[%2, %18] : tensor<16x16xf32>, !tile.view<2, f32, global>
     tile.return
   }
 }

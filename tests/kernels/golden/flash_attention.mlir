@@ -280,43 +280,45 @@ builtin.module {
       %281 = tile.ew<mul> %101, %280 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
       %282 = tile.ew<select> %279, %281, %14 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
       %283 = tile.ew<max> %75, %95 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %284 = tile.ew<le> %95, %75 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
-      %285 = tile.ew<sub> %75, %283 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %286 = tile.ew<exp> %285 : tensor<16xf32> -> tensor<16xf32>
-      %287 = tile.full %69 : tensor<16xf32>
-      %288 = tile.ew<select> %284, %287, %286 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %289 = tile.ew<sub> %95, %283 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %290 = tile.ew<exp> %289 : tensor<16xf32> -> tensor<16xf32>
-      %291 = tile.ew<select> %96, %17, %290 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %292 = tile.expand %291, 1 : tensor<16xf32> -> tensor<16x1xf32>
-      %293 = tile.broadcast %292 : tensor<16x1xf32> -> tensor<16x16xf32>
-      %294 = tile.ew<mul> %282, %293 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %295 = tile.ew<cast> %294 : tensor<16x16xf32> -> tensor<16x16xbf16>
-      %296 = tile.expand %288, 1 : tensor<16xf32> -> tensor<16x1xf32>
-      %297 = tile.broadcast %296 : tensor<16x1xf32> -> tensor<16x16xf32>
-      %298 = tile.ew<mul> %74, %297 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %299 = tile.dot %295, %78, %298 : tensor<16x16xbf16>, tensor<16x16xbf16>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %300 = tile.ew<mul> %76, %288 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %301 = tile.ew<mul> %102, %291 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %302 = tile.ew<add> %300, %301 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      scf.yield %299, %283, %302 : tensor<16x16xf32>, tensor<16xf32>, tensor<16xf32>
+      %284 = tile.ew<eq> %283, %16 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
+      %285 = tile.ew<select> %284, %17, %283 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %286 = tile.ew<le> %95, %75 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
+      %287 = tile.ew<sub> %75, %285 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %288 = tile.ew<exp> %287 : tensor<16xf32> -> tensor<16xf32>
+      %289 = tile.full %69 : tensor<16xf32>
+      %290 = tile.ew<select> %286, %289, %288 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %291 = tile.ew<sub> %95, %285 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %292 = tile.ew<exp> %291 : tensor<16xf32> -> tensor<16xf32>
+      %293 = tile.ew<select> %96, %17, %292 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %294 = tile.expand %293, 1 : tensor<16xf32> -> tensor<16x1xf32>
+      %295 = tile.broadcast %294 : tensor<16x1xf32> -> tensor<16x16xf32>
+      %296 = tile.ew<mul> %282, %295 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %297 = tile.ew<cast> %296 : tensor<16x16xf32> -> tensor<16x16xbf16>
+      %298 = tile.expand %290, 1 : tensor<16xf32> -> tensor<16x1xf32>
+      %299 = tile.broadcast %298 : tensor<16x1xf32> -> tensor<16x16xf32>
+      %300 = tile.ew<mul> %74, %299 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %301 = tile.dot %297, %78, %300 : tensor<16x16xbf16>, tensor<16x16xbf16>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %302 = tile.ew<mul> %76, %290 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %303 = tile.ew<mul> %102, %293 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %304 = tile.ew<add> %302, %303 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      scf.yield %301, %283, %304 : tensor<16x16xf32>, tensor<16xf32>, tensor<16xf32>
     }
-    %303 = tile.expand %72, 1 : tensor<16xf32> -> tensor<16x1xf32>
-    %304 = tile.full %13 : tensor<16x1xf32>
-    %305 = tile.ew<eq> %303, %304 : tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xi1>
-    %306 = tile.full %69 : tensor<16x1xf32>
-    %307 = tile.ew<select> %305, %306, %303 : tensor<16x1xi1>, tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xf32>
-    %308 = tile.broadcast %307 : tensor<16x1xf32> -> tensor<16x16xf32>
-    %309 = tile.ew<div> %70, %308 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-    %310 = tile.broadcast %305 : tensor<16x1xi1> -> tensor<16x16xi1>
-    %311 = tile.ew<select> %310, %14, %309 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-    %312 = tile.ew<cast> %311 : tensor<16x16xf32> -> tensor<16x16xbf16>
-    %313 = tile.stride %result, 0 : !tile.view<3, bf16, global>
-    %314 = arith.muli %3, %313 : index
-    %315 = tile.stride %result, 1 : !tile.view<3, bf16, global>
-    %316 = tile.stride %result, 2 : !tile.view<3, bf16, global>
-    %317 = tile.view %result offset %314 sizes[%7, %1] strides[%315, %316] : !tile.view<3, bf16, global> -> !tile.view<2, bf16, global>
-    tile.store %312, %317[%2, %11] : tensor<16x16xbf16>, !tile.view<2, bf16, global>
+    %305 = tile.expand %72, 1 : tensor<16xf32> -> tensor<16x1xf32>
+    %306 = tile.full %13 : tensor<16x1xf32>
+    %307 = tile.ew<eq> %305, %306 : tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xi1>
+    %308 = tile.full %69 : tensor<16x1xf32>
+    %309 = tile.ew<select> %307, %308, %305 : tensor<16x1xi1>, tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xf32>
+    %310 = tile.broadcast %309 : tensor<16x1xf32> -> tensor<16x16xf32>
+    %311 = tile.ew<div> %70, %310 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+    %312 = tile.broadcast %307 : tensor<16x1xi1> -> tensor<16x16xi1>
+    %313 = tile.ew<select> %312, %14, %311 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+    %314 = tile.ew<cast> %313 : tensor<16x16xf32> -> tensor<16x16xbf16>
+    %315 = tile.stride %result, 0 : !tile.view<3, bf16, global>
+    %316 = arith.muli %3, %315 : index
+    %317 = tile.stride %result, 1 : !tile.view<3, bf16, global>
+    %318 = tile.stride %result, 2 : !tile.view<3, bf16, global>
+    %319 = tile.view %result offset %316 sizes[%7, %1] strides[%317, %318] : !tile.view<3, bf16, global> -> !tile.view<2, bf16, global>
+    tile.store %314, %319[%2, %11] : tensor<16x16xbf16>, !tile.view<2, bf16, global>
     tile.return
   }
 }

@@ -79,41 +79,43 @@ builtin.module {
       %80 = tile.reduce<sum> %79, 1 : tensor<16x16xf32> -> tensor<16xf32>
       %81 = tile.load %43[%48, %11] : !tile.view<2, f32, global> -> tensor<16x16xf32>
       %82 = tile.ew<max> %50, %73 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %83 = tile.ew<le> %73, %50 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
-      %84 = tile.ew<sub> %50, %82 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %85 = tile.ew<exp> %84 : tensor<16xf32> -> tensor<16xf32>
-      %86 = tile.full %44 : tensor<16xf32>
-      %87 = tile.ew<select> %83, %86, %85 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %88 = tile.ew<sub> %73, %82 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %89 = tile.ew<exp> %88 : tensor<16xf32> -> tensor<16xf32>
-      %90 = tile.ew<select> %74, %17, %89 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %91 = tile.expand %90, 1 : tensor<16xf32> -> tensor<16x1xf32>
-      %92 = tile.broadcast %91 : tensor<16x1xf32> -> tensor<16x16xf32>
-      %93 = tile.ew<mul> %79, %92 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %94 = tile.expand %87, 1 : tensor<16xf32> -> tensor<16x1xf32>
-      %95 = tile.broadcast %94 : tensor<16x1xf32> -> tensor<16x16xf32>
-      %96 = tile.ew<mul> %49, %95 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %97 = tile.dot %93, %81, %96 : tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %98 = tile.ew<mul> %51, %87 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %99 = tile.ew<mul> %80, %90 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %100 = tile.ew<add> %98, %99 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      scf.yield %97, %82, %100 : tensor<16x16xf32>, tensor<16xf32>, tensor<16xf32>
+      %83 = tile.ew<eq> %82, %16 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
+      %84 = tile.ew<select> %83, %17, %82 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %85 = tile.ew<le> %73, %50 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
+      %86 = tile.ew<sub> %50, %84 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %87 = tile.ew<exp> %86 : tensor<16xf32> -> tensor<16xf32>
+      %88 = tile.full %44 : tensor<16xf32>
+      %89 = tile.ew<select> %85, %88, %87 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %90 = tile.ew<sub> %73, %84 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %91 = tile.ew<exp> %90 : tensor<16xf32> -> tensor<16xf32>
+      %92 = tile.ew<select> %74, %17, %91 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %93 = tile.expand %92, 1 : tensor<16xf32> -> tensor<16x1xf32>
+      %94 = tile.broadcast %93 : tensor<16x1xf32> -> tensor<16x16xf32>
+      %95 = tile.ew<mul> %79, %94 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %96 = tile.expand %89, 1 : tensor<16xf32> -> tensor<16x1xf32>
+      %97 = tile.broadcast %96 : tensor<16x1xf32> -> tensor<16x16xf32>
+      %98 = tile.ew<mul> %49, %97 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %99 = tile.dot %95, %81, %98 : tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %100 = tile.ew<mul> %51, %89 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %101 = tile.ew<mul> %80, %92 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %102 = tile.ew<add> %100, %101 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      scf.yield %99, %82, %102 : tensor<16x16xf32>, tensor<16xf32>, tensor<16xf32>
     }
-    %101 = tile.expand %47, 1 : tensor<16xf32> -> tensor<16x1xf32>
-    %102 = tile.full %13 : tensor<16x1xf32>
-    %103 = tile.ew<eq> %101, %102 : tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xi1>
-    %104 = tile.full %44 : tensor<16x1xf32>
-    %105 = tile.ew<select> %103, %104, %101 : tensor<16x1xi1>, tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xf32>
-    %106 = tile.broadcast %105 : tensor<16x1xf32> -> tensor<16x16xf32>
-    %107 = tile.ew<div> %45, %106 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-    %108 = tile.broadcast %103 : tensor<16x1xi1> -> tensor<16x16xi1>
-    %109 = tile.ew<select> %108, %14, %107 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-    %110 = tile.stride %result, 0 : !tile.view<3, f32, global>
-    %111 = arith.muli %3, %110 : index
-    %112 = tile.stride %result, 1 : !tile.view<3, f32, global>
-    %113 = tile.stride %result, 2 : !tile.view<3, f32, global>
-    %114 = tile.view %result offset %111 sizes[%7, %1] strides[%112, %113] : !tile.view<3, f32, global> -> !tile.view<2, f32, global>
-    tile.store %109, %114[%2, %11] : tensor<16x16xf32>, !tile.view<2, f32, global>
+    %103 = tile.expand %47, 1 : tensor<16xf32> -> tensor<16x1xf32>
+    %104 = tile.full %13 : tensor<16x1xf32>
+    %105 = tile.ew<eq> %103, %104 : tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xi1>
+    %106 = tile.full %44 : tensor<16x1xf32>
+    %107 = tile.ew<select> %105, %106, %103 : tensor<16x1xi1>, tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xf32>
+    %108 = tile.broadcast %107 : tensor<16x1xf32> -> tensor<16x16xf32>
+    %109 = tile.ew<div> %45, %108 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+    %110 = tile.broadcast %105 : tensor<16x1xi1> -> tensor<16x16xi1>
+    %111 = tile.ew<select> %110, %14, %109 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+    %112 = tile.stride %result, 0 : !tile.view<3, f32, global>
+    %113 = arith.muli %3, %112 : index
+    %114 = tile.stride %result, 1 : !tile.view<3, f32, global>
+    %115 = tile.stride %result, 2 : !tile.view<3, f32, global>
+    %116 = tile.view %result offset %113 sizes[%7, %1] strides[%114, %115] : !tile.view<3, f32, global> -> !tile.view<2, f32, global>
+    tile.store %111, %116[%2, %11] : tensor<16x16xf32>, !tile.view<2, f32, global>
     tile.return
   }
 }

@@ -17,6 +17,9 @@ from tessera.dtypes.types import DType
 LINE = 64
 """Bytes of a cache line, to which rows are aligned."""
 
+TILE_ROWS = 16
+"""Rows of the matrix unit's registers, each of which has the size of a cache line."""
+
 
 def rounded_up(number: int, step: int) -> int:
     return -(-number // step) * step
@@ -90,8 +93,8 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
 class PanelsType(ParametrizedAttribute, TypeAttribute):
     """A numbered row of matrices, each `rows` by `cols`, cut into panels of `width` columns that lie row after row.
 
-    The last panel is filled up with zeros. With `depth` 2, two (bf16) or 4 (i8) rows are interleaved, element by
-    element, as the matrix unit reads them.
+    The last panel is filled up with zeros. For the matrix unit, `depth` rows are interleaved element by element (2 of
+    bf16, 4 of i8), and zero rows fill up its last step of 16 such groups.
     """
 
     name = "cpu.panels"
@@ -127,8 +130,14 @@ class PanelsType(ParametrizedAttribute, TypeAttribute):
         return self.width.data * self.depth.data * self.dtype.storage.itemsize
 
     @property
+    def padded_rows(self) -> int:
+        """Rows with those that fill up the last step of the matrix unit."""
+        depth = self.depth.data
+        return self.rows.data if depth == 1 else rounded_up(self.rows.data, TILE_ROWS * depth)
+
+    @property
     def panel_size(self) -> int:
-        return -(-self.rows.data // self.depth.data) * self.row_size
+        return self.padded_rows // self.depth.data * self.row_size
 
     @property
     def size(self) -> int:

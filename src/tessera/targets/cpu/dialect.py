@@ -31,9 +31,11 @@ from xdsl.utils.exceptions import VerifyException
 
 from tessera.dialects.attributes import (
     IntegerConstraint,
+    Integers,
     Name,
     SizesAttr,
     integer,
+    integers,
     parse_header,
     print_body,
     print_header,
@@ -44,7 +46,15 @@ from tessera.dialects.tile import base_of
 from tessera.dialects.tile_types import AnyTile, AnyView, check_axis, check_tile, tile_dtype, view_type
 from tessera.dialects.tile_values import verify_reduction
 from tessera.shapes.expr import Size
-from tessera.targets.cpu.cpu_types import AnyBuffer, AnyPanels, BufferType, PanelsType, buffer_type
+from tessera.targets.cpu.cpu_types import (
+    TILE_ROWS,
+    AnyBuffer,
+    AnyPanels,
+    BufferType,
+    PanelsType,
+    buffer_type,
+    panels_type,
+)
 
 VERSION = 1
 _index = IndexType()
@@ -375,6 +385,79 @@ class DotOp(IRDLOperation):
 
 
 @irdl_op_definition
+class MatmulOp(IRDLOperation):
+    """A block of rows and columns of a·b, by the matrix unit, put into a buffer or added to what it holds.
+
+    The block has 16 or 32 rows and columns; it may go beyond what the operands hold, and then what is there means
+    nothing. With `depth`, only so many columns of `a` count.
+    """
+
+    name = "cpu.matmul"
+    a = operand_def(AnyBuffer)
+    b = operand_def(AnyPanels)
+    number = operand_def(IndexType)
+    out = operand_def(AnyBuffer)
+    row = operand_def(IndexType)
+    col = operand_def(IndexType)
+    depth = opt_operand_def(IndexType)
+    size = prop_def(Integers)
+    added = opt_prop_def(UnitAttr)
+    traits = traits_def(HasEffects())
+    assembly_format = (
+        "(`added` $added^)? $a `,` $b `[` $number `]` `,` $out `[` $row `,` $col `]` `size` $size (`depth` $depth^)? "
+        "attr-dict `:` type($a) `,` type($b) `,` type($out)"
+    )
+
+    def __init__(
+        self,
+        a: SSAValue,
+        b: SSAValue,
+        number: SSAValue,
+        out: SSAValue,
+        row: SSAValue,
+        col: SSAValue,
+        size: tuple[int, int],
+        *,
+        added: bool,
+        depth: SSAValue | None = None,
+    ) -> None:
+        super().__init__(
+            operands=[a, b, number, out, row, col, depth],
+            properties={"size": integers(size), "added": UnitAttr() if added else None},
+        )
+
+    def verify_(self) -> None:
+        left, right, out = buffer_type(self.a), panels_type(self.b), buffer_type(self.out)
+        if left.cols != right.rows or left.element != right.element:
+            raise VerifyException(f"{left} has no product with {right}")
+        if right.width.data != TILE_ROWS or right.depth.data * right.dtype.storage.itemsize != 4:
+            raise VerifyException(f"{right} is not packed for the matrix unit: 16 columns, 4 bytes deep")
+        if any(one not in (16, 32) for one in self.size.iter_values()):
+            raise VerifyException("a block has 16 or 32 rows and columns")
+        if out.dtype.bits != 32 or out.dtype.kind is not left.dtype.kind:
+            raise VerifyException(f"products of {left.dtype} are not summed in {out.dtype}")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY, self.a), reads(MEMORY, self.b), reads(MEMORY, self.out), writes(MEMORY, self.out)}
+
+
+@irdl_op_definition
+class ClearOp(IRDLOperation):
+    """Fills a buffer with zeros, what lies between its rows too."""
+
+    name = "cpu.clear"
+    buffer = operand_def(AnyBuffer)
+    traits = traits_def(HasEffects())
+    assembly_format = "$buffer attr-dict `:` type($buffer)"
+
+    def __init__(self, buffer: SSAValue) -> None:
+        super().__init__(operands=[buffer])
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {writes(MEMORY, self.buffer)}
+
+
+@irdl_op_definition
 class PartialOp(IRDLOperation):
     """Folds the columns of `x` into the fewer columns of `acc`, in any order: a reduction that is not finished yet."""
 
@@ -412,6 +495,8 @@ Cpu = Dialect(
         ReserveOp,
         PackOp,
         DotOp,
+        MatmulOp,
+        ClearOp,
         PartialOp,
     ],
     [BufferType, PanelsType],

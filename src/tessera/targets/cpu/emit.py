@@ -23,9 +23,9 @@ from tessera.dtypes.casting import cast as cast_array
 from tessera.dtypes.types import DType, bool_, f32, f64
 from tessera.errors import CompileError
 from tessera.targets.cpu import dialect as cpu
-from tessera.targets.cpu.registers import RegisterTile
 from tessera.targets.cpu.cpu_types import LINE, BufferType, PanelsType, buffer_type, panels_type, rounded_up
-from tessera.targets.llvm import casts, elementwise, elements
+from tessera.targets.cpu.registers import RegisterTile
+from tessera.targets.llvm import casts, elements, elementwise
 from tessera.targets.llvm.text import Function, Module, Value, number
 
 COUNTER, STATUS, DETAILS, FIRST_ARGUMENT = 0, 8, 16, 64
@@ -128,7 +128,12 @@ class Emitter:
         )
         self.args, _, self.threads, self.workspace = self.f.arguments
         self.bind_arguments()
+        matrix = any(isinstance(op, cpu.MatmulOp) for op in self.source.body.walk())
+        if matrix:
+            emit_matrix.configure(self)
         self.block(self.source.body.block)
+        if matrix:
+            emit_matrix.release(self)
         self.f.give(number(0, "i64"))
         self._workspace_function(name)
         return Emitted(self.module.text(), self.layout, tuple(self.messages))
@@ -321,7 +326,7 @@ _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge
 _ORDERED = {1: "eq", 2: "gt", 3: "ge", 4: "lt", 5: "le", 13: "ne"}
 
 
-def constant(value: float | int | bool, dtype: DType, lanes: int = 0) -> Value:
+def constant(value: float | bool, dtype: DType, lanes: int = 0) -> Value:
     """A number of a type as registers hold it, rounded to it."""
     type_ = elements.register_type(dtype, lanes)
     if not dtype.is_float:
@@ -665,3 +670,7 @@ def _reserve(emitter: Emitter, op: cpu.ReserveOp) -> None:
     assert emitter.cursor is not None
     emitter.values[op.result] = Memory(emitter.cursor, type_)
     emitter.cursor = emitter.f.at(emitter.cursor, emitter.f.times(emitter.number(op.count), type_.size))
+
+
+# The other rules register themselves; they need what is above.
+from tessera.targets.cpu import emit_matrix, emit_memory, emit_packs, emit_tiles  # noqa: E402, F401

@@ -10,7 +10,7 @@ from tessera.dtypes.types import i64
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.emit import Emitter, emits
 from tessera.targets.cpu.registers import RegisterTile, is_column
-from tessera.targets.llvm import casts, elementwise, elements
+from tessera.targets.llvm import casts, elements, elementwise
 from tessera.targets.llvm.text import Value, number, numbers
 
 

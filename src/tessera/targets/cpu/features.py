@@ -26,7 +26,7 @@ _NEEDS: dict[str, set[str]] = {
     "amx": {"amx_tile", "amx_bf16"},
 }
 # What some hosts have beyond a level's own processor: the kernel's name and LLVM's.
-_EXTRAS = {
+EXTRAS = {
     "avx512": {
         "avx512_bf16": "avx512bf16",
         "avx512_fp16": "avx512fp16",
@@ -81,7 +81,7 @@ def target(level: str) -> tuple[str, str]:
     _expect_on_host(level)
     flags = host_flags()
     levels = LEVELS[: LEVELS.index(level) + 1]
-    features = [f"+{name}" for part in levels for flag, name in _EXTRAS.get(part, {}).items() if flag in flags]
+    features = [f"+{name}" for part in levels for flag, name in EXTRAS.get(part, {}).items() if flag in flags]
     return _PROCESSORS[level], ",".join(features)
 
 

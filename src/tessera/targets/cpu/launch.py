@@ -53,7 +53,7 @@ def make(
     their types, sizes and strides are what the template says.
     """
     _check(template, arguments, workspace_bytes, threads)
-    factory = _through_entry if has_entry() else _through_ctypes
+    factory = through_entry if has_entry() else through_ctypes
     return factory(kernel_address, template, arguments, workspace_bytes, threads, keep)
 
 
@@ -119,9 +119,10 @@ def _entry() -> tuple[_MethodDefinition, Callable[..., Launch]]:
     return definition, prototype(("PyCFunction_NewEx", ctypes.pythonapi))
 
 
-def _through_entry(
+def through_entry(
     kernel: int, template: bytes, arguments: Sequence[tuple[str, int]], scratch: int, threads: int, keep: object
 ) -> Launch:
+    """The callable as a built-in function of the machine-code entry."""
     definition, build = _entry()
     parts = [_RECORD.pack(kernel, threads, scratch, len(arguments), len(template))]
     parts += [_ARGUMENT.pack(KINDS[kind], slot * WORD) for kind, slot in arguments]
@@ -130,9 +131,10 @@ def _through_entry(
     return build(ctypes.addressof(definition), record, None)
 
 
-def _through_ctypes(
+def through_ctypes(
     kernel: int, template: bytes, arguments: Sequence[tuple[str, int]], scratch: int, threads: int, keep: object
 ) -> Launch:
+    """The callable as Python and ctypes make it."""
     dispatch = pool.start().dispatch
     stores = [(_STORES[kind], slot * WORD) for kind, slot in arguments]
 

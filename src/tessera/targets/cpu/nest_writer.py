@@ -18,9 +18,9 @@ from tessera.dialects.elements import element_of, tile_of
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import DType
 from tessera.targets.cpu import dialect as cpu
+from tessera.targets.cpu.cpu_types import BufferType, buffer_type
 from tessera.targets.cpu.emit_memory import UNROLL, mark_inside
 from tessera.targets.cpu.nests import Nest, Phase, domain, shape_of
-from tessera.targets.cpu.cpu_types import BufferType, buffer_type
 from tessera.transforms.masks import Constant, Edge, Known, Linear, Window, dead_from, known_where_false
 from tessera.transforms.rewriting import adopt_location
 
@@ -102,9 +102,7 @@ class NestWriter:
             outside = user not in here
             if outside:
                 found[dtype] = True
-            elif not is_row and (isinstance(user, tile.DotOp) and user.a is value):
-                found.setdefault(dtype, False)
-            elif not is_row and self._is_later(user, at):
+            elif (not is_row and (isinstance(user, tile.DotOp) and user.a is value)) or (not is_row and self._is_later(user, at)):
                 found.setdefault(dtype, False)
         return found
 

@@ -23,11 +23,11 @@ from tessera.dtypes.types import DType
 from tessera.errors import CompileError
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.blocking import Blocking
+from tessera.targets.cpu.cpu_types import BufferType, PanelsType
 from tessera.targets.cpu.emit import Machine
 from tessera.targets.cpu.hoisting import Slice, axes_of, by_depth, sharing
 from tessera.targets.cpu.nest_writer import NestWriter
 from tessera.targets.cpu.nests import Analysis, Nest, domain, shape_of
-from tessera.targets.cpu.cpu_types import BufferType, PanelsType
 from tessera.transforms.masks import Edge, Linear, Window, dead_before, dead_from, is_skippable, masks_in
 from tessera.transforms.rewriting import adopt_location
 
@@ -118,7 +118,7 @@ class Lowering:
             whole = self.add(arith.MuliOp(quotient, extents[axis])).results[0]
             found[axis] = self.add(arith.SubiOp(rest, whole)).results[0]
             rest = quotient
-        found.update({axis: rest for axis in axes[:1]})
+        found.update(dict.fromkeys(axes[:1], rest))
         for op in self.source.body.walk():
             if isinstance(op, tile.ProgramIdOp) and op.axis.value.data in found:
                 self.values[op.result] = found[op.axis.value.data]

@@ -139,9 +139,15 @@ class Sixteen(Floats):
         """x with its size cut down to the bound; the bound, with any sign, where x is NaN."""
         return self._masked("range", x, self.of(bound), Value("2", "i32"))
 
-    def extreme(self, a: Value, b: Value, *, largest: bool) -> Value:
-        """The larger or the smaller of two; −0 is below +0, and NaN above and below everything."""
-        found = self._masked("range", a, b, Value("5" if largest else "4", "i32"))
+    def highest(self, a: Value, b: Value) -> Value:
+        """The larger of two; +0 is above −0, and NaN above everything."""
+        return self._extreme(a, b, "5")
+
+    def lowest(self, a: Value, b: Value) -> Value:
+        return self._extreme(a, b, "4")
+
+    def _extreme(self, a: Value, b: Value, which: str) -> Value:
+        found = self._masked("range", a, b, Value(which, "i32"))
         return self.select(self.compare("uno", a, b), self.add(a, b), found)
 
     def add_down(self, a: Value, b: float) -> Value:

@@ -1,0 +1,78 @@
+"""Tile function → machine code for CPUs: the passes below the tile level, the emitter, LLVM, and a flat image.
+
+Optimisation levels: 0 keeps every tile op a loop nest of its own and compiles fastest; 1 fuses; 2 also lets products and sums
+contract into one rounding and runs LLVM's full code generation; 3 is 2 today.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tessera.dialects import text
+from tessera.targets.cpu import features
+from tessera.targets.cpu.emit import Layout, Machine, emit
+from tessera.targets.cpu.tile_to_cpu import TileToCpu
+from tessera.targets.llvm import image, machine
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What an optimisation level means."""
+
+    fuse: bool
+    contract: bool
+    codegen: int
+
+
+EFFORTS: Mapping[int, Effort] = {
+    0: Effort(fuse=False, contract=False, codegen=0),
+    1: Effort(fuse=True, contract=False, codegen=1),
+    2: Effort(fuse=True, contract=True, codegen=3),
+    3: Effort(fuse=True, contract=True, codegen=3),
+}
+
+
+@dataclass(frozen=True)
+class Program:
+    """Machine code of one kernel, and what a launcher has to know of it."""
+
+    name: str
+    image: bytes
+    layout: Layout
+    messages: tuple[str, ...]
+    seconds: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
+
+
+def machine_for(level: str, optimization: int = 3) -> Machine:
+    return Machine(level, features.lanes(level, 32), EFFORTS[optimization].contract)
+
+
+def compile_kernel(module: ModuleOp, name: str, *, level: str | None = None, optimization: int = 3) -> Program:
+    """Compiles one tile function of a module, which is left as it is."""
+    level = features.level() if level is None else level
+    effort, made_for = EFFORTS[optimization], machine_for(level, optimization)
+    seconds: dict[str, float] = {}
+    began = time.perf_counter()
+
+    def lap(stage: str) -> None:
+        nonlocal began
+        now = time.perf_counter()
+        seconds[stage], began = now - began, now
+
+    lowered = module.clone()
+    TileToCpu(made_for, effort.fuse).apply(text.new_context(), lowered)
+    lap("tile-to-cpu")
+    text.verify(lowered)
+    lap("verify")
+    emitted = emit(lowered, name, made_for)
+    lap("emit")
+    processor, extras = features.target(level)
+    code = machine.compile_text(emitted.text, cpu=processor, features=extras, opt=effort.codegen)
+    lap("llvm")
+    flat = image.flatten(code)
+    lap("image")
+    return Program(name, flat, emitted.layout, emitted.messages, seconds)

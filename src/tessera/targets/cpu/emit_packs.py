@@ -1,0 +1,248 @@
+"""cpu level → LLVM text: right operands of products copied into panels.
+
+A matrix that lies inside its view, elements side by side, is copied a vector at a time; edges and other strides go element by
+element. For the matrix unit, neighbours in a column are made neighbours in memory, 4 bytes of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tessera.targets.cpu import dialect as cpu
+from tessera.targets.cpu.cpu_types import PanelsType
+from tessera.targets.cpu.emit import Emitter, View, emits
+from tessera.targets.cpu.emit_tiles import square
+from tessera.targets.llvm import casts, elements
+from tessera.targets.llvm.text import Value, number, numbers, vector
+
+
+@emits(cpu.PackOp)
+def _pack(emitter: Emitter, op: cpu.PackOp) -> None:
+    f = emitter.f
+    view, memory = emitter.view(op.view), emitter.memory(op.panels)
+    type_ = memory.type
+    assert isinstance(type_, PanelsType)
+    first = f.at(memory.pointer, f.times(emitter.number(op.number), type_.size))
+    offsets = [emitter.number(offset) for offset in op.offsets]
+    transposed = op.transposed is not None
+    packer = _Packer(emitter, view, offsets, type_, first, transposed)
+    fast: Callable[[], None]
+    if type_.depth.data > 1:
+        fast = packer.deep_squares if transposed else packer.deep_rows
+    else:
+        fast = packer.squares if transposed else packer.rows
+
+    def run(pack: Callable[[], None]) -> Callable[[], Sequence[Value]]:
+        def body() -> Sequence[Value]:
+            pack()
+            return []
+
+        return body
+
+    good = f.compare("eq", view.strides[1], number(1, "i64"))
+    for axis, extent in enumerate(reversed(type_.shape) if transposed else type_.shape):
+        fits = f.compare("sle", f.add(offsets[axis], extent), view.sizes[axis])
+        positive = f.compare("sge", offsets[axis], number(0, "i64"))
+        good = f.binary("and", good, f.binary("and", fits, positive))
+    f.branch(good, run(fast), run(packer.elements))
+
+
+class _Packer:
+    """Fills the panels of one matrix."""
+
+    def __init__(
+        self,
+        emitter: Emitter,
+        view: View,
+        offsets: Sequence[Value],
+        type_: PanelsType,
+        first: Value,
+        transposed: bool,
+    ) -> None:
+        self.emitter, self.view, self.offsets, self.type, self.first = emitter, view, offsets, type_, first
+        self.rows_axis, self.cols_axis = (1, 0) if transposed else (0, 1)
+        self.f, self.lanes = emitter.f, emitter.machine.lanes
+        self.item = view.dtype.storage.itemsize
+        self.row_count, self.col_count = type_.shape
+        self.width, self.depth = type_.width.data, type_.depth.data
+
+    def _source(self, row: Value, col: Value) -> Value:
+        """The address of an element of the matrix."""
+        f, view = self.f, self.view
+        down = f.binary("mul", f.binary("add", self.offsets[self.rows_axis], row), view.strides[self.rows_axis])
+        across = f.binary("mul", f.binary("add", self.offsets[self.cols_axis], col), view.strides[self.cols_axis])
+        return f.at(view.pointer, f.times(f.binary("add", down, across), self.item))
+
+    def _panel(self, panel: Value, line: Value) -> Value:
+        """The address of a line of a panel: of `depth` rows."""
+        f = self.f
+        return f.at(f.at(self.first, f.times(panel, self.type.panel_size)), f.times(line, self.type.row_size))
+
+    def _converted(self, read: Value) -> Value:
+        f, level = self.emitter.f, self.emitter.machine.level
+        value = elements.to_register(f, read, self.view.dtype)
+        value = casts.cast(f, value, self.view.dtype, self.type.dtype, level)
+        return elements.to_memory(f, value, self.type.dtype)
+
+    def _read(self, pointer: Value, live: int, lanes: int) -> Value:
+        """Neighbouring elements as they are; zeros beyond the matrix."""
+        f = self.f
+        memory = elements.memory_type(self.view.dtype, lanes)
+        if live <= 0:
+            return number(0, memory)
+        if live >= lanes:
+            return f.load(memory, pointer, align=self.item)
+        mask = numbers([lane < live for lane in range(lanes)], "i1")
+        return f.masked_load(memory, pointer, mask, number(0, memory), align=self.item)
+
+    def _over(self, stop: int, step: int, body: Callable[[Value, int], None]) -> None:
+        """Whole steps in a loop, then what is left; the body gets how many are live."""
+        f = self.f
+        whole = stop // step * step
+
+        def turn(index: Value, _: list[Value]) -> Sequence[Value]:
+            body(index, step)
+            return []
+
+        if whole:
+            f.loop(0, whole, step, [], turn, runs=True)
+        if whole < stop:
+            body(number(whole, "i64"), stop - whole)
+
+    def rows(self) -> None:
+        """Row after row, vector by vector."""
+        f, lanes = self.f, self.lanes
+        panels = -(-self.col_count // self.width)
+
+        def one(row: Value, _: int) -> None:
+            start = self._source(row, number(0, "i64"))
+            for col in range(0, panels * self.width, lanes):
+                read = self._read(f.at(start, col * self.item), self.col_count - col, lanes)
+                line = self._panel(number(col // self.width, "i64"), row)
+                place = f.at(line, col % self.width * self.type.dtype.storage.itemsize)
+                f.store(self._converted(read), place, align=self.item)
+
+        self._over(self.row_count, 1, one)
+
+    def squares(self) -> None:
+        """The view's rows are the panel's columns: squares of lanes are read, turned and written."""
+        f, lanes = self.f, self.lanes
+        step = f.times(self.view.strides[0], self.item)
+
+        def turn(col: Value, live_cols: int, row: Value, live_rows: int) -> None:
+            start = self._source(row, col)
+            nothing = number(0, elements.memory_type(self.type.dtype, lanes))
+            vectors = [
+                self._converted(self._read(f.at(start, f.times(step, lane)), live_rows, lanes))
+                if lane < live_cols
+                else nothing
+                for lane in range(lanes)
+            ]
+            panel = f.binary("udiv", col, number(self.width, "i64"))
+            within = f.subtract(col, f.times(panel, self.width))
+            base = f.at(self._panel(panel, row), f.times(within, self.type.dtype.storage.itemsize))
+            for lane, turned in enumerate(square(self.emitter, vectors)[:live_rows]):
+                f.store(turned, f.at(base, lane * self.type.row_size), align=self.item)
+
+        def strip(col: Value, live_cols: int) -> None:
+            self._over(self.row_count, lanes, lambda row, live: turn(col, live_cols, row, live))
+
+        self._over(self.col_count, lanes, strip)
+        beyond = -(-self.col_count // lanes) * lanes
+        padded = -(-self.col_count // self.width) * self.width
+        for col in range(beyond, padded, lanes):
+            strip(number(col, "i64"), 0)
+
+    def deep_rows(self) -> None:
+        """Rows that go together are interleaved, element by element."""
+        f, width = self.f, self.width
+
+        def panel(col: Value, live_cols: int) -> None:
+            def line(row: Value, live_rows: int) -> None:
+                rows = [
+                    self._read(self._source(f.add(row, ahead), col), live_cols if ahead < live_rows else 0, width)
+                    for ahead in range(self.depth)
+                ]
+                number_ = f.binary("udiv", col, number(width, "i64"))
+                to = self._panel(number_, f.binary("udiv", row, number(self.depth, "i64")))
+                f.store(_interleaved(self.emitter, rows), to, align=self.item)
+
+            self._over(self.row_count, self.depth, line)
+            self._fill(col)
+
+        self._over(self.col_count, width, panel)
+
+    def _fill(self, col: Value) -> None:
+        """Zero rows up to a whole step of the matrix unit."""
+        f = self.f
+        first = -(-self.row_count // self.depth)
+        panel = f.binary("udiv", col, number(self.width, "i64"))
+        for line in range(first, self.type.padded_rows // self.depth):
+            zero = number(0, vector(self.type.row_size, "i8"))
+            f.store(zero, self._panel(panel, number(line, "i64")), align=self.item)
+
+    def deep_squares(self) -> None:
+        """Neighbours in the view's rows stay together: squares of 4-byte words are turned."""
+        f, width, depth = self.f, self.width, self.depth
+        step = f.times(self.view.strides[0], self.item)
+        nothing = number(0, vector(width, "i32"))
+
+        def panel(col: Value, live_cols: int) -> None:
+            def turn(row: Value, live_rows: int) -> None:
+                start = self._source(row, col)
+                words: list[Value] = []
+                for lane in range(width):
+                    if lane >= live_cols:
+                        words.append(nothing)
+                        continue
+                    read = self._read(f.at(start, f.times(step, lane)), live_rows, width * depth)
+                    words.append(f.op(nothing.type, f"bitcast {read} to {nothing.type}"))
+                number_ = f.binary("udiv", col, number(width, "i64"))
+                to = self._panel(number_, f.binary("udiv", row, number(depth, "i64")))
+                for lane, turned in enumerate(square(self.emitter, words)):
+                    f.store(turned, f.at(to, lane * self.type.row_size), align=self.item)
+
+            self._over(self.row_count, width * depth, turn)
+
+        self._over(self.col_count, width, panel)
+
+    def elements(self) -> None:
+        """One element at a time, zeros outside the view: the edges, and strides that are not 1."""
+        f, view, item = self.f, self.view, self.type.dtype.storage.itemsize
+        padded = -(-self.col_count // self.width) * self.width
+        memory, target = elements.memory_type(view.dtype, 0), elements.memory_type(self.type.dtype, 0)
+
+        def one(row: Value, col: Value) -> None:
+            within = f.compare("slt", col, number(self.col_count, "i64"))
+            within = f.binary("and", within, f.compare("slt", row, number(self.row_count, "i64")))
+            for axis, step in ((self.rows_axis, row), (self.cols_axis, col)):
+                position = f.binary("add", self.offsets[axis], step)
+                within = f.binary("and", within, f.compare("ult", position, view.sizes[axis]))
+
+            def read() -> Sequence[Value]:
+                return [self._converted(f.load(memory, self._source(row, col), align=self.item))]
+
+            (value,) = f.branch(within, read, lambda: [number(0, target)])
+            panel = f.binary("udiv", col, number(self.width, "i64"))
+            line = f.binary("udiv", row, number(self.depth, "i64"))
+            place = f.times(f.subtract(col, f.times(panel, self.width)), self.depth)
+            place = f.binary("add", place, f.subtract(row, f.times(line, self.depth)))
+            f.store(value, f.at(self._panel(panel, line), f.times(place, item)), align=item)
+
+        self._over(
+            self.type.padded_rows, 1, lambda row, _: self._over(padded, 1, lambda col, __: one(row, col))
+        )
+
+
+def _interleaved(emitter: Emitter, rows: Sequence[Value]) -> Value:
+    """The first elements of all rows, then the second ones, and so on."""
+    if len(rows) == 1:
+        return rows[0]
+    if len(rows) == 4:
+        # Of pairs of pairs: first and third, second and fourth.
+        even, odd = _interleaved(emitter, rows[::2]), _interleaved(emitter, rows[1::2])
+        return _interleaved(emitter, [even, odd])
+    count = int(rows[0].type[1:].split(" ")[0])
+    places = [lane + count * other for lane in range(count) for other in (0, 1)]
+    return emitter.f.shuffle(rows[0], rows[1], places)
+
