@@ -62,6 +62,12 @@ def _source(value: SSAValue) -> Known:
     return value
 
 
+def constant_of(value: SSAValue) -> float | int | bool | None:
+    """The number that a tile is made of, if it is one."""
+    found = _source(_looked_through(value))
+    return found.number if isinstance(found, Constant) else None
+
+
 _Look = Callable[[SSAValue], Known]
 
 

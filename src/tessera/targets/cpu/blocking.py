@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tessera.dialects import tile
-from tessera.dtypes.types import DType
+from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.dtypes.types import DType, bf16, f32, i8, i32, u8, u32
 from tessera.targets.cpu.emit import Machine
 from tessera.targets.cpu.nests import Nest, Phase
 
@@ -24,6 +25,11 @@ class Blocking:
         """Vectors to a row of accumulators: the square of the registers, roughly, and a bit less."""
         wide = 2 if dtype.bits > 32 else 1
         return max(1, (4 if self._registers == 32 else 2) // wide)
+
+    def has_matrix_unit(self, op: tile.DotOp) -> bool:
+        """Whether the matrix unit multiplies these elements."""
+        dtypes = tile_dtype(op.a), tile_dtype(op.c)
+        return self.machine.level == "amx" and dtypes in ((bf16, f32), (i8, i32), (u8, u32))
 
     def panel(self, cols: int, dtype: DType) -> int:
         """The width of a panel. No tile may be left with one column: its elements would lie across the lanes."""
@@ -68,13 +74,12 @@ class Blocking:
         width = min(width, phase.cols)
         if nest.rows > 1 and phase.cols % width == 1:
             # Nothing may be left with one column.
-            width = next((w for w in (width - lanes, width + lanes, lanes + lanes // 2) if w > 1 and phase.cols % w != 1), 1)
+            others = width - lanes, width + lanes, lanes + lanes // 2
+            width = next((other for other in others if other > 1 and phase.cols % other != 1), 1)
         return width
 
 
 def _accumulator(dot: tile.DotOp) -> DType:
-    from tessera.dialects.tile_types import tile_dtype
-
     return tile_dtype(dot.c)
 
 
@@ -85,9 +90,8 @@ def _sources(nest: Nest) -> list[object]:
         waiting = list(op.operands)
         while waiting:
             owner = waiting.pop().owner
-            if isinstance(owner, tile.TransOp):
-                if 1 not in owner.result.type.get_shape():  # pyright: ignore[reportAttributeAccessIssue]
-                    found.append(owner)
+            if isinstance(owner, tile.TransOp) and 1 not in tile_type(owner.result).get_shape():
+                found.append(owner)
             if isinstance(owner, tile.ExpandOp | tile.BroadcastOp | tile.EwOp) and owner not in nest.ops:
                 waiting += owner.operands
     return found

@@ -164,6 +164,16 @@ def _scatter(emitter: Emitter, value: Value, pointers: Value, mask: Value, align
     emitter.f.do(f"call void @{name}({value}, {aligned}, {mask})")
 
 
+def store_first(emitter: Emitter, value: Value, pointer: Value, live: int, align: int) -> None:
+    """Writes the first lanes of a vector."""
+    f, lanes = emitter.f, emitter.machine.lanes
+    if live == 1:
+        # LLVM 22 writes 32 bits when one 8- or 16-bit lane of a truncated vector is stored under a constant mask.
+        f.store(f.lane(value, 0), pointer, align=align)
+        return
+    f.masked_store(value, pointer, numbers([lane < live for lane in range(lanes)], "i1"), align=align)
+
+
 @emits(tile.StoreOp)
 def _store(emitter: Emitter, op: tile.StoreOp) -> None:
     f, lanes, value = emitter.f, emitter.machine.lanes, emitter.tile(op.value)
@@ -174,6 +184,9 @@ def _store(emitter: Emitter, op: tile.StoreOp) -> None:
         written = elements.to_memory(f, value.vector(row, place), value.dtype)
         if access.neighbours and mask is None:
             f.store(written, access.pointer(row, place), align=access.align)
+        elif access.neighbours and access.inside:
+            live = value.elements - place * lanes
+            store_first(emitter, written, access.pointer(row, place), live, access.align)
         elif access.neighbours and mask is not None:
             f.masked_store(written, access.pointer(row, place), mask, align=access.align)
         else:
@@ -322,8 +335,7 @@ def _store_buffer(emitter: Emitter, op: cpu.StoreOp) -> None:
             f.store(written, where, align=item)
         else:
             # A tile of one axis may have neighbours behind it in its row.
-            mask = numbers([lane < live for lane in range(lanes)], "i1")
-            f.masked_store(written, where, mask, align=item)
+            store_first(emitter, written, where, live, item)
 
 
 # Products

@@ -18,10 +18,10 @@ from tessera.dialects.elements import element_of, tile_of
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import DType
 from tessera.targets.cpu import dialect as cpu
-from tessera.targets.cpu.cpu_types import BufferType, buffer_type
+from tessera.targets.cpu.cpu_types import LINE, TILE_ROWS, BufferType, buffer_type, rounded_up
 from tessera.targets.cpu.emit_memory import UNROLL, mark_inside
 from tessera.targets.cpu.nests import Nest, Phase, domain, shape_of
-from tessera.transforms.masks import Constant, Edge, Known, Linear, Window, dead_from, known_where_false
+from tessera.transforms.masks import Constant, Edge, Known, Linear, Window, constant_of, dead_from, known_where_false
 from tessera.transforms.rewriting import adopt_location
 
 if TYPE_CHECKING:
@@ -86,6 +86,8 @@ class NestWriter:
                     slot = slots.get(value) if plain else None
                     buffer = slot if slot is not None else lowering.buffer(shape_of(value), dtype)
                     lowering.hold(value, dtype, buffer)
+                    if slot is None and self._has_gaps(value):
+                        lowering.clear(buffer)
                     self.kept.append((value, dtype, buffer))
                 elif (value, dtype) not in self.local:
                     rows = max(1, lowering.blocking.rows(nest, careful=False))
@@ -185,6 +187,9 @@ class NestWriter:
     def write(self) -> None:
         if self.nest.folds is not None:
             self._fold_rows(self.nest.folds)
+            return
+        if self.nest.matrix:
+            self._matrix()
             return
         condition = self._inside()
         if condition is None:
@@ -588,6 +593,45 @@ class NestWriter:
 
     def _compare(self, a: SSAValue, predicate: int, b: SSAValue) -> SSAValue:
         return self.lowering.add(arith.CmpiOp(a, b, predicate)).results[0]
+
+    # The matrix unit
+
+    def _has_gaps(self, value: SSAValue) -> bool:
+        """Whether the matrix unit reads beyond the columns of a left operand: there must be zeros."""
+        matrix = self.lowering.analysis.matrix
+        used = any(isinstance(use.operation, tile.DotOp) and use.operation in matrix for use in value.uses)
+        return used and shape_of(value)[1] % (LINE // tile_dtype(value).storage.itemsize) != 0
+
+    def _matrix(self) -> None:
+        """Blocks of 32 rows and columns, and of 16 at the edges."""
+        lowering, dot = self.lowering, self.nest.phases[0].dot
+        assert dot is not None
+        if dot.result not in lowering.held:
+            return
+        out = lowering.held[dot.result]
+        added = constant_of(dot.c) != 0
+        if added and lowering.held.get(dot.c) is not out:
+            lowering.copy_to(dot.c, out)
+        left = lowering.held[dot.a]
+        right, number = lowering.packed[dot]
+        self.zero = lowering.constant(0)
+        rows, cols = shape_of(dot.result)
+
+        def over(count: int, body: Callable[[SSAValue, int], None]) -> None:
+            whole = count // 32 * 32
+            self._steps(whole, 32, body)
+            if whole < count:
+                body(lowering.constant(whole), rounded_up(count - whole, TILE_ROWS))
+
+        def block(row: SSAValue, height: int) -> None:
+            def strip(col: SSAValue, width: int) -> None:
+                made = cpu.MatmulOp(left, right, number, out, row, col, (height, width), added=added)
+                lowering.add(made)
+                adopt_location([made], dot)
+
+            over(cols, strip)
+
+        over(rows, block)
 
     # Rows folded away
 

@@ -10,7 +10,7 @@ no nest and are done again wherever they are used.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.ir import Block, Operation, SSAValue
@@ -61,6 +61,8 @@ class Nest:
     """For each value made here: its phase (or the entry of `between`), and whether it is a value of one row."""
     folds: tile.ReduceOp | None = None
     """A nest of its own kind: folds the rows of a tile into one."""
+    matrix: bool = False
+    """A nest of its own kind: one product, by the matrix unit."""
 
     @property
     def ops(self) -> Iterator[Operation]:
@@ -79,7 +81,9 @@ class Nest:
 class Analysis:
     """What is free in a function, and how runs of the other tile ops fall into nests."""
 
-    def __init__(self, function: tile.FuncOp, *, fuse: bool = True) -> None:
+    def __init__(
+        self, function: tile.FuncOp, *, fuse: bool = True, matrix: Callable[[tile.DotOp], bool] = lambda _: False
+    ) -> None:
         self._fuse = fuse
         self._stored = {
             tile.base_of(op.view) for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)
@@ -96,6 +100,8 @@ class Analysis:
                     self.packs[op] = found
                 else:
                     self._pinned.add(op.b)
+        self.matrix = frozenset(op for op in self.packs if matrix(op))
+        """Products that the matrix unit does."""
 
     def is_free(self, value: SSAValue) -> bool:
         return self._cost(value) is not None
@@ -171,7 +177,8 @@ class Analysis:
             if len(users) != 1 or users[0] not in run:
                 continue
             (user,) = users
-            if user in found or (isinstance(user, tile.DotOp) and _rests_on(user.c, op.result)):
+            prepares = isinstance(user, tile.DotOp) and user not in self.matrix and _rests_on(user.c, op.result)
+            if user in found or prepares:
                 found.add(op)
         return found
 
@@ -190,6 +197,12 @@ class Analysis:
         if isinstance(op, tile.ReduceOp) and _folds_rows(op):
             nests.append(Nest(1, folds=op, place={op.result: (0, False)}))
             return
+        if op in self.matrix:
+            assert isinstance(op, tile.DotOp)
+            rows, cols = shape_of(op.result)
+            phase = Phase(cols, [op], op)
+            nests.append(Nest(rows, [phase], [[], []], {op.result: (0, False)}, matrix=True))
+            return
         last = nests[-1] if nests else None
         if last is None or not self._fits(last, op, like):
             rows, _ = domain(_leading(op))
@@ -199,7 +212,7 @@ class Analysis:
 
     def _fits(self, nest: Nest, op: Operation, like: tile.DotOp | None) -> bool:
         shape = _leading(op)
-        if nest.folds is not None or not self._fuse:
+        if nest.folds is not None or nest.matrix or not self._fuse:
             return False
         if domain(shape)[0] != nest.rows and not nest.is_row_value(shape):
             return False

@@ -23,7 +23,7 @@ from tessera.dtypes.types import DType
 from tessera.errors import CompileError
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.blocking import Blocking
-from tessera.targets.cpu.cpu_types import BufferType, PanelsType
+from tessera.targets.cpu.cpu_types import TILE_ROWS, BufferType, PanelsType, rounded_up
 from tessera.targets.cpu.emit import Machine
 from tessera.targets.cpu.hoisting import Slice, axes_of, by_depth, sharing
 from tessera.targets.cpu.nest_writer import NestWriter
@@ -59,8 +59,8 @@ class Lowering:
         _check(function)
         self.source = function
         self.machine = machine
-        self.analysis = Analysis(function, fuse=fuse)
         self.blocking = Blocking(machine)
+        self.analysis = Analysis(function, fuse=fuse, matrix=self.blocking.has_matrix_unit)
         self.values: dict[SSAValue, SSAValue] = {}
         """Scalars and views of the source, in the new function."""
         self.held: dict[SSAValue, SSAValue] = {}
@@ -170,7 +170,8 @@ class Lowering:
         """How often a loop runs."""
         first, last, step = (self.values[bound] for bound in (loop.lb, loop.ub, loop.step))
         distance = self.add(arith.SubiOp(last, first)).results[0]
-        return self.add(arith.MaxSIOp(self.add(arith.CeilDivSIOp(distance, step)).results[0], self.constant(0))).results[0]
+        turns = self.add(arith.CeilDivSIOp(distance, step)).results[0]
+        return self.add(arith.MaxSIOp(turns, self.constant(0))).results[0]
 
     def _turn(self, loops: Sequence[scf.ForOp]) -> SSAValue:
         """Which turn of all those around it this is."""
@@ -205,9 +206,17 @@ class Lowering:
         rows, cols = domain(shape)
         if cols == 1:
             rows, cols = cols, rows
+        if self.analysis.matrix and rows > 1:
+            rows = rounded_up(rows, TILE_ROWS)
         op = cpu.BufferOp(BufferType(rows, cols, element_of(dtype)))
         self.top.insert_op_before(op, first) if (first := self.top.first_op) is not None else self.top.add_op(op)
         return op.result
+
+    def clear(self, buffer: SSAValue) -> None:
+        """Zeros in a buffer before the program starts."""
+        op = buffer.owner
+        assert isinstance(op, Operation)
+        self.top.insert_op_after(cpu.ClearOp(buffer), op)
 
     def hold(self, value: SSAValue, dtype: DType, buffer: SSAValue) -> None:
         if dtype is tile_dtype(value):
@@ -226,7 +235,7 @@ class Lowering:
             tiles = user.results and isinstance(user.results[0].type, TensorType) and not user.regions
             if tiles and self.analysis.is_free(user.results[0]):
                 yield from self.reads(user.results[0])
-            elif isinstance(user, tile.DotOp) and use.index < 2:
+            elif isinstance(user, tile.DotOp) and use.index < 2 and user not in self.analysis.matrix:
                 yield user, tile_dtype(user.c)
             else:
                 yield user, tile_dtype(value)
@@ -272,6 +281,8 @@ class Lowering:
                 continue
             if op in self.analysis.packs:
                 self.packed[op] = self._pack(op)
+            if op in self.analysis.matrix:
+                continue
             for operand in (op.a, op.b):
                 self._widen(nest, operand, tile_dtype(op.c))
 
@@ -286,6 +297,9 @@ class Lowering:
 
     def _panels(self, op: tile.DotOp) -> PanelsType:
         rows, cols = shape_of(op.b)
+        if op in self.analysis.matrix:
+            dtype = tile_dtype(op.b)
+            return PanelsType(rows, cols, element_of(dtype), TILE_ROWS, 4 // dtype.storage.itemsize)
         accumulator = tile_dtype(op.c)
         return PanelsType(rows, cols, element_of(accumulator), self.blocking.panel(cols, accumulator))
 
@@ -307,7 +321,29 @@ class Lowering:
         adopt_location([packing], load)
 
     def _slots(self, run: Sequence[Operation], nests: Sequence[Nest]) -> dict[SSAValue, SSAValue]:
-        """Yielded values that may go straight into the buffer of the value they replace."""
+        """Values that go straight into a buffer of another: what a loop carries on, what the matrix unit adds to."""
+        found = self._carried_slots(run, nests)
+        position = {value: (number, *nest.place[value]) for number, nest in enumerate(nests) for value in nest.place}
+        owner = {op: number for number, nest in enumerate(nests) for op in nest.ops}
+        slots = {slot: argument for argument, slot in self.held.items() if isinstance(argument.owner, Block)}
+        for nest in nests:
+            dot = nest.phases[0].dot if nest.matrix else None
+            if dot is None:
+                continue
+            out = found.setdefault(dot.result, self.buffer(shape_of(dot.result), tile_dtype(dot.result)))
+            if dot.c not in position or len(list(self.reads(dot.c))) != 1 or self.analysis.is_free(dot.c):
+                continue
+            number, at, is_row = position[dot.c]
+            before = out not in slots or all(
+                user is dot or self._is_before(user, number, at, is_row, nests, owner)
+                for user, _ in self.reads(slots[out])
+            )
+            if before:
+                found[dot.c] = out
+        return found
+
+    def _carried_slots(self, run: Sequence[Operation], nests: Sequence[Nest]) -> dict[SSAValue, SSAValue]:
+        """Of those, the values that a loop carries to its next turn."""
         found: dict[SSAValue, SSAValue] = {}
         if not run or not nests:
             return found
@@ -322,9 +358,9 @@ class Lowering:
             if value not in position or argument not in self.held or yielded.count(value) > 1:
                 continue
             number, at, is_row = position[value]
-            if all(self._is_before(user, number, at, is_row, nests, owner) for user, _ in self.reads(argument)):
-                if shape_of(argument) == shape_of(value):
-                    found[value] = self.held[argument]
+            before = all(self._is_before(user, number, at, is_row, nests, owner) for user, _ in self.reads(argument))
+            if before and shape_of(argument) == shape_of(value):
+                found[value] = self.held[argument]
         return found
 
     def _is_before(
