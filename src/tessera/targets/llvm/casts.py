@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import cache
 
-from tessera.dtypes.types import DType, Kind, bf16, f32, f64, u8
+from tessera.dtypes.types import DType, Kind, Specials, bf16, f32, f64, u8
 from tessera.errors import CompileError
 from tessera.targets.llvm.elements import (
     bits,
@@ -131,13 +131,15 @@ def _to_float(f: Function, value: Value, source: DType, target: DType, level: st
             return wide
     if shift:
         wide = _scaled(f, _widened(f, wide), shift)
+    fmt = source.float_format
+    clean = fmt is None or fmt.specials is not Specials.IEEE
     if target.base is f64:
-        return encode(f, _widened(f, wide), target, level)
+        return encode(f, _widened(f, wide), target, level, clean=clean)
     if element_of(wide.type) == "double":
         wide = f.convert("fptrunc", wide, "float") if target.base is f32 else _rounded_to_odd(f, wide)
     if dot_only and target.base is bf16 and reaches(level, "amx") and lanes_of(wide.type) in (16, 32):
         return _for_products(f, wide, level)
-    return encode(f, wide, target, level)
+    return encode(f, wide, target, level, clean=clean)
 
 
 def _for_products(f: Function, wide: Value, level: str) -> Value:

@@ -183,10 +183,11 @@ def _widen_by_integers(f: Function, value: Value, fmt: FloatFormat) -> Value:
 # From f32 to narrow floats
 
 
-def encode(f: Function, value: Value, dtype: DType, level: str, *, exact: bool = False) -> Value:
+def encode(f: Function, value: Value, dtype: DType, level: str, *, exact: bool = False, clean: bool = False) -> Value:
     """A `float` (or, for f64, a `double`) rounded to nearest even into a float type, under its overflow rule.
 
-    `exact` promises a value of the type, infinities and NaN included. Then NaN keeps sign and payload.
+    `exact` promises a value of the type, infinities and NaN included. Then NaN keeps sign and payload. `clean` promises
+    that there are no NaN, or only those that casts write.
     """
     fmt = dtype.float_format
     if fmt is None:
@@ -197,8 +198,8 @@ def encode(f: Function, value: Value, dtype: DType, level: str, *, exact: bool =
         if dtype.policy.saturate:
             value = clamp(f, value, float(dtype.min_value), float(dtype.max_value))
         if dtype.base in (tf32, bf16):
-            return _round_bits(f, value, dtype)
-        value = canonical(f, value)
+            return _round_bits(f, value, dtype, level)
+        value = value if clean else canonical(f, value)
         if dtype.base is not f16:
             return value
         if reaches(level, "avx2"):
@@ -210,26 +211,35 @@ def _pack(f: Function, value: Value, dtype: DType, fmt: FloatFormat, level: str)
     if dtype.base in (f32, f64, tf32):
         return value
     if dtype.base is bf16:
-        return _upper_halves(f, bits(f, value))
+        return _upper_halves(f, bits(f, value), level)
     if dtype.base is f16 and reaches(level, "avx2"):
         return f.convert("bitcast", f.convert("fptrunc", value, "half"), "i16")
     return _round_small(f, value, dtype, fmt)
 
 
-def _upper_halves(f: Function, words: Value) -> Value:
-    return f.convert("trunc", f.binary("lshr", words, word(16, words)), "i16")
+def _upper_halves(f: Function, words: Value, level: str) -> Value:
+    lower = f.binary("lshr", words, word(16, words))
+    if lanes_of(words.type) != 32 or not reaches(level, "avx512"):
+        return f.convert("trunc", lower, "i16")
+    # Packing two registers and sorting their quarters takes fewer steps than shortening each.
+    first, second = (f.shuffle(lower, None, range(start, start + 16)) for start in (0, 16))
+    packed = f.call("llvm.x86.avx512.packusdw.512", "<32 x i16>", [first, second])
+    pairs = f.op("<8 x i64>", f"bitcast {packed} to <8 x i64>")
+    sorted_ = f.shuffle(pairs, None, (0, 2, 4, 6, 1, 3, 5, 7))
+    return f.op("<32 x i16>", f"bitcast {sorted_} to <32 x i16>")
 
 
-def _round_bits(f: Function, value: Value, dtype: DType) -> Value:
+def _round_bits(f: Function, value: Value, dtype: DType, level: str) -> Value:
     """bf16 and tf32, which are f32 with fewer bits: a carry runs on into the exponent, up to infinity."""
     dropped = 16 if dtype.base is bf16 else 13
     words = bits(f, value)
-    last = f.binary("and", f.binary("lshr", words, word(dropped, words)), word(1, words))
-    half = f.binary("add", words, word((1 << (dropped - 1)) - 1, words))
-    rounded = f.binary("add", half, last)
+    odd = f.compare("ne", f.binary("and", words, word(1 << dropped, words)), word(0, words))
+    # Half a unit above an odd last place, and a little less above an even one.
+    half = f.select(odd, word(1 << (dropped - 1), words), word((1 << (dropped - 1)) - 1, words))
+    rounded = f.binary("add", words, half)
     rounded = f.select(not_a_number(f, value), word(0x7FC00000, words), rounded)
     if dtype.base is bf16:
-        return _upper_halves(f, rounded)
+        return _upper_halves(f, rounded, level)
     return f.convert("bitcast", f.binary("and", rounded, word(-(1 << dropped), words)), "float")
 
 

@@ -12,11 +12,11 @@ from types import MappingProxyType
 
 from tessera.dialects import elementwise, reductions
 from tessera.dtypes.promotion import compute_type
-from tessera.dtypes.types import DType, Kind, f32, f64
+from tessera.dtypes.types import DType, Kind, f16, f32, f64
 from tessera.errors import CompileError
 from tessera.targets.llvm import integers, mathematics
 from tessera.targets.llvm.casts import cast
-from tessera.targets.llvm.elements import NAN, decode, encode, extend, literal
+from tessera.targets.llvm.elements import NAN, decode, encode, extend, literal, reaches
 from tessera.targets.llvm.floats import Floats, Sixteen, any_lane, fits_sixteens, in_sixteens, lane_by_lane
 from tessera.targets.llvm.text import Function, Value, element_of, lanes_of, number
 
@@ -46,13 +46,15 @@ Recipe = Callable[..., Value]
 class Rule:
     """How a row computes on `float` and `double`, and on integers and bool; None where the table has no such row.
 
-    `exact` says that floats give values of the operands' format, which need no rounding. `fused` marks the row that
-    rounds once where computing in f32 and rounding again would not.
+    `exact` says that floats give values of the operands' format, which need no rounding. `half` says that computing in
+    f16 itself, where the processor can, gives what computing in f32 and rounding does. `fused` marks the row that rounds
+    once where computing in f32 and rounding again would not.
     """
 
     floats: Recipe | None
     integers: Recipe | None = None
     exact: bool = False
+    half: bool = False
     fused: bool = False
 
 
@@ -289,39 +291,39 @@ def _function(name: str) -> Recipe:
 
 
 _ROWS: dict[str, Rule] = {
-    "neg": Rule(_neg, _neg_integer, exact=True),
-    "abs": Rule(_intrinsic("fabs"), _abs_integer, exact=True),
-    "sign": Rule(_sign, _sign_integer, exact=True),
-    "sqrt": Rule(_intrinsic("sqrt")),
-    "reciprocal": Rule(_reciprocal),
-    "floor": Rule(_intrinsic("floor"), _same, exact=True),
-    "ceil": Rule(_intrinsic("ceil"), _same, exact=True),
-    "round": Rule(_intrinsic("rint"), _same, exact=True),
-    "trunc": Rule(_intrinsic("trunc"), _same, exact=True),
-    "isnan": Rule(_isnan, _answer(False)),
-    "isinf": Rule(_isinf, _answer(False)),
-    "isfinite": Rule(_isfinite, _answer(True)),
-    "add": Rule(_arithmetic("fadd"), _instruction("add")),
-    "sub": Rule(_arithmetic("fsub"), _instruction("sub")),
-    "mul": Rule(_arithmetic("fmul"), _instruction("mul")),
-    "div": Rule(_instruction("fdiv")),
+    "neg": Rule(_neg, _neg_integer, exact=True, half=True),
+    "abs": Rule(_intrinsic("fabs"), _abs_integer, exact=True, half=True),
+    "sign": Rule(_sign, _sign_integer, exact=True, half=True),
+    "sqrt": Rule(_intrinsic("sqrt"), half=True),
+    "reciprocal": Rule(_reciprocal, half=True),
+    "floor": Rule(_intrinsic("floor"), _same, exact=True, half=True),
+    "ceil": Rule(_intrinsic("ceil"), _same, exact=True, half=True),
+    "round": Rule(_intrinsic("rint"), _same, exact=True, half=True),
+    "trunc": Rule(_intrinsic("trunc"), _same, exact=True, half=True),
+    "isnan": Rule(_isnan, _answer(False), half=True),
+    "isinf": Rule(_isinf, _answer(False), half=True),
+    "isfinite": Rule(_isfinite, _answer(True), half=True),
+    "add": Rule(_arithmetic("fadd"), _instruction("add"), half=True),
+    "sub": Rule(_arithmetic("fsub"), _instruction("sub"), half=True),
+    "mul": Rule(_arithmetic("fmul"), _instruction("mul"), half=True),
+    "div": Rule(_instruction("fdiv"), half=True),
     "floordiv": Rule(_floordiv, _floordiv_integer),
     "rem": Rule(_rem, _rem_integer),
-    "min": Rule(*_extreme(largest=False), exact=True),
-    "max": Rule(*_extreme(largest=True), exact=True),
-    "fma": Rule(_fma, _fma_integer, fused=True),
+    "min": Rule(*_extreme(largest=False), exact=True, half=True),
+    "max": Rule(*_extreme(largest=True), exact=True, half=True),
+    "fma": Rule(_fma, _fma_integer, half=True, fused=True),
     "and": Rule(None, _instruction("and")),
     "or": Rule(None, _instruction("or")),
     "xor": Rule(None, _instruction("xor")),
     "not": Rule(None, _not),
     "shl": Rule(None, _shl),
     "shr": Rule(None, _shr),
-    "eq": Rule(*_compare("oeq", "eq")),
-    "ne": Rule(*_compare("une", "ne")),
-    "lt": Rule(*_compare("olt", "lt")),
-    "le": Rule(*_compare("ole", "le")),
-    "gt": Rule(*_compare("ogt", "gt")),
-    "ge": Rule(*_compare("oge", "ge")),
+    "eq": Rule(*_compare("oeq", "eq"), half=True),
+    "ne": Rule(*_compare("une", "ne"), half=True),
+    "lt": Rule(*_compare("olt", "lt"), half=True),
+    "le": Rule(*_compare("ole", "le"), half=True),
+    "gt": Rule(*_compare("ogt", "gt"), half=True),
+    "ge": Rule(*_compare("oge", "ge"), half=True),
     **{name: Rule(_function(name), _pow_integer if name == "pow" else None) for name in mathematics.F32},
 }
 
@@ -357,6 +359,9 @@ def apply(
     if name in _SATURATING and result_dtype.is_integer and result_dtype.policy.saturate and result_dtype.bits >= 8:
         return f.intrinsic(f"{'s' if result_dtype.kind is Kind.INT else 'u'}{name}.sat", *operands)
     w = Work(f, work, level, contract, nnan)
+    if rule.half and rule.floats is not None and _computes_in_half(dtypes, result_dtype, level):
+        found = rule.floats(w, *(f.convert("bitcast", operand, "half") for operand in operands))
+        return found if result_dtype.kind is Kind.BOOL else f.convert("bitcast", found, "i16")
     opened = [_opened(f, value, dtype, work, level) for value, dtype in zip(operands, dtypes, strict=True)]
     recipe = rule.floats if work.is_float else rule.integers
     if rule.fused and work is f32 and result_dtype.bits < 32:
@@ -376,6 +381,11 @@ def _select(f: Function, operands: Sequence[Value], dtypes: Sequence[DType], res
     work = _work_type(result, result)
     first, second = (_opened(f, value, dtype, work, level) for value, dtype in zip(choices, dtypes[1:], strict=True))
     return _closed(f, f.select(condition, first, second), work, result, level)
+
+
+def _computes_in_half(dtypes: Sequence[DType], result: DType, level: str) -> bool:
+    alike = all(dtype.base is f16 and dtype.policy.loss_scale is None for dtype in dtypes)
+    return alike and reaches(level, "amx") and not _reshapes(result)
 
 
 def _reshapes(result: DType) -> bool:
