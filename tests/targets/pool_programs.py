@@ -257,6 +257,23 @@ define i32 @get_rounding() {
   ret i32 %mode
 }
 
+; Counts itself in board[0] and stays inside until board[1] is set.         slots: 8 board
+define i64 @hold(ptr %args, i64 %thread, i64 %threads, ptr %scratch) {
+entry:
+  %board_at = getelementptr i64, ptr %args, i64 8
+  %board = load ptr, ptr %board_at
+  %free_at = getelementptr i64, ptr %board, i64 1
+  %inside = atomicrmw add ptr %board, i64 1 seq_cst
+  br label %look
+look:
+  %slept = call i32 @usleep(i32 100)
+  %free = load atomic i64, ptr %free_at seq_cst, align 8
+  %held = icmp eq i64 %free, 0
+  br i1 %held, label %look, label %end
+end:
+  ret i64 0
+}
+
 ; Takes its time.                                                          slots: 8 microseconds
 define i64 @sleep(ptr %args, i64 %thread, i64 %threads, ptr %scratch) {
   %time_at = getelementptr i64, ptr %args, i64 8

@@ -27,9 +27,9 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
     monkeypatch.delenv(knobs.cpu_level.variable, raising=False)
     monkeypatch.setattr(features, "host_flags", lambda: frozenset(flags["flags"].split()))
     monkeypatch.setattr(features, "_permit_tiles", lambda: "refused" not in flags)
-    features.host_level.cache_clear()
+    features.has.cache_clear()
     yield flags
-    features.host_level.cache_clear()
+    features.has.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,9 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
 def test_a_level_needs_all_its_flags_and_those_below(host: dict[str, str], flags: str, level: str) -> None:
     host["flags"] = flags
     assert features.level() == level
+    assert [name for name in features.LEVELS if features.has(name)] == list(
+        features.LEVELS[: features.LEVELS.index(level) + 1]
+    )
 
 
 def test_tiles_need_the_systems_permission(host: dict[str, str]) -> None:
@@ -58,6 +61,19 @@ def test_tiles_need_the_systems_permission(host: dict[str, str]) -> None:
     assert features.level() == "avx512"
     with pytest.raises(DeviceError, match="at most avx512, got amx: the system does not permit tiles"):
         features.target("amx")
+
+
+def test_tiles_are_not_asked_for_where_the_knob_says_less(
+    host: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host["flags"] = f"{V4} amx_tile amx_bf16"
+    asked: list[str] = []
+    monkeypatch.setattr(features, "_permit_tiles", lambda: asked.append("tiles") or True)
+    with knobs.cpu_level.using("avx512"):
+        assert features.target(features.level()) == ("x86-64-v4", "")
+    assert asked == []
+    assert features.level() == "amx"
+    assert asked == ["tiles"]
 
 
 def test_the_knob_lowers_the_level(host: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:

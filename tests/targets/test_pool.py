@@ -66,15 +66,14 @@ def test_no_more_threads_than_the_pool_has() -> None:
 
 
 def test_whoever_finds_the_pool_led_works_alone() -> None:
-    board = numbers(16)
+    board, held = numbers(16), numbers(2)
     with pool_programs.threads(4):
-        long = threading.Thread(target=dispatch, args=("sleep", Block(500_000), 4))
-        long.start()
-        time.sleep(0.1)
-        begin = time.monotonic()
+        leader = threading.Thread(target=dispatch, args=("hold", Block(held.ctypes.data), 4))
+        leader.start()
+        assert eventually(lambda: held[0] > 0)
         dispatch("meet", Block(board.ctypes.data, PATIENCE), 4)
-        assert long.is_alive() or time.monotonic() - begin > 0.3
-        long.join()
+        held[1] = 1
+        leader.join()
     assert board[:4].tolist() == [1, 1, 1, 0]
 
 
@@ -225,27 +224,32 @@ def test_workers_take_no_signals_but_their_own_faults() -> None:
 
 
 def test_a_signal_during_a_kernel_is_handled_after_it() -> None:
+    handled: list[int] = []
+
     def handler(*_: object) -> None:
+        handled.append(held[1].item())
         raise KeyboardInterrupt
 
-    sleep = launch.make(kernels().address("sleep"), block(0), [("i64", 8)], 0, 2, keep=kernels())
+    def interrupt(caller: int) -> None:
+        assert eventually(lambda: held[0] > 0)
+        signal.pthread_kill(caller, signal.SIGUSR1)
+        time.sleep(0.02)
+        held[1] = 1
 
-    def keep_sleeping() -> None:
-        while True:
-            assert sleep(200_000) == 0
-
+    hold = launch.make(kernels().address("hold"), block(0), [("array", 8)], 0, 2, keep=kernels())
     before = signal.signal(signal.SIGUSR1, handler)
     try:
         for _ in range(5):
-            caller = threading.get_ident()
-            alarm = threading.Timer(0.05, signal.pthread_kill, (caller, signal.SIGUSR1))
-            alarm.start()
+            held = numbers(2)
+            interrupter = threading.Thread(target=interrupt, args=(threading.get_ident(),))
+            interrupter.start()
             with pytest.raises(KeyboardInterrupt):
-                keep_sleeping()
-            alarm.join()
-            assert sleep(1) == 0
+                hold(held)
+            interrupter.join()
+            assert hold(held) == 0
     finally:
         signal.signal(signal.SIGUSR1, before)
+    assert handled == [1] * 5
 
 
 FORKS = """
@@ -257,15 +261,19 @@ from tessera.targets.cpu import pool
 
 def meet():
     board = np.zeros(16, np.int64)
-    pool.start().dispatch(pool_programs.kernels().address("meet"), Block(board.ctypes.data, 50_000_000).address, 3, 64)
+    args = Block(board.ctypes.data, 50_000_000)
+    pool.start().dispatch(pool_programs.kernels().address("meet"), args.address, 3, 64)
     return board[1].item()
 
 pool.set_threads(3)
 found = [meet(), len(workers())]
+held = np.zeros(2, np.int64)
+args = Block(held.ctypes.data)
 leading = threading.Thread(target=pool.start().dispatch,
-                           args=(pool_programs.kernels().address("sleep"), Block(400_000).address, 3, 0))
+                           args=(pool_programs.kernels().address("hold"), args.address, 3, 0))
 leading.start()
-time.sleep(0.1)
+while held[0] == 0:
+    time.sleep(0.001)
 reader, writer = os.pipe()
 if os.fork() == 0:
     try:
@@ -276,6 +284,7 @@ os.close(writer)
 with open(reader) as pipe:
     in_child = json.load(pipe)
 os.wait()
+held[1] = 1
 leading.join()
 print(json.dumps([found, in_child, [meet(), len(workers())]]))
 """

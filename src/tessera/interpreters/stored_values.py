@@ -57,8 +57,8 @@ def check_stored(
     position = [part.start + at for part, at in zip(inside, place, strict=True)]
     name = tile.base_of(op.view).name_hint or "an array"
     raise GuardError(
-        f"{name}{element_at(view, position)} is {found[place]!s} in program {list(program)}, "
-        f"and [{limits[0]:g}, {limits[1]:g}] was to bound it",
+        f"{name}{element_at(view, position)} is {found[place]!s}, outside of the bounds "
+        f"[{limits[0]:g}, {limits[1]:g}], in program {list(program)}",
         story=_maker(op),
         hint="scale or clamp the tile before it is stored, or widen the bounds",
     )

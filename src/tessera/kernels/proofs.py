@@ -49,7 +49,7 @@ def check_inputs(promises: Numerics, instance: Instance, values: Sequence[Any]) 
             index = tuple(int(at) for at in np.argwhere(wrong)[0])
             where = f"holds {array[index]!s} at {list(index)}" if index else f"is {array[index]!s}"
             raise GuardError(
-                f"argument {path} {where}, and inputs={told(limits)} was to bound it",
+                f"argument {path} {where}, outside of its bounds {told(limits)}",
                 hint="scale or clamp it before the call, or widen the bounds",
             )
 

@@ -1,8 +1,8 @@
 """What masks make needless: an analysis of tile programs.
 
 A mask is a tile of truths that chooses between a value and a constant. Where it is false all over, much of what
-follows is known, and often nothing changes at all: the maximum of −∞ and x is x, a product with zeros adds nothing. Such work
-may be left out. Where a mask is false follows from the positions it compares.
+follows is known, and often nothing changes at all: the maximum of −∞ and x is x, a product with zeros adds nothing.
+Such work may be left out. Where a mask is false follows from the positions it compares.
 
 Leaving work out supposes that what is masked out is finite (0 · ∞ is not 0) and that a row which is NaN may stay so.
 """
@@ -29,7 +29,7 @@ from tessera.dtypes.types import DType, bool_, f64
 class Constant:
     """A value known to be one number everywhere."""
 
-    number: float | int | bool
+    number: float
 
 
 Known = Constant | SSAValue
@@ -62,7 +62,7 @@ def _source(value: SSAValue) -> Known:
     return value
 
 
-def constant_of(value: SSAValue) -> float | int | bool | None:
+def constant_of(value: SSAValue) -> float | None:
     """The number that a tile is made of, if it is one."""
     found = _source(_looked_through(value))
     return found.number if isinstance(found, Constant) else None
@@ -126,7 +126,7 @@ def _of_elementwise(op: tile.EwOp, look: _Look) -> Known:
     return op.result
 
 
-def _computed(op: tile.EwOp, numbers: Sequence[float | int | bool]) -> float | int | bool:
+def _computed(op: tile.EwOp, numbers: Sequence[float]) -> float:
     dtypes = [tile_dtype(operand) for operand in op.operands_]
     arrays = [_array(number, dtype) for number, dtype in zip(numbers, dtypes, strict=True)]
     to = op.result_dtype if op.fn.data == "cast" else None
@@ -137,7 +137,7 @@ def _computed(op: tile.EwOp, numbers: Sequence[float | int | bool]) -> float | i
     return float(cast(result, dtype, f64)) if dtype.is_float else int(result)
 
 
-def _array(number: float | int | bool, dtype: DType) -> np.ndarray[Any, np.dtype[Any]]:
+def _array(number: float, dtype: DType) -> np.ndarray[Any, np.dtype[Any]]:
     if dtype.is_float:
         return cast(np.asarray(number, np.float64), f64, dtype)
     return np.asarray(number, dtype.storage)
@@ -280,9 +280,7 @@ def _before_broadcast(op: tile.BroadcastOp, window: Window) -> Window:
 
 def _before_expand(op: tile.ExpandOp, window: Window) -> Window:
     axis = op.axis.value.data
-    return Window(
-        (*window.start[:axis], *window.start[axis + 1 :]), (*window.size[:axis], *window.size[axis + 1 :])
-    )
+    return Window((*window.start[:axis], *window.start[axis + 1 :]), (*window.size[:axis], *window.size[axis + 1 :]))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tessera.dialects import tile
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import DType, bf16, f32, i8, i32, u8, u32
-from tessera.targets.cpu.emit import Machine
+from tessera.targets.cpu.emitter import Machine
 from tessera.targets.cpu.nests import Nest, Phase
 
 

@@ -1,7 +1,7 @@
 """Tile function → machine code for CPUs: the passes below the tile level, the emitter, LLVM, and a flat image.
 
-Optimisation levels: 0 keeps every tile op a loop nest of its own and compiles fastest; 1 fuses; 2 also lets products and sums
-contract into one rounding and runs LLVM's full code generation; 3 is 2 today.
+Optimisation levels: 0 keeps every tile op a loop nest of its own and compiles fastest; 1 fuses; 2 also lets products
+and sums contract into one rounding and runs LLVM's full code generation; 3 is 2 today.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tessera.dialects import text
 from tessera.targets.cpu import features
-from tessera.targets.cpu.emit import Layout, Machine, emit
+from tessera.targets.cpu.emit import emit
+from tessera.targets.cpu.emitter import Layout, Machine
 from tessera.targets.cpu.tile_to_cpu import TileToCpu
 from tessera.targets.llvm import image, machine
 

@@ -321,8 +321,7 @@ class PackOp(IRDLOperation):
         self, view: SSAValue, offsets: Sequence[SSAValue], panels: SSAValue, number: SSAValue, *, transposed: bool
     ) -> None:
         super().__init__(
-            operands=[view, offsets, panels, number],
-            properties={"transposed": UnitAttr() if transposed else None},
+            operands=[view, offsets, panels, number], properties={"transposed": UnitAttr() if transposed else None}
         )
 
     def verify_(self) -> None:
@@ -337,7 +336,8 @@ class PackOp(IRDLOperation):
 class DotOp(IRDLOperation):
     """c + a·b for the rows of a buffer from `row` on, and columns from `col` on of matrix `number` of the panels.
 
-    The right operand may be a buffer, too; then its number is not looked at. With `depth`, only so many columns of `a` count.
+    The right operand may be a buffer, too; then its number is not looked at. With `depth`, only so many columns of
+    `a` count.
     """
 
     name = "cpu.dot"

@@ -1,7 +1,7 @@
 """cpu level → LLVM text: products by the matrix unit (AMX), which has eight registers of 16 lines of 64 bytes.
 
-Four of them hold a block of 32 by 32 sums, two the rows of `a`, two the columns of `b`. They are named by number, so that LLVM's
-allocator has no part in it. A thread sets their shape when it enters the kernel.
+Four of them hold a block of 32 by 32 sums, two the rows of `a`, two the columns of `b`. They are named by number:
+LLVM's allocator has no part in it. A thread sets their shape when it enters the kernel.
 """
 
 from __future__ import annotations
@@ -11,23 +11,12 @@ from collections.abc import Sequence
 from tessera.dtypes.types import Kind
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.cpu_types import LINE, TILE_ROWS, BufferType, PanelsType, buffer_type
-from tessera.targets.cpu.emit import Emitter, emits, folded, literal
+from tessera.targets.cpu.emitter import Emitter, emits
+from tessera.targets.cpu.literals import folded, literal
 from tessera.targets.llvm.text import Function, Value, number
 
 _SUMS, _ROWS, _COLS = 0, 4, 6
 """The first register of each group."""
-
-
-def configure(emitter: Emitter) -> None:
-    """Gives every register its full size: 16 rows of 64 bytes."""
-    words = [1, 0, *[0] * 14, *([LINE, 0] * 8), *[0] * 16, *[TILE_ROWS] * 8, *[0] * 8]
-    text = ", ".join(f"i8 {word}" for word in words)
-    shape = emitter.module.constant("tile_shape", f"private constant [64 x i8] [{text}], align 64")
-    emitter.f.call("llvm.x86.ldtilecfg", "void", [shape])
-
-
-def release(emitter: Emitter) -> None:
-    emitter.f.call("llvm.x86.tilerelease", "void", [])
 
 
 class _Unit:

@@ -1,7 +1,7 @@
 """cpu level → LLVM text: views, loads and stores of register tiles, packing, and products.
 
 Positions outside a view are masked lane by lane, unless the op carries `inside`: then someone has shown that the
-whole tile lies within and its lanes are neighbours. Other lanes whose elements are not neighbours are gathered and scattered.
+whole tile lies within and its lanes are neighbours. Lanes that are not neighbours are gathered and scattered.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from tessera.dialects.tile_types import tile_type
 from tessera.dtypes.types import DType, Kind
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.cpu_types import BufferType, buffer_type
-from tessera.targets.cpu.emit import Emitter, Memory, View, constant, emits, folded, literal
+from tessera.targets.cpu.emitter import Emitter, Memory, View, emits
+from tessera.targets.cpu.literals import constant, folded, literal
 from tessera.targets.cpu.registers import RegisterTile, is_column
 from tessera.targets.llvm import casts, elements, elementwise
 from tessera.targets.llvm.text import Value, number, numbers, suffix_of, vector
@@ -31,17 +32,17 @@ def mark_inside(op: Operation) -> None:
     op.attributes[INSIDE] = UnitAttr()
 
 
-@emits(tile.DimOp)
+@emits(tile.DimOp, plain=True)
 def _dim(emitter: Emitter, op: tile.DimOp) -> None:
     emitter.values[op.result] = emitter.view(op.view).sizes[op.axis.value.data]
 
 
-@emits(tile.StrideOp)
+@emits(tile.StrideOp, plain=True)
 def _stride(emitter: Emitter, op: tile.StrideOp) -> None:
     emitter.values[op.result] = emitter.view(op.view).strides[op.axis.value.data]
 
 
-@emits(tile.ViewOp)
+@emits(tile.ViewOp, plain=True)
 def _view(emitter: Emitter, op: tile.ViewOp) -> None:
     base, f = emitter.view(op.base), emitter.f
     item = number(base.dtype.storage.itemsize, "i64")
@@ -369,7 +370,11 @@ def _dot(emitter: Emitter, op: cpu.DotOp) -> None:
         across = [
             _operand(
                 emitter,
-                f.load(elements.memory_type(b.dtype, lanes), f.at(pointer_b, ahead * row_size + v * lanes * item), align=item),
+                f.load(
+                    elements.memory_type(b.dtype, lanes),
+                    f.at(pointer_b, ahead * row_size + v * lanes * item),
+                    align=item,
+                ),
                 b.dtype,
                 accumulator,
             )
@@ -377,7 +382,9 @@ def _dot(emitter: Emitter, op: cpu.DotOp) -> None:
         ]
         found = list(totals)
         for row in range(rows):
-            scalar = f.load(elements.memory_type(a.dtype, 0), f.at(pointer_a, row * a.stride + ahead * item), align=item)
+            scalar = f.load(
+                elements.memory_type(a.dtype, 0), f.at(pointer_a, row * a.stride + ahead * item), align=item
+            )
             every = f.splat(_operand(emitter, scalar, a.dtype, accumulator), lanes)
             for v in range(count):
                 found[row * count + v] = madd(every, across[v], found[row * count + v])

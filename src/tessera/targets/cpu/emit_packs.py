@@ -1,7 +1,7 @@
 """cpu level → LLVM text: right operands of products copied into panels.
 
-A matrix that lies inside its view, elements side by side, is copied a vector at a time; edges and other strides go element by
-element. For the matrix unit, neighbours in a column are made neighbours in memory, 4 bytes of them.
+A matrix that lies inside its view, elements side by side, is copied a vector at a time; edges and other strides go
+element by element. For the matrix unit, neighbours in a column are made neighbours in memory, 4 bytes of them.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.cpu_types import PanelsType
-from tessera.targets.cpu.emit import Emitter, View, emits
 from tessera.targets.cpu.emit_tiles import square
+from tessera.targets.cpu.emitter import Emitter, View, emits
 from tessera.targets.llvm import casts, elements
 from tessera.targets.llvm.text import Value, number, numbers, vector
 
@@ -51,13 +51,7 @@ class _Packer:
     """Fills the panels of one matrix."""
 
     def __init__(
-        self,
-        emitter: Emitter,
-        view: View,
-        offsets: Sequence[Value],
-        type_: PanelsType,
-        first: Value,
-        transposed: bool,
+        self, emitter: Emitter, view: View, offsets: Sequence[Value], type_: PanelsType, first: Value, transposed: bool
     ) -> None:
         self.emitter, self.view, self.offsets, self.type, self.first = emitter, view, offsets, type_, first
         self.rows_axis, self.cols_axis = (1, 0) if transposed else (0, 1)
@@ -229,9 +223,7 @@ class _Packer:
             place = f.binary("add", place, f.subtract(row, f.times(line, self.depth)))
             f.store(value, f.at(self._panel(panel, line), f.times(place, item)), align=item)
 
-        self._over(
-            self.type.padded_rows, 1, lambda row, _: self._over(padded, 1, lambda col, __: one(row, col))
-        )
+        self._over(self.type.padded_rows, 1, lambda row, _: self._over(padded, 1, lambda col, __: one(row, col)))
 
 
 def _interleaved(emitter: Emitter, rows: Sequence[Value]) -> Value:
@@ -245,4 +237,3 @@ def _interleaved(emitter: Emitter, rows: Sequence[Value]) -> Value:
     count = int(rows[0].type[1:].split(" ")[0])
     places = [lane + count * other for lane in range(count) for other in (0, 1)]
     return emitter.f.shuffle(rows[0], rows[1], places)
-

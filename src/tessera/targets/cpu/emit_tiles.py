@@ -8,7 +8,7 @@ from tessera.dialects import tile
 from tessera.dialects.tile_types import tile_dtype
 from tessera.dtypes.types import i64
 from tessera.targets.cpu import dialect as cpu
-from tessera.targets.cpu.emit import Emitter, emits
+from tessera.targets.cpu.emitter import Emitter, emits
 from tessera.targets.cpu.registers import RegisterTile, is_column
 from tessera.targets.llvm import casts, elements, elementwise
 from tessera.targets.llvm.text import Value, number, numbers
@@ -106,7 +106,7 @@ def _transpose(emitter: Emitter, op: tile.TransOp) -> None:
 
 def transposed(emitter: Emitter, operand: RegisterTile) -> dict[tuple[int, int], Value]:
     """The vectors of a transposed tile, a square of lanes at a time."""
-    f, lanes = emitter.f, emitter.machine.lanes
+    lanes = emitter.machine.lanes
     nothing = number(0, elements.register_type(operand.dtype, lanes))
     found: dict[tuple[int, int], Value] = {}
     for above in range(0, operand.rows, lanes):
@@ -162,7 +162,7 @@ def _partial(emitter: Emitter, op: cpu.PartialOp) -> None:
         ]
         while len(vectors) > 1:
             pairs = zip(vectors[::2], vectors[1::2], strict=False)
-            rest = vectors[-1:] if len(vectors) % 2 else []
+            rest: list[Value] = vectors[-1:] if len(vectors) % 2 else []
             vectors = [*(elementwise.combine(f, kind, a, b, x.dtype, level) for a, b in pairs), *rest]
         return elementwise.combine(f, kind, total, vectors[0], x.dtype, level) if vectors else total
 

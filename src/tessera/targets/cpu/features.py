@@ -53,35 +53,34 @@ _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
 
 def level() -> str:
     """The level to compile for: the host's, or the lower one that the knob `cpu_level` names."""
-    host, asked = host_level(), knobs.cpu_level.value
+    asked = knobs.cpu_level.value
     if asked is None:
-        return host
+        return host_level()
     _expect_on_host(asked)
     return asked
 
 
-@cache
 def host_level() -> str:
-    """The highest level that this host has.
+    """The highest level that this host has."""
+    return next(name for name in reversed(LEVELS) if has(name))
 
-    Tiles need the kernel's permission, once per process, before their first instruction: it is asked for here, and a
-    host that refuses it counts as one without tiles.
+
+@cache
+def has(level: str) -> bool:
+    """Whether this host has a level.
+
+    Tiles need the system's permission, once per process, before their first instruction. It is asked for here, when the
+    question is about tiles; a system that refuses it counts as one without.
     """
-    flags = host_flags()
-    found = "base"
-    for name in LEVELS:
-        if not _NEEDS[name] <= flags or (name == "amx" and not _permit_tiles()):
-            break
-        found = name
-    return found
+    needed = set[str]().union(*(_NEEDS[name] for name in _up_to(level)))
+    return needed <= host_flags() and (level != "amx" or _permit_tiles())
 
 
 def target(level: str) -> tuple[str, str]:
     """The processor and the features, as LLVM's target machine takes them; never more than this host has."""
     _expect_on_host(level)
     flags = host_flags()
-    levels = LEVELS[: LEVELS.index(level) + 1]
-    features = [f"+{name}" for part in levels for flag, name in EXTRAS.get(part, {}).items() if flag in flags]
+    features = [f"+{name}" for part in _up_to(level) for flag, name in EXTRAS.get(part, {}).items() if flag in flags]
     return _PROCESSORS[level], ",".join(features)
 
 
@@ -103,10 +102,14 @@ def host_flags() -> frozenset[str]:
     return frozenset()
 
 
+def _up_to(level: str) -> tuple[str, ...]:
+    return LEVELS[: LEVELS.index(level) + 1]
+
+
 def _expect_on_host(level: str) -> None:
-    host = host_level()
-    if LEVELS.index(level) > LEVELS.index(host):
-        missing = sorted(set[str]().union(*(_NEEDS[name] for name in LEVELS[: LEVELS.index(level) + 1])) - host_flags())
+    if not has(level):
+        host = host_level()
+        missing = sorted(set[str]().union(*(_NEEDS[name] for name in _up_to(level))) - host_flags())
         lacks = f"it lacks {', '.join(missing)}" if missing else "the system does not permit tiles"
         raise DeviceError(
             f"expected a level that this host has, at most {host}, got {level}: {lacks}",
@@ -115,7 +118,7 @@ def _expect_on_host(level: str) -> None:
 
 
 def _permit_tiles() -> bool:
-    """Threads that are started later inherit the permission, and so do children."""
+    """The permission is for all threads, and children inherit it."""
     try:
         system_call = ctypes.CDLL(None).syscall
     except (OSError, AttributeError):

@@ -57,7 +57,7 @@ def _slice(load: tile.LoadOp) -> Slice | None:
         parent = parent.parent_op()
     if not isinstance(parent, tile.FuncOp):
         return None
-    counters = {loop.body.block.args[0] for loop in found.loops}
+    counters: set[SSAValue] = {loop.body.block.args[0] for loop in found.loops}
     seen: set[Operation] = set()
     if not all(_visit(root, counters, seen, found) for root in roots):
         return None

@@ -1,38 +1,37 @@
 """Writes one nest at the cpu level: a loop over groups of rows, and within it a loop over columns for each phase.
 
-Every access to an argument is tested once for the whole nest, where that is cheap: if all of it lies inside, the loops run
-without tests; otherwise a second, careful version of them does.
+Every access to an argument is tested once for the whole nest: if all of it lies inside, the loops run without tests;
+otherwise a second, careful version of them does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, TensorType
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import IndexType, TensorType
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tessera.dialects import reductions, tile
 from tessera.dialects.elements import element_of, tile_of
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import DType
 from tessera.targets.cpu import dialect as cpu
+from tessera.targets.cpu.clipping import clipping
 from tessera.targets.cpu.cpu_types import LINE, TILE_ROWS, BufferType, buffer_type, rounded_up
-from tessera.targets.cpu.emit_memory import UNROLL, mark_inside
+from tessera.targets.cpu.emit_memory import mark_inside
+from tessera.targets.cpu.inside import inside, lane_axis, moved
 from tessera.targets.cpu.nests import Nest, Phase, domain, shape_of
-from tessera.transforms.masks import Constant, Edge, Known, Linear, Window, constant_of, dead_from, known_where_false
+from tessera.targets.cpu.pieces import PIECES, Axes
+from tessera.transforms.folding import materialize
+from tessera.transforms.masks import Linear, constant_of
 from tessera.transforms.rewriting import adopt_location
 
 if TYPE_CHECKING:
     from tessera.targets.cpu.tile_to_cpu import Lowering
 
 _index = IndexType()
-Axes: TypeAlias = tuple[tuple[SSAValue, int], ...]
-"""Along each axis of a tile, where a piece of it starts and how long it is."""
-
-_COLUMN = Block(arg_types=[_index]).args[0]
-"""Stands for the column that is asked about."""
 
 
 class NestWriter:
@@ -46,11 +45,8 @@ class NestWriter:
         self.kept: list[tuple[SSAValue, DType, SSAValue]] = []
         """Values that go into buffers of all rows."""
         self._plan(slots)
-        self.mask: SSAValue | None = None
-        self.clipped: set[int] = set()
-        self.shortened: set[tile.DotOp] = set()
+        self.clipping = clipping(lowering.analysis, nest, {value for value, _, _ in self.kept})
         self.live: SSAValue | None = None
-        self._clipping()
         self.careful = False
         self.zero: SSAValue
         self.pieces: dict[tuple[SSAValue, Axes], SSAValue] = {}
@@ -104,7 +100,9 @@ class NestWriter:
             outside = user not in here
             if outside:
                 found[dtype] = True
-            elif (not is_row and (isinstance(user, tile.DotOp) and user.a is value)) or (not is_row and self._is_later(user, at)):
+            elif (not is_row and (isinstance(user, tile.DotOp) and user.a is value)) or (
+                not is_row and self._is_later(user, at)
+            ):
                 found.setdefault(dtype, False)
         return found
 
@@ -113,71 +111,20 @@ class NestWriter:
 
     # What masks leave out
 
-    def _clipping(self) -> None:
-        """Finds phases that need not run beyond the columns where a mask is false for all of a group's rows.
-
-        There all that they compute is known: reductions take in nothing new, and a product's left operand is 0.
-        """
-        for mask in self._masks():
-            if self._try_mask(mask):
-                self.mask = mask
-                return
-
-    def _masks(self) -> Iterator[SSAValue]:
-        for op in self.nest.ops:
-            if isinstance(op, tile.EwOp) and op.fn.data == "select" and len(shape_of(op.result)) == 2:
-                yield op.operands_[0]
-
-    def _try_mask(self, mask: SSAValue) -> bool:
-        nest, cols = self.nest, shape_of(mask)[1]
-        block = next(iter(nest.ops)).parent_block()
-        if nest.rows == 1 or block is None or not self._edges(mask, Linear(), nest.rows):
-            return False
-        known = known_where_false(block.ops, mask)
-        kept = {value for value, _, _ in self.kept}
-        clipped = {
-            number
-            for number, phase in enumerate(nest.phases)
-            if phase.cols == cols and all(_changes_nothing(op, known, kept) for op in phase.ops)
-        }
-        inside = {result for number in clipped for op in nest.phases[number].ops for result in op.results}
-        shortened: set[tile.DotOp] = set()
-        for number, phase in enumerate(nest.phases):
-            for op in phase.ops:
-                if isinstance(op, tile.DotOp) and op.a in inside:
-                    if known.get(op.a) != Constant(0) or cols % UNROLL:
-                        return False
-                    shortened.add(op)
-                if number not in clipped and any(
-                    leaf in inside and not nest.place[leaf][1]
-                    for place, operand in enumerate(op.operands)
-                    if isinstance(operand.type, TensorType) and not (isinstance(op, tile.DotOp) and place == 0)
-                    for leaf, _ in self.lowering.analysis.leaves(operand, nest.rows)
-                ):
-                    return False
-        self.clipped, self.shortened = clipped, shortened
-        return bool(clipped)
-
-    def _edges(self, mask: SSAValue, start: Linear, rows: int) -> Sequence[Sequence[Edge]]:
-        shape = shape_of(mask)
-        at = Linear() if shape[0] == 1 else start
-        window = Window((at, Linear(((_COLUMN, 1),))), (min(rows, shape[0]), 1))
-        return dead_from(mask, _COLUMN, window)
-
     def _live_columns(self) -> SSAValue | None:
         """The first column from which on nothing counts for this group of rows."""
-        if self.mask is None:
+        if self.clipping is None:
             return None
         lowering, (start, size) = self.lowering, self.group
         lowering.own.add(start)
         row = Linear() if start is self.zero else Linear(((start, 1),))
-        live = lowering.constant(shape_of(self.mask)[1])
-        for edges in self._edges(self.mask, row, size):
+        live = lowering.constant(self.clipping.cols)
+        for edges in self.clipping.edges(row, size):
             if (end := lowering.bound(edges, arith.MaxSIOp)) is not None:
                 live = lowering.add(arith.MinSIOp(live, end)).results[0]
         return lowering.add(arith.MaxSIOp(live, self.zero)).results[0]
 
-    def _rounded_up(self, value: SSAValue, step: int) -> SSAValue:
+    def rounded_up(self, value: SSAValue, step: int) -> SSAValue:
         lowering = self.lowering
         every = lowering.constant(step)
         return lowering.add(arith.MuliOp(lowering.add(arith.CeilDivSIOp(value, every)).results[0], every)).results[0]
@@ -191,7 +138,7 @@ class NestWriter:
         if self.nest.matrix:
             self._matrix()
             return
-        condition = self._inside()
+        condition = inside(self)
         if condition is None:
             self._version()
             return
@@ -221,7 +168,7 @@ class NestWriter:
             self.group = start, size
             self._group()
 
-        self._steps(whole, step, lambda start, size: run(start, size))
+        self._steps(whole, step, run)
         if whole < nest.rows:
             run(lowering.constant(whole), nest.rows - whole)
 
@@ -252,7 +199,8 @@ class NestWriter:
             for op in ops:
                 self._row_op(op)
             if number < len(nest.phases):
-                self._phase(nest.phases[number], number in self.clipped)
+                clipped = self.clipping is not None and number in self.clipping.phases
+                self._phase(nest.phases[number], clipped)
         self.pieces = {}
         for value, dtype, buffer in self.kept:
             if value in self.rows:
@@ -293,7 +241,7 @@ class NestWriter:
         if phase.cols == step:
             self._chunk(phase, self.zero, step, None)
             return
-        partial = [self._start(op) for op in reduces]
+        partial: Sequence[SSAValue] = [self._start(op) for op in reduces]
         if whole == step:
             partial = self._chunk(phase, self.zero, step, partial)
         elif whole:
@@ -305,11 +253,11 @@ class NestWriter:
 
             stop, every = lowering.constant(whole), lowering.constant(step)
             if clipped and self.live is not None:
-                stop = lowering.add(arith.MinSIOp(stop, self._rounded_up(self.live, step))).results[0]
+                stop = lowering.add(arith.MinSIOp(stop, self.rounded_up(self.live, step))).results[0]
             lowering.within(block, write)
             loop = scf.ForOp(self.zero, stop, every, partial, Region(block))
             lowering.add(loop)
-            partial = list(loop.results)
+            partial = [*loop.results]
         if whole < phase.cols:
             partial = self._chunk(phase, lowering.constant(whole), phase.cols - whole, partial)
         for op, value in zip(reduces, partial, strict=True):
@@ -334,23 +282,19 @@ class NestWriter:
         lanes = self.lowering.machine.lanes
         cols = lanes if rows > 1 else 4 * lanes
         shape = (cols,) if len(shape_of(op.operand)) == 1 else (rows, cols)
-        return self._full(reductions.TABLE[op.kind.data].identity(tile_dtype(op.operand)), shape, tile_dtype(op.operand))
+        return self._full(
+            reductions.TABLE[op.kind.data].identity(tile_dtype(op.operand)), shape, tile_dtype(op.operand)
+        )
 
     def _neutral(self, op: tile.ReduceOp, axes: Axes) -> SSAValue:
         dtype = tile_dtype(op.operand)
         return self._full(reductions.TABLE[op.kind.data].identity(dtype), [size for _, size in axes], dtype)
 
     def _full(self, value: float, shape: Sequence[int], dtype: DType) -> SSAValue:
-        element = element_of(dtype)
-        attribute: Attribute
-        if isinstance(element, IntegerType):
-            attribute = IntegerAttr(int(value), element)
-        else:
-            attribute = FloatAttr(float(value), element)  # pyright: ignore[reportArgumentType]  # every float element
-        scalar = self.lowering.add(arith.ConstantOp(attribute))  # pyright: ignore[reportArgumentType]
+        scalar = self.lowering.add(materialize(value, element_of(dtype)))
         return self.lowering.add(tile.FullOp(scalar.results[0], list(shape))).results[0]
 
-    def _chunk(self, phase: Phase, col: SSAValue, size: int, partial: list[SSAValue] | None) -> list[SSAValue]:
+    def _chunk(self, phase: Phase, col: SSAValue, size: int, partial: Sequence[SSAValue] | None) -> list[SSAValue]:
         """One step over columns. Reductions go into partial results, or are finished if this is the only step."""
         lowering, found = self.lowering, list[SSAValue]()
         self.pieces = {}
@@ -446,59 +390,17 @@ class NestWriter:
         return axes[0][0], axes[1][0]
 
     def _make(self, op: Operation, axes: Axes) -> SSAValue:
-        made = _PIECES[type(op)](self, op, axes)
+        made = PIECES[type(op)](self, op, axes)
         adopt_location([made], op)
         return made.results[0]
 
-    def _full_piece(self, op: tile.FullOp, axes: Axes) -> Operation:
-        return self.lowering.add(tile.FullOp(self.lowering.values[op.value], [size for _, size in axes]))
-
-    def _iota_piece(self, op: tile.IotaOp, axes: Axes) -> Operation:
-        axis = op.axis.value.data
-        base = self.sum(self.lowering.values[op.base], axes[axis][0])
-        shape = tuple(size for _, size in axes)
-        return self.lowering.add(tile.IotaOp(base, axis, tile_of(shape, tile_dtype(op.result))))
-
-    def _expand_piece(self, op: tile.ExpandOp, axes: Axes) -> Operation:
-        axis = op.axis.value.data
-        piece = self.piece(op.operand, (*axes[:axis], *axes[axis + 1 :]))
-        return self.lowering.add(tile.ExpandOp(piece, axis))
-
-    def _broadcast_piece(self, op: tile.BroadcastOp, axes: Axes) -> Operation:
-        shape = shape_of(op.operand)
-        inner = tuple((self.zero, 1) if size == 1 else axis for size, axis in zip(shape, axes, strict=True))
-        piece = self.piece(op.operand, inner)
-        return self.lowering.add(tile.BroadcastOp(piece, [size for _, size in axes]))
-
-    def _trans_piece(self, op: tile.TransOp, axes: Axes) -> Operation:
-        permutation = tuple(op.permutation.iter_values())
-        inner = tuple(axes[permutation.index(axis)] for axis in range(len(axes)))
-        return self.lowering.add(tile.TransOp(self.piece(op.operand, inner), permutation))
-
-    def _ew_piece(self, op: tile.EwOp, axes: Axes) -> Operation:
-        operands = [self.piece(operand, axes) for operand in op.operands_]
-        made = tile.EwOp.create(
-            operands=operands,
-            properties=op.properties,
-            result_types=[tile_of(tuple(size for _, size in axes), tile_dtype(op.result))],
-        )
-        return self.lowering.add(made)
-
-    def _load_piece(self, op: tile.LoadOp, axes: Axes) -> Operation:
-        pad = None if op.pad is None else op.pad_value
-        offsets = self._offsets(op.offsets, axes)
-        made = tile.LoadOp(self.lowering.values[op.view], offsets, [size for _, size in axes], pad)
-        if not self.careful and self._is_straight(op, axes):
-            mark_inside(made)
-        return self.lowering.add(made)
-
-    def _is_straight(self, op: tile.LoadOp | tile.StoreOp, axes: Axes) -> bool:
+    def is_straight(self, op: tile.LoadOp | tile.StoreOp, axes: Axes) -> bool:
         """Whether a piece's lanes run along the axis that was found to be dense; see `_inside`."""
         sizes = [size for _, size in axes]
         column = len(sizes) == 2 and sizes[1] == 1 and sizes[0] != 1
-        return (0 if column or len(sizes) == 1 else 1) == _lane_axis(shape_of(_moved(op))) and bool(sizes)
+        return (0 if column or len(sizes) == 1 else 1) == lane_axis(shape_of(moved(op))) and bool(sizes)
 
-    def _offsets(self, offsets: Sequence[SSAValue], axes: Axes) -> list[SSAValue]:
+    def offsets(self, offsets: Sequence[SSAValue], axes: Axes) -> list[SSAValue]:
         values = self.lowering.values
         return [self.sum(values[offset], start) for offset, (start, _) in zip(offsets, axes, strict=True)]
 
@@ -507,92 +409,23 @@ class NestWriter:
             return a
         return self.lowering.add(arith.AddiOp(a, b)).results[0]
 
-    def _dot_piece(self, op: tile.DotOp, axes: Axes) -> Operation:
-        lowering = self.lowering
-        dtype = tile_dtype(op.c)
-        local = self.local.get((op.a, dtype))
-        left = local if local is not None else lowering.buffer_of(op.a, dtype)
-        row = self.zero if local is not None or self.nest.rows == 1 else self.group[0]
-        if op in lowering.packed:
-            right, number = lowering.packed[op]
-        else:
-            right, number = lowering.buffer_of(op.b, dtype), self.zero
-        start = self.piece(op.c, axes)
-        depth = None
-        if op in self.shortened and self.live is not None:
-            depth = self._rounded_up(self.live, UNROLL)
-        return lowering.add(cpu.DotOp(left, row, right, number, axes[1][0], start, depth))
-
     def _effect(self, op: Operation, axes: Axes) -> None:
         lowering = self.lowering
         made: Operation
         if isinstance(op, tile.StoreOp):
             piece = self.piece(op.value, axes)
-            made = tile.StoreOp(piece, lowering.values[op.view], self._offsets(op.offsets, axes))
-            if not self.careful and self._is_straight(op, axes):
+            made = tile.StoreOp(piece, lowering.values[op.view], self.offsets(op.offsets, axes))
+            if not self.careful and self.is_straight(op, axes):
                 mark_inside(made)
         elif isinstance(op, tile.AtomicOp):
             piece = self.piece(op.value, axes)
-            offsets = self._offsets(op.offsets, axes)
+            offsets = self.offsets(op.offsets, axes)
             made = tile.AtomicOp(op.kind.data, piece, lowering.values[op.view], offsets)
         else:
             assert isinstance(op, tile.AssertOp)
             made = tile.AssertOp(self.piece(op.condition, axes), op.message.data)
         lowering.add(made)
         adopt_location([made], op)
-
-    # Tests
-
-    def _accesses(self) -> Iterator[tile.LoadOp | tile.StoreOp]:
-        """Every load and store of the nest, free ones too."""
-        seen: set[SSAValue] = set()
-        waiting: list[SSAValue] = []
-        if self.copied is not None and not isinstance(self.copied[0].type, BufferType):
-            waiting.append(self.copied[0])
-        for op in self.nest.ops:
-            if isinstance(op, tile.StoreOp | tile.LoadOp):
-                yield op
-            waiting += [value for value in op.operands if isinstance(value.type, TensorType)]
-            if isinstance(op, tile.DotOp) and op in self.lowering.packed:
-                waiting.remove(op.b)
-        while waiting:
-            value = waiting.pop()
-            if value in seen or not self.lowering.analysis.is_free(value):
-                continue
-            seen.add(value)
-            owner = value.owner
-            assert isinstance(owner, Operation)
-            if isinstance(owner, tile.LoadOp):
-                yield owner
-            waiting += [operand for operand in owner.operands if isinstance(operand.type, TensorType)]
-
-    def _inside(self) -> SSAValue | None:
-        """That every access lies inside its view, its lanes side by side; None if that is known."""
-        total: SSAValue | None = None
-        for op in self._accesses():
-            for condition in self._conditions(op):
-                total = condition if total is None else self.lowering.add(arith.AndIOp(total, condition)).results[0]
-        return total
-
-    def _conditions(self, op: tile.LoadOp | tile.StoreOp) -> Iterator[SSAValue]:
-        lowering = self.lowering
-        view = lowering.values[op.view]
-        shape = shape_of(_moved(op))
-        for axis, (offset, size) in enumerate(zip(op.offsets, shape, strict=True)):
-            start, extent = lowering.values[offset], _measured(lowering, view, axis, tile.DimOp)
-            low, high = _known(start), _known(extent)
-            if low is None or low < 0:
-                yield self._compare(start, 5, lowering.constant(0))
-            if low is None or high is None or low + size > high:
-                end = lowering.add(arith.AddiOp(start, lowering.constant(size))).results[0]
-                yield self._compare(end, 3, extent)
-        if shape:
-            stride = _measured(lowering, view, _lane_axis(shape), tile.StrideOp)
-            if _known(stride) != 1:
-                yield self._compare(stride, 0, lowering.constant(1))
-
-    def _compare(self, a: SSAValue, predicate: int, b: SSAValue) -> SSAValue:
-        return self.lowering.add(arith.CmpiOp(a, b, predicate)).results[0]
 
     # The matrix unit
 
@@ -674,46 +507,3 @@ def shape_of_op(op: Operation) -> tuple[int, ...]:
     if isinstance(op, tile.AssertOp):
         return shape_of(op.condition)
     return shape_of(op.operand if isinstance(op, tile.ReduceOp) else op.results[0])
-
-
-def _changes_nothing(op: Operation, known: Mapping[SSAValue, Known], kept: set[SSAValue]) -> bool:
-    """Whether an op may be left out on columns where everything is as `known`."""
-    if isinstance(op, tile.ReduceOp):
-        nothing = reductions.TABLE[op.kind.data].identity(tile_dtype(op.operand))
-        return known.get(op.operand) == Constant(nothing)
-    return bool(op.results) and op.results[0] not in kept
-
-
-def _moved(op: tile.LoadOp | tile.StoreOp) -> SSAValue:
-    return op.result if isinstance(op, tile.LoadOp) else op.value
-
-
-def _lane_axis(shape: Sequence[int]) -> int:
-    return 0 if len(shape) == 1 or (shape[1] == 1 and shape[0] != 1) else 1
-
-
-def _known(value: SSAValue) -> int | None:
-    owner = value.owner
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
-        return owner.value.value.data
-    return None
-
-
-def _measured(lowering: Lowering, view: SSAValue, axis: int, kind: type[tile.DimOp | tile.StrideOp]) -> SSAValue:
-    """A size or stride of a view: the value it was made with, or one that is asked of an argument."""
-    owner = view.owner
-    if isinstance(owner, tile.ViewOp):
-        return (owner.sizes if kind is tile.DimOp else owner.strides)[axis]
-    return lowering.add(kind(view, axis)).results[0]
-
-
-_PIECES: dict[type[Operation], Callable[[NestWriter, object, Axes], Operation]] = {
-    tile.FullOp: NestWriter._full_piece,
-    tile.IotaOp: NestWriter._iota_piece,
-    tile.ExpandOp: NestWriter._expand_piece,
-    tile.BroadcastOp: NestWriter._broadcast_piece,
-    tile.TransOp: NestWriter._trans_piece,
-    tile.EwOp: NestWriter._ew_piece,
-    tile.LoadOp: NestWriter._load_piece,
-    tile.DotOp: NestWriter._dot_piece,
-}  # pyright: ignore[reportAssignmentType]  # each takes the op it is listed for

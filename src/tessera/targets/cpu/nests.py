@@ -2,7 +2,7 @@
 
 A nest runs over rows. For each row it takes *phases*, each of which runs over columns; values of one row (maxima,
 sums) are worked on between phases. An op joins the last nest if, for each row, it needs nothing but that row of what
-the nest computes. Within the nest it joins the first phase that has its columns and before which everything it needs is there.
+the nest computes. Within the nest it joins the first phase that has its columns and before which all it needs is there.
 
 Ops that cost next to nothing (constants, positions, loads, shapes, and cheap work on those) are *free*: they belong to
 no nest and are done again wherever they are used.

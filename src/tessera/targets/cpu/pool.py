@@ -117,11 +117,14 @@ def start(data: bytes | None = None) -> Runtime:
     """The runtime of this process, started if it is not: from the bytes of an image, or compiled on the spot."""
     if found := _running.get("runtime"):
         return found
-    features.host_level()  # asks for the permission to use tiles, before there are threads
+    features.level()  # a process that runs kernels with tiles has asked for the permission to
     fresh = Runtime(compile_runtime() if data is None else data)
     _set(fresh, threads())
     # No lock, which a fork might leave locked: of several that start at once, the first counts.
-    return _running.setdefault("runtime", fresh)
+    found = _running.setdefault("runtime", fresh)
+    if "threads" in _asked:  # perhaps since then
+        _set(found, _asked["threads"])
+    return found
 
 
 def threads() -> int:

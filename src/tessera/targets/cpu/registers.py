@@ -1,10 +1,11 @@
 """Register tiles: a small tile as vectors, each made when first asked for.
 
-The lanes of a vector run along a tile's last axis; a tile with one column (or one axis) has its rows in the lanes. Every
-element type has as many lanes to a vector, so that tiles of different types line up. Lanes beyond the tile hold anything.
+The lanes of a vector run along a tile's last axis; a tile with one column (or one axis) has its rows in the lanes.
+Every element type has as many lanes to a vector, so that tiles of different types line up. Lanes beyond the tile hold
+anything.
 
-Making vectors late lets one pass over rows and columns emit a whole chain of ops for each vector: nothing else keeps the
-number of live registers small.
+Making vectors late lets one pass over rows and columns emit a whole chain of ops for each vector: nothing else keeps
+the number of live registers small.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from tessera.errors import CompileError
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.blocking import Blocking
 from tessera.targets.cpu.cpu_types import TILE_ROWS, BufferType, PanelsType, rounded_up
-from tessera.targets.cpu.emit import Machine
+from tessera.targets.cpu.emitter import Machine
 from tessera.targets.cpu.hoisting import Slice, axes_of, by_depth, sharing
 from tessera.targets.cpu.nest_writer import NestWriter
 from tessera.targets.cpu.nests import Analysis, Nest, domain, shape_of
@@ -78,9 +78,7 @@ class Lowering:
     def run(self) -> cpu.FuncOp:
         source = self.source
         shapes = [list(shape.data) for shape in source.shapes]
-        made = cpu.FuncOp(
-            source.sym_name.data, list(source.function_type.inputs), shapes, list(source.grid.data)
-        )
+        made = cpu.FuncOp(source.sym_name.data, list(source.function_type.inputs), shapes, list(source.grid.data))
         entry = made.body.block
         self.values.update(zip(source.arguments, entry.args, strict=True))
         for old, new in zip(source.arguments, entry.args, strict=True):
@@ -88,7 +86,7 @@ class Lowering:
         self.out = entry
         extents = [self.add(cpu.GridOp(axis)).results[0] for axis in range(len(source.grid.data))]
         slow, fast = self.sharing.outer, axes_of(source, self.sharing.outer)
-        counts = [self._product([extents[axis] for axis in axes]) for axes in (slow, fast)]
+        outer, inner = (self._product([extents[axis] for axis in axes]) for axes in (slow, fast))
         once = self._once(slow, extents)
         end = once.last_op
         assert isinstance(end, cpu.YieldOp)
@@ -100,7 +98,7 @@ class Lowering:
         self._program_ids(body.args[1], fast, extents)
         self.block(source.body.block)
         body.add_op(cpu.YieldOp())
-        entry.add_op(cpu.ParallelOp(*counts, Region(once), Region(body)))
+        entry.add_op(cpu.ParallelOp(outer, inner, Region(once), Region(body)))
         entry.add_op(cpu.ReturnOp())
         return made
 
@@ -158,9 +156,9 @@ class Lowering:
                 nest(depth + 1)
                 self.add(scf.YieldOp())
 
-            bounds = [self.values[bound] for bound in (loop.lb, loop.ub, loop.step)]
+            first, last, step = (self.values[bound] for bound in (loop.lb, loop.ub, loop.step))
             self.within(body, write)
-            self.add(scf.ForOp(*bounds, [], Region(body)))
+            self.add(scf.ForOp(first, last, step, [], Region(body)))
 
         self.add(reserve)
         nest(0)
@@ -405,10 +403,7 @@ class Lowering:
 
         self.within(body, write)
         made = scf.ForOp(
-            *bounds,
-            self.values[op.step],
-            [self.values[initial[argument]] for argument in scalars],
-            Region(body),
+            *bounds, self.values[op.step], [self.values[initial[argument]] for argument in scalars], Region(body)
         )
         self.add(made)
         adopt_location([made], op)
@@ -488,10 +483,7 @@ class Lowering:
             return Region(self.within(block, write))
 
         made = scf.IfOp(
-            self.values[op.cond],
-            [result.type for result in scalars],
-            side(op.true_region),
-            side(op.false_region),
+            self.values[op.cond], [result.type for result in scalars], side(op.true_region), side(op.false_region)
         )
         self.add(made)
         adopt_location([made], op)
@@ -515,10 +507,7 @@ class Lowering:
         NestWriter.copy(self, value, slot)
 
 
-_CONTROL: dict[type[Operation], Callable[[Lowering, Any], None]] = {
-    scf.ForOp: Lowering.loop,
-    scf.IfOp: Lowering.branch,
-}
+_CONTROL: dict[type[Operation], Callable[[Lowering, Any], None]] = {scf.ForOp: Lowering.loop, scf.IfOp: Lowering.branch}
 
 
 def _is_tile_work(op: Operation) -> bool:
@@ -532,7 +521,7 @@ def _check(function: tile.FuncOp) -> None:
         for value in (*op.results, *op.operands):
             if isinstance(value.type, TensorType) and len(tile_type(value).get_shape()) > 2:
                 raise CompileError(
-                    f"{op.name} works on {value.type}: tiles on CPUs have at most two axes",
+                    f"{op.name} works on {tile_type(value)}: tiles on CPUs have at most two axes",
                     span=span_of(op.location),
                     hint="fold two axes into one, or run it in the interpreter: TESSERA_INTERPRET=1",
                 )
@@ -542,4 +531,3 @@ def _check(function: tile.FuncOp) -> None:
                 span=span_of(op.location),
                 hint="TESSERA_INTERPRET=1 sends every kernel there",
             )
-

@@ -11,16 +11,15 @@ from functools import cache
 
 import numpy as np
 
+from tessera import knobs
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, FloatFormat, Kind, Specials, bf16, bool_, f16, f32, f64, i64, tf32, u64
 from tessera.errors import CompileError
 from tessera.targets.llvm.text import Function, Value, bits_of, lanes_of, like, number, vector
 
-LEVELS = ("base", "avx2", "avx512", "amx")
-"""What a processor of the x86-64 family can do; each level has all of those before it.
-
-`avx2` comes with FMA and F16C, `avx512` with the F, VL, BW, DQ and CD parts, `amx` with BF16, FP16 and VNNI.
-"""
+# What a processor of the x86-64 family can do; each level has all of those before it. `avx2` comes with FMA and F16C,
+# `avx512` with the F, VL, BW, DQ and CD parts, `amx` with BF16, FP16 and VNNI.
+LEVELS = knobs.CPU_LEVELS
 
 NAN = float("nan")
 

@@ -47,8 +47,8 @@ class Rule:
     """How a row computes on `float` and `double`, and on integers and bool; None where the table has no such row.
 
     `exact` says that floats give values of the operands' format, which need no rounding. `half` says that computing in
-    f16 itself, where the processor can, gives what computing in f32 and rounding does. `fused` marks the row that rounds
-    once where computing in f32 and rounding again would not.
+    f16 itself, where the processor can, gives what computing in f32 and rounding does. `fused` marks the row that
+    rounds once where computing in f32 and rounding again would not.
     """
 
     floats: Recipe | None

@@ -1,0 +1,94 @@
+"""Columns that a mask leaves out: an analysis of nests.
+
+Where a mask is false for all rows of a group, what a nest computes is known: reductions take in nothing new, and a
+product's left operand is 0. Phases need not run over such columns, and products that take them in are shortened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import IndexType, TensorType
+from xdsl.ir import Block, Operation, SSAValue
+
+from tessera.dialects import reductions, tile
+from tessera.dialects.tile_types import tile_dtype
+from tessera.targets.cpu.emit_memory import UNROLL
+from tessera.targets.cpu.nests import Analysis, Nest, shape_of
+from tessera.transforms.masks import Constant, Edge, Known, Linear, Window, dead_from, known_where_false
+
+_COLUMN = Block(arg_types=[IndexType()]).args[0]
+"""Stands for the column that is asked about."""
+
+
+@dataclass(frozen=True)
+class Clipping:
+    """A mask, the phases that stop where it leaves nothing, and the products that do."""
+
+    mask: SSAValue
+    phases: frozenset[int]
+    products: frozenset[tile.DotOp]
+
+    @property
+    def cols(self) -> int:
+        return shape_of(self.mask)[1]
+
+    def edges(self, start: Linear, rows: int) -> Sequence[Sequence[Edge]]:
+        """From which column on nothing counts for some rows: see `dead_from`."""
+        return _edges(self.mask, start, rows)
+
+
+def clipping(analysis: Analysis, nest: Nest, kept: set[SSAValue]) -> Clipping | None:
+    """What a nest may leave out; `kept` are its values that others read."""
+    for op in nest.ops:
+        if isinstance(op, tile.EwOp) and op.fn.data == "select" and len(shape_of(op.result)) == 2:
+            found = _with_mask(analysis, nest, kept, op.operands_[0])
+            if found is not None:
+                return found
+    return None
+
+
+def _with_mask(analysis: Analysis, nest: Nest, kept: set[SSAValue], mask: SSAValue) -> Clipping | None:
+    cols = shape_of(mask)[1]
+    block = next(iter(nest.ops)).parent_block()
+    if nest.rows == 1 or block is None or not _edges(mask, Linear(), nest.rows):
+        return None
+    known = known_where_false(block.ops, mask)
+    phases = {
+        number
+        for number, phase in enumerate(nest.phases)
+        if phase.cols == cols and all(_changes_nothing(op, known, kept) for op in phase.ops)
+    }
+    inside = {result for number in phases for op in nest.phases[number].ops for result in op.results}
+    products = {op for phase in nest.phases for op in phase.ops if isinstance(op, tile.DotOp) and op.a in inside}
+    if any(known.get(op.a) != Constant(0) for op in products) or (products and cols % UNROLL):
+        return None
+    for number, phase in enumerate(nest.phases):
+        if number not in phases and any(leaf in inside for op in phase.ops for leaf in _read(analysis, nest, op)):
+            return None
+    return Clipping(mask, frozenset(phases), frozenset(products)) if phases else None
+
+
+def _read(analysis: Analysis, nest: Nest, op: Operation) -> Iterator[SSAValue]:
+    """The tiles of a nest that an op reads column by column."""
+    for place, operand in enumerate(op.operands):
+        if isinstance(operand.type, TensorType) and not (isinstance(op, tile.DotOp) and place == 0):
+            for leaf, _ in analysis.leaves(operand, nest.rows):
+                if leaf in nest.place and not nest.place[leaf][1]:
+                    yield leaf
+
+
+def _edges(mask: SSAValue, start: Linear, rows: int) -> Sequence[Sequence[Edge]]:
+    shape = shape_of(mask)
+    at = Linear() if shape[0] == 1 else start
+    window = Window((at, Linear(((_COLUMN, 1),))), (min(rows, shape[0]), 1))
+    return dead_from(mask, _COLUMN, window)
+
+
+def _changes_nothing(op: Operation, known: Mapping[SSAValue, Known], kept: set[SSAValue]) -> bool:
+    """Whether an op may be left out on columns where everything is as `known`."""
+    if isinstance(op, tile.ReduceOp):
+        nothing = reductions.TABLE[op.kind.data].identity(tile_dtype(op.operand))
+        return known.get(op.operand) == Constant(nothing)
+    return bool(op.results) and op.results[0] not in kept

@@ -1,0 +1,147 @@
+"""cpu level → LLVM text: loops, branches, the work that threads share, and their own memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import scf
+from xdsl.ir import Region
+
+from tessera.targets.cpu import dialect as cpu
+from tessera.targets.cpu.cpu_types import BufferType, PanelsType, buffer_type, panels_type
+from tessera.targets.cpu.emitter import COUNTER, FIRST_ARGUMENT, Emitter, Memory, emits
+from tessera.targets.cpu.literals import literal
+from tessera.targets.llvm.text import Value, number
+
+
+@emits(scf.ForOp)
+def _for(emitter: Emitter, op: scf.ForOp) -> None:
+    start, stop, step = (emitter.number(value) for value in (op.lb, op.ub, op.step))
+    first, last = literal(start), literal(stop)
+    body = op.body.block
+
+    def run(index: Value, carried: list[Value]) -> Sequence[Value]:
+        emitter.pending, outside = [], emitter.pending
+        emitter.values[body.args[0]] = index
+        emitter.bind_carried(body.args[1:], carried)
+        end = emitter.block(body)
+        found = emitter.carried(end.operands)
+        emitter.pending = outside
+        return found
+
+    initial = emitter.carried(op.iter_args)
+    every = literal(step)
+    if first is not None and last is not None and first < last:
+        once = every is not None and first + every >= last
+        found = run(start, initial) if once else emitter.f.loop(start, stop, step, initial, run, runs=True)
+    else:
+        found = emitter.f.loop(start, stop, step, initial, run)
+    emitter.bind_carried(op.results, found)
+
+
+@emits(scf.IfOp)
+def _if(emitter: Emitter, op: scf.IfOp) -> None:
+    def side(region: Region) -> Callable[[], Sequence[Value]]:
+        def run() -> Sequence[Value]:
+            if not region.blocks:
+                return []
+            emitter.pending, outside = [], emitter.pending
+            end = emitter.block(region.block)
+            found = emitter.carried(end.operands)
+            emitter.pending = outside
+            return found
+
+        return run
+
+    condition = emitter.number(op.cond)
+    emitter.bind_carried(op.results, emitter.f.branch(condition, side(op.true_region), side(op.false_region)))
+
+
+@emits(cpu.GridOp, plain=True)
+def _grid(emitter: Emitter, op: cpu.GridOp) -> None:
+    word = FIRST_ARGUMENT + 8 * (emitter.layout.grid + op.axis.value.data)
+    emitter.values[op.result] = emitter.f.load("i64", emitter.f.at(emitter.args, word), align=8)
+
+
+SHARE = 4
+"""Pieces of work per thread: enough that one which is late delays the others little."""
+
+
+@emits(cpu.ParallelOp)
+def _parallel(emitter: Emitter, op: cpu.ParallelOp) -> None:
+    """A queue of pieces: each is a run of inner indices for one outer index."""
+    f = emitter.f
+    outer, inner = emitter.number(op.outer), emitter.number(op.inner)
+    once, body = op.once.block, op.body.block
+    wanted = f.times(emitter.threads, SHARE)
+    least = f.intrinsic("smax", outer, number(1, "i64"))
+    cuts = f.binary("sdiv", f.subtract(f.add(wanted, least), 1), least)
+    cuts = f.intrinsic("smax", f.intrinsic("smin", cuts, inner), number(1, "i64"))
+    alone = f.compare("eq", emitter.threads, number(1, "i64"))
+    cuts = f.select(alone, number(1, "i64"), cuts)
+    length = f.binary("sdiv", f.subtract(f.add(inner, cuts), 1), cuts)
+    pieces = f.binary("mul", outer, cuts)
+    # What `once` yields is kept in memory between pieces.
+    end = once.last_op
+    assert isinstance(end, cpu.YieldOp)
+    kept = f.stack(8 * max(1, len(end.values)), 8)
+    last = f.stack(8, 8)
+    f.store(number(-1, "i64"), last, align=8)
+    top, work, out = (f"{name}{len(emitter.values)}" for name in ("queue", "work", "done"))
+    f.jump(top)
+    f.label(top)
+    counter = f.at(emitter.args, COUNTER)
+    piece = f.op("i64", f"atomicrmw add {counter}, i64 1 monotonic")
+    f.do(f"br {f.compare('slt', piece, pieces)}, label %{work}, label %{out}")
+    f.label(work)
+    here = f.binary("sdiv", piece, cuts)
+    cut = f.subtract(piece, f.binary("mul", here, cuts))
+
+    def prepare() -> Sequence[Value]:
+        f.store(here, last, align=8)
+        emitter.values[once.args[0]] = here
+        emitter.cursor = f.at(emitter.workspace, emitter.static_size)
+        emitter.block(once)
+        for place, value in enumerate(end.values):
+            found = emitter.values[value]
+            word = found.pointer if isinstance(found, Memory) else found
+            f.store(word, f.at(kept, 8 * place), align=8)
+        emitter.cursor = None
+        return []
+
+    if list(once.ops) != [end]:
+        f.branch(f.compare("ne", f.load("i64", last, align=8), here), prepare)
+    emitter.values[body.args[0]] = here
+    for place, (argument, value) in enumerate(zip(body.args[2:], end.values, strict=True)):
+        where = f.at(kept, 8 * place)
+        if isinstance(value.type, BufferType | PanelsType):
+            emitter.values[argument] = Memory(f.load("ptr", where, align=8), value.type)
+        else:
+            emitter.values[argument] = f.load("i64", where, align=8)
+    start = f.binary("mul", cut, length)
+    stop = f.intrinsic("smin", f.add(start, length), inner)
+
+    def run(index: Value, _: list[Value]) -> Sequence[Value]:
+        emitter.values[body.args[1]] = index
+        emitter.block(body)
+        return []
+
+    f.loop(start, stop, 1, [], run)
+    f.jump(top)
+    f.label(out)
+
+
+@emits(cpu.BufferOp)
+def _buffer(emitter: Emitter, op: cpu.BufferOp) -> None:
+    emitter.values[op.result] = Memory(emitter.f.at(emitter.workspace, emitter.places[op]), buffer_type(op.result))
+
+
+@emits(cpu.ReserveOp)
+def _reserve(emitter: Emitter, op: cpu.ReserveOp) -> None:
+    type_ = panels_type(op.result)
+    if op in emitter.places:
+        emitter.values[op.result] = Memory(emitter.f.at(emitter.workspace, emitter.places[op]), type_)
+        return
+    assert emitter.cursor is not None
+    emitter.values[op.result] = Memory(emitter.cursor, type_)
+    emitter.cursor = emitter.f.at(emitter.cursor, emitter.f.times(emitter.number(op.count), type_.size))

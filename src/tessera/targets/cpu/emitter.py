@@ -1,0 +1,320 @@
+"""The frame of the cpu emitter: one table from op to rule. A value is a number, a view, memory, or a register tile.
+
+A kernel becomes three functions: the work of one thread, `NAME.workspace`, which says how many bytes of scratch memory
+a thread needs for given arguments, and nothing else that outsiders call. Arguments come in a block of words; `Layout`
+says which word is what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, TensorType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from tessera.dialects.elements import dtype_of
+from tessera.dialects.locations import span_of
+from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
+from tessera.dtypes.types import DType
+from tessera.errors import CompileError
+from tessera.targets.cpu import dialect as cpu
+from tessera.targets.cpu.cpu_types import LINE, TILE_ROWS, BufferType, PanelsType, buffer_type, panels_type, rounded_up
+from tessera.targets.cpu.registers import RegisterTile
+from tessera.targets.llvm import elements
+from tessera.targets.llvm.text import Function, Module, Value, number
+
+COUNTER, STATUS, DETAILS, FIRST_ARGUMENT = 0, 8, 16, 64
+"""Bytes into the block of arguments: the work queue's counter, what went wrong, details of that, the arguments."""
+
+OpT = TypeVar("OpT", bound=Operation)
+Rule = Callable[["Emitter", OpT], None]
+RULES: dict[type[Operation], Rule[Any]] = {}
+PLAIN: set[type[Operation]] = set()
+"""Ops on scalars and views that have no effect: what memory a thread needs may be computed with them."""
+
+
+def emits(kind: type[OpT], *, plain: bool = False) -> Callable[[Rule[OpT]], Rule[OpT]]:
+    """Registers the rule of one op."""
+
+    def register(rule: Rule[OpT]) -> Rule[OpT]:
+        assert kind not in RULES, f"{kind.name} has two rules"
+        RULES[kind] = rule
+        if plain:
+            PLAIN.add(kind)
+        return rule
+
+    return register
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What code is made for: an instruction-set level and how many 32-bit lanes its vectors have."""
+
+    level: str
+    lanes: int
+    contract: bool = True
+    """Whether a product and a sum may become one instruction, which rounds once."""
+
+
+@dataclass(frozen=True)
+class View:
+    """Memory of an argument: where it starts, its sizes and strides in elements."""
+
+    pointer: Value
+    sizes: tuple[Value, ...]
+    strides: tuple[Value, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A buffer or panels."""
+
+    pointer: Value
+    type: BufferType | PanelsType
+
+
+@dataclass
+class Layout:
+    """Words of the argument block, from `FIRST_ARGUMENT` on: for a view its pointer, sizes and strides."""
+
+    first: list[int] = field(default_factory=list[int])
+    grid: int = 0
+    threads_hint: int = 0
+    words: int = 0
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """The text, and what a launcher has to know."""
+
+    text: str
+    layout: Layout
+    messages: tuple[str, ...]
+    """What went wrong when the status is 1, 2, …"""
+
+
+class Emitter:
+    """Writes one kernel."""
+
+    def __init__(self, function: cpu.FuncOp, machine: Machine) -> None:
+        self.source = function
+        self.machine = machine
+        self.module = Module()
+        self.messages: dict[str, int] = {}
+        self.layout = _layout(function)
+        self.values: dict[SSAValue, Any] = {}
+        self.places, self.static_size = _places(function)
+        self.pending: list[tuple[object, RegisterTile]] = []
+        self.f: Function
+        self.cursor: Value | None = None
+
+    def emit(self) -> Emitted:
+        name = self.source.sym_name.data
+        self.f = self.module.function(
+            name,
+            [("ptr noalias", "args"), ("i64", "thread"), ("i64", "threads"), ("ptr noalias", "workspace")],
+            returns="i64",
+            internal=False,
+        )
+        self.args, _, self.threads, self.workspace = self.f.arguments
+        self.bind_arguments()
+        matrix = any(isinstance(op, cpu.MatmulOp) for op in self.source.body.walk())
+        if matrix:
+            configure_tiles(self.f)
+        self.block(self.source.body.block)
+        if matrix:
+            release_tiles(self.f)
+        self.f.give(number(0, "i64"))
+        self._workspace_function(name)
+        return Emitted(self.module.text(), self.layout, tuple(self.messages))
+
+    def bind_arguments(self) -> None:
+        for argument, first in zip(self.source.arguments, self.layout.first, strict=True):
+            self.values[argument] = self._argument(argument.type, first)
+
+    def _argument(self, type_: Attribute, first: int) -> View | Value:
+        def word(place: int, kind: str = "i64") -> Value:
+            return self.f.load(kind, self.f.at(self.args, FIRST_ARGUMENT + 8 * (first + place)), align=8)
+
+        if isinstance(type_, ViewType):
+            rank = type_.rank.data
+            sizes = tuple(word(1 + axis) for axis in range(rank))
+            strides = tuple(word(1 + rank + axis) for axis in range(rank))
+            return View(word(0, "ptr"), sizes, strides, type_.dtype)
+        dtype = dtype_of(type_)
+        memory = elements.memory_type(dtype, 0)
+        return elements.to_register(self.f, word(0, memory), dtype)
+
+    def _workspace_function(self, name: str) -> None:
+        """How many bytes a thread needs: the buffers, and what `once` reserves for these arguments."""
+        self.f = self.module.function(f"{name}.workspace", [("ptr noalias", "args")], returns="i64", internal=False)
+        (self.args,) = self.f.arguments
+        self.values = {}
+        self.pending = []
+        self.bind_arguments()
+        total = number(rounded_up(self.static_size, LINE), "i64")
+        for op in self.source.body.walk():
+            if isinstance(op, cpu.ParallelOp):
+                self.values[op.once.block.args[0]] = number(0, "i64")
+            elif isinstance(op, cpu.ReserveOp) and _in_once(op):
+                total = self.f.add(total, self.f.times(self.number(op.count), panels_type(op.result).size))
+            elif type(op) in PLAIN and all(operand in self.values for operand in op.operands):
+                RULES[type(op)](self, op)
+        self.f.give(total)
+
+    # Values
+
+    def number(self, value: SSAValue) -> Value:
+        found = self.values[value]
+        assert isinstance(found, Value), value
+        return found
+
+    def view(self, value: SSAValue) -> View:
+        found = self.values[value]
+        assert isinstance(found, View), value
+        return found
+
+    def memory(self, value: SSAValue) -> Memory:
+        found = self.values[value]
+        assert isinstance(found, Memory), value
+        return found
+
+    def tile(self, value: SSAValue) -> RegisterTile:
+        found = self.values[value]
+        assert isinstance(found, RegisterTile), value
+        return found
+
+    def make(self, result: SSAValue, maker: Callable[[int, int], Value]) -> RegisterTile:
+        """Binds a register tile whose vectors are made when asked for."""
+        made = RegisterTile(tile_type(result).get_shape(), tile_dtype(result), self.machine.lanes, maker)
+        self.values[result] = made
+        return made
+
+    def loaded(self, origin: object, made: RegisterTile) -> None:
+        """Notes a tile that must be read before its memory is written."""
+        self.pending.append((origin, made))
+
+    def writing(self, origin: object) -> None:
+        """Reads everything pending from memory that is about to be written."""
+        for where, made in self.pending:
+            if where == origin:
+                made.all()
+        self.pending = [entry for entry in self.pending if entry[0] != origin]
+
+    def report(self, message: str, details: Sequence[Value] = ()) -> None:
+        """Notes that something went wrong, unless something did before."""
+        code = self.messages.setdefault(message, len(self.messages) + 1)
+        place = self.f.at(self.args, STATUS)
+        pair = self.f.op("{ i64, i1 }", f"cmpxchg {place}, i64 0, i64 {code} monotonic monotonic")
+        won = self.f.op("i1", f"extractvalue {{ i64, i1 }} {pair.name}, 1")
+
+        def write() -> Sequence[Value]:
+            for place, detail in enumerate(details[:6]):
+                self.f.store(detail, self.f.at(self.args, DETAILS + 8 * place), align=8)
+            return []
+
+        self.f.branch(won, write)
+
+    # Blocks
+
+    def block(self, block: Block) -> Operation:
+        """Emits the ops of a block up to its terminator, which is given back."""
+        for op in block.ops:
+            if op is block.last_op:
+                return op
+            rule = RULES.get(type(op))
+            if rule is None:
+                raise CompileError(
+                    f"{op.name} has no machine code for CPUs",
+                    span=span_of(op.location),
+                    hint="run the kernel in the interpreter: TESSERA_INTERPRET=1",
+                )
+            if op.regions:
+                self.settle(op)
+            rule(self, op)
+        raise AssertionError("a block without a terminator")
+
+    def settle(self, op: Operation) -> None:
+        """Makes every vector that a nested block uses, in front of it."""
+        for inner in op.walk():
+            for operand in inner.operands:
+                found = self.values.get(operand)
+                if isinstance(found, RegisterTile):
+                    found.all()
+
+    def carried(self, values: Sequence[SSAValue]) -> list[Value]:
+        """Values as a flat list for a loop or branch to carry."""
+        flat: list[Value] = []
+        for value in values:
+            found = self.values[value]
+            flat += found.all() if isinstance(found, RegisterTile) else [found]
+        return flat
+
+    def bind_carried(self, values: Sequence[SSAValue], flat: Sequence[Value]) -> None:
+        """The other way round."""
+        rest = list(flat)
+        for value in values:
+            if isinstance(value.type, TensorType):
+                shape, dtype, lanes = tile_type(value).get_shape(), tile_dtype(value), self.machine.lanes
+                count = len(list(RegisterTile.of(shape, dtype, lanes, ()).places))
+                self.values[value] = RegisterTile.of(shape, dtype, lanes, rest[:count])
+                del rest[:count]
+            else:
+                self.values[value] = rest.pop(0)
+
+
+def _layout(function: cpu.FuncOp) -> Layout:
+    layout = Layout()
+    for type_ in function.function_type.inputs:
+        layout.first.append(layout.words)
+        layout.words += 1 + 2 * type_.rank.data if isinstance(type_, ViewType) else 1
+    layout.grid = layout.words
+    layout.words += len(function.grid.data)
+    return layout
+
+
+def _in_once(op: Operation) -> bool:
+    inner, outer = op, op.parent_op()
+    while outer is not None and not isinstance(outer, cpu.ParallelOp):
+        inner, outer = outer, outer.parent_op()
+    if outer is None:
+        return False
+    assert isinstance(outer, cpu.ParallelOp)
+    block = inner.parent_block()
+    return block is outer.once.block
+
+
+def _places(function: cpu.FuncOp) -> tuple[dict[Operation, int], int]:
+    """Where in a thread's workspace each buffer lies, and where they end; `once` reserves its panels behind that."""
+    places: dict[Operation, int] = {}
+    end = 0
+    for op in function.body.walk():
+        if isinstance(op, cpu.BufferOp):
+            size = buffer_type(op.result).size
+        elif isinstance(op, cpu.ReserveOp) and not _in_once(op):
+            count = op.count.owner
+            assert isinstance(count, arith.ConstantOp), "only `once` reserves memory whose size is not known"
+            assert isinstance(count.value, IntegerAttr)
+            size = count.value.value.data * panels_type(op.result).size
+        else:
+            continue
+        places[op] = end
+        # Vectors may be read and written a little beyond the last element.
+        end += rounded_up(size + LINE, LINE)
+    return places, end
+
+
+def configure_tiles(f: Function) -> None:
+    """Gives every register its full size: 16 rows of 64 bytes."""
+    words: list[int] = [1, 0, *[0] * 14, *([LINE, 0] * 8), *[0] * 16, *[TILE_ROWS] * 8, *[0] * 8]
+    text = ", ".join(f"i8 {word}" for word in words)
+    shape = f.module.constant("tile_shape", f"private constant [64 x i8] [{text}], align 64")
+    f.call("llvm.x86.ldtilecfg", "void", [shape])
+
+
+def release_tiles(f: Function) -> None:
+    f.call("llvm.x86.tilerelease", "void", [])

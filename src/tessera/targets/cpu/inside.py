@@ -1,0 +1,96 @@
+"""Tests that all accesses of a nest lie inside their views, elements side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, TensorType
+from xdsl.ir import Operation, SSAValue
+
+from tessera.dialects import tile
+from tessera.targets.cpu.cpu_types import BufferType
+from tessera.targets.cpu.nests import shape_of
+
+if TYPE_CHECKING:
+    from tessera.targets.cpu.nest_writer import NestWriter
+    from tessera.targets.cpu.tile_to_cpu import Lowering
+
+
+def accesses(writer: NestWriter) -> Iterator[tile.LoadOp | tile.StoreOp]:
+    """Every load and store of the nest, free ones too."""
+    seen: set[SSAValue] = set()
+    waiting: list[SSAValue] = []
+    if writer.copied is not None and not isinstance(writer.copied[0].type, BufferType):
+        waiting.append(writer.copied[0])
+    for op in writer.nest.ops:
+        if isinstance(op, tile.StoreOp | tile.LoadOp):
+            yield op
+        waiting += [value for value in op.operands if isinstance(value.type, TensorType)]
+        if isinstance(op, tile.DotOp) and op in writer.lowering.packed:
+            waiting.remove(op.b)
+    while waiting:
+        value = waiting.pop()
+        if value in seen or not writer.lowering.analysis.is_free(value):
+            continue
+        seen.add(value)
+        owner = value.owner
+        assert isinstance(owner, Operation)
+        if isinstance(owner, tile.LoadOp):
+            yield owner
+        waiting += [operand for operand in owner.operands if isinstance(operand.type, TensorType)]
+
+
+def inside(writer: NestWriter) -> SSAValue | None:
+    """That every access lies inside its view, its lanes side by side; None if that is known."""
+    total: SSAValue | None = None
+    for op in accesses(writer):
+        for condition in _conditions(writer, op):
+            total = condition if total is None else writer.lowering.add(arith.AndIOp(total, condition)).results[0]
+    return total
+
+
+def _conditions(writer: NestWriter, op: tile.LoadOp | tile.StoreOp) -> Iterator[SSAValue]:
+    lowering = writer.lowering
+    view = lowering.values[op.view]
+    shape = shape_of(moved(op))
+    for axis, (offset, size) in enumerate(zip(op.offsets, shape, strict=True)):
+        start, extent = lowering.values[offset], _measured(lowering, view, axis, tile.DimOp)
+        low, high = _known(start), _known(extent)
+        if low is None or low < 0:
+            yield _compare(lowering, start, 5, lowering.constant(0))
+        if low is None or high is None or low + size > high:
+            end = lowering.add(arith.AddiOp(start, lowering.constant(size))).results[0]
+            yield _compare(lowering, end, 3, extent)
+    if shape:
+        stride = _measured(lowering, view, lane_axis(shape), tile.StrideOp)
+        if _known(stride) != 1:
+            yield _compare(lowering, stride, 0, lowering.constant(1))
+
+
+def _compare(lowering: Lowering, a: SSAValue, predicate: int, b: SSAValue) -> SSAValue:
+    return lowering.add(arith.CmpiOp(a, b, predicate)).results[0]
+
+
+def moved(op: tile.LoadOp | tile.StoreOp) -> SSAValue:
+    return op.result if isinstance(op, tile.LoadOp) else op.value
+
+
+def lane_axis(shape: Sequence[int]) -> int:
+    return 0 if len(shape) == 1 or (shape[1] == 1 and shape[0] != 1) else 1
+
+
+def _known(value: SSAValue) -> int | None:
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+        return owner.value.value.data
+    return None
+
+
+def _measured(lowering: Lowering, view: SSAValue, axis: int, kind: type[tile.DimOp | tile.StrideOp]) -> SSAValue:
+    """A size or stride of a view: the value it was made with, or one that is asked of an argument."""
+    owner = view.owner
+    if isinstance(owner, tile.ViewOp):
+        return (owner.sizes if kind is tile.DimOp else owner.strides)[axis]
+    return lowering.add(kind(view, axis)).results[0]

@@ -1,0 +1,52 @@
+"""Constants as registers hold them, and whole-number arithmetic that folds them on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from tessera.dtypes.casting import cast
+from tessera.dtypes.types import DType, f64
+from tessera.targets.llvm import elements
+from tessera.targets.llvm.text import Function, Value, element_of, number
+
+
+def constant(value: float | bool, dtype: DType, lanes: int = 0) -> Value:
+    """A number of a type as registers hold it, rounded to it."""
+    type_ = elements.register_type(dtype, lanes)
+    if not dtype.is_float:
+        return number(int(value), type_)
+    rounded = cast(np.asarray(value, np.float64), f64, dtype)
+    if element_of(type_) in ("float", "double"):
+        return number(float(rounded), type_)
+    return number(int(rounded.view(f"u{rounded.dtype.itemsize}")), type_)
+
+
+_FOLDS: Mapping[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+}
+
+
+def folded(f: Function, opcode: str, a: Value, b: Value) -> Value:
+    """Whole-number arithmetic; on constants, the constant."""
+    left, right = literal(a), literal(b)
+    if opcode in _FOLDS:
+        if left is not None and right is not None:
+            return number(_FOLDS[opcode](left, right), a.type)
+        if right == 0 and opcode in ("add", "sub"):
+            return a
+        if left == 0 and opcode == "add":
+            return b
+        if (right == 1 or left == 0) and opcode == "mul":
+            return a
+        if (left == 1 or right == 0) and opcode == "mul":
+            return b
+    return f.binary(opcode, a, b)
+
+
+def literal(value: Value) -> int | None:
+    """The number a value is known to be."""
+    return int(value.name) if value.name.lstrip("-").isdecimal() else None

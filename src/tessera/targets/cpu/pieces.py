@@ -1,0 +1,99 @@
+"""Pieces of tiles: how each tile op of the source is written again for a part of its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from xdsl.ir import Operation, SSAValue
+
+from tessera.dialects import tile
+from tessera.dialects.elements import tile_of
+from tessera.dialects.tile_types import tile_dtype
+from tessera.targets.cpu import dialect as cpu
+from tessera.targets.cpu.emit_memory import UNROLL, mark_inside
+from tessera.targets.cpu.nests import shape_of
+
+if TYPE_CHECKING:
+    from tessera.targets.cpu.nest_writer import NestWriter
+
+Axes: TypeAlias = tuple[tuple[SSAValue, int], ...]
+"""Along each axis of a tile, where a piece of it starts and how long it is."""
+
+
+def _full(writer: NestWriter, op: tile.FullOp, axes: Axes) -> Operation:
+    return writer.lowering.add(tile.FullOp(writer.lowering.values[op.value], [size for _, size in axes]))
+
+
+def _iota(writer: NestWriter, op: tile.IotaOp, axes: Axes) -> Operation:
+    axis = op.axis.value.data
+    base = writer.sum(writer.lowering.values[op.base], axes[axis][0])
+    shape = tuple(size for _, size in axes)
+    return writer.lowering.add(tile.IotaOp(base, axis, tile_of(shape, tile_dtype(op.result))))
+
+
+def _expand(writer: NestWriter, op: tile.ExpandOp, axes: Axes) -> Operation:
+    axis = op.axis.value.data
+    piece = writer.piece(op.operand, (*axes[:axis], *axes[axis + 1 :]))
+    return writer.lowering.add(tile.ExpandOp(piece, axis))
+
+
+def _broadcast(writer: NestWriter, op: tile.BroadcastOp, axes: Axes) -> Operation:
+    shape = shape_of(op.operand)
+    inner = tuple((writer.zero, 1) if size == 1 else axis for size, axis in zip(shape, axes, strict=True))
+    piece = writer.piece(op.operand, inner)
+    return writer.lowering.add(tile.BroadcastOp(piece, [size for _, size in axes]))
+
+
+def _trans(writer: NestWriter, op: tile.TransOp, axes: Axes) -> Operation:
+    permutation = tuple(op.permutation.iter_values())
+    inner = tuple(axes[permutation.index(axis)] for axis in range(len(axes)))
+    return writer.lowering.add(tile.TransOp(writer.piece(op.operand, inner), permutation))
+
+
+def _ew(writer: NestWriter, op: tile.EwOp, axes: Axes) -> Operation:
+    operands = [writer.piece(operand, axes) for operand in op.operands_]
+    made = tile.EwOp.create(
+        operands=operands,
+        properties=op.properties,
+        result_types=[tile_of(tuple(size for _, size in axes), tile_dtype(op.result))],
+    )
+    return writer.lowering.add(made)
+
+
+def _load(writer: NestWriter, op: tile.LoadOp, axes: Axes) -> Operation:
+    pad = None if op.pad is None else op.pad_value
+    offsets = writer.offsets(op.offsets, axes)
+    made = tile.LoadOp(writer.lowering.values[op.view], offsets, [size for _, size in axes], pad)
+    if not writer.careful and writer.is_straight(op, axes):
+        mark_inside(made)
+    return writer.lowering.add(made)
+
+
+def _dot(writer: NestWriter, op: tile.DotOp, axes: Axes) -> Operation:
+    lowering = writer.lowering
+    dtype = tile_dtype(op.c)
+    local = writer.local.get((op.a, dtype))
+    left = local if local is not None else lowering.buffer_of(op.a, dtype)
+    row = writer.zero if local is not None or writer.nest.rows == 1 else writer.group[0]
+    if op in lowering.packed:
+        right, number = lowering.packed[op]
+    else:
+        right, number = lowering.buffer_of(op.b, dtype), writer.zero
+    start = writer.piece(op.c, axes)
+    depth = None
+    if writer.live is not None and writer.clipping is not None and op in writer.clipping.products:
+        depth = writer.rounded_up(writer.live, UNROLL)
+    return lowering.add(cpu.DotOp(left, row, right, number, axes[1][0], start, depth))
+
+
+PIECES: Mapping[type[Operation], Callable[[NestWriter, Any, Axes], Operation]] = {
+    tile.FullOp: _full,
+    tile.IotaOp: _iota,
+    tile.ExpandOp: _expand,
+    tile.BroadcastOp: _broadcast,
+    tile.TransOp: _trans,
+    tile.EwOp: _ew,
+    tile.LoadOp: _load,
+    tile.DotOp: _dot,
+}
