@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from enum import Enum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from tessera.errors import TesseraError
@@ -26,6 +27,12 @@ class _Unset(Enum):
 
 _UNSET = _Unset.UNSET
 _KNOBS: list[Knob[Any]] = []
+# What `using` holds, by name. A context variable: other threads and tasks do not see what is held here.
+_held: ContextVar[Mapping[str, Any]] = ContextVar("knobs", default=MappingProxyType({}))
+# How often `set` and `reset` were called.
+_changes = [0]
+# The environment as os.environ keeps it: looked up there in a twentieth of the time.
+_variables: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
 
 
 class Knob(Generic[T]):
@@ -41,8 +48,6 @@ class Knob(Generic[T]):
         self._read = read
         self._default = default
         self._process: T | _Unset = _UNSET
-        # A context variable: other threads and tasks do not see what `using` holds here.
-        self._context: ContextVar[T | _Unset] = ContextVar(self.variable, default=_UNSET)
         _KNOBS.append(self)
 
     @property
@@ -56,7 +61,7 @@ class Knob(Generic[T]):
         return self._look()[1]
 
     def _look(self) -> tuple[T, str]:
-        if (held := self._context.get()) is not _UNSET:
+        if (held := _held.get().get(self.name, _UNSET)) is not _UNSET:
             return held, "context"
         if self._process is not _UNSET:
             return self._process, "process"
@@ -67,10 +72,12 @@ class Knob(Generic[T]):
     def set(self, value: T | str) -> None:
         """Holds for the whole process from now on."""
         self._process = self._checked(value, f"the knob {self.name}")
+        _changes[0] += 1
 
     def reset(self) -> None:
         """Takes back what `set` did."""
         self._process = _UNSET
+        _changes[0] += 1
 
     def using(self, value: T | str) -> AbstractContextManager[T]:
         """Holds for the body of a `with` statement, in this thread or task only."""
@@ -78,11 +85,11 @@ class Knob(Generic[T]):
 
     @contextmanager
     def _holding(self, value: T) -> Generator[T]:
-        token = self._context.set(value)
+        token = _held.set({**_held.get(), self.name: value})
         try:
             yield value
         finally:
-            self._context.reset(token)
+            _held.reset(token)
 
     def _checked(self, value: T | str, what: str) -> T:
         try:
@@ -94,6 +101,18 @@ class Knob(Generic[T]):
 
     def __repr__(self) -> str:
         return f"Knob({self.name})"
+
+
+def watching(*watched: Knob[Any]) -> Callable[[], object]:
+    """A quick function for what is called often: its result changes whenever the value of one of these may have."""
+    as_kept = os.fsencode if _variables is not os.environ else str
+    names = [as_kept(knob.variable) for knob in watched]
+    held, look_up = _held.get, _variables.get
+
+    def state() -> object:
+        return held(), _changes[0], *map(look_up, names)
+
+    return state
 
 
 def _path(value: Path | str) -> Path:
@@ -137,7 +156,7 @@ def _size(value: int | str) -> int:
     return int(found[1]) * unit + int(float(found[2] or 0) * unit)
 
 
-LOG_NAMES = ("recompiles", "guards", "autotune", "ir", "cache")
+LOG_NAMES = ("recompiles", "guards", "autotune", "ir", "cache", "fallbacks")
 
 
 def _log_names(value: frozenset[str] | str) -> frozenset[str]:
@@ -161,6 +180,15 @@ def usable_processors() -> int:
     """How many processors this process may run on."""
     usable = getattr(os, "sched_getaffinity", None)  # some systems cannot say
     return len(usable(0)) if usable is not None else os.cpu_count() or 1
+
+
+OPTIMIZATIONS = range(4)
+
+
+def _optimization(value: int | str) -> int:
+    if not re.fullmatch(r"\d", text := str(value).strip()) or int(text) not in OPTIMIZATIONS:
+        raise ValueError(value)
+    return int(text)
 
 
 CPU_LEVELS = ("base", "avx2", "avx512", "amx")
@@ -215,7 +243,14 @@ backend: Knob[str | None] = Knob(
     _optional_text,
     lambda: None,
     accepts="a name",
-    meaning="the target to compile for instead of the device's",
+    meaning="what runs kernels: auto, cpu or interpreter",
+)
+optimization = Knob(
+    "optimization",
+    _optimization,
+    lambda: 3,
+    accepts="a number from 0 to 3",
+    meaning="how much work compiling for speed may be; 0 compiles fastest",
 )
 num_threads = Knob(
     "num_threads",

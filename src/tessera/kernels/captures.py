@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import builtins
 import dis
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from functools import lru_cache, partial
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, cast
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple, cast
 
 from tessera.errors import CompileError, SourceSpan, span_of
 from tessera.kernels.control import is_kernel_module
@@ -19,9 +19,64 @@ from tessera.kernels.control import is_kernel_module
 _MISSING = object()
 
 
+class Capture(NamedTuple):
+    """A value that a function sees from outside: in a cell of its closure, or among its globals."""
+
+    function: FunctionType
+    name: str
+    span: SourceSpan
+    value: Any
+    cell: CellType | None
+
+
 def captured(*functions: Any) -> tuple[object, ...]:
     """The values that functions, and the helpers they use, see from outside; equal for equal programs."""
-    found: list[object] = []
+    return tuple((found.name, found.value.__class__, _constant(found)) for found in _reached(functions))
+
+
+def unchanged(*functions: Any) -> Callable[[], bool]:
+    """A quick function that says whether everything `captured` looked at is still the same object.
+
+    Names that are gone are a NameError or a ValueError.
+    """
+    names: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
+    cells: dict[int, tuple[CellType, Any]] = {}
+    for found in _reached(functions):
+        if found.cell is not None:
+            cells[id(found.cell)] = (found.cell, found.value)
+        else:
+            scope = found.function.__globals__
+            names.setdefault(id(scope), (scope, {}))[1][found.name] = found.value
+    checks = [_same_names(scope, seen) for scope, seen in names.values()]
+    checks += [_same_cells(tuple(cells.values()))] if cells else []
+    if len(checks) == 1:
+        return checks[0]
+    return lambda: all([check() for check in checks])
+
+
+def _same_names(scope: dict[str, Any], seen: dict[str, Any]) -> Callable[[], bool]:
+    """Written as code of the module that the names are global in, so that Python finds them as fast as it can."""
+    mark = "seen"
+    while any(name.startswith(mark) for name in seen):
+        mark = f"_{mark}"
+    values = ", ".join(f"{mark}{place}" for place in range(len(seen)))
+    tests = " and ".join(f"{name} is {mark}{place}" for place, name in enumerate(seen))
+    made = eval(f"lambda {values}: lambda: {tests}", scope)  # it defines nothing there
+    return made(*seen.values())
+
+
+def _same_cells(seen: tuple[tuple[CellType, Any], ...]) -> Callable[[], bool]:
+    def same() -> bool:
+        for cell, value in seen:
+            if cell.cell_contents is not value:
+                return False
+        return True
+
+    return same
+
+
+def _reached(functions: tuple[Any, ...]) -> Iterator[Capture]:
+    """What functions see from outside, then what the helpers among that see, and so on."""
     seen: set[int] = set()
     queue = list(functions)
     while queue:
@@ -29,10 +84,9 @@ def captured(*functions: Any) -> tuple[object, ...]:
         if function is None or id(function) in seen or not is_kernel_module(function.__module__):
             continue
         seen.add(id(function))
-        for name, span, value in _outside(function):
-            found.append((name, value.__class__, _constant(function, name, value, span)))
-            queue.append(value)
-    return tuple(found)
+        for found in outside(function):
+            yield found
+            queue.append(found.value)
 
 
 def _plain(value: Any) -> FunctionType | None:
@@ -41,16 +95,17 @@ def _plain(value: Any) -> FunctionType | None:
     return value if isinstance(value, FunctionType) else None
 
 
-def _outside(function: FunctionType) -> Iterator[tuple[str, SourceSpan, Any]]:
+def outside(function: FunctionType) -> Iterator[Capture]:
+    """What one function sees from outside, apart from Python's own names."""
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     for name, span in _names(function.__code__):
         if name in cells:
             try:
-                yield name, span, cells[name].cell_contents
+                yield Capture(function, name, span, cells[name].cell_contents, cells[name])
             except ValueError:  # a cell that is filled later; using it raises where it is used
                 continue
         elif (value := function.__globals__.get(name, _MISSING)) is not _MISSING and not hasattr(builtins, name):
-            yield name, span, value
+            yield Capture(function, name, span, value, None)
 
 
 @lru_cache(maxsize=1024)
@@ -67,13 +122,15 @@ def _names(code: CodeType) -> tuple[tuple[str, SourceSpan], ...]:
     return tuple((name, span) for name, span in found.items() if name not in code.co_cellvars)
 
 
-def _constant(function: FunctionType, name: str, value: Any, span: SourceSpan) -> Hashable:
+def _constant(found: Capture) -> Hashable:
+    value = found.value
     if isinstance(value, ModuleType | FunctionType | BuiltinFunctionType | type):
         return value
     if hasattr(value, "__dlpack__") or not _is_hashable(value):
+        name, kind = found.function.__name__, type(value).__name__
         raise CompileError(
-            f"{function.__name__} captures {name}, a {type(value).__name__}, which may change under the program",
-            span=span,
+            f"{name} captures {found.name}, a {kind}, which may change under the program",
+            span=found.span,
             hint="pass arrays as arguments, and use a tuple or a number for constants",
         )
     return value

@@ -279,11 +279,14 @@ def softmax_online(scores: Tile) -> tuple[Tile, Tile, Tile]:
     if scores.ndim != 2 or not scores.dtype.is_float:
         raise ShapeError(f"softmax_online takes scores of two axes, got {scores}", hint="rows by columns, float")
     inside = tracer().masked(scores, 1, -INF)
-    top = max(inside, 1)
+    top = tracer().reduce("top", inside, 1)
     # Where everything is −∞ the exponent is taken from 0, so that the row is 0 and not NaN.
     safe = where(top == -INF, 0.0, top)
     weights = exp(inside - safe[:, None])
-    return Tile(weights.ssa, weights.shape, weights.dtype, places=inside.places), top, sum(weights, 1)
+    total = sum(weights, 1)
+    found = Tile(weights.ssa, weights.shape, weights.dtype, places=inside.places)
+    found.weighed = inside, top, total
+    return found, top, total
 
 
 def softmax_accumulate(
@@ -301,6 +304,12 @@ def softmax_accumulate(
     safe = where(top == -INF, 0.0, top)
     # Where the maximum stays, nothing is rescaled, and a block of −∞ adds nothing.
     old = where(m_c <= m, 1.0, exp(m - safe))
+    if p.weighed is not None and p.weighed[1] is m_c and p.weighed[2] is l_c:
+        # Weights as they came can be had from the scores and the new maximum at once.
+        p = exp(p.weighed[0] - safe[:, None])
+        total = dot(cast(p, v.dtype), v, acc * old[:, None])
+        sums = l * old + sum(p, 1)
+        return total, top, Tile(sums.ssa, sums.shape, sums.dtype, denominator=True, places=sums.places)
     new = where(m_c == -INF, 0.0, exp(m_c - safe))
     weighted = cast(p * new[:, None], v.dtype)
     total = dot(weighted, v, acc * old[:, None])

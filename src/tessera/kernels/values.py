@@ -221,11 +221,12 @@ def _same(a: int | Scalar | None, b: int | Scalar | None) -> bool:
 class Tile(_Operators, TileAnnotation):
     """A block of elements: constant sizes, one type.
 
-    `denominator` marks the row sums of a softmax. `places` tells, per axis that runs along an axis of some array, where
+    `denominator` marks the row sums of a softmax; the weights of one know in `weighed` the scores, row maxima and row
+    sums they came with. `places` tells, per axis that runs along an axis of some array, where
     the tile lies there.
     """
 
-    __slots__ = ("denominator", "dtype", "places", "shape", "ssa")
+    __slots__ = ("denominator", "dtype", "places", "shape", "ssa", "weighed")
 
     def __init__(
         self,
@@ -241,6 +242,7 @@ class Tile(_Operators, TileAnnotation):
         self.dtype = dtype
         self.denominator = denominator
         self.places = dict(places or {})
+        self.weighed: tuple[Tile, Tile, Tile] | None = None
 
     def __repr__(self) -> str:
         return f"a tile of {list(self.shape)} {self.dtype}"

@@ -4,7 +4,8 @@ A mask is a tile of truths that chooses between a value and a constant. Where it
 follows is known, and often nothing changes at all: the maximum of −∞ and x is x, a product with zeros adds nothing.
 Such work may be left out. Where a mask is false follows from the positions it compares.
 
-Leaving work out supposes that what is masked out is finite (0 · ∞ is not 0) and that a row which is NaN may stay so.
+Leaving work out supposes that what is masked out is finite (0 · ∞ is not 0), that a row which is NaN may stay so, and
+that −∞ less something is −∞ (it is NaN for −∞ itself). Where that does not hold, a NaN may be missing.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ def _of_structure(op: Any, look: _Look) -> Known:
 def _of_reduce(op: tile.ReduceOp, look: _Look) -> Known:
     operand = look(op.operand)
     if isinstance(operand, Constant):
-        steady = op.kind.data in ("max", "min", "and", "or")
+        steady = op.kind.data in ("max", "min", "top", "and", "or")
         if steady or operand.number == reductions.TABLE[op.kind.data].identity(tile_dtype(op.operand)):
             return operand
     return op.result
@@ -119,6 +120,8 @@ def _of_elementwise(op: tile.EwOp, look: _Look) -> Known:
     for place, neutral in _NEUTRAL.get(name, {}).items():
         if operands[place] == Constant(neutral):
             return operands[1 - place]
+    if name == "sub" and operands[0] == Constant(-_INFINITE):
+        return operands[0]
     if name in _CERTAIN:
         place, least = _CERTAIN[name]
         if operands[place] == Constant(least):

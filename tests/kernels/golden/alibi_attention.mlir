@@ -71,53 +71,44 @@ builtin.module {
       %72 = tile.ew<lt> %53, %71 : tensor<1x16xi64>, tensor<1x16xi64> -> tensor<1x16xi1>
       %73 = tile.broadcast %72 : tensor<1x16xi1> -> tensor<16x16xi1>
       %74 = tile.ew<select> %73, %69, %68 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %75 = tile.reduce<max> %74, 1 : tensor<16x16xf32> -> tensor<16xf32>
-      %76 = tile.ew<eq> %75, %17 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
-      %77 = tile.ew<select> %76, %18, %75 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %78 = tile.expand %77, 1 : tensor<16xf32> -> tensor<16x1xf32>
-      %79 = tile.broadcast %78 : tensor<16x1xf32> -> tensor<16x16xf32>
-      %80 = tile.ew<sub> %74, %79 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %81 = tile.ew<exp> %80 : tensor<16x16xf32> -> tensor<16x16xf32>
-      %82 = tile.reduce<sum> %81, 1 : tensor<16x16xf32> -> tensor<16xf32>
-      %83 = tile.load %43[%48, %11] : !tile.view<2, f32, global> -> tensor<16x16xf32>
-      %84 = tile.ew<max> %50, %75 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %85 = tile.ew<eq> %84, %17 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
-      %86 = tile.ew<select> %85, %18, %84 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %87 = tile.ew<le> %75, %50 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
-      %88 = tile.ew<sub> %50, %86 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %89 = tile.ew<exp> %88 : tensor<16xf32> -> tensor<16xf32>
-      %90 = tile.full %44 : tensor<16xf32>
-      %91 = tile.ew<select> %87, %90, %89 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %92 = tile.ew<sub> %75, %86 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %93 = tile.ew<exp> %92 : tensor<16xf32> -> tensor<16xf32>
-      %94 = tile.ew<select> %76, %18, %93 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %95 = tile.expand %94, 1 : tensor<16xf32> -> tensor<16x1xf32>
-      %96 = tile.broadcast %95 : tensor<16x1xf32> -> tensor<16x16xf32>
-      %97 = tile.ew<mul> %81, %96 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %98 = tile.expand %91, 1 : tensor<16xf32> -> tensor<16x1xf32>
-      %99 = tile.broadcast %98 : tensor<16x1xf32> -> tensor<16x16xf32>
-      %100 = tile.ew<mul> %49, %99 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %101 = tile.dot %97, %83, %100 : tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %102 = tile.ew<mul> %51, %91 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %103 = tile.ew<mul> %82, %94 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %104 = tile.ew<add> %102, %103 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      scf.yield %101, %84, %104 : tensor<16x16xf32>, tensor<16xf32>, tensor<16xf32>
+      %75 = tile.reduce<top> %74, 1 : tensor<16x16xf32> -> tensor<16xf32>
+      %76 = tile.load %43[%48, %11] : !tile.view<2, f32, global> -> tensor<16x16xf32>
+      %77 = tile.ew<max> %50, %75 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %78 = tile.ew<eq> %77, %17 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
+      %79 = tile.ew<select> %78, %18, %77 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %80 = tile.ew<le> %75, %50 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
+      %81 = tile.ew<sub> %50, %79 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %82 = tile.ew<exp> %81 : tensor<16xf32> -> tensor<16xf32>
+      %83 = tile.full %44 : tensor<16xf32>
+      %84 = tile.ew<select> %80, %83, %82 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %85 = tile.expand %79, 1 : tensor<16xf32> -> tensor<16x1xf32>
+      %86 = tile.broadcast %85 : tensor<16x1xf32> -> tensor<16x16xf32>
+      %87 = tile.ew<sub> %74, %86 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %88 = tile.ew<exp> %87 : tensor<16x16xf32> -> tensor<16x16xf32>
+      %89 = tile.expand %84, 1 : tensor<16xf32> -> tensor<16x1xf32>
+      %90 = tile.broadcast %89 : tensor<16x1xf32> -> tensor<16x16xf32>
+      %91 = tile.ew<mul> %49, %90 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %92 = tile.dot %88, %76, %91 : tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %93 = tile.ew<mul> %51, %84 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %94 = tile.reduce<sum> %88, 1 : tensor<16x16xf32> -> tensor<16xf32>
+      %95 = tile.ew<add> %93, %94 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      scf.yield %92, %77, %95 : tensor<16x16xf32>, tensor<16xf32>, tensor<16xf32>
     }
-    %105 = tile.expand %47, 1 : tensor<16xf32> -> tensor<16x1xf32>
-    %106 = tile.full %14 : tensor<16x1xf32>
-    %107 = tile.ew<eq> %105, %106 : tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xi1>
-    %108 = tile.full %44 : tensor<16x1xf32>
-    %109 = tile.ew<select> %107, %108, %105 : tensor<16x1xi1>, tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xf32>
-    %110 = tile.broadcast %109 : tensor<16x1xf32> -> tensor<16x16xf32>
-    %111 = tile.ew<div> %45, %110 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-    %112 = tile.broadcast %107 : tensor<16x1xi1> -> tensor<16x16xi1>
-    %113 = tile.ew<select> %112, %15, %111 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-    %114 = tile.stride %result, 0 : !tile.view<3, f32, global>
-    %115 = arith.muli %3, %114 : index
-    %116 = tile.stride %result, 1 : !tile.view<3, f32, global>
-    %117 = tile.stride %result, 2 : !tile.view<3, f32, global>
-    %118 = tile.view %result offset %115 sizes[%7, %1] strides[%116, %117] : !tile.view<3, f32, global> -> !tile.view<2, f32, global>
-    tile.store %113, %118[%2, %11] : tensor<16x16xf32>, !tile.view<2, f32, global>
+    %96 = tile.expand %47, 1 : tensor<16xf32> -> tensor<16x1xf32>
+    %97 = tile.full %14 : tensor<16x1xf32>
+    %98 = tile.ew<eq> %96, %97 : tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xi1>
+    %99 = tile.full %44 : tensor<16x1xf32>
+    %100 = tile.ew<select> %98, %99, %96 : tensor<16x1xi1>, tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xf32>
+    %101 = tile.broadcast %100 : tensor<16x1xf32> -> tensor<16x16xf32>
+    %102 = tile.ew<div> %45, %101 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+    %103 = tile.broadcast %98 : tensor<16x1xi1> -> tensor<16x16xi1>
+    %104 = tile.ew<select> %103, %15, %102 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+    %105 = tile.stride %result, 0 : !tile.view<3, f32, global>
+    %106 = arith.muli %3, %105 : index
+    %107 = tile.stride %result, 1 : !tile.view<3, f32, global>
+    %108 = tile.stride %result, 2 : !tile.view<3, f32, global>
+    %109 = tile.view %result offset %106 sizes[%7, %1] strides[%107, %108] : !tile.view<3, f32, global> -> !tile.view<2, f32, global>
+    tile.store %104, %109[%2, %11] : tensor<16x16xf32>, !tile.view<2, f32, global>
     tile.return
   }
 }

@@ -96,56 +96,47 @@ builtin.module {
       %95 = tile.ew<lt> %83, %94 : tensor<1x16xi64>, tensor<1x16xi64> -> tensor<1x16xi1>
       %96 = tile.broadcast %95 : tensor<1x16xi1> -> tensor<16x16xi1>
       %97 = tile.ew<select> %96, %92, %91 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %98 = tile.reduce<max> %97, 1 : tensor<16x16xf32> -> tensor<16xf32>
-      %99 = tile.ew<eq> %98, %23 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
-      %100 = tile.ew<select> %99, %24, %98 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %101 = tile.expand %100, 1 : tensor<16xf32> -> tensor<16x1xf32>
-      %102 = tile.broadcast %101 : tensor<16x1xf32> -> tensor<16x16xf32>
-      %103 = tile.ew<sub> %97, %102 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %104 = tile.ew<exp> %103 : tensor<16x16xf32> -> tensor<16x16xf32>
-      %105 = tile.reduce<sum> %104, 1 : tensor<16x16xf32> -> tensor<16xf32>
-      %106 = tile.load %68[%73, %18] : !tile.view<2, f32, global> -> tensor<16x16xf32>
-      %107 = tile.ew<max> %75, %98 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %108 = tile.ew<eq> %107, %23 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
-      %109 = tile.ew<select> %108, %24, %107 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %110 = tile.ew<le> %98, %75 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
-      %111 = tile.ew<sub> %75, %109 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %112 = tile.ew<exp> %111 : tensor<16xf32> -> tensor<16xf32>
-      %113 = tile.full %69 : tensor<16xf32>
-      %114 = tile.ew<select> %110, %113, %112 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %115 = tile.ew<sub> %98, %109 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %116 = tile.ew<exp> %115 : tensor<16xf32> -> tensor<16xf32>
-      %117 = tile.ew<select> %99, %24, %116 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %118 = tile.expand %117, 1 : tensor<16xf32> -> tensor<16x1xf32>
-      %119 = tile.broadcast %118 : tensor<16x1xf32> -> tensor<16x16xf32>
-      %120 = tile.ew<mul> %104, %119 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %121 = tile.expand %114, 1 : tensor<16xf32> -> tensor<16x1xf32>
-      %122 = tile.broadcast %121 : tensor<16x1xf32> -> tensor<16x16xf32>
-      %123 = tile.ew<mul> %74, %122 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %124 = tile.dot %120, %106, %123 : tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %125 = tile.ew<mul> %76, %114 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %126 = tile.ew<mul> %105, %117 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %127 = tile.ew<add> %125, %126 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      scf.yield %124, %107, %127 : tensor<16x16xf32>, tensor<16xf32>, tensor<16xf32>
+      %98 = tile.reduce<top> %97, 1 : tensor<16x16xf32> -> tensor<16xf32>
+      %99 = tile.load %68[%73, %18] : !tile.view<2, f32, global> -> tensor<16x16xf32>
+      %100 = tile.ew<max> %75, %98 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %101 = tile.ew<eq> %100, %23 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
+      %102 = tile.ew<select> %101, %24, %100 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %103 = tile.ew<le> %98, %75 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
+      %104 = tile.ew<sub> %75, %102 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %105 = tile.ew<exp> %104 : tensor<16xf32> -> tensor<16xf32>
+      %106 = tile.full %69 : tensor<16xf32>
+      %107 = tile.ew<select> %103, %106, %105 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %108 = tile.expand %102, 1 : tensor<16xf32> -> tensor<16x1xf32>
+      %109 = tile.broadcast %108 : tensor<16x1xf32> -> tensor<16x16xf32>
+      %110 = tile.ew<sub> %97, %109 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %111 = tile.ew<exp> %110 : tensor<16x16xf32> -> tensor<16x16xf32>
+      %112 = tile.expand %107, 1 : tensor<16xf32> -> tensor<16x1xf32>
+      %113 = tile.broadcast %112 : tensor<16x1xf32> -> tensor<16x16xf32>
+      %114 = tile.ew<mul> %74, %113 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %115 = tile.dot %111, %99, %114 : tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %116 = tile.ew<mul> %76, %107 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %117 = tile.reduce<sum> %111, 1 : tensor<16x16xf32> -> tensor<16xf32>
+      %118 = tile.ew<add> %116, %117 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      scf.yield %115, %100, %118 : tensor<16x16xf32>, tensor<16xf32>, tensor<16xf32>
     }
-    %128 = tile.expand %72, 1 : tensor<16xf32> -> tensor<16x1xf32>
-    %129 = tile.full %20 : tensor<16x1xf32>
-    %130 = tile.ew<eq> %128, %129 : tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xi1>
-    %131 = tile.full %69 : tensor<16x1xf32>
-    %132 = tile.ew<select> %130, %131, %128 : tensor<16x1xi1>, tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xf32>
-    %133 = tile.broadcast %132 : tensor<16x1xf32> -> tensor<16x16xf32>
-    %134 = tile.ew<div> %70, %133 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-    %135 = tile.broadcast %130 : tensor<16x1xi1> -> tensor<16x16xi1>
-    %136 = tile.ew<select> %135, %21, %134 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-    %137 = tile.stride %result, 0 : !tile.view<4, f32, global>
-    %138 = arith.muli %6, %137 : index
-    %139 = tile.stride %result, 1 : !tile.view<4, f32, global>
-    %140 = arith.muli %8, %139 : index
-    %141 = arith.addi %138, %140 : index
-    %142 = tile.stride %result, 2 : !tile.view<4, f32, global>
-    %143 = tile.stride %result, 3 : !tile.view<4, f32, global>
-    %144 = tile.view %result offset %141 sizes[%14, %1] strides[%142, %143] : !tile.view<4, f32, global> -> !tile.view<2, f32, global>
-    tile.store %136, %144[%2, %18] : tensor<16x16xf32>, !tile.view<2, f32, global>
+    %119 = tile.expand %72, 1 : tensor<16xf32> -> tensor<16x1xf32>
+    %120 = tile.full %20 : tensor<16x1xf32>
+    %121 = tile.ew<eq> %119, %120 : tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xi1>
+    %122 = tile.full %69 : tensor<16x1xf32>
+    %123 = tile.ew<select> %121, %122, %119 : tensor<16x1xi1>, tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xf32>
+    %124 = tile.broadcast %123 : tensor<16x1xf32> -> tensor<16x16xf32>
+    %125 = tile.ew<div> %70, %124 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+    %126 = tile.broadcast %121 : tensor<16x1xi1> -> tensor<16x16xi1>
+    %127 = tile.ew<select> %126, %21, %125 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+    %128 = tile.stride %result, 0 : !tile.view<4, f32, global>
+    %129 = arith.muli %6, %128 : index
+    %130 = tile.stride %result, 1 : !tile.view<4, f32, global>
+    %131 = arith.muli %8, %130 : index
+    %132 = arith.addi %129, %131 : index
+    %133 = tile.stride %result, 2 : !tile.view<4, f32, global>
+    %134 = tile.stride %result, 3 : !tile.view<4, f32, global>
+    %135 = tile.view %result offset %132 sizes[%14, %1] strides[%133, %134] : !tile.view<4, f32, global> -> !tile.view<2, f32, global>
+    tile.store %127, %135[%2, %18] : tensor<16x16xf32>, !tile.view<2, f32, global>
     tile.return
   }
 }

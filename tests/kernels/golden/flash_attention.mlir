@@ -91,7 +91,7 @@ builtin.module {
       %92 = tile.ew<lt> %84, %91 : tensor<1x16xi64>, tensor<1x16xi64> -> tensor<1x16xi1>
       %93 = tile.broadcast %92 : tensor<1x16xi1> -> tensor<16x16xi1>
       %94 = tile.ew<select> %93, %89, %88 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %95 = tile.reduce<max> %94, 1 : tensor<16x16xf32> -> tensor<16xf32>
+      %95 = tile.reduce<top> %94, 1 : tensor<16x16xf32> -> tensor<16xf32>
       %96 = tile.ew<eq> %95, %16 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
       %97 = tile.ew<select> %96, %17, %95 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
       %98 = tile.expand %97, 1 : tensor<16xf32> -> tensor<16x1xf32>

@@ -69,53 +69,44 @@ builtin.module {
       %70 = tile.ew<lt> %62, %69 : tensor<1x16xi64>, tensor<1x16xi64> -> tensor<1x16xi1>
       %71 = tile.broadcast %70 : tensor<1x16xi1> -> tensor<16x16xi1>
       %72 = tile.ew<select> %71, %67, %66 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %73 = tile.reduce<max> %72, 1 : tensor<16x16xf32> -> tensor<16xf32>
-      %74 = tile.ew<eq> %73, %16 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
-      %75 = tile.ew<select> %74, %17, %73 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %76 = tile.expand %75, 1 : tensor<16xf32> -> tensor<16x1xf32>
-      %77 = tile.broadcast %76 : tensor<16x1xf32> -> tensor<16x16xf32>
-      %78 = tile.ew<sub> %72, %77 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %79 = tile.ew<exp> %78 : tensor<16x16xf32> -> tensor<16x16xf32>
-      %80 = tile.reduce<sum> %79, 1 : tensor<16x16xf32> -> tensor<16xf32>
-      %81 = tile.load %43[%48, %11] : !tile.view<2, f32, global> -> tensor<16x16xf32>
-      %82 = tile.ew<max> %50, %73 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %83 = tile.ew<eq> %82, %16 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
-      %84 = tile.ew<select> %83, %17, %82 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %85 = tile.ew<le> %73, %50 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
-      %86 = tile.ew<sub> %50, %84 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %87 = tile.ew<exp> %86 : tensor<16xf32> -> tensor<16xf32>
-      %88 = tile.full %44 : tensor<16xf32>
-      %89 = tile.ew<select> %85, %88, %87 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %90 = tile.ew<sub> %73, %84 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %91 = tile.ew<exp> %90 : tensor<16xf32> -> tensor<16xf32>
-      %92 = tile.ew<select> %74, %17, %91 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %93 = tile.expand %92, 1 : tensor<16xf32> -> tensor<16x1xf32>
-      %94 = tile.broadcast %93 : tensor<16x1xf32> -> tensor<16x16xf32>
-      %95 = tile.ew<mul> %79, %94 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %96 = tile.expand %89, 1 : tensor<16xf32> -> tensor<16x1xf32>
-      %97 = tile.broadcast %96 : tensor<16x1xf32> -> tensor<16x16xf32>
-      %98 = tile.ew<mul> %49, %97 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %99 = tile.dot %95, %81, %98 : tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-      %100 = tile.ew<mul> %51, %89 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %101 = tile.ew<mul> %80, %92 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      %102 = tile.ew<add> %100, %101 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
-      scf.yield %99, %82, %102 : tensor<16x16xf32>, tensor<16xf32>, tensor<16xf32>
+      %73 = tile.reduce<top> %72, 1 : tensor<16x16xf32> -> tensor<16xf32>
+      %74 = tile.load %43[%48, %11] : !tile.view<2, f32, global> -> tensor<16x16xf32>
+      %75 = tile.ew<max> %50, %73 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %76 = tile.ew<eq> %75, %16 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
+      %77 = tile.ew<select> %76, %17, %75 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %78 = tile.ew<le> %73, %50 : tensor<16xf32>, tensor<16xf32> -> tensor<16xi1>
+      %79 = tile.ew<sub> %50, %77 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %80 = tile.ew<exp> %79 : tensor<16xf32> -> tensor<16xf32>
+      %81 = tile.full %44 : tensor<16xf32>
+      %82 = tile.ew<select> %78, %81, %80 : tensor<16xi1>, tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %83 = tile.expand %77, 1 : tensor<16xf32> -> tensor<16x1xf32>
+      %84 = tile.broadcast %83 : tensor<16x1xf32> -> tensor<16x16xf32>
+      %85 = tile.ew<sub> %72, %84 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %86 = tile.ew<exp> %85 : tensor<16x16xf32> -> tensor<16x16xf32>
+      %87 = tile.expand %82, 1 : tensor<16xf32> -> tensor<16x1xf32>
+      %88 = tile.broadcast %87 : tensor<16x1xf32> -> tensor<16x16xf32>
+      %89 = tile.ew<mul> %49, %88 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %90 = tile.dot %86, %74, %89 : tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+      %91 = tile.ew<mul> %51, %82 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      %92 = tile.reduce<sum> %86, 1 : tensor<16x16xf32> -> tensor<16xf32>
+      %93 = tile.ew<add> %91, %92 : tensor<16xf32>, tensor<16xf32> -> tensor<16xf32>
+      scf.yield %90, %75, %93 : tensor<16x16xf32>, tensor<16xf32>, tensor<16xf32>
     }
-    %103 = tile.expand %47, 1 : tensor<16xf32> -> tensor<16x1xf32>
-    %104 = tile.full %13 : tensor<16x1xf32>
-    %105 = tile.ew<eq> %103, %104 : tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xi1>
-    %106 = tile.full %44 : tensor<16x1xf32>
-    %107 = tile.ew<select> %105, %106, %103 : tensor<16x1xi1>, tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xf32>
-    %108 = tile.broadcast %107 : tensor<16x1xf32> -> tensor<16x16xf32>
-    %109 = tile.ew<div> %45, %108 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-    %110 = tile.broadcast %105 : tensor<16x1xi1> -> tensor<16x16xi1>
-    %111 = tile.ew<select> %110, %14, %109 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-    %112 = tile.stride %result, 0 : !tile.view<3, f32, global>
-    %113 = arith.muli %3, %112 : index
-    %114 = tile.stride %result, 1 : !tile.view<3, f32, global>
-    %115 = tile.stride %result, 2 : !tile.view<3, f32, global>
-    %116 = tile.view %result offset %113 sizes[%7, %1] strides[%114, %115] : !tile.view<3, f32, global> -> !tile.view<2, f32, global>
-    tile.store %111, %116[%2, %11] : tensor<16x16xf32>, !tile.view<2, f32, global>
+    %94 = tile.expand %47, 1 : tensor<16xf32> -> tensor<16x1xf32>
+    %95 = tile.full %13 : tensor<16x1xf32>
+    %96 = tile.ew<eq> %94, %95 : tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xi1>
+    %97 = tile.full %44 : tensor<16x1xf32>
+    %98 = tile.ew<select> %96, %97, %94 : tensor<16x1xi1>, tensor<16x1xf32>, tensor<16x1xf32> -> tensor<16x1xf32>
+    %99 = tile.broadcast %98 : tensor<16x1xf32> -> tensor<16x16xf32>
+    %100 = tile.ew<div> %45, %99 : tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+    %101 = tile.broadcast %96 : tensor<16x1xi1> -> tensor<16x16xi1>
+    %102 = tile.ew<select> %101, %14, %100 : tensor<16x16xi1>, tensor<16x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
+    %103 = tile.stride %result, 0 : !tile.view<3, f32, global>
+    %104 = arith.muli %3, %103 : index
+    %105 = tile.stride %result, 1 : !tile.view<3, f32, global>
+    %106 = tile.stride %result, 2 : !tile.view<3, f32, global>
+    %107 = tile.view %result offset %104 sizes[%7, %1] strides[%105, %106] : !tile.view<3, f32, global> -> !tile.view<2, f32, global>
+    tile.store %102, %107[%2, %11] : tensor<16x16xf32>, !tile.view<2, f32, global>
     tile.return
   }
 }

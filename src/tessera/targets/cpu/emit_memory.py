@@ -17,7 +17,7 @@ from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import tile_type
 from tessera.dtypes.types import DType, Kind
 from tessera.targets.cpu import dialect as cpu
-from tessera.targets.cpu.cpu_types import BufferType, buffer_type
+from tessera.targets.cpu.cpu_types import LINE, BufferType, buffer_type
 from tessera.targets.cpu.emitter import Emitter, Memory, View, emits
 from tessera.targets.cpu.literals import constant, folded, literal
 from tessera.targets.cpu.registers import RegisterTile, is_column
@@ -341,6 +341,8 @@ def _store_buffer(emitter: Emitter, op: cpu.StoreOp) -> None:
 
 # Products
 
+AHEAD, NEAR = 16, 24 * 1024
+"""Steps ahead that a panel is fetched from farther away, and the bytes from which on it is."""
 UNROLL = 4
 """Steps of a product's inner loop that are written out."""
 
@@ -364,6 +366,7 @@ def _dot(emitter: Emitter, op: cpu.DotOp) -> None:
         panel = f.binary("udiv", col, number(b.width.data, "i64")) if literal(col) != 0 else col
         row_size = b.row_size
         from_b = f.at(f.at(right.pointer, offset), folded(f, "mul", panel, number(b.panel_size, "i64")))
+    fetched = 0 if depth * row_size <= NEAR else min(rows, -(-count * lanes * item // LINE))
     madd = _multiply_add(emitter, a.dtype, accumulator)
 
     def step(pointer_a: Value, pointer_b: Value, ahead: int, totals: list[Value]) -> list[Value]:
@@ -382,6 +385,8 @@ def _dot(emitter: Emitter, op: cpu.DotOp) -> None:
         ]
         found = list(totals)
         for row in range(rows):
+            if row < fetched:
+                f.prefetch(f.at(pointer_b, (ahead + AHEAD) * row_size + row * LINE))
             scalar = f.load(
                 elements.memory_type(a.dtype, 0), f.at(pointer_a, row * a.stride + ahead * item), align=item
             )

@@ -13,6 +13,9 @@ from tessera.targets.cpu.registers import RegisterTile, is_column
 from tessera.targets.llvm import casts, elements, elementwise
 from tessera.targets.llvm.text import Value, number, numbers
 
+FOR_PRODUCTS = "for_products"
+"""Marks a cast whose result goes into products only: these take subnormal numbers as zeros."""
+
 
 @emits(tile.FullOp)
 def _full(emitter: Emitter, op: tile.FullOp) -> None:
@@ -48,6 +51,8 @@ def _elementwise(emitter: Emitter, op: tile.EwOp) -> None:
 
     def make(row: int, place: int) -> Value:
         vectors = [operand.vector(row, place) for operand in operands]
+        if FOR_PRODUCTS in op.attributes:
+            return casts.cast(emitter.f, vectors[0], dtypes[0], op.result_dtype, machine.level, dot_only=True)
         return elementwise.apply(
             emitter.f, op.fn.data, vectors, dtypes, op.result_dtype, machine.level, contract=machine.contract
         )
@@ -154,6 +159,9 @@ def _partial(emitter: Emitter, op: cpu.PartialOp) -> None:
     acc, x, kind = emitter.tile(op.acc), emitter.tile(op.x), op.kind.data
     neutral = elementwise.identity(kind, x.dtype, lanes)
 
+    def combine(a: Value, b: Value) -> Value:
+        return elementwise.combine(f, kind, a, b, x.dtype, level, nnan=kind == "top")
+
     def make(row: int, place: int) -> Value:
         total = acc.vector(row, place)
         vectors = [
@@ -163,8 +171,8 @@ def _partial(emitter: Emitter, op: cpu.PartialOp) -> None:
         while len(vectors) > 1:
             pairs = zip(vectors[::2], vectors[1::2], strict=False)
             rest: list[Value] = vectors[-1:] if len(vectors) % 2 else []
-            vectors = [*(elementwise.combine(f, kind, a, b, x.dtype, level) for a, b in pairs), *rest]
-        return elementwise.combine(f, kind, total, vectors[0], x.dtype, level) if vectors else total
+            vectors = [*(combine(a, b) for a, b in pairs), *rest]
+        return combine(total, vectors[0]) if vectors else total
 
     emitter.make(op.result, make)
 
@@ -177,14 +185,17 @@ def _reduce(emitter: Emitter, op: tile.ReduceOp) -> None:
     neutral = elementwise.identity(kind, dtype, lanes)
     across = len(operand.shape) == 1 or (axis == 0 if is_column(operand.shape) else axis == 1)
 
+    def combine(a: Value, b: Value) -> Value:
+        return elementwise.combine(f, kind, a, b, dtype, level, nnan=kind == "top")
+
     def folded(row: int) -> Value:
         """All lanes of one row of vectors, as a scalar."""
         total: Value | None = None
         for place in range(operand.count):
             vector = _only(emitter, operand.vector(row, place), operand.elements - place * lanes, neutral)
-            total = vector if total is None else elementwise.combine(f, kind, total, vector, dtype, level)
+            total = vector if total is None else combine(total, vector)
         assert total is not None
-        return elementwise.fold(f, kind, total, dtype, level)
+        return elementwise.fold(f, kind, total, dtype, level, nnan=kind == "top")
 
     def make(row: int, place: int) -> Value:
         if not across:
@@ -192,7 +203,7 @@ def _reduce(emitter: Emitter, op: tile.ReduceOp) -> None:
                 return operand.vector(0, place)
             total = operand.vector(0, place)
             for other in range(1, operand.rows):
-                total = elementwise.combine(f, kind, total, operand.vector(other, place), dtype, level)
+                total = combine(total, operand.vector(other, place))
             return total
         vector = neutral
         first = place * lanes

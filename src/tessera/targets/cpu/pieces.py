@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Operation, SSAValue
 
 from tessera.dialects import tile
@@ -12,6 +13,7 @@ from tessera.dialects.elements import tile_of
 from tessera.dialects.tile_types import tile_dtype
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.emit_memory import UNROLL, mark_inside
+from tessera.targets.cpu.emit_tiles import FOR_PRODUCTS
 from tessera.targets.cpu.nests import shape_of
 
 if TYPE_CHECKING:
@@ -58,6 +60,8 @@ def _ew(writer: NestWriter, op: tile.EwOp, axes: Axes) -> Operation:
         properties=op.properties,
         result_types=[tile_of(tuple(size for _, size in axes), tile_dtype(op.result))],
     )
+    if op.fn.data == "cast" and all(isinstance(user, tile.DotOp) for user, _ in writer.lowering.reads(op.result)):
+        made.attributes[FOR_PRODUCTS] = UnitAttr()
     return writer.lowering.add(made)
 
 

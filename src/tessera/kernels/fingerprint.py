@@ -1,0 +1,135 @@
+"""Fingerprints of functions and values: equal in every process, and different whenever a kernel might be.
+
+A function is its code, where it was written, its defaults, and all that it sees from outside, helpers included. What
+cannot be told from its value alone, such as an object of a user's class, has no fingerprint; kernels that use it are
+compiled in each process anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import BuiltinFunctionType, CodeType, EllipsisType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from tessera.dtypes.types import DType, Policy
+from tessera.kernels.captures import outside
+from tessera.kernels.control import is_kernel_module
+from tessera.kernels.schedule import Schedule, Space
+from tessera.shapes.annotations import TensorType
+
+
+class NoFingerprint(Exception):  # noqa: N818  (an answer, not an error: nobody sees it)
+    """Something that cannot be told from its value."""
+
+
+def fingerprint(*values: Any) -> tuple[object, ...]:
+    """Values as parts of a key; raises NoFingerprint where there is none."""
+    return Fingerprints().all(values)
+
+
+class Fingerprints:
+    """One key at work. Functions may see each other: the second time, one is told by its number."""
+
+    def __init__(self) -> None:
+        self.functions: dict[FunctionType, int] = {}
+
+    def of(self, value: Any) -> object:
+        kind = type(value)
+        if kind in _PLAIN:
+            return value
+        if kind in _RULES:
+            return (kind.__name__, _RULES[kind](self, value))
+        if isinstance(value, np.generic):
+            return ("number", value.dtype.str, value.tobytes())
+        if isinstance(value, type) and not is_kernel_module(value.__module__):
+            return ("type", value.__module__, value.__qualname__)
+        raise NoFingerprint(f"{value!r} of type {kind.__qualname__}")
+
+    def all(self, values: Any) -> tuple[object, ...]:
+        return tuple([self.of(value) for value in values])
+
+    def function(self, function: FunctionType) -> object:
+        if not is_kernel_module(function.__module__):
+            return (function.__module__, function.__qualname__)
+        if function in self.functions:
+            return self.functions[function]
+        self.functions[function] = len(self.functions)
+        code = function.__code__
+        annotations = [(name, self.of(kind)) for name, kind in _tensor_types(function)]
+        return (
+            self.code(code),
+            self.all(function.__defaults__ or ()),
+            self.all((function.__kwdefaults__ or {}).items()),
+            tuple(annotations),
+            tuple([(found.name, self.seen(found.value, code)) for found in outside(function)]),
+        )
+
+    def seen(self, value: Any, code: CodeType) -> object:
+        """A value as code sees it: of a module, the attributes that it might use."""
+        if not isinstance(value, ModuleType):
+            return self.of(value)
+        if not is_kernel_module(value.__name__):
+            return value.__name__
+        used = sorted(set(_attributes(code)) & vars(value).keys())
+        return (value.__name__, tuple([(name, self.seen(vars(value)[name], code)) for name in used]))
+
+    def code(self, code: CodeType) -> object:
+        return (
+            code.co_filename,
+            code.co_firstlineno,
+            code.co_qualname,
+            code.co_linetable,
+            code.co_code,
+            code.co_exceptiontable,
+            (code.co_flags, code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount),
+            (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars),
+            self.all(code.co_consts),
+        )
+
+    def method(self, method: MethodType) -> object:
+        return self.all((method.__func__, method.__self__))
+
+    def partial(self, given: partial[Any]) -> object:
+        return self.all((given.func, *given.args, *sorted(given.keywords.items())))
+
+    def set(self, values: frozenset[Any]) -> object:
+        return tuple(sorted(str(self.of(value)) for value in values))
+
+
+def _tensor_types(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """The annotations that say something about tensors; as text they are evaluated where the function is."""
+    from tessera.shapes.signature import Signature
+
+    for name, found in Signature.of(function).parameters.items():
+        yield name, found
+
+
+def _attributes(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _attributes(inner)
+
+
+_PLAIN = frozenset({type(None), bool, int, float, str, bytes})
+_RULES: dict[type, Callable[[Fingerprints, Any], object]] = {
+    tuple: Fingerprints.all,
+    frozenset: Fingerprints.set,
+    FunctionType: Fingerprints.function,
+    MethodType: Fingerprints.method,
+    partial: Fingerprints.partial,
+    CodeType: Fingerprints.code,
+    complex: lambda _, value: repr(value),
+    EllipsisType: lambda _, value: repr(value),
+    slice: lambda work, value: work.all((value.start, value.stop, value.step)),
+    BuiltinFunctionType: lambda _, value: (value.__module__, value.__qualname__),
+    DType: lambda _, value: str(value),
+    Policy: lambda _, value: str(value),
+    Schedule: lambda _, value: str(value),
+    Space: lambda work, value: work.of(value.choices),
+    TensorType: lambda _, value: str(value),
+    np.ufunc: lambda _, value: value.__name__,
+}

@@ -1,0 +1,54 @@
+"""Which compiler this is: a digest of the package's own files and of the libraries that compile for it.
+
+Compiled programs are kept under it, so that a changed compiler never finds what another one made. Nothing is imported
+for it; files are told apart by their names, sizes and times.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from functools import cache
+from importlib.util import find_spec
+
+from tessera.runtime.cache import key_of
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_SUFFIXES = (".py", ".ll")
+_LIBRARIES = ("llvmlite", "xdsl", "numpy", "ml_dtypes")
+_LOADED_NS = time.time_ns()
+
+_File = tuple[str, int, int]
+
+
+@cache
+def build() -> str | None:
+    """The digest, or None where the package was changed after this process had begun to load it."""
+    files = _files()
+    # What is loaded may be older than what is on the disk, and nobody can tell which: then nothing may be kept.
+    if any(changed > _LOADED_NS for _, _, changed in files):
+        return None
+    libraries = tuple(_library(name) for name in _LIBRARIES)
+    return key_of(sys.implementation.cache_tag, sys.version, libraries, str(sorted(files)))
+
+
+def _files(folder: str = _PACKAGE) -> list[_File]:
+    found: list[_File] = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(_SUFFIXES):
+                facts = entry.stat()
+                found.append((entry.path, facts.st_size, facts.st_mtime_ns))
+            elif "." not in entry.name and entry.name != "__pycache__" and entry.is_dir():
+                found += _files(entry.path)
+    return found
+
+
+def _library(name: str) -> _File | None:
+    """One file of a library stands for all: installing another version writes it anew."""
+    found = find_spec(name)
+    if found is None or found.origin is None:
+        return None
+    facts = os.stat(found.origin)
+    return found.origin, facts.st_size, facts.st_mtime_ns

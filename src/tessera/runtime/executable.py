@@ -1,0 +1,258 @@
+"""Executables: compiled programs in memory, bound to the shapes and strides of arrays, and run on them.
+
+Binding does once what does not depend on where arrays lie: sizes, strides, grid and results' shapes are worked out, the
+program is asked how much scratch memory it needs, and a launch is made that only takes addresses and numbers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import math
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, NoReturn, TypeAlias
+
+import numpy as np
+
+from tessera.dtypes.types import DType
+from tessera.errors import DtypeError, EffectError, ResourceError, ShapeError
+from tessera.runtime import cache
+from tessera.runtime.device import CPU
+from tessera.runtime.launch_plan import ArrayArgument, NumberArgument, Plan
+from tessera.runtime.memory import ALIGNMENT, Array, aligned_empty, contiguous_strides
+from tessera.runtime.meta import Meta
+from tessera.runtime.tensor import Tensor
+from tessera.targets.cpu import launch, pool
+from tessera.targets.llvm import image
+
+Runner: TypeAlias = Callable[..., Any]
+
+# Fewer bytes than this are done before another thread has come.
+_ONE_THREAD_BYTES = 32 * 1024
+_PACKING = {"i64": "<q", "f32": "<f4x", "f64": "<d", "i1": "<?7x"}
+# Scratch memory that depends on a number is found by trying some.
+_PROBES: dict[str, tuple[float, ...]] = {
+    "i64": (0, 1, 7, 65, 4099, 1 << 20, -1),
+    "f32": (0.0, 1.0, 1e6),
+    "f64": (0.0, 1.0, 1e6),
+    "i1": (False, True),
+}
+
+
+class Fresh(NamedTuple):
+    """A result that each call makes anew."""
+
+    shape: tuple[int, ...]
+    storage: np.dtype[Any]
+    meta: Meta
+
+    @staticmethod
+    def of(dtype: DType, shape: tuple[int, ...]) -> Fresh:
+        return Fresh(shape, dtype.storage, Meta(dtype, shape, contiguous_strides(shape, 1), CPU, ALIGNMENT))
+
+
+class Executable:
+    """A program in memory, for as long as this or one of its launches is referenced."""
+
+    def __init__(self, plan: Plan, code: bytes) -> None:
+        self.plan = plan
+        self.image = image.load(code)
+        self._entry = self.image.address(plan.name)
+        scratch = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+        self._workspace = scratch(self.image.address(f"{plan.name}.workspace"))
+
+    def bind(self, arrays: Sequence[Array | None]) -> Runner:
+        """A function of the inputs, for arrays of these shapes and strides; None stands for a number.
+
+        It takes arrays and Python numbers, and returns None, the result as a tensor, or a tuple of results.
+        """
+        plan = self.plan
+        for place, (argument, array) in enumerate(zip(plan.inputs, arrays, strict=True)):
+            if isinstance(argument, ArrayArgument):
+                self._check_memory(place, argument, array)
+        sizes = plan.sizes([None if array is None else array.shape for array in arrays])
+        fresh = [
+            Fresh.of(argument.dtype, shape)
+            for argument, shape in zip(plan.results, plan.result_shapes(sizes), strict=True)
+        ]
+        grid = plan.extents(sizes)
+        geometry = [None if array is None else (array.shape, _in_elements(array)) for array in arrays]
+        template = self._template([*geometry, *((one.meta.shape, one.meta.strides) for one in fresh)], grid)
+        touched = sum(one.meta.nbytes for one in fresh) + sum(array.nbytes for array in arrays if array is not None)
+        threads = 1 if math.prod(grid) <= 1 or touched <= _ONE_THREAD_BYTES else pool.MOST_THREADS
+        return _runner(plan, self._launch(template, threads), fresh)
+
+    def _check_memory(self, place: int, argument: ArrayArgument, array: Array | None) -> None:
+        what = f"argument {place} of @{self.plan.name}"
+        if array is None or array.dtype != argument.dtype.storage:
+            found = "a number" if array is None else array.dtype
+            raise DtypeError(f"{what}: expected an array of {argument.dtype}, got {found}")
+        if any(stride % array.itemsize for stride in array.strides):
+            raise ShapeError(
+                f"{what}: strides of {array.strides} bytes are not whole elements of {array.itemsize} bytes",
+                hint="give a copy of the array",
+            )
+        if argument.written and not array.flags.writeable:
+            refuse_to_write(self.plan, place)
+
+    def _template(
+        self, geometry: Sequence[tuple[tuple[int, ...], tuple[int, ...]] | None], grid: tuple[int, ...]
+    ) -> bytearray:
+        template = bytearray(launch.WORD * (launch.FIRST_SLOT + self.plan.words))
+
+        def fill(word: int, numbers: Sequence[int]) -> None:
+            struct.pack_into(f"<{len(numbers)}q", template, launch.WORD * (launch.FIRST_SLOT + word), *numbers)
+
+        for argument, found in zip(self.plan.arguments, geometry, strict=True):
+            if found is not None:
+                fill(argument.word + 1, [*found[0], *found[1]])
+        fill(self.plan.grid_word, grid)
+        return template
+
+    def _launch(self, template: bytearray, threads: int) -> launch.Launch:
+        start_pool()
+        arguments = [
+            (one.kind if isinstance(one, NumberArgument) else "array", launch.FIRST_SLOT + one.word)
+            for one in self.plan.arguments
+        ]
+
+        def made(scratch: int) -> launch.Launch:
+            return launch.make(self._entry, bytes(template), arguments, scratch, threads, keep=self.image)
+
+        numbers = [(place, one) for place, one in enumerate(self.plan.arguments) if isinstance(one, NumberArgument)]
+        found = {self._scratch(template, [one for _, one in numbers], values) for values in _probes(numbers)}
+        if len(found) == 1:
+            return made(found.pop())
+        return self._launch_by_numbers(template, numbers, made)
+
+    def _launch_by_numbers(
+        self,
+        template: bytearray,
+        numbers: Sequence[tuple[int, NumberArgument]],
+        made: Callable[[int], launch.Launch],
+    ) -> launch.Launch:
+        """For programs whose need of memory depends on their numbers: a launch for each need."""
+        launches: dict[int, launch.Launch] = {}
+        kinds = [one for _, one in numbers]
+
+        def run(*values: Any) -> int | tuple[int, ...]:
+            try:
+                scratch = self._scratch(bytearray(template), kinds, [values[place] for place, _ in numbers])
+            except struct.error:
+                scratch = 0  # a number that does not fit: the launch says so
+            found = launches.get(scratch)
+            if found is None:
+                found = launches.setdefault(scratch, made(scratch))
+            return found(*values)
+
+        return run
+
+    def _scratch(self, template: bytearray, numbers: Sequence[NumberArgument], values: Sequence[Any]) -> int:
+        """How many bytes a thread needs for these numbers."""
+        for number, value in zip(numbers, values, strict=True):
+            place = launch.WORD * (launch.FIRST_SLOT + number.word)
+            struct.pack_into(_PACKING[number.kind], template, place, value)
+        found = self._workspace(ctypes.addressof(ctypes.c_char.from_buffer(template)))
+        # The program may have reported a failure, as it would for these numbers; that is for the launch to say.
+        template[: launch.WORD * launch.FIRST_SLOT] = bytes(launch.WORD * launch.FIRST_SLOT)
+        return found
+
+
+def _in_elements(array: Array) -> tuple[int, ...]:
+    return tuple(stride // array.itemsize for stride in array.strides)
+
+
+def _probes(numbers: Sequence[tuple[int, NumberArgument]]) -> Iterator[Sequence[float]]:
+    """Values to try: all numbers alike, and each one on its own."""
+    choices = [_PROBES[one.kind] for _, one in numbers]
+    yield from itertools.islice(zip(*map(itertools.cycle, choices), strict=True), max(map(len, choices), default=0))
+    usual = [options[0] for options in choices]
+    for place, options in enumerate(choices):
+        for value in options:
+            yield [*usual[:place], value, *usual[place + 1 :]]
+    if not numbers:
+        yield []
+
+
+def _runner(plan: Plan, start: launch.Launch, fresh: Sequence[Fresh]) -> Runner:
+    """What a call does: memory for the results, the launch, and tensors of the results."""
+    written = tuple(
+        place for place, one in enumerate(plan.inputs) if isinstance(one, ArrayArgument) and one.written
+    )
+    made = Tensor.fresh
+
+    def run(*values: Any) -> Any:
+        for place in written:
+            if not values[place].flags.writeable:
+                refuse_to_write(plan, place)
+        arrays = [aligned_empty(one.shape, one.storage) for one in fresh]
+        try:
+            status = start(*values, *arrays)
+        except (OverflowError, MemoryError) as error:
+            _explain(plan, values, error)
+        if status != 0:
+            _fail(plan, status)
+        return tuple([made(array, one.meta) for array, one in zip(arrays, fresh, strict=True)]) if fresh else None
+
+    if len(fresh) != 1:
+        return run
+    shape, storage, meta = fresh[0]
+
+    def run_for_one(*values: Any) -> Tensor:
+        for place in written:
+            if not values[place].flags.writeable:
+                refuse_to_write(plan, place)
+        array = aligned_empty(shape, storage)
+        try:
+            status = start(*values, array)
+        except (OverflowError, MemoryError) as error:
+            _explain(plan, values, error)
+        if status != 0:
+            _fail(plan, status)
+        return made(array, meta)
+
+    return run_for_one
+
+
+def refuse_to_write(plan: Plan, place: int) -> NoReturn:
+    raise EffectError(
+        f"argument {place} of @{plan.name} is written, and the array given is read-only",
+        hint="give a writable array, such as a copy",
+    )
+
+
+def _fail(plan: Plan, status: int | tuple[int, ...]) -> NoReturn:
+    code = status if isinstance(status, int) else status[0]
+    raise plan.failures[code - 1].error()
+
+
+def _explain(plan: Plan, values: Sequence[Any], error: Exception) -> NoReturn:
+    if isinstance(error, MemoryError):
+        raise ResourceError(
+            f"@{plan.name}: scratch memory cannot be had", hint="use fewer threads or smaller blocks"
+        ) from None
+    for place, (argument, value) in enumerate(zip(plan.inputs, values, strict=True)):
+        if isinstance(argument, NumberArgument) and argument.kind == "i64" and not -(1 << 63) <= value < 1 << 63:
+            raise DtypeError(
+                f"argument {place} of @{plan.name}: expected a number of i64, got {value!r}",
+                hint=f"give one whole number from {-(1 << 63)} to {(1 << 63) - 1}",
+            ) from None
+    raise error
+
+
+def start_pool() -> None:
+    """Starts the machine code that runs kernels on threads: from the compile cache, or compiled and kept there."""
+    if pool.is_running():
+        return
+    store, key = cache.shared(), cache.key_of("runtime", pool.runtime_text())
+    found = store.get(key)
+    if found is not None:
+        try:
+            pool.start(found)
+        except ResourceError:  # an image of another version; it is made anew
+            found = None
+    if found is None:
+        made = pool.compile_runtime()
+        store.put(key, made)
+        pool.start(made)
