@@ -109,6 +109,9 @@ def agreement(name: str, result: DType, got: Array, wanted: Array, given: Sequen
     if name in mathematics.F32:
         steps = np.abs(_order(got) - _order(wanted))
         equal |= steps <= _allowed(result)
+        # With a loss scale, a result that was subnormal in f32 is scaled up together with its error.
+        scale = result.policy.loss_scale or 1.0
+        equal |= np.abs(wide - expected) <= 4 * scale * np.spacing(np.abs(expected / scale).astype(np.float32))
     return difference(np.where(equal, words(wanted), words(got)), words(wanted), *given)
 
 

@@ -78,6 +78,20 @@ def base_of(view: SSAValue) -> SSAValue:
     return view
 
 
+def verify_signature(types: Sequence[Attribute], shapes: ArrayAttr[SizesAttr], grid: SizesAttr) -> None:
+    """Arguments are views and scalars, each with a shape of its rank, and the grid is made of the sizes' symbols."""
+    if len(shapes) != len(types):
+        raise VerifyException(f"{len(shapes)} shapes for {len(types)} arguments")
+    for position, (type_, shape) in enumerate(zip(types, shapes, strict=True)):
+        if not isinstance(type_, ViewType | IndexType) and not is_element(type_):
+            raise VerifyException(f"argument {position} must be a view or a scalar, got {type_}")
+        rank = type_.rank.data if isinstance(type_, ViewType) else 0
+        if len(shape.data) != rank:
+            raise VerifyException(f"argument {position} has rank {rank}, its shape {len(shape.data)} sizes")
+    if missing := symbols_of(grid.data) - symbols_of(size for shape in shapes for size in shape.data):
+        raise VerifyException(f"no argument has the symbol {', '.join(sorted(missing))} of the grid")
+
+
 @irdl_op_definition
 class FuncOp(IRDLOperation):
     """A tile program, run once per point of `grid`.
@@ -146,18 +160,10 @@ class FuncOp(IRDLOperation):
         if not 0 <= count <= len(types):
             raise VerifyException(f"outputs {count}: the function has {len(types)} arguments")
         self._verify_fills()
-        if len(self.shapes) != len(types):
-            raise VerifyException(f"{len(self.shapes)} shapes for {len(types)} arguments")
-        for position, (type_, shape) in enumerate(zip(types, self.shapes, strict=True)):
+        for position, type_ in enumerate(types):
             if position >= self.input_count and not isinstance(type_, ViewType):
                 raise VerifyException(f"output argument {position} must be a view, got {type_}")
-            if not isinstance(type_, ViewType | IndexType) and not is_element(type_):
-                raise VerifyException(f"argument {position} must be a view or a scalar, got {type_}")
-            rank = type_.rank.data if isinstance(type_, ViewType) else 0
-            if len(shape.data) != rank:
-                raise VerifyException(f"argument {position} has rank {rank}, its shape {len(shape.data)} sizes")
-        if missing := symbols_of(self.grid.data) - symbols_of(s for shape in self.shapes for s in shape.data):
-            raise VerifyException(f"no argument has the symbol {', '.join(sorted(missing))} of the grid")
+        verify_signature(types, self.shapes, self.grid)
         for op in self.body.walk():
             if isinstance(op, ProgramIdOp) and op.axis.value.data >= len(self.grid.data):
                 raise VerifyException(f"program_id {op.axis.value.data} in a grid of rank {len(self.grid.data)}")

@@ -11,9 +11,11 @@ from typing import cast as cast_type
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.ir import Block
 
 from tessera.dialects import elementwise, reductions, tile
+from tessera.dialects.attributes import SizesAttr
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
@@ -78,27 +80,43 @@ def run_kernel(
     every access to memory.
     """
     kernel = symbol_in(module, name, tile.FuncOp)
-    types = list(kernel.function_type.inputs)
+    bound = bind(name, kernel.function_type, kernel.shapes, kernel.grid, arguments)
+    check_writable(name, kernel.body.block, bound.values)
+    machine = machine if machine is not None else Machine()
+    frame = _frame_maker(kernel, bound.values, machine, bound.symbols, checks, trace)
+    for program in itertools.product(*(range(extent) for extent in bound.grid)):
+        frame(program).run(kernel.body.block, bound.values)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The arguments of a call as a program holds them, the sizes behind its symbols, and the extents of its grid."""
+
+    values: list[Any]
+    symbols: dict[str, int]
+    grid: tuple[int, ...]
+
+
+def bind(
+    name: str, type_: FunctionType, shapes: Iterable[SizesAttr], grid: SizesAttr, arguments: Sequence[Any]
+) -> Bound:
+    """Holds what a caller gives against a signature; targets have functions with the same one."""
+    types = list(type_.inputs)
     if len(arguments) != len(types):
         raise ShapeError(f"@{name} takes {len(types)} arguments, got {len(arguments)}")
     environment = ShapeEnvironment()
     values: list[Any] = []
-    for position, (argument, type_, shape) in enumerate(zip(arguments, types, kernel.shapes, strict=True)):
+    for position, (argument, expected, shape) in enumerate(zip(arguments, types, shapes, strict=True)):
         what = f"argument {position} of @{name}"
-        if not isinstance(type_, ViewType):
-            values.append(scalars.argument(what, argument, type_))
+        if not isinstance(expected, ViewType):
+            values.append(scalars.argument(what, argument, expected))
             continue
-        array = _memory(what, argument, type_)
+        array = _memory(what, argument, expected)
         for axis, (size, actual) in enumerate(zip(shape.data, array.shape, strict=True)):
             environment.unify(size, actual, Origin(f"{what}, axis {axis}", None))
         values.append(View.of(array))
-    _check_writable(kernel, values)
-    machine = machine if machine is not None else Machine()
     symbols = environment.sizes
-    grid = [dim(size).evaluate(symbols) for size in kernel.grid.data]
-    frame = _frame_maker(kernel, values, machine, symbols, checks, trace)
-    for program in itertools.product(*(range(extent) for extent in grid)):
-        frame(program).run(kernel.body.block, values)
+    return Bound(values, symbols, tuple(dim(size).evaluate(symbols) for size in grid.data))
 
 
 def _frame_maker(
@@ -136,13 +154,13 @@ def _memory(what: str, argument: Any, type_: ViewType) -> Array:
     return array
 
 
-def _check_writable(kernel: tile.FuncOp, values: Sequence[Any]) -> None:
-    """Refuses read-only arrays that the program writes, before anything is written."""
-    written = {tile.base_of(op.view) for op in kernel.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)}
-    for position, (argument, value) in enumerate(zip(kernel.arguments, values, strict=True)):
+def check_writable(name: str, body: Block, values: Sequence[Any]) -> None:
+    """Refuses read-only arrays that a program writes, before anything is written."""
+    written = {tile.base_of(op.view) for op in body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)}
+    for position, (argument, value) in enumerate(zip(body.args, values, strict=True)):
         if argument in written and not value.argument.flags.writeable:
             raise EffectError(
-                f"argument {position} of @{kernel.sym_name.data} is written, and the array given is read-only",
+                f"argument {position} of @{name} is written, and the array given is read-only",
                 hint="give a writable array, such as a copy",
             )
 

@@ -18,7 +18,6 @@ from tessera.dtypes.types import DType, Policy
 from tessera.kernels.captures import outside
 from tessera.kernels.control import is_kernel_module
 from tessera.kernels.schedule import Schedule, Space
-from tessera.shapes.annotations import TensorType
 
 
 class NoFingerprint(Exception):  # noqa: N818  (an answer, not an error: nobody sees it)
@@ -58,12 +57,10 @@ class Fingerprints:
             return self.functions[function]
         self.functions[function] = len(self.functions)
         code = function.__code__
-        annotations = [(name, self.of(kind)) for name, kind in _tensor_types(function)]
         return (
             self.code(code),
             self.all(function.__defaults__ or ()),
             self.all((function.__kwdefaults__ or {}).items()),
-            tuple(annotations),
             tuple([(found.name, self.seen(found.value, code)) for found in outside(function)]),
         )
 
@@ -89,6 +86,12 @@ class Fingerprints:
             self.all(code.co_consts),
         )
 
+    def builtin(self, function: BuiltinFunctionType) -> object:
+        owner = function.__self__
+        if not isinstance(owner, ModuleType) or is_kernel_module(owner.__name__):
+            raise NoFingerprint(f"{function!r}")
+        return (owner.__name__, function.__qualname__)
+
     def method(self, method: MethodType) -> object:
         return self.all((method.__func__, method.__self__))
 
@@ -97,14 +100,6 @@ class Fingerprints:
 
     def set(self, values: frozenset[Any]) -> object:
         return tuple(sorted(str(self.of(value)) for value in values))
-
-
-def _tensor_types(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """The annotations that say something about tensors; as text they are evaluated where the function is."""
-    from tessera.shapes.signature import Signature
-
-    for name, found in Signature.of(function).parameters.items():
-        yield name, found
 
 
 def _attributes(code: CodeType) -> Iterator[str]:
@@ -125,11 +120,10 @@ _RULES: dict[type, Callable[[Fingerprints, Any], object]] = {
     complex: lambda _, value: repr(value),
     EllipsisType: lambda _, value: repr(value),
     slice: lambda work, value: work.all((value.start, value.stop, value.step)),
-    BuiltinFunctionType: lambda _, value: (value.__module__, value.__qualname__),
+    BuiltinFunctionType: Fingerprints.builtin,
     DType: lambda _, value: str(value),
     Policy: lambda _, value: str(value),
     Schedule: lambda _, value: str(value),
     Space: lambda work, value: work.of(value.choices),
-    TensorType: lambda _, value: str(value),
     np.ufunc: lambda _, value: value.__name__,
 }

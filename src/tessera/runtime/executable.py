@@ -18,6 +18,7 @@ import numpy as np
 from tessera.dtypes.types import DType
 from tessera.errors import DtypeError, EffectError, ResourceError, ShapeError
 from tessera.runtime import cache
+from tessera.runtime.build import build
 from tessera.runtime.device import CPU
 from tessera.runtime.launch_plan import ArrayArgument, NumberArgument, Plan
 from tessera.runtime.memory import ALIGNMENT, Array, aligned_empty, contiguous_strides
@@ -245,14 +246,13 @@ def start_pool() -> None:
     """Starts the machine code that runs kernels on threads: from the compile cache, or compiled and kept there."""
     if pool.is_running():
         return
-    store, key = cache.shared(), cache.key_of("runtime", pool.runtime_text())
+    compiler = build()
+    if compiler is None:
+        pool.start()
+        return
+    store, key = cache.shared(), cache.key_of("runtime", compiler)
     found = store.get(key)
-    if found is not None:
-        try:
-            pool.start(found)
-        except ResourceError:  # an image of another version; it is made anew
-            found = None
     if found is None:
-        made = pool.compile_runtime()
-        store.put(key, made)
-        pool.start(made)
+        found = pool.compile_runtime()
+        store.put(key, found)
+    pool.start(found)

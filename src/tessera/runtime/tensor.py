@@ -21,7 +21,7 @@ from tessera.runtime.memory import Array, Buffer, address, aligned, aligned_copy
 from tessera.runtime.meta import Meta, alignment_of, may_overlap
 from tessera.runtime.operators import Operand, Scalar, binary, nearest, operand, reflected, unary
 from tessera.runtime.printing import show
-from tessera.runtime.tracking import remember, tracked
+from tessera.runtime.tracking import is_tracking, remember, tracked
 from tessera.runtime.transfer import transfer
 from tessera.shapes import rules
 from tessera.shapes.annotations import TensorType, annotation
@@ -73,6 +73,19 @@ class Tensor:
         self.device = device
         self._buffer = buffer
         remember(self)
+        return self
+
+    @classmethod
+    def fresh(cls, array: Array, meta: Meta) -> Tensor:
+        """A tensor on host memory that is its own, and whose meta is known."""
+        self = _new(cls)
+        self.geometry = array
+        self.dtype = meta.dtype
+        self.device = CPU
+        self._buffer = None
+        self.meta = meta
+        if is_tracking():
+            remember(self)
         return self
 
     def _view(self, array: Array) -> Tensor:

@@ -42,6 +42,11 @@ def shape_history(tensor: Tensor) -> ShapeHistory:
     return found[1] if found is not None else ShapeHistory("given", tensor.shape)
 
 
+def is_tracking() -> bool:
+    """Whether histories are kept here."""
+    return _histories.get() is not None
+
+
 def remember(tensor: Tensor, history: ShapeHistory | None = None) -> None:
     """Notes a tensor's history; without one, it begins here, at the user's line."""
     histories = _histories.get()

@@ -91,6 +91,20 @@ def _empty_loop(op: Operation) -> bool:
     return True
 
 
+def _single_turn(op: Operation) -> bool:
+    """A loop that runs once is its body."""
+    if not isinstance(op, scf.ForOp):
+        return False
+    start, stop, step = (literal(bound) for bound in (op.lb, op.ub, op.step))
+    if start is None or stop is None or step is None or not start < stop <= start + step:
+        return False
+    block = op.body.block
+    for argument, value in zip(block.args, (op.lb, *op.iter_args), strict=True):
+        argument.replace_all_uses_with(value)
+    replace(op, [], inline_before(op, block))
+    return True
+
+
 def _compose(op: Operation) -> bool:
     """A transpose of a transpose, or a reshape of a reshape, is one."""
     if isinstance(op, graph.ReshapeOp) and isinstance(inner := op.operand.owner, graph.ReshapeOp):
@@ -143,7 +157,7 @@ def _first_occurrence(op: Operation) -> bool:
 _REWRITES: Mapping[type[Operation], tuple[Callable[[Operation], bool], ...]] = MappingProxyType(
     {
         scf.IfOp: (_static_branch,),
-        scf.ForOp: (_empty_loop,),
+        scf.ForOp: (_empty_loop, _single_turn),
         graph.ReshapeOp: (_compose,),
         graph.TransposeOp: (_compose,),
         tile.TransOp: (_compose,),

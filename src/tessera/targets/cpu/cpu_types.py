@@ -157,7 +157,7 @@ class PanelsType(ParametrizedAttribute, TypeAttribute):
                 parser.raise_error(f"panels hold matrices of rows and columns, got {len(sizes)} sizes")
             parser.parse_punctuation(",")
             width = parser.parse_integer(allow_boolean=False)
-            depth = parser.parse_integer() if parser.parse_optional_punctuation(",") else 1
+            depth = parser.parse_integer(allow_boolean=False) if parser.parse_optional_punctuation(",") else 1
             return IntAttr(sizes[0]), IntAttr(sizes[1]), element, IntAttr(width), IntAttr(depth)
 
     def print_parameters(self, printer: Printer) -> None:

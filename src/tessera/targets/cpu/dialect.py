@@ -11,8 +11,8 @@ from collections.abc import Set as AbstractSet
 from xdsl.dialects.builtin import ArrayAttr, FunctionType, IndexType, StringAttr, SymbolNameConstraint, UnitAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Dialect, Region, SSAValue
 from xdsl.irdl import (
-    AnyAttr,
     AttrSizedOperandSegments,
+    BaseAttr,
     IRDLOperation,
     irdl_op_definition,
     operand_def,
@@ -42,7 +42,7 @@ from tessera.dialects.attributes import (
     verify_header,
 )
 from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
-from tessera.dialects.tile import base_of
+from tessera.dialects.tile import ProgramIdOp, base_of, verify_signature
 from tessera.dialects.tile_types import AnyTile, AnyView, check_axis, check_tile, tile_dtype, view_type
 from tessera.dialects.tile_values import verify_reduction
 from tessera.shapes.expr import Size
@@ -98,8 +98,11 @@ class FuncOp(IRDLOperation):
 
     def verify_(self) -> None:
         verify_header(self.function_type, self.body)
-        if len(self.shapes) != len(self.function_type.inputs):
-            raise VerifyException(f"{len(self.shapes)} shapes for {len(self.function_type.inputs)} arguments")
+        verify_signature(self.function_type.inputs.data, self.shapes, self.grid)
+        if any(isinstance(op, ProgramIdOp) for op in self.body.walk()):
+            raise VerifyException("tile.program_id has no place at the cpu level: cpu.parallel gives its indices")
+        if sum(isinstance(op, ParallelOp) for op in self.body.block.ops) > 1:
+            raise VerifyException("the threads share the work of one cpu.parallel")
         if not isinstance(self.body.block.last_op, ReturnOp):
             raise VerifyException("a cpu function ends with cpu.return")
 
@@ -167,6 +170,7 @@ class ParallelOp(IRDLOperation):
     inner = operand_def(IndexType)
     once = region_def("single_block")
     body = region_def("single_block")
+    traits = traits_def(HasParent(FuncOp))
 
     def __init__(self, outer: SSAValue, inner: SSAValue, once: Region, body: Region) -> None:
         super().__init__(operands=[outer, inner], regions=[once, body])
@@ -177,6 +181,8 @@ class ParallelOp(IRDLOperation):
         end = self.once.block.last_op
         if not isinstance(end, YieldOp) or not isinstance(self.body.block.last_op, YieldOp):
             raise VerifyException("both regions end with cpu.yield")
+        if self.body.block.last_op.operands:
+            raise VerifyException("`body` yields nothing")
         if tuple(self.body.block.arg_types) != (_index, _index, *(value.type for value in end.values)):
             raise VerifyException("`body` takes the outer and inner index, and what `once` yields")
 
@@ -185,14 +191,18 @@ class ParallelOp(IRDLOperation):
         outer = parser.resolve_operand(parser.parse_unresolved_operand(), _index)
         parser.parse_punctuation(",")
         inner = parser.resolve_operand(parser.parse_unresolved_operand(), _index)
+        attributes = parser.parse_optional_attr_dict_with_keyword()
         parser.parse_keyword("once")
         once = parser.parse_region()
         parser.parse_keyword("do")
-        return cls(outer, inner, once, parser.parse_region())
+        op = cls(outer, inner, once, parser.parse_region())
+        op.attributes |= attributes.data if attributes else {}
+        return op
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         printer.print_list((self.outer, self.inner), printer.print_operand)
+        printer.print_op_attributes(self.attributes, print_keyword=True)
         printer.print_string(" once ")
         printer.print_region(self.once)
         printer.print_string(" do ")
@@ -201,10 +211,10 @@ class ParallelOp(IRDLOperation):
 
 @irdl_op_definition
 class YieldOp(IRDLOperation):
-    """The end of a region of `cpu.parallel`."""
+    """The end of a region of `cpu.parallel`. Memory and numbers outlive `once`; tiles in registers do not."""
 
     name = "cpu.yield"
-    values = var_operand_def(AnyAttr())
+    values = var_operand_def(AnyBuffer | AnyPanels | BaseAttr(IndexType))
     traits = traits_def(IsTerminator(), HasParent(ParallelOp), Pure())
     assembly_format = "attr-dict ($values^ `:` type($values))?"
 
@@ -432,7 +442,7 @@ class MatmulOp(IRDLOperation):
             raise VerifyException(f"{left} has no product with {right}")
         if right.width.data != TILE_ROWS or right.depth.data * right.dtype.storage.itemsize != 4:
             raise VerifyException(f"{right} is not packed for the matrix unit: 16 columns, 4 bytes deep")
-        if any(one not in (16, 32) for one in self.size.iter_values()):
+        if len(self.size) != 2 or any(one not in (16, 32) for one in self.size.iter_values()):
             raise VerifyException("a block has 16 or 32 rows and columns")
         if out.dtype.bits != 32 or out.dtype.kind is not left.dtype.kind:
             raise VerifyException(f"products of {left.dtype} are not summed in {out.dtype}")
@@ -473,11 +483,13 @@ class PartialOp(IRDLOperation):
         super().__init__(operands=[acc, x], properties={"kind": Name(kind)}, result_types=[acc.type])
 
     def verify_(self) -> None:
-        acc, x = check_tile(self.acc, "the operand"), check_tile(self.x, "the operand")
+        acc, x = check_tile(self.acc, "the partial result"), check_tile(self.x, "the operand")
         if self.result.type != acc:
             raise VerifyException(f"the result has the type of the partial result, {acc}")
         if acc.element_type != x.element_type or acc.get_shape()[:-1] != x.get_shape()[:-1]:
             raise VerifyException(f"{x} cannot be folded into {acc}: only the last axis may differ")
+        if not any(acc.get_shape()[-1:]):
+            raise VerifyException(f"{acc} has no columns to fold anything into")
         verify_reduction(self.kind.data, tile_dtype(self.acc))
 
 

@@ -127,6 +127,11 @@ def start(data: bytes | None = None) -> Runtime:
     return found
 
 
+def is_running() -> bool:
+    """Whether the runtime is started."""
+    return "runtime" in _running
+
+
 def threads() -> int:
     """How many threads a kernel runs on at most."""
     if found := _running.get("runtime"):

@@ -241,7 +241,7 @@ def _fma(w: Work, a: Value, b: Value, c: Value) -> Value:
 
 
 def _fma_once(w: Work, a: Value, b: Value, c: Value) -> Value:
-    """a·b + c of f32 values for rounding to a narrower format: in f64 the product is exact and the sum goes to odd."""
+    """a·b + c of f32 values for rounding elsewhere: in f64 the product is exact and the sum is rounded to odd."""
     f = w.f
     a, b, c = (f.convert("fpext", operand, "double") for operand in (a, b, c))
     k = w.floats(a)
@@ -364,7 +364,7 @@ def apply(
         return found if result_dtype.kind is Kind.BOOL else f.convert("bitcast", found, "i16")
     opened = [_opened(f, value, dtype, work, level) for value, dtype in zip(operands, dtypes, strict=True)]
     recipe = rule.floats if work.is_float else rule.integers
-    if rule.fused and work is f32 and result_dtype.bits < 32:
+    if rule.fused and work is f32 and (result_dtype.bits < 32 or result_dtype.policy.loss_scale is not None):
         recipe = _fma_once
     if recipe is None:
         raise CompileError(f"{name} is not defined on {dtypes[0]}")

@@ -1,0 +1,89 @@
+"""From an instance to machine code: the CPU's compiler, and the launch plan of what it made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Attribute
+
+from tessera import knobs
+from tessera.dialects import tile
+from tessera.dialects.elements import dtype_of
+from tessera.dialects.locations import span_of
+from tessera.dialects.tile_types import ViewType
+from tessera.errors import CompileError, SourceSpan
+from tessera.interpreters.engine import symbol_in
+from tessera.kernels.native import Program, Settings, guards_of
+from tessera.runtime.executable import Executable
+from tessera.runtime.launch_plan import ArrayArgument, Failure, NumberArgument, Plan
+from tessera.targets.cpu.compile import Program as MachineProgram
+from tessera.targets.cpu.compile import compile_kernel
+
+if TYPE_CHECKING:
+    from tessera.kernels.function import Instance
+
+
+def compiled(instance: Instance, chosen: Settings) -> tuple[Program, bytes]:
+    """The program of an instance, loaded, and its machine code for whoever keeps it."""
+    made = compile_kernel(instance.module, instance.name, level=chosen.level, optimization=chosen.optimization)
+    if "recompiles" in knobs.logs.value:
+        import logging
+
+        laps = ", ".join(f"{stage} {1000 * seconds:.0f} ms" for stage, seconds in made.seconds.items())
+        guards = ", ".join(map(str, instance.guards)) or "no guards"
+        logging.getLogger("tessera.recompiles").warning("compiled %s for %s: %s", instance.name, guards, laps)
+    executable = Executable(plan_of(instance, made), made.image)
+    program = Program(
+        instance.paths, instance.kinds, guards_of(instance), instance.schedule, instance.row_width, executable
+    )
+    return program, made.image
+
+
+def plan_of(instance: Instance, made: MachineProgram) -> Plan:
+    """How to launch a compiled instance."""
+    function = symbol_in(instance.module, instance.name, tile.FuncOp)
+    stores = (op for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp))
+    written = {tile.base_of(op.view) for op in stores}
+    arguments: list[ArrayArgument | NumberArgument] = []
+    for argument, shape, word in zip(function.arguments, function.shapes, made.layout.first, strict=True):
+        type_ = argument.type
+        if isinstance(type_, ViewType):
+            arguments.append(ArrayArgument(word, type_.dtype, tuple(shape.data), argument in written))
+        else:
+            arguments.append(NumberArgument(word, _kind_of(type_)))
+    return Plan(
+        instance.name,
+        tuple(arguments),
+        len(instance.outputs),
+        tuple(function.grid.data),
+        made.layout.grid,
+        made.layout.words,
+        tuple(_failures(function, made.messages)),
+    )
+
+
+def _kind_of(type_: Attribute) -> str:
+    name = "i64" if isinstance(type_, IndexType) else dtype_of(type_).name
+    kind = {"bool": "i1"}.get(name, name)
+    if kind not in ("i64", "f32", "f64", "i1"):
+        raise CompileError(f"a number of {name} cannot be passed to machine code", hint="pass it as an array")
+    return kind
+
+
+def _failures(function: tile.FuncOp, messages: tuple[str, ...]) -> Iterator[Failure]:
+    """What programs report, with the exact source: the machine code names only where it begins."""
+    spans: dict[str, SourceSpan] = {}
+    asserted: set[str] = set()
+    for op in function.body.walk():
+        if (span := span_of(op.location)) is not None:
+            spans.setdefault(str(span), span)
+        if isinstance(op, tile.AssertOp):
+            asserted.add(op.message.data)
+    for message in messages:
+        place = next((place for place in spans if message.startswith(f"{place}: ")), None)
+        words = message if place is None else message.removeprefix(f"{place}: ")
+        if words in asserted:
+            words = f"assertion failed: {words}"
+        yield Failure(words, None if place is None else spans[place])

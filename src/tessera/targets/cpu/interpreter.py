@@ -1,0 +1,289 @@
+"""The meaning of the cpu level: what the threads of a kernel do together, on NumPy.
+
+Memory that nobody has written is full of NaN, or with a seed of random numbers, so that a program which reads it gives
+itself away. Packed operands are kept as plain matrices: how they lie in memory is the emitter's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from tessera.dialects import reductions, tile
+from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.dtypes.casting import cast
+from tessera.dtypes.types import DType, f64
+from tessera.errors import ShapeError
+from tessera.interpreters.engine import Frame, Values, meaning, symbol_in
+from tessera.interpreters.machine import Machine
+from tessera.interpreters.tile import Array, View, bind, check_writable, multiply, window
+from tessera.targets.cpu import dialect as cpu
+from tessera.targets.cpu.cpu_types import LINE, BufferType, PanelsType, buffer_type, panels_type, rounded_up
+from tessera.targets.cpu.emit_memory import INSIDE, UNROLL
+from tessera.targets.cpu.registers import extent, is_column
+
+
+def run_cpu_kernel(
+    module: ModuleOp, name: str, arguments: Sequence[Any], *, machine: Machine | None = None, seed: int | None = None
+) -> None:
+    """Runs a cpu function. Arrays are written in place; scalars are Python numbers.
+
+    With a seed, programs run in an order drawn from it, each as if on a thread of its own, and fresh memory holds
+    numbers drawn from it. A right program gives the same results with every seed, up to the order of atomic sums.
+    """
+    kernel = symbol_in(module, name, cpu.FuncOp)
+    bound = bind(name, kernel.function_type, kernel.shapes, kernel.grid, arguments)
+    check_writable(name, kernel.body.block, bound.values)
+    chance = None if seed is None else np.random.default_rng(seed)
+    frame = CpuFrame(machine if machine is not None else Machine(), bound.symbols, grid=bound.grid, chance=chance)
+    frame.run(kernel.body.block, bound.values)
+
+
+@dataclass
+class CpuFrame(Frame):
+    """A run of a cpu function: its grid, and what order and contents of fresh memory are drawn from."""
+
+    grid: tuple[int, ...] = ()
+    chance: np.random.Generator | None = None
+
+    def perform(self, op: Operation, operands: Values) -> Values:
+        if INSIDE in op.attributes and isinstance(op, tile.LoadOp | tile.StoreOp):
+            is_load = isinstance(op, tile.LoadOp)
+            view, *offsets = operands if is_load else operands[1:]
+            _check_inside(view, offsets, tile_type(op.result if is_load else op.value).get_shape())
+        return super().perform(op, operands)
+
+    def fresh(self, shape: Sequence[int], dtype: DType) -> Array:
+        """Memory with nothing in it."""
+        if dtype.is_float:
+            numbers = np.full(shape, np.nan) if self.chance is None else 1e4 * self.chance.standard_normal(shape)
+            return cast(numbers, f64, dtype)
+        low, high = int(dtype.min_value), int(dtype.max_value)
+        if self.chance is None:
+            return np.full(shape, high - high // 3, dtype.storage)
+        wide = np.uint64 if low == 0 else np.int64
+        return self.chance.integers(low, high, shape, wide, endpoint=True).astype(dtype.storage)
+
+
+def _check_inside(view: View, offsets: Sequence[int], shape: Sequence[int]) -> None:
+    """An access that is marked so is done without any test: it must lie in the view, its lanes side by side."""
+    inside, within = window(view, offsets, shape)
+    if any(part.stop - part.start != size for part, size in zip(within, shape, strict=True)):
+        raise ShapeError(
+            f"a tile of sizes {list(shape)} at {list(offsets)} is marked as inside a view of sizes {list(view.sizes)}",
+            shapes=[f"inside are {[part.stop - part.start for part in inside]}"],
+            hint="whoever marks an access as inside has to test that it is",
+        )
+    lanes = 0 if len(shape) == 1 or is_column(shape) else 1
+    if shape and shape[lanes] > 1 and view.strides[lanes] != 1:
+        raise ShapeError(
+            f"an access marked as inside has lanes {view.strides[lanes]} elements apart along axis {lanes}",
+            hint="whoever marks an access as inside has to test that its lanes are neighbours",
+        )
+
+
+# Programs
+
+
+@meaning(cpu.GridOp)
+def _grid(frame: Frame, op: cpu.GridOp, operands: Values) -> Values:
+    assert isinstance(frame, CpuFrame)
+    return [frame.grid[op.axis.value.data]]
+
+
+@meaning(cpu.ParallelOp)
+def _parallel(frame: Frame, op: cpu.ParallelOp, operands: Values) -> Values:
+    assert isinstance(frame, CpuFrame)
+    outer, inner = operands
+    made: Values = []
+    last: int | None = None
+    for here, there in _pairs(outer, inner, frame.chance):
+        if last != here or frame.chance is not None:
+            made, last = frame.run(op.once.block, [here]), here
+        frame.program = here, there
+        frame.run(op.body.block, [here, there, *made])
+    return []
+
+
+def _pairs(outer: int, inner: int, chance: np.random.Generator | None) -> Iterator[tuple[int, int]]:
+    pairs = np.arange(max(0, outer) * max(0, inner)) if chance is None else chance.permutation(max(0, outer * inner))
+    for number in pairs:
+        yield divmod(int(number), inner)
+
+
+# Memory
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Rows of a thread's own memory; `lines` holds what lies between them, too."""
+
+    type: BufferType
+    lines: Array
+
+    @property
+    def rows(self) -> Array:
+        return self.lines[:, : self.type.cols.data]
+
+    def part(self, row: int, col: int, shape: Sequence[int]) -> Array:
+        """The part of the buffer that a tile at some place is."""
+        height, width = extent(shape)
+        rows, cols = self.type.shape
+        if not (0 <= row <= rows - height and 0 <= col <= cols - width):
+            raise ShapeError(
+                f"{height} by {width} elements at [{row}, {col}] leave a buffer of {rows} by {cols}",
+                hint="a tile of one axis or one column lies along a row of the buffer",
+            )
+        return self.rows[row : row + height, col : col + width]
+
+
+@dataclass(frozen=True)
+class Panels:
+    """Packed matrices, by number."""
+
+    type: PanelsType
+    matrices: Array
+
+    def matrix(self, number: int) -> Array:
+        if not 0 <= number < len(self.matrices):
+            raise ShapeError(
+                f"matrix {number} of {len(self.matrices)} that are packed together",
+                hint="reserve memory for all of them",
+            )
+        return self.matrices[number]
+
+
+@meaning(cpu.BufferOp)
+def _buffer(frame: Frame, op: cpu.BufferOp, operands: Values) -> Values:
+    assert isinstance(frame, CpuFrame)
+    type_ = buffer_type(op.result)
+    return [Buffer(type_, frame.fresh((type_.rows.data, type_.stride // type_.dtype.storage.itemsize), type_.dtype))]
+
+
+@meaning(cpu.ReserveOp)
+def _reserve(frame: Frame, op: cpu.ReserveOp, operands: Values) -> Values:
+    assert isinstance(frame, CpuFrame)
+    type_ = panels_type(op.result)
+    if operands[0] < 0:
+        raise ShapeError(f"memory for {operands[0]} matrices: a count is not negative")
+    return [Panels(type_, frame.fresh((operands[0], *type_.shape), type_.dtype))]
+
+
+@meaning(cpu.ClearOp)
+def _clear(frame: Frame, op: cpu.ClearOp, operands: Values) -> Values:
+    buffer: Buffer = operands[0]
+    buffer.lines[...] = 0
+    return []
+
+
+@meaning(cpu.LoadOp)
+def _load(frame: Frame, op: cpu.LoadOp, operands: Values) -> Values:
+    buffer, row, col = operands
+    shape = tile_type(op.result).get_shape()
+    return [buffer.part(row, col, shape).reshape(shape).copy()]
+
+
+@meaning(cpu.StoreOp)
+def _store(frame: Frame, op: cpu.StoreOp, operands: Values) -> Values:
+    value, buffer, row, col = operands
+    part = buffer.part(row, col, value.shape)
+    part[...] = value.reshape(part.shape)
+    return []
+
+
+@meaning(cpu.PackOp)
+def _pack(frame: Frame, op: cpu.PackOp, operands: Values) -> Values:
+    view, first, second, panels, number = operands
+    matrix = panels.matrix(number)
+    seen = matrix.T if op.transposed is not None else matrix
+    inside, within = window(view, (first, second), seen.shape)
+    seen[...] = 0
+    seen[within] = cast(view.array[inside], view_dtype(op), panels.type.dtype)
+    return []
+
+
+def view_dtype(op: cpu.PackOp) -> DType:
+    assert isinstance(op.view.type, tile.ViewType)
+    return op.view.type.dtype
+
+
+# Products
+
+
+def _check_depth(depth: int, cols: int, step: int) -> None:
+    """A shortened product is done in whole steps."""
+    if not 0 <= depth <= cols or depth % step:
+        raise ShapeError(
+            f"a product over {depth} of {cols} columns: expected whole steps of {step}",
+            hint="round up, and see to it that the columns of the last step hold zeros",
+        )
+
+
+@meaning(cpu.DotOp)
+def _dot(frame: Frame, op: cpu.DotOp, operands: Values) -> Values:
+    a, row, b, number, col, c, *depth = operands
+    rows, cols = c.shape
+    left = a.part(row, 0, (rows, a.type.cols.data)) if rows != 1 else a.rows[row : row + 1]
+    if isinstance(b, Panels):
+        width = b.type.width.data
+        if col % width or cols > width:
+            raise ShapeError(
+                f"a product of {cols} columns from {col} on: they are not those of one panel of {width}",
+                hint="start where a panel starts, and take no more than it has",
+            )
+        right = b.matrix(number)
+    else:
+        right = b.rows
+    if not 0 <= col <= right.shape[1] - cols:
+        raise ShapeError(f"{cols} columns from {col} on leave a matrix of {right.shape[1]}")
+    if depth:
+        _check_depth(depth[0], right.shape[0], UNROLL)
+        left, right = left[:, : depth[0]], right[: depth[0]]
+    product, carrier = multiply(left, right[:, col : col + cols], a.type.dtype, b.type.dtype)
+    total = tile_dtype(op.c)
+    with np.errstate(all="ignore"):
+        return [cast(np.add(product, cast(c, total, carrier)), carrier, total)]
+
+
+@meaning(cpu.MatmulOp)
+def _matmul(frame: Frame, op: cpu.MatmulOp, operands: Values) -> Values:
+    a, b, number, out, row, col, *depth = operands
+    height, width = op.size.iter_values()
+    for buffer in (a, out):
+        if not 0 <= row <= buffer.type.rows.data - height:
+            raise ShapeError(f"{height} rows from {row} on leave a buffer of {buffer.type.rows.data}")
+    if not 0 <= col <= out.lines.shape[1] - width:
+        raise ShapeError(f"{width} columns from {col} on leave rows of {out.type.cols.data}, filled up to whole lines")
+    # The unit works in whole lines of the left operand. Beyond the last column it finds rows of zeros on the right, and
+    # on the left what lies between the buffer's rows: zeros if somebody has cleared it.
+    step = LINE // a.type.dtype.storage.itemsize
+    deep = rounded_up(a.type.cols.data, step)
+    if depth:
+        _check_depth(depth[0], deep, step)
+        deep = depth[0]
+    matrix = b.matrix(number)
+    right = np.zeros((deep, width), matrix.dtype)
+    block = matrix[:deep, col : col + width]
+    right[: block.shape[0], : block.shape[1]] = block
+    product, carrier = multiply(a.lines[row : row + height, :deep], right, a.type.dtype, b.type.dtype)
+    target = out.lines[row : row + height, col : col + width]
+    with np.errstate(all="ignore"):
+        if op.added is not None:
+            product = np.add(product, cast(target, out.type.dtype, carrier))
+        target[...] = cast(product, carrier, out.type.dtype)
+    return []
+
+
+@meaning(cpu.PartialOp)
+def _partial(frame: Frame, op: cpu.PartialOp, operands: Values) -> Values:
+    acc, x = operands
+    dtype, count = tile_dtype(op.acc), acc.shape[-1]
+    missing = -x.shape[-1] % count
+    nothing = np.full((*x.shape[:-1], missing), reductions.TABLE[op.kind.data].identity(dtype), dtype.storage)
+    everything = np.concatenate([acc, x, nothing], -1).reshape(*x.shape[:-1], -1, count)
+    return [reductions.apply(op.kind.data, everything, dtype, [everything.ndim - 2])]
