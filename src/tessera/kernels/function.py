@@ -107,19 +107,43 @@ class Kernel:
         vars(other).update(parts)
         return other
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def trace_and_run(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """A call that has an instance, whatever runs it."""
         return self.run(*self._instance_for(args, kwargs))
 
     def run(self, instance: Instance, values: Sequence[Any]) -> Any:
         """Runs an instance; the first time, warns of a schedule that was not tuned."""
-        if self.space is not None and "tuning" not in self._warned_of and (standing := self.standing(instance)):
-            self._warned_of.add("tuning")
-            warn(f"kernel {self.__name__} {instance.schedule}{standing}; there is no tuner yet")
+        self.warn_if_not_tuned(instance)
         return self.execute(instance, values)
 
+    def warn_if_not_tuned(self, made: Instance | Program) -> None:
+        """Says once that there was a choice of schedules, and nobody who made it."""
+        if self.space is not None and "tuning" not in self._warned_of and (standing := self.standing(made)):
+            self._warned_of.add("tuning")
+            warn(f"kernel {self.__name__} {made.schedule}{standing}; there is no tuner yet")
+
     def execute(self, instance: Instance, values: Sequence[Any]) -> Any:
-        """Runs an instance on its target: the interpreter, which is the only one there is today."""
-        return interpret(instance, values)
+        """Runs an instance: as machine code, or in the interpreter where that is asked for or cannot be."""
+        from tessera.kernels.native import settings
+
+        chosen = settings()
+        if chosen is None:
+            return interpret(instance, values)
+        return self._programs.of_instance(instance, chosen).run(values)
+
+    def program_for(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], chosen: Settings
+    ) -> tuple[Program, list[Any]]:
+        """The compiled program for these arguments, and its values for them."""
+        given, static = self._bind(args, kwargs)
+        key = self._key(given, static)
+        return self._programs.find(
+            key,
+            given,
+            chosen,
+            identity=lambda: self._identity(given, static),
+            trace=lambda: self._instance(key, given, static)[0],
+        )
 
     def lower(self, *args: Any, **kwargs: Any) -> Instance:
         """The program for these arguments, without running it."""
@@ -132,15 +156,19 @@ class Kernel:
                 hint="share a plain function: kernels are started from outside",
             )
         given, static = self._bind(args, kwargs)
-        key = self._key(given, static)
+        return self._instance(self._key(given, static), given, static)
+
+    def _instance(
+        self, key: Any, given: Mapping[str, Any], static: Mapping[str, Any]
+    ) -> tuple[Instance, list[Any]]:
         for instance in self._instances.get(key, ()):
-            values = _collect(instance.paths, given)
+            values = collect(instance.paths, given)
             named = _named(values)
             if kinds_of(values) == instance.kinds and all(holds(atom, named) for atom in instance.guards):
                 return instance, values
         instance = self._trace(given, static)
         self._instances.setdefault(key, []).append(instance)
-        return instance, _collect(instance.paths, given)
+        return instance, collect(instance.paths, given)
 
     def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Arguments by name: arrays, objects and scalars of the program; and keyword-only ones, which are static."""
@@ -155,7 +183,7 @@ class Kernel:
             if self._signature.parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
                 static[name] = value
             else:
-                given[name] = asarray(value) if _is_array(value) else value
+                given[name] = asarray(value) if is_array(value) else value
         # Of what is no array only a tile must be one; other objects may hold arrays.
         shaped = {name: value for name, value in given.items() if isinstance(value, Tensor) or name in self.tiles}
         Signature.of(self.function).bind(shaped)
@@ -178,6 +206,13 @@ class Kernel:
             flags,
             captured(self.function, *static.values()),
         )
+
+    def _identity(self, given: Mapping[str, Any], static: Mapping[str, Any]) -> tuple[object, ...] | None:
+        """The same as `_key` for other processes; None where something in it means nothing there."""
+        kinds = tuple([(v.ndim, v.dtype.base.name) if isinstance(v, Tensor) else type(v).__name__ for v in given.values()])
+        types = tuple([(name, str(found)) for name, found in Signature.of(self.function).parameters.items()])
+        parts = identity_of(self.function, tuple(static.items()), self.schedule, self.space, self.grid)
+        return None if parts is None else (*parts, kinds, types)
 
     def _trace(self, given: Mapping[str, Any], static: Mapping[str, Any]) -> Instance:
         from tessera.kernels.trace import trace
@@ -212,30 +247,6 @@ class Kernel:
     def annotation(self, name: str) -> TensorType | None:
         found = Signature.of(self.function).parameters.get(name)
         return found if isinstance(found, TensorType) else None
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, Tensor) or (
-        not isinstance(value, bool | int | float) and (hasattr(value, "__dlpack__") or hasattr(value, "__array__"))
-    )
-
-
-def look_up(path: str, given: Mapping[str, Any]) -> Any:
-    """The value at a path such as `cache.K`, arrays as tensors."""
-    name, *attributes = path.split(".")
-    value = given[name]
-    for attribute in attributes:
-        value = getattr(value, attribute, None)
-    return asarray(value) if _is_array(value) else value
-
-
-def _collect(paths: Sequence[str], given: Mapping[str, Any]) -> list[Any]:
-    return [look_up(path, given) for path in paths]
-
-
-def kinds_of(values: Iterable[Any]) -> tuple[object, ...]:
-    """Rank and element type of each array, the class of anything else."""
-    return tuple((v.ndim, v.dtype.base) if isinstance(v, Tensor) else v.__class__ for v in values)
 
 
 def _named(values: Sequence[Any]) -> dict[str, Any]:

@@ -6,18 +6,23 @@ product's left operand is 0. Phases need not run over such columns, and products
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import IndexType, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.dialects import reductions, tile
 from tessera.dialects.tile_types import tile_dtype
+from tessera.dtypes.types import DType
 from tessera.targets.cpu.emit_memory import UNROLL
-from tessera.targets.cpu.nests import Analysis, Nest, shape_of
+from tessera.targets.cpu.nests import Analysis, Nest, Phase, shape_of
 from tessera.transforms.masks import Constant, Edge, Known, Linear, Window, dead_from, known_where_false
 
+STEP = 64
+"""Columns by which the work of a run of nests is cut off: whole steps of all its phases."""
+Reads: TypeAlias = Callable[[SSAValue], Iterator[tuple[Operation, DType]]]
 _COLUMN = Block(arg_types=[IndexType()]).args[0]
 """Stands for the column that is asked about."""
 
@@ -68,6 +73,69 @@ def _with_mask(analysis: Analysis, nest: Nest, kept: set[SSAValue], mask: SSAVal
         if number not in phases and any(leaf in inside for op in phase.ops for leaf in _read(analysis, nest, op)):
             return None
     return Clipping(mask, frozenset(phases), frozenset(products)) if phases else None
+
+
+@dataclass(frozen=True)
+class BlockClipping:
+    """For a whole run of nests: tiles whose columns end where a mask is false for all rows."""
+
+    mask: SSAValue
+    tiles: frozenset[SSAValue]
+
+    @property
+    def cols(self) -> int:
+        return shape_of(self.mask)[1]
+
+    def edges(self) -> Sequence[Sequence[Edge]]:
+        return _edges(self.mask, Linear(), shape_of(self.mask)[0])
+
+    def covers(self, phase: Phase) -> bool:
+        """Whether a phase works on such tiles alone."""
+        return all(
+            op.operand in self.tiles if isinstance(op, tile.ReduceOp) else op.results and op.results[0] in self.tiles
+            for op in phase.ops
+        )
+
+
+def block_clipping(analysis: Analysis, nests: Sequence[Nest], reads: Reads) -> BlockClipping | None:
+    """What a run of nests may leave out where the matrix unit has part in it, whose blocks have many rows."""
+    if not any(nest.matrix for nest in nests):
+        return None
+    for nest in nests:
+        for op in nest.ops:
+            if isinstance(op, tile.EwOp) and op.fn.data == "select" and len(shape_of(op.result)) == 2:
+                found = _block_with_mask(analysis, nests, reads, op.operands_[0])
+                if found is not None:
+                    return found
+    return None
+
+
+def _block_with_mask(analysis: Analysis, nests: Sequence[Nest], reads: Reads, mask: SSAValue) -> BlockClipping | None:
+    rows, cols = shape_of(mask)
+    block = next(op for nest in nests for op in nest.ops).parent_block()
+    if cols % STEP or block is None or not _edges(mask, Linear(), rows):
+        return None
+    known = known_where_false(block.ops, mask)
+    made = {value: nest for nest in nests for value, (_, is_row) in nest.place.items() if not is_row}
+    tiles = {value for value in made if shape_of(value)[-1] == cols and len(shape_of(value)) == 2}
+
+    def is_harmless(value: SSAValue) -> bool:
+        for user, _ in reads(value):
+            if isinstance(user, tile.ReduceOp) and user.axis.value.data == 1:
+                nothing = reductions.TABLE[user.kind.data].identity(tile_dtype(user.operand))
+                if known.get(user.operand) != Constant(nothing):
+                    return False
+            elif isinstance(user, tile.DotOp) and user.a is value:
+                if known.get(value) != Constant(0) or user not in analysis.matrix:
+                    return False
+            elif not isinstance(user, tile.EwOp) or user.result not in tiles:
+                return False
+        return True
+
+    # A tile that others need in full takes those with it that it is made of.
+    while harmful := {value for value in tiles if not is_harmless(value)}:
+        tiles -= harmful
+    return BlockClipping(mask, frozenset(tiles)) if tiles else None
 
 
 def _read(analysis: Analysis, nest: Nest, op: Operation) -> Iterator[SSAValue]:

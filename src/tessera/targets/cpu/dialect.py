@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
-from xdsl.dialects.builtin import ArrayAttr, FunctionType, IndexType, StringAttr, SymbolNameConstraint, UnitAttr
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    FunctionType,
+    IndexType,
+    IntegerType,
+    StringAttr,
+    SymbolNameConstraint,
+    UnitAttr,
+)
 from xdsl.ir import Attribute, Block, BlockArgument, Dialect, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -45,6 +53,7 @@ from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
 from tessera.dialects.tile import ProgramIdOp, base_of, verify_signature
 from tessera.dialects.tile_types import AnyTile, AnyView, check_axis, check_tile, tile_dtype, view_type
 from tessera.dialects.tile_values import verify_reduction
+from tessera.dtypes.types import bool_
 from tessera.shapes.expr import Size
 from tessera.targets.cpu.cpu_types import (
     TILE_ROWS,
@@ -468,6 +477,25 @@ class ClearOp(IRDLOperation):
 
 
 @irdl_op_definition
+class AnyOp(IRDLOperation):
+    """Whether any element of a tile is true."""
+
+    name = "cpu.any"
+    operand = operand_def(AnyTile)
+    result = result_def(IntegerType(1))
+    traits = traits_def(Pure())
+    assembly_format = "$operand attr-dict `:` type($operand)"
+
+    def __init__(self, operand: SSAValue) -> None:
+        super().__init__(operands=[operand], result_types=[IntegerType(1)])
+
+    def verify_(self) -> None:
+        check_tile(self.operand, "the operand")
+        if tile_dtype(self.operand) is not bool_:
+            raise VerifyException(f"any looks at a tile of i1, not {self.operand.type}")
+
+
+@irdl_op_definition
 class PartialOp(IRDLOperation):
     """Folds the columns of `x` into the fewer columns of `acc`, in any order: a reduction that is not finished yet."""
 
@@ -509,6 +537,7 @@ Cpu = Dialect(
         DotOp,
         MatmulOp,
         ClearOp,
+        AnyOp,
         PartialOp,
     ],
     [BufferType, PanelsType],

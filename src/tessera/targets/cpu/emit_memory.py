@@ -263,22 +263,29 @@ def _atomic_step(emitter: Emitter, kind: str, pointer: Value, given: Value, dtyp
     f.label(out)
 
 
+def _folded(emitter: Emitter, given: RegisterTile, kind: str) -> Value:
+    """All truths of a tile as one, by `and` or `or`."""
+    f, lanes = emitter.f, emitter.machine.lanes
+    total = number(kind == "and", "i1")
+    for row, place in given.places:
+        live, vector_ = given.elements - place * lanes, given.vector(row, place)
+        if live < lanes:
+            mask = numbers([(lane < live) == (kind == "or") for lane in range(lanes)], "i1")
+            vector_ = f.binary("and" if kind == "or" else "or", vector_, mask)
+        total = f.binary(kind, total, f.call(f"llvm.vector.reduce.{kind}.v{lanes}i1", "i1", [vector_]))
+    return total
+
+
+@emits(cpu.AnyOp)
+def _any(emitter: Emitter, op: cpu.AnyOp) -> None:
+    emitter.values[op.result] = _folded(emitter, emitter.tile(op.operand), "or")
+
+
 @emits(tile.AssertOp)
 def _assert(emitter: Emitter, op: tile.AssertOp) -> None:
-    f, lanes = emitter.f, emitter.machine.lanes
+    f = emitter.f
     given = emitter.values[op.condition]
-    if isinstance(given, RegisterTile):
-        good = number(1, "i1")
-        for row, place in given.places:
-            live = given.elements - place * lanes
-            lane_holds = given.vector(row, place)
-            if live < lanes:
-                beyond = numbers([lane >= live for lane in range(lanes)], "i1")
-                lane_holds = f.binary("or", lane_holds, beyond)
-            every = f.call(f"llvm.vector.reduce.and.v{lanes}i1", "i1", [lane_holds])
-            good = f.binary("and", good, every)
-    else:
-        good = given
+    good = _folded(emitter, given, "and") if isinstance(given, RegisterTile) else given
     span = span_of(op.location)
     message = f"{span}: {op.message.data}" if span is not None else op.message.data
 

@@ -228,7 +228,9 @@ def _check_depth(depth: int, cols: int, step: int) -> None:
 def _dot(frame: Frame, op: cpu.DotOp, operands: Values) -> Values:
     a, row, b, number, col, c, *depth = operands
     rows, cols = c.shape
-    left = a.part(row, 0, (rows, a.type.cols.data)) if rows != 1 else a.rows[row : row + 1]
+    if not 0 <= row <= a.type.rows.data - rows:
+        raise ShapeError(f"{rows} rows from {row} on leave a buffer of {a.type.rows.data}")
+    left = a.rows[row : row + rows]
     if isinstance(b, Panels):
         width = b.type.width.data
         if col % width or cols > width:

@@ -20,7 +20,7 @@ from tessera.dtypes.types import DType
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.clipping import clipping
 from tessera.targets.cpu.cpu_types import LINE, TILE_ROWS, BufferType, buffer_type, rounded_up
-from tessera.targets.cpu.emit_memory import mark_inside
+from tessera.targets.cpu.emit_memory import UNROLL, mark_inside
 from tessera.targets.cpu.inside import inside, lane_axis, moved
 from tessera.targets.cpu.nests import Nest, Phase, domain, shape_of
 from tessera.targets.cpu.pieces import PIECES, Axes
@@ -118,11 +118,7 @@ class NestWriter:
         lowering, (start, size) = self.lowering, self.group
         lowering.own.add(start)
         row = Linear() if start is self.zero else Linear(((start, 1),))
-        live = lowering.constant(self.clipping.cols)
-        for edges in self.clipping.edges(row, size):
-            if (end := lowering.bound(edges, arith.MaxSIOp)) is not None:
-                live = lowering.add(arith.MinSIOp(live, end)).results[0]
-        return lowering.add(arith.MaxSIOp(live, self.zero)).results[0]
+        return lowering.live_columns(self.clipping.cols, self.clipping.edges(row, size), UNROLL)
 
     def rounded_up(self, value: SSAValue, step: int) -> SSAValue:
         lowering = self.lowering
@@ -172,12 +168,12 @@ class NestWriter:
         if whole < nest.rows:
             run(lowering.constant(whole), nest.rows - whole)
 
-    def _steps(self, whole: int, step: int, body: Callable[[SSAValue, int], None]) -> None:
-        """A loop without carried values over whole steps; a single one is written out."""
+    def _steps(self, whole: int, step: int, body: Callable[[SSAValue, int], None], end: SSAValue | None = None) -> None:
+        """A loop without carried values over whole steps, or up to `end`; a single one is written out."""
         lowering = self.lowering
         if whole <= 0:
             return
-        if whole == step:
+        if whole == step and end is None:
             body(self.zero, step)
             return
         block = Block(arg_types=[_index])
@@ -186,7 +182,7 @@ class NestWriter:
             body(block.args[0], step)
             lowering.add(scf.YieldOp())
 
-        stop, every = lowering.constant(whole), lowering.constant(step)
+        stop, every = lowering.constant(whole) if end is None else end, lowering.constant(step)
         lowering.within(block, write)
         lowering.add(scf.ForOp(self.zero, stop, every, [], Region(block)))
 
@@ -199,8 +195,7 @@ class NestWriter:
             for op in ops:
                 self._row_op(op)
             if number < len(nest.phases):
-                clipped = self.clipping is not None and number in self.clipping.phases
-                self._phase(nest.phases[number], clipped)
+                self._unless_needless(nest.phases[number], self._end_of(number))
         self.pieces = {}
         for value, dtype, buffer in self.kept:
             if value in self.rows:
@@ -229,7 +224,46 @@ class NestWriter:
             case _:
                 return (self.group if self.nest.rows > 1 else (self.zero, 1), (col, size))
 
-    def _phase(self, phase: Phase, clipped: bool) -> None:
+    def _unless_needless(self, phase: Phase, end: SSAValue | None) -> None:
+        """A phase that does nothing but scale rows where they are is left out if every factor is 1."""
+        lowering, factor = self.lowering, self._factor(phase)
+        if factor is None or self.nest.rows == 1:
+            self._phase(phase, end)
+            return
+        shape = shape_of(self.rows[factor])
+        one = self._full(1, shape, tile_dtype(factor))
+        changed = lowering.add(tile.EwOp("ne", [self.rows[factor], one])).results[0]
+        condition = lowering.add(cpu.AnyOp(changed)).results[0]
+
+        def write() -> None:
+            self._phase(phase, end)
+            lowering.add(scf.YieldOp())
+
+        block = lowering.within(Block(), write)
+        lowering.add(scf.IfOp(condition, [], Region(block)))
+
+    def _factor(self, phase: Phase) -> SSAValue | None:
+        """The value of each row by which a phase multiplies a tile in its buffer."""
+        if len(phase.ops) != 1 or not isinstance(op := phase.ops[0], tile.EwOp) or op.fn.data != "mul":
+            return None
+        buffers = [buffer for value, _, buffer in self.kept if value is op.result]
+        scaled, factor = op.operands_
+        if self.lowering.held.get(scaled) not in buffers or len(buffers) != 1 or (op.result, _dtype(op)) in self.local:
+            return None
+        while isinstance(owner := factor.owner, tile.BroadcastOp | tile.ExpandOp):
+            factor = owner.operand
+        return factor if factor in self.rows else None
+
+    def _end_of(self, number: int) -> SSAValue | None:
+        """Where a phase may stop before its last column."""
+        lowering, phase = self.lowering, self.nest.phases[number]
+        if self.clipping is not None and self.live is not None and number in self.clipping.phases:
+            return self.live
+        if lowering.clipping is not None and phase.cols == lowering.clipping.cols and lowering.clipping.covers(phase):
+            return lowering.live
+        return None
+
+    def _phase(self, phase: Phase, end: SSAValue | None) -> None:
         lowering = self.lowering
         step = lowering.blocking.cols(self.nest, phase, careful=self.careful)
         whole = phase.cols // step * step
@@ -252,8 +286,8 @@ class NestWriter:
                 lowering.add(scf.YieldOp(*found))
 
             stop, every = lowering.constant(whole), lowering.constant(step)
-            if clipped and self.live is not None:
-                stop = lowering.add(arith.MinSIOp(stop, self.rounded_up(self.live, step))).results[0]
+            if end is not None:
+                stop = lowering.add(arith.MinSIOp(stop, self.rounded_up(end, step))).results[0]
             lowering.within(block, write)
             loop = scf.ForOp(self.zero, stop, every, partial, Region(block))
             lowering.add(loop)
@@ -450,19 +484,22 @@ class NestWriter:
         self.zero = lowering.constant(0)
         rows, cols = shape_of(dot.result)
 
-        def over(count: int, body: Callable[[SSAValue, int], None]) -> None:
+        tiles = frozenset[SSAValue]() if lowering.clipping is None else lowering.clipping.tiles
+        depth = lowering.live if dot.a in tiles else None
+
+        def over(count: int, body: Callable[[SSAValue, int], None], end: SSAValue | None = None) -> None:
             whole = count // 32 * 32
-            self._steps(whole, 32, body)
+            self._steps(whole, 32, body, end)
             if whole < count:
                 body(lowering.constant(whole), rounded_up(count - whole, TILE_ROWS))
 
         def block(row: SSAValue, height: int) -> None:
             def strip(col: SSAValue, width: int) -> None:
-                made = cpu.MatmulOp(left, right, number, out, row, col, (height, width), added=added)
+                made = cpu.MatmulOp(left, right, number, out, row, col, (height, width), added=added, depth=depth)
                 lowering.add(made)
                 adopt_location([made], dot)
 
-            over(cols, strip)
+            over(cols, strip, lowering.live if dot.result in tiles else None)
 
         over(rows, block)
 
@@ -498,6 +535,10 @@ class NestWriter:
         self._steps(whole, lanes, strip)
         if whole < cols:
             strip(lowering.constant(whole), cols - whole)
+
+
+def _dtype(op: tile.EwOp) -> DType:
+    return tile_dtype(op.result)
 
 
 def shape_of_op(op: Operation) -> tuple[int, ...]:

@@ -23,6 +23,7 @@ from tessera.dtypes.types import DType
 from tessera.errors import CompileError
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.blocking import Blocking
+from tessera.targets.cpu.clipping import STEP, BlockClipping, block_clipping
 from tessera.targets.cpu.cpu_types import TILE_ROWS, BufferType, PanelsType, rounded_up
 from tessera.targets.cpu.emitter import Machine
 from tessera.targets.cpu.hoisting import Slice, axes_of, by_depth, sharing
@@ -70,6 +71,9 @@ class Lowering:
         self.sharing = sharing(function, self.analysis)
         self.shared: dict[tile.DotOp, SSAValue] = {}
         self.packed: dict[tile.DotOp, tuple[SSAValue, SSAValue]] = {}
+        self.clipping: BlockClipping | None = None
+        self.live: SSAValue | None = None
+        """The columns of this run of nests that count, if they are cut off."""
         self.own: set[SSAValue] = set()
         """Values of the new function that an analysis was told of."""
         self.out: Block
@@ -268,6 +272,10 @@ class Lowering:
         """Nests for a run of tile ops."""
         nests = self.analysis.nests(run)
         slots = self._slots(run, nests)
+        self.clipping = block_clipping(self.analysis, nests, self.reads)
+        self.live = (
+            None if self.clipping is None else self.live_columns(self.clipping.cols, self.clipping.edges(), STEP)
+        )
         for nest in nests:
             self._prepare(nest)
             NestWriter(self, nest, slots).write()
@@ -426,6 +434,16 @@ class Lowering:
                     steps = self.add(arith.MuliOp(turns, self.values[op.step])).results[0]
                     first = self.add(arith.MaxSIOp(first, self.sum(self.values[op.lb], steps))).results[0]
         return first, last
+
+    def live_columns(self, cols: int, found: Sequence[Sequence[Edge]], step: int) -> SSAValue:
+        """The first column from which on nothing counts, rounded up to a step."""
+        live = self.constant(cols)
+        for edges in found:
+            if (end := self.bound(edges, arith.MaxSIOp)) is not None:
+                live = self.add(arith.MinSIOp(live, end)).results[0]
+        live = self.add(arith.MaxSIOp(live, self.constant(0))).results[0]
+        every = self.constant(step)
+        return self.add(arith.MuliOp(self.add(arith.CeilDivSIOp(live, every)).results[0], every)).results[0]
 
     def sum(self, a: SSAValue, b: SSAValue) -> SSAValue:
         return self.add(arith.AddiOp(a, b)).results[0]

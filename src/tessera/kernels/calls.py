@@ -1,0 +1,215 @@
+"""Calls of kernels: from Python's arguments to machine code, with nothing slow on the way.
+
+Each form of a kernel has a function of its own, written for its parameters, that looks up what such arguments led to
+before: by the metas of tensors, the types of numbers and the values of static arguments. NumPy arrays take a second
+look, by dtype, shape and strides. Whatever is not found there, or not as it was, goes the long way: arguments are
+checked against annotations, and a program is found, compiled or interpreted.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from tessera.kernels.arguments import is_array
+from tessera.kernels.captures import unchanged
+from tessera.kernels.native import Settings, settings
+from tessera.runtime.creation import asarray
+from tessera.runtime.executable import Runner
+from tessera.runtime.tensor import Tensor
+
+if TYPE_CHECKING:
+    from tessera.kernels.function import Kernel
+    from tessera.kernels.native import Program
+
+_MOST_ENTRIES = 1024
+_MISSING: Any = object()
+_NUMBERS = frozenset({bool, int, float})
+# What looking for an entry may raise where there is none: no such key, an argument that is no tensor or cannot be part
+# of a key, a global name or a variable of an outer function that is gone.
+_NOT_FOUND = (KeyError, AttributeError, TypeError, NameError, ValueError)
+
+Entry: TypeAlias = tuple[Callable[[], bool], Runner]
+"""Whether what the program was made of is still the same, and the program for such arguments."""
+
+
+class Known(NamedTuple):
+    """What calls led to. `paths` say where arrays and numbers lie: parameters, or attributes of objects."""
+
+    paths: tuple[str, ...]
+    entries: dict[tuple[Any, ...], Entry]
+
+
+class Calls:
+    """The calls of one form of a kernel."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.signature = inspect.signature(kernel.function)
+        parameters = self.signature.parameters.values()
+        self.given = [p for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
+        self.static = [p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+        # Threads may replace this at the same time; what one of them knew is then found anew.
+        self.known = Known((), {})
+
+    def slowly(self, *args: Any, **kwargs: Any) -> Any:
+        """Any call; the next of its kind is quick."""
+        kernel, chosen = self.kernel, settings()
+        if chosen is None:
+            return kernel.trace_and_run(args, kwargs)
+        program, values = kernel.program_for(args, kwargs, chosen)
+        kernel.warn_if_not_tuned(program)
+        if program.executable is None:
+            return program.interpreted(values)
+        arrays = [value.numpy() if isinstance(value, Tensor) else value for value in values]
+        run = program.executable.bind([array if isinstance(array, np.ndarray) else None for array in arrays])
+        self._remember(args, kwargs, program, run, chosen)
+        return run(*arrays)
+
+    def _remember(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], program: Program, run: Runner, chosen: Settings
+    ) -> None:
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        known = self.known
+        added = tuple(path for path in program.paths if path not in known.paths)
+        if added:
+            known = self.known = Known(known.paths + added, {})
+        described = self._described(known, bound.arguments, chosen)
+        if described is None:
+            return
+        key, values = described
+        if program.paths != known.paths:
+            run = _picking(run, [known.paths.index(path) for path in program.paths])
+        if len(known.entries) >= _MOST_ENTRIES:
+            known.entries.clear()
+        functions = (self.kernel.function, *(bound.arguments[parameter.name] for parameter in self.static))
+        known.entries[key] = (unchanged(*functions), run)
+        if added:
+            self.kernel.__call__ = self._quick(known, values)
+
+    def _objects(self, known: Known) -> list[inspect.Parameter]:
+        """Parameters that are neither arrays nor numbers, but may hold some."""
+        return [parameter for parameter in self.given if parameter.name not in known.paths]
+
+    def _described(
+        self, known: Known, arguments: Mapping[str, Any], chosen: Settings | None
+    ) -> tuple[tuple[Any, ...], list[Any]] | None:
+        """The key of arguments, and the arrays and numbers among them; None where they are of unknown kinds."""
+        parts: list[Any] = [chosen]
+        values: list[Any] = []
+        for path in known.paths:
+            name, *attributes = path.split(".")
+            value = arguments[name]
+            for attribute in attributes:
+                value = getattr(value, attribute)
+            kind = value.__class__
+            if kind is np.ndarray and value.flags.aligned:
+                parts.append((value.dtype, value.shape, value.strides))
+            elif kind in _NUMBERS:
+                parts.append(kind)
+            elif is_array(value):
+                value = asarray(value)
+                parts.append(value.meta)
+                value = value.numpy()
+            else:
+                return None
+            values.append(value)
+        parts += [arguments[parameter.name].__class__ for parameter in self._objects(known)]
+        for parameter in self.static:
+            value = arguments[parameter.name]
+            parts += [value.__class__, value]
+        return tuple(parts), values
+
+    def _otherwise(
+        self, given: Sequence[Any], extra: Sequence[Any], static: Sequence[Any], more: Mapping[str, Any]
+    ) -> Any:
+        """A call that the quick function has nothing for: perhaps arrays of others, perhaps the first of its kind."""
+        named = {
+            parameter.name: value
+            for parameter, value in zip((*self.given, *self.static), (*given, *static), strict=True)
+            if value is not _MISSING
+        }
+        if len(named) == len(given) + len(static) and not extra and not more:
+            try:
+                described = self._described(self.known, named, settings())
+                found = None if described is None else self.known.entries[described[0]]
+                is_good = found is not None and found[0]()
+            except _NOT_FOUND:
+                is_good = False
+            if is_good:
+                return found[1](*described[1])
+        # Parameters in front of the first that is missing are given by position, as far as anyone can tell.
+        count = next((place for place, value in enumerate(given) if value is _MISSING), len(given))
+        for parameter in self.given[:count]:
+            del named[parameter.name]
+        return self.slowly(*given[:count], *extra, **named, **more)
+
+    def _quick(self, known: Known, values: Sequence[Any]) -> Callable[..., Any]:
+        """The function of this kernel's parameters that finds what is known with as little work as Python allows."""
+        mark = "_"
+        while any(parameter.startswith(mark) for parameter in self.signature.parameters):
+            mark += "_"
+        arrays = [isinstance(value, np.ndarray) for value in values]
+        key = [f"{mark}settings()"]
+        key += [f"{path}.{'meta' if array else '__class__'}" for path, array in zip(known.paths, arrays, strict=True)]
+        key += [f"{parameter.name}.__class__" for parameter in self._objects(known)]
+        key += [f"{parameter.name}.__class__, {parameter.name}" for parameter in self.static]
+        passed = [f"{path}.geometry" if array else path for path, array in zip(known.paths, arrays, strict=True)]
+        text = _TEMPLATE.format(
+            mark=mark,
+            parameters=self._parameters(mark),
+            key=", ".join(key),
+            passed=", ".join(passed),
+            given="".join(f"{parameter.name}, " for parameter in self.given),
+            static="".join(f"{parameter.name}, " for parameter in self.static),
+        )
+        scope: dict[str, Any] = {
+            f"{mark}settings": settings,
+            f"{mark}entries": known.entries,
+            f"{mark}not_found": _NOT_FOUND,
+            f"{mark}otherwise": self._otherwise,
+            f"{mark}defaults": {
+                name: _MISSING if parameter.default is parameter.empty else parameter.default
+                for name, parameter in self.signature.parameters.items()
+            },
+        }
+        exec(text, scope)
+        quick = scope[f"{mark}call"]
+        quick.__name__ = quick.__qualname__ = self.kernel.__name__
+        return quick
+
+    def _parameters(self, mark: str) -> str:
+        """All parameters with defaults, so that what is wrong with arguments is found and said in one place."""
+        parts: list[str] = []
+        for place, parameter in enumerate(self.given):
+            parts.append(f"{parameter.name}={mark}defaults[{parameter.name!r}]")
+            following = self.given[place + 1].kind if place + 1 < len(self.given) else None
+            if parameter.kind is parameter.POSITIONAL_ONLY and following is not parameter.POSITIONAL_ONLY:
+                parts.append("/")
+        parts.append(f"*{mark}extra")
+        parts += [f"{parameter.name}={mark}defaults[{parameter.name!r}]" for parameter in self.static]
+        return ", ".join([*parts, f"**{mark}more"])
+
+
+_TEMPLATE = """
+def {mark}call({parameters}):
+    try:
+        {mark}unchanged, {mark}run = {mark}entries[{key}]
+        {mark}good = {mark}unchanged() and not {mark}extra and not {mark}more
+    except {mark}not_found:
+        {mark}good = False
+    if {mark}good:
+        return {mark}run({passed})
+    return {mark}otherwise(({given}), {mark}extra, ({static}), {mark}more)
+"""
+
+
+def _picking(run: Runner, places: Sequence[int]) -> Runner:
+    def picked(*values: Any) -> Any:
+        return run(*[values[place] for place in places])
+
+    return picked
