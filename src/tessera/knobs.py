@@ -239,11 +239,7 @@ deterministic = Knob(
     "deterministic", _flag, lambda: True, accepts=_A_FLAG, meaning="same inputs and seeds, same bits, every run"
 )
 backend: Knob[str | None] = Knob(
-    "backend",
-    _optional_text,
-    lambda: None,
-    accepts="a name",
-    meaning="what runs kernels: auto, cpu or interpreter",
+    "backend", _optional_text, lambda: None, accepts="a name", meaning="what runs kernels: auto, cpu or interpreter"
 )
 optimization = Knob(
     "optimization",

@@ -72,7 +72,8 @@ class Asked(NamedTuple):
     trace: Trace | None
 
 
-_asked: ContextVar[Asked] = ContextVar("checks", default=Asked(Checks(), None))  # noqa: B039  (both parts are frozen)
+NOTHING = Asked(Checks(), None)
+_asked: ContextVar[Asked] = ContextVar("checks", default=NOTHING)  # noqa: B039  (both parts are frozen)
 
 
 def asked() -> Asked:

@@ -65,7 +65,7 @@ class Calls:
         if program.executable is None:
             return program.interpreted(values)
         arrays = [value.numpy() if isinstance(value, Tensor) else value for value in values]
-        run = program.executable.bind([array if isinstance(array, np.ndarray) else None for array in arrays])
+        run = program.executable.bind(arrays)
         self._remember(args, kwargs, program, run, chosen)
         return run(*arrays)
 
@@ -155,10 +155,13 @@ class Calls:
             mark += "_"
         arrays = [isinstance(value, np.ndarray) for value in values]
         key = [f"{mark}settings()"]
-        key += [f"{path}.{'meta' if array else '__class__'}" for path, array in zip(known.paths, arrays, strict=True)]
+        # An attribute is read once: it may be another the next time.
+        held = [path if "." not in path else f"{mark}{place}" for place, path in enumerate(known.paths)]
+        for path, name, array in zip(known.paths, held, arrays, strict=True):
+            key.append(f"{path if path == name else f'({name} := {path})'}.{'meta' if array else '__class__'}")
         key += [f"{parameter.name}.__class__" for parameter in self._objects(known)]
         key += [f"{parameter.name}.__class__, {parameter.name}" for parameter in self.static]
-        passed = [f"{path}.geometry" if array else path for path, array in zip(known.paths, arrays, strict=True)]
+        passed = [f"{name}.geometry" if array else name for name, array in zip(held, arrays, strict=True)]
         text = _TEMPLATE.format(
             mark=mark,
             parameters=self._parameters(mark),

@@ -14,19 +14,30 @@ from typing import Any
 
 import numpy as np
 
+from tessera import knobs
 from tessera.dtypes.types import DType, Policy
 from tessera.kernels.captures import outside
 from tessera.kernels.control import is_kernel_module
 from tessera.kernels.schedule import Schedule, Space
+from tessera.runtime.build import is_unedited
 
 
 class NoFingerprint(Exception):  # noqa: N818  (an answer, not an error: nobody sees it)
     """Something that cannot be told from its value."""
 
 
-def fingerprint(*values: Any) -> tuple[object, ...]:
-    """Values as parts of a key; raises NoFingerprint where there is none."""
-    return Fingerprints().all(values)
+def identity_of(*values: Any) -> tuple[object, ...] | None:
+    """Values as parts of a key; None where there is no such thing, or where functions are not as in their files."""
+    work = Fingerprints()
+    try:
+        parts = work.all(values)
+    except NoFingerprint as reason:
+        if "cache" in knobs.logs.value:
+            import logging
+
+            logging.getLogger("tessera.cache").warning("a kernel is not kept: it depends on %s", reason)
+        return None
+    return parts if is_unedited({function.__code__.co_filename for function in work.functions}) else None
 
 
 class Fingerprints:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, Any, Self
 from tessera import knobs
 from tessera.dtypes.types import DType, bool_, f32
 from tessera.errors import AutotuneError, CompileError, DtypeError, ResourceError, ShapeError, SourceSpan, warn
+from tessera.kernels.arguments import collect, is_array, kinds_of
+from tessera.kernels.calls import Calls
 from tessera.kernels.captures import captured
+from tessera.kernels.fingerprint import identity_of
+from tessera.kernels.native import Program, Programs, Settings, settings
 from tessera.kernels.schedule import Schedule, Space
 from tessera.kernels.values import is_tracing
 from tessera.runtime.creation import asarray
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
 DEFAULT = Schedule(block=(64, 64))
+_MOST_GRIDS = 256  # that a kernel remembers; they are quick to make again
 _SCALARS: dict[type, DType | None] = {bool: bool_, int: None, float: f32}
 
 
@@ -51,6 +56,10 @@ class Instance:
 class Kernel:
     """A kernel: call it on arrays, or `kernel[grid](...)`; `.with_schedule(s)` gives one cut up otherwise."""
 
+    # Each form of a kernel has a function of its own for its calls, written for its parameters; see `calls`.
+    __slots__ = ("__call__", "__dict__", "__weakref__")
+    __call__: Callable[..., Any]
+
     def __init__(
         self,
         function: FunctionType,
@@ -71,8 +80,15 @@ class Kernel:
         self.__wrapped__ = function
         self._signature = inspect.signature(function)
         self._instances = {} if instances is None else instances
+        self._programs = Programs()
+        self._grids: dict[tuple[int, ...], Self] = {}
         # What the kernel's user has been warned of; all forms of the kernel share it.
         self._warned_of: set[str] = set()
+        self.__call__ = self.calling()
+
+    def calling(self) -> Callable[..., Any]:
+        """What a call does: at first the long way, which then puts a quicker one in its place."""
+        return Calls(self).slowly
 
     def __repr__(self) -> str:
         return f"<kernel {self.description}>"
@@ -82,9 +98,9 @@ class Kernel:
         """The kernel's name and schedule, and whether that should have been tuned."""
         return f"{self.__name__} {self.schedule}{self.standing()}"
 
-    def standing(self, instance: Instance | None = None) -> str:
-        """What follows the schedule of a kernel, or of an instance of it, where there was a choice and no tuning."""
-        count = 1 if self.space is None else self.space.count(None if instance is None else instance.row_width)
+    def standing(self, made: Instance | Program | None = None) -> str:
+        """What follows the schedule of a kernel, or of a program of it, where there was a choice and no tuning."""
+        count = 1 if self.space is None else self.space.count(None if made is None else made.row_width)
         return "" if count == 1 or self.tuning.get("tuned") else f", not tuned: first of {count} valid schedules"
 
     def with_schedule(self, schedule: Schedule) -> Self:
@@ -99,12 +115,17 @@ class Kernel:
         sizes = grid if isinstance(grid, tuple) else (grid,)
         if not 1 <= len(sizes) <= 3 or not all(isinstance(size, int) and size >= 0 for size in sizes):
             raise ShapeError(f"a grid is one to three sizes, got {grid!r}", hint=f"write {self.__name__}[4, 2](...)")
-        return self.changed(grid=sizes)
+        if sizes not in self._grids:
+            if len(self._grids) >= _MOST_GRIDS:
+                self._grids.clear()
+            self._grids[sizes] = self.changed(grid=sizes)
+        return self._grids[sizes]
 
     def changed(self, **parts: Any) -> Self:
         """Another form of this kernel; schedule and grid are part of the key, so instances are shared."""
         other = copy(self)
-        vars(other).update(parts)
+        vars(other).update(parts, _grids={})
+        other.__call__ = other.calling()
         return other
 
     def trace_and_run(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -124,8 +145,6 @@ class Kernel:
 
     def execute(self, instance: Instance, values: Sequence[Any]) -> Any:
         """Runs an instance: as machine code, or in the interpreter where that is asked for or cannot be."""
-        from tessera.kernels.native import settings
-
         chosen = settings()
         if chosen is None:
             return interpret(instance, values)
@@ -158,9 +177,7 @@ class Kernel:
         given, static = self._bind(args, kwargs)
         return self._instance(self._key(given, static), given, static)
 
-    def _instance(
-        self, key: Any, given: Mapping[str, Any], static: Mapping[str, Any]
-    ) -> tuple[Instance, list[Any]]:
+    def _instance(self, key: Any, given: Mapping[str, Any], static: Mapping[str, Any]) -> tuple[Instance, list[Any]]:
         for instance in self._instances.get(key, ()):
             values = collect(instance.paths, given)
             named = _named(values)
@@ -209,7 +226,9 @@ class Kernel:
 
     def _identity(self, given: Mapping[str, Any], static: Mapping[str, Any]) -> tuple[object, ...] | None:
         """The same as `_key` for other processes; None where something in it means nothing there."""
-        kinds = tuple([(v.ndim, v.dtype.base.name) if isinstance(v, Tensor) else type(v).__name__ for v in given.values()])
+        kinds = tuple(
+            [(v.ndim, v.dtype.base.name) if isinstance(v, Tensor) else type(v).__name__ for v in given.values()]
+        )
         types = tuple([(name, str(found)) for name, found in Signature.of(self.function).parameters.items()])
         parts = identity_of(self.function, tuple(static.items()), self.schedule, self.space, self.grid)
         return None if parts is None else (*parts, kinds, types)

@@ -111,6 +111,20 @@ class Program:
             return None
         return values if all(values[place].shape[axis] == size for place, axis, size in self.guards) else None
 
+    def run(self, values: Sequence[Any]) -> Any:
+        """Runs the program once."""
+        if self.executable is None:
+            return self.interpreted(values)
+        arrays = [value.numpy() if isinstance(value, Tensor) else value for value in values]
+        return self.executable.bind(arrays)(*arrays)
+
+    def interpreted(self, values: Sequence[Any]) -> Any:
+        """Runs a program that has no machine code."""
+        from tessera.kernels.function import interpret  # above this file: it has instances
+
+        assert self.instance is not None
+        return interpret(self.instance, values)
+
     def encoded(self, code: bytes) -> bytes:
         """The program as bytes: the length of its JSON, that JSON, its machine code."""
         assert self.executable is not None
@@ -135,7 +149,9 @@ class Program:
             block = found["schedule"].pop("block")
             return Program(
                 tuple(found["paths"]),
-                tuple(_NUMBERS[kind] if isinstance(kind, str) else (kind[0], BY_NAME[kind[1]]) for kind in found["kinds"]),
+                tuple(
+                    _NUMBERS[kind] if isinstance(kind, str) else (kind[0], BY_NAME[kind[1]]) for kind in found["kinds"]
+                ),
                 tuple((int(place), int(axis), int(size)) for place, axis, size in found["guards"]),
                 Schedule(block=None if block is None else tuple(block), **found["schedule"]),
                 found["row_width"],
@@ -170,7 +186,7 @@ class Programs:
 
     def __init__(self) -> None:
         self._found: dict[object, list[Program]] = {}
-        self._instances: dict[int, Program] = {}
+        self._of_instances: dict[tuple[int, Settings], Program] = {}
 
     def find(
         self,
@@ -206,9 +222,9 @@ class Programs:
         """The program of an instance that is there already."""
         key = (id(instance), chosen)
         with _work.lock:
-            found = self._instances.get(key)
+            found = self._of_instances.get(key)
             if found is None:
-                found = self._instances[key] = self._made(instance, chosen, None)
+                found = self._of_instances[key] = self._made(instance, chosen, None)
         return found
 
     def _fitting(self, key: object, given: Mapping[str, Any]) -> tuple[Program, list[Any]] | None:
@@ -228,7 +244,13 @@ class Programs:
                 raise
             _log_fallback(instance, refusal)
             return Program(
-                instance.paths, instance.kinds, guards_of(instance), instance.schedule, instance.row_width, None, instance
+                instance.paths,
+                instance.kinds,
+                guards_of(instance),
+                instance.schedule,
+                instance.row_width,
+                None,
+                instance,
             )
         if kept is not None:
             kept.put(program, code)

@@ -12,9 +12,10 @@ from tessera.dialects import text
 from tessera.dialects.attributes import symbols_of
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError, DtypeError, ShapeError, TesseraError, span_of
+from tessera.kernels.arguments import kinds_of
 from tessera.kernels.context import current_context
 from tessera.kernels.control import is_kernel_module
-from tessera.kernels.function import Instance, Kernel, facts_of, kinds_of, scalar_type, symbols_for
+from tessera.kernels.function import Instance, Kernel, facts_of, scalar_type, symbols_for
 from tessera.kernels.rewrite import rewritten
 from tessera.kernels.tile_parameters import load_tiles
 from tessera.kernels.tracer import Tracer

@@ -108,6 +108,10 @@ class Verified(Kernel):
             self._reports[id(instance)] = prove(self.promises, instance)
         return self._reports[id(instance)]
 
+    def calling(self) -> Callable[..., Any]:
+        """Every call needs its instance, which the promises are about."""
+        return lambda *args, **kwargs: self.trace_and_run(args, kwargs)
+
     def execute(self, instance: Instance, values: Sequence[Any]) -> Any:
         """Runs an instance on its target if everything is proven, else in the interpreter, under checks."""
         from tessera.kernels.proofs import check_inputs, inputs_may_change

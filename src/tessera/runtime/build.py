@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterable
 from functools import cache
 from importlib.util import find_spec
 
@@ -52,3 +53,14 @@ def _library(name: str) -> _File | None:
         return None
     facts = os.stat(found.origin)
     return found.origin, facts.st_size, facts.st_mtime_ns
+
+
+def is_unedited(files: Iterable[str]) -> bool:
+    """Whether source files are as they were when this process began; what is no file cannot be edited."""
+    for file in files:
+        try:
+            if os.stat(file).st_mtime_ns > _LOADED_NS:
+                return False
+        except OSError:
+            continue
+    return True

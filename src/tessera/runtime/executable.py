@@ -63,12 +63,13 @@ class Executable:
         scratch = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
         self._workspace = scratch(self.image.address(f"{plan.name}.workspace"))
 
-    def bind(self, arrays: Sequence[Array | None]) -> Runner:
-        """A function of the inputs, for arrays of these shapes and strides; None stands for a number.
+    def bind(self, values: Sequence[Any]) -> Runner:
+        """A function of the inputs, for arrays of these shapes and strides, and any numbers.
 
         It takes arrays and Python numbers, and returns None, the result as a tensor, or a tuple of results.
         """
         plan = self.plan
+        arrays: list[Array | None] = [value if isinstance(value, np.ndarray) else None for value in values]
         for place, (argument, array) in enumerate(zip(plan.inputs, arrays, strict=True)):
             if isinstance(argument, ArrayArgument):
                 self._check_memory(place, argument, array)
@@ -128,10 +129,7 @@ class Executable:
         return self._launch_by_numbers(template, numbers, made)
 
     def _launch_by_numbers(
-        self,
-        template: bytearray,
-        numbers: Sequence[tuple[int, NumberArgument]],
-        made: Callable[[int], launch.Launch],
+        self, template: bytearray, numbers: Sequence[tuple[int, NumberArgument]], made: Callable[[int], launch.Launch]
     ) -> launch.Launch:
         """For programs whose need of memory depends on their numbers: a launch for each need."""
         launches: dict[int, launch.Launch] = {}
@@ -178,9 +176,7 @@ def _probes(numbers: Sequence[tuple[int, NumberArgument]]) -> Iterator[Sequence[
 
 def _runner(plan: Plan, start: launch.Launch, fresh: Sequence[Fresh]) -> Runner:
     """What a call does: memory for the results, the launch, and tensors of the results."""
-    written = tuple(
-        place for place, one in enumerate(plan.inputs) if isinstance(one, ArrayArgument) and one.written
-    )
+    written = tuple(place for place, one in enumerate(plan.inputs) if isinstance(one, ArrayArgument) and one.written)
     made = Tensor.fresh
 
     def run(*values: Any) -> Any:

@@ -70,7 +70,9 @@ class Blocking:
         if careful or any(isinstance(op, tile.TransOp) for op in _sources(nest)):
             width = lanes
         else:
-            width = (4 if self._registers == 32 else 2) * lanes
+            # About eight vectors at work at a time hide the time that each takes.
+            several = nest.rows > 1 and any(isinstance(op, tile.DotOp | tile.ReduceOp) for op in nest.ops)
+            width = (2 if several else 4) * lanes if self._registers == 32 else 2 * lanes
         width = min(width, phase.cols)
         if nest.rows > 1 and phase.cols % width == 1:
             # Nothing may be left with one column.

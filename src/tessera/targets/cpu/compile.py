@@ -7,7 +7,7 @@ and sums contract into one rounding and runs LLVM's full code generation; 3 is 2
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp
@@ -18,6 +18,7 @@ from tessera.targets.cpu.emit import emit
 from tessera.targets.cpu.emitter import Layout, Machine
 from tessera.targets.cpu.tile_to_cpu import TileToCpu
 from tessera.targets.llvm import image, machine
+from tessera.transforms.instrument import Instrument
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,15 @@ def machine_for(level: str, optimization: int = 3) -> Machine:
     return Machine(level, features.lanes(level, 32), EFFORTS[optimization].contract)
 
 
-def compile_kernel(module: ModuleOp, name: str, *, level: str | None = None, optimization: int = 3) -> Program:
-    """Compiles one tile function of a module, which is left as it is."""
+def compile_kernel(
+    module: ModuleOp,
+    name: str,
+    *,
+    level: str | None = None,
+    optimization: int = 3,
+    checks: Collection[str] = (),
+) -> Program:
+    """Compiles one tile function of a module, which is left as it is; `checks` are written into the code."""
     level = features.level() if level is None else level
     effort, made_for = EFFORTS[optimization], machine_for(level, optimization)
     seconds: dict[str, float] = {}
@@ -65,6 +73,9 @@ def compile_kernel(module: ModuleOp, name: str, *, level: str | None = None, opt
         seconds[stage], began = now - began, now
 
     lowered = module.clone()
+    if checks:
+        Instrument(bounds="bounds" in checks, nan="nan" in checks).apply(text.new_context(), lowered)
+        lap("instrument-checks")
     TileToCpu(made_for, effort.fuse).apply(text.new_context(), lowered)
     lap("tile-to-cpu")
     text.verify(lowered)

@@ -3,6 +3,9 @@
 Every function splits its argument as x = (n + r) · ln 2 or x = n + r with |r| ≤ 1/2, computes 2^r or e^r − 1 by a
 polynomial and scales by 2^n. Coefficients are minimax fits, rounded to f32 one after another with the rest fitted
 again; the errors beside them are those of the polynomials in units of 2^-24, without rounding.
+
+Processors take a hundred times as long for a result too small for the format. Masks are made of large negative
+numbers, so that zeros are written where e^x is certain to be one, and not computed.
 """
 
 from __future__ import annotations
@@ -33,30 +36,30 @@ _E_TO_LESS_ONE = (0.5, 0.166666657, 0.0416664928, 0.00833354704, 0.00139323156, 
 
 def exp(k: Floats, x: Value) -> Value:
     """e^x."""
+    some = k.compare("uge", x, -103.98)
     if isinstance(k, Sixteen):
+        x = k.at_most(x, 89.0)
         shifted = k.fma(x, _LOG2_E, _SIXTEENTHS)
         n = k.sub(shifted, _SIXTEENTHS)
         r = k.fma(x, _LOG2_E_REST, k.fma(x, _LOG2_E, k.neg(n)))
-        # Where x is too large for r to mean anything, n alone decides.
-        r = k.within(r, 1 / 31)
         power = k.look_up(_POWERS_OF_TWO, shifted)
-        return k.scaled(k.fma(k.mul(power, r), k.polynomial(r, _NEAR_ZERO), power), n)
-    inside = k.at_least(k.at_most(x, 89.0), -104.0)
-    shifted, r = _split(k, inside)
-    return _scaled(k, k.add(_less_one(k, r, _E_TO), 1.0), shifted)
+        return k.scaled(k.fma(k.mul(power, r), k.polynomial(r, _NEAR_ZERO), power), n, some)
+    shifted, r = _split(k, k.at_least(k.at_most(x, 89.0), -104.0))
+    return _scaled(k, k.add(_less_one(k, r, _E_TO), 1.0), shifted, some)
 
 
 def exp2(k: Floats, x: Value) -> Value:
     """2^x."""
+    some = k.compare("uge", x, -150.0)
     if isinstance(k, Sixteen):
         # Everything is rounded down here, as scaling does with its exponent.
         r = k.fraction(x, 4)
         power = k.look_up(_POWERS_OF_TWO, k.add_down(x, _SIXTEENTHS))
-        return k.scaled(k.fma(k.mul(power, r), k.polynomial(r, _ABOVE_ZERO), power), x)
+        return k.scaled(k.fma(k.mul(power, r), k.polynomial(r, _ABOVE_ZERO), power), x, some)
     inside = k.at_least(k.at_most(x, 129.0), -151.0)
     shifted = k.add(inside, _WHOLE)
     r = k.sub(inside, k.sub(shifted, _WHOLE))
-    return _scaled(k, k.fma(r, k.polynomial(r, _TWO_TO), 1.0), shifted)
+    return _scaled(k, k.fma(r, k.polynomial(r, _TWO_TO), 1.0), shifted, some)
 
 
 def expm1(k: Floats, x: Value) -> Value:
@@ -147,14 +150,15 @@ def _power(k: Floats, shifted: Value, more: int) -> Value:
     return k.of_bits(k.on_bits("add", k.on_bits("shl", k.bits(shifted), 23), (127 + more) << 23))
 
 
-def _scaled(k: Floats, x: Value, shifted: Value) -> Value:
-    """x · 2^n in two steps, as 2^n itself may be out of range; the first step is exact."""
+def _scaled(k: Floats, x: Value, shifted: Value, some: Value) -> Value:
+    """x · 2^n in two steps, as 2^n itself may be out of range; the first step is exact. 0 where not `some`."""
     n = k.on_bits("sub", k.bits(shifted), 0x4B400000)
     first = k.on_bits("ashr", n, 1)
-    for exponent in (first, k.on_bits("sub", n, first)):
-        factor = k.of_bits(k.on_bits("shl", k.on_bits("add", exponent, 127), 23))
-        x = k.mul(x, factor)
-    return x
+    factors = [
+        k.of_bits(k.on_bits("shl", k.on_bits("add", exponent, 127), 23))
+        for exponent in (first, k.on_bits("sub", n, first))
+    ]
+    return k.mul(k.mul(x, factors[0]), k.select(some, factors[1], 0.0))
 
 
 def _quotient(k: Floats, a: Operand, b: Value) -> Value:

@@ -114,14 +114,15 @@ class Sixteen(Floats):
     def __init__(self, f: Function, level: str) -> None:
         super().__init__(f, SIXTEEN, level)
 
-    def _masked(self, name: str, *operands: Value) -> Value:
-        """An operation with a mask, of which all lanes are wanted."""
-        given = [*operands, self.of(0.0), self._EVERY, self._AS_SET]
+    def _masked(self, name: str, *operands: Value, where: Value | None = None) -> Value:
+        """An operation under a mask; lanes that are not wanted are 0."""
+        mask = self._EVERY if where is None else self.f.op("i16", f"bitcast {where} to i16")
+        given = [*operands, self.of(0.0), mask, self._AS_SET]
         return self.f.call(f"llvm.x86.avx512.mask.{name}.ps.512", SIXTEEN, given)
 
-    def scaled(self, x: Value, exponent: Operand) -> Value:
+    def scaled(self, x: Value, exponent: Value, where: Value | None = None) -> Value:
         """x · 2^⌊exponent⌋, rounded once; an infinite exponent gives 0 or infinity."""
-        return self._masked("scalef", x, self.of(exponent))
+        return self._masked("scalef", x, exponent, where=where)
 
     def exponent(self, x: Value) -> Value:
         """⌊log2 |x|⌋; −∞ for 0 and ∞ for ∞."""
@@ -134,10 +135,6 @@ class Sixteen(Floats):
     def fraction(self, x: Value, digits: int) -> Value:
         """x without the part that `digits` binary digits after the point hold, rounding down; 0 for infinities."""
         return self._masked("reduce", x, Value(str(digits << 4 | 0b1001), "i32"))
-
-    def within(self, x: Value, bound: float) -> Value:
-        """x with its size cut down to the bound; the bound, with any sign, where x is NaN."""
-        return self._masked("range", x, self.of(bound), Value("2", "i32"))
 
     def highest(self, a: Value, b: Value) -> Value:
         """The larger of two; +0 is above −0, and NaN above everything."""

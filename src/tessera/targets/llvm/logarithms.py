@@ -13,11 +13,21 @@ from tessera.targets.llvm.floats import Floats, Sixteen
 from tessera.targets.llvm.text import Value
 
 _LN_2, _LN_2_REST = 0.693145751953125, 1.428606765330187e-06
-_LOG2_E_LESS_ONE = 0.4426950408889634
+_LOG2_E = 1.4426950408889634
 _HALF_ROOT = 0x3F3504F3  # the bits of √½
 
-# (ln(1 + d) − d + d²/2) / d³ for √½ ≤ 1 + d ≤ √2: 0.1 · 2^-24 relative to ln(1 + d)
-_LOG = (0.333333313, -0.250008196, 0.200012416, -0.166234091, 0.1420158, -0.131596103, 0.127622172, -0.0763643906)
+# (ln(1 + d) − d + d²/2) / d³ for √½ ≤ 1 + d ≤ √2: 0.013 · 2^-24 relative to ln(1 + d)
+_LOG = (
+    0.333333135,
+    -0.250000089,
+    0.200020716,
+    -0.166679889,
+    0.142203584,
+    -0.124062337,
+    0.118835494,
+    -0.116701007,
+    0.0674927011,
+)
 
 
 def log(k: Floats, x: Value) -> Value:
@@ -39,9 +49,8 @@ def log1p(k: Floats, x: Value) -> Value:
 
 def log2(k: Floats, x: Value) -> Value:
     e, d = _split(k, x)
-    curve = _curve(k, d)
-    # log2(e) = 1 + 0.44…, so that d itself stays exact.
-    rest = k.fma(k.add(d, curve), _LOG2_E_LESS_ONE, curve)
+    # (d + curve) · log2(e), with log2(e) = 1 + 0.44… at d, which so stays exact.
+    rest = k.fma(d, _LOG2_E - 1, k.mul(_curve(k, d), _LOG2_E))
     return _defined(k, x, k.add(e, k.add(d, rest)))
 
 
