@@ -27,9 +27,9 @@ class Blocking:
         return max(1, (4 if self._registers == 32 else 2) // wide)
 
     def has_matrix_unit(self, op: tile.DotOp) -> bool:
-        """Whether the matrix unit multiplies these elements."""
-        dtypes = tile_dtype(op.a), tile_dtype(op.c)
-        return self.machine.level == "amx" and dtypes in ((bf16, f32), (i8, i32), (u8, u32))
+        """Whether the matrix unit multiplies these elements. It works on blocks of rows: a single one is not worth it."""
+        dtypes, rows = (tile_dtype(op.a), tile_dtype(op.c)), tile_type(op.a).get_shape()[0]
+        return self.machine.level == "amx" and rows > 1 and dtypes in ((bf16, f32), (i8, i32), (u8, u32))
 
     def panel(self, cols: int, dtype: DType) -> int:
         """The width of a panel. No tile may be left with one column: its elements would lie across the lanes."""

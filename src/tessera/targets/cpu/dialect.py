@@ -251,8 +251,8 @@ def _check_access(buffer: SSAValue, tile: SSAValue) -> None:
     held, moved = buffer_type(buffer), check_tile(tile, "the tile")
     if moved.element_type != held.element:
         raise VerifyException(f"the buffer holds {held.element}, the tile {moved.element_type}")
-    if moved.get_num_dims() not in (1, 2):
-        raise VerifyException(f"{moved} has neither rows nor rows and columns")
+    if moved.get_num_dims() > 2:
+        raise VerifyException(f"{moved} has more than rows and columns")
 
 
 @irdl_op_definition

@@ -26,25 +26,26 @@ def _pack(emitter: Emitter, op: cpu.PackOp) -> None:
     offsets = [emitter.number(offset) for offset in op.offsets]
     transposed = op.transposed is not None
     packer = _Packer(emitter, view, offsets, type_, first, transposed)
-    fast: Callable[[], None]
     if type_.depth.data > 1:
         fast = packer.deep_squares if transposed else packer.deep_rows
     else:
         fast = packer.squares if transposed else packer.rows
-
-    def run(pack: Callable[[], None]) -> Callable[[], Sequence[Value]]:
-        def body() -> Sequence[Value]:
-            pack()
-            return []
-
-        return body
-
-    good = f.compare("eq", view.strides[1], number(1, "i64"))
-    for axis, extent in enumerate(reversed(type_.shape) if transposed else type_.shape):
-        fits = f.compare("sle", f.add(offsets[axis], extent), view.sizes[axis])
-        positive = f.compare("sge", offsets[axis], number(0, "i64"))
-        good = f.binary("and", good, f.binary("and", fits, positive))
-    f.branch(good, run(fast), run(packer.elements))
+    # Along its rows the view must hold all of the matrix; of its rows, some may be missing at the end.
+    down, across = reversed(type_.shape) if transposed else type_.shape
+    whole = f.compare("eq", view.strides[1], number(1, "i64"))
+    for condition in (
+        f.compare("sle", f.add(offsets[1], across), view.sizes[1]),
+        f.compare("sge", offsets[1], number(0, "i64")),
+        f.compare("sge", offsets[0], number(0, "i64")),
+    ):
+        whole = f.binary("and", whole, condition)
+    there = f.intrinsic("smin", f.binary("sub", view.sizes[0], offsets[0]), number(down, "i64"))
+    live = f.select(whole, f.intrinsic("smax", there, number(0, "i64")), number(0, "i64"))
+    first_left = fast(live)
+    if transposed:
+        packer.elements(number(0, "i64"), first_left)
+    else:
+        packer.elements(first_left, number(0, "i64"))
 
 
 class _Packer:
@@ -103,12 +104,24 @@ class _Packer:
         if whole < stop:
             body(number(whole, "i64"), stop - whole)
 
-    def rows(self) -> None:
+    def _up_to(self, live: Value, step: int, body: Callable[[Value], None]) -> Value:
+        """Whole steps up to a bound; gives where they end."""
+        f = self.f
+        end = f.binary("and", live, number(-step, "i64")) if step > 1 else live
+
+        def turn(index: Value, _: list[Value]) -> Sequence[Value]:
+            body(index)
+            return []
+
+        f.loop(0, end, step, [], turn)
+        return end
+
+    def rows(self, live: Value) -> Value:
         """Row after row, vector by vector."""
         f, lanes = self.f, self.lanes
         panels = -(-self.col_count // self.width)
 
-        def one(row: Value, _: int) -> None:
+        def one(row: Value) -> None:
             start = self._source(row, number(0, "i64"))
             for col in range(0, panels * self.width, lanes):
                 read = self._read(f.at(start, col * self.item), self.col_count - col, lanes)
@@ -116,91 +129,72 @@ class _Packer:
                 place = f.at(line, col % self.width * self.type.dtype.storage.itemsize)
                 f.store(self._converted(read), place, align=self.item)
 
-        self._over(self.row_count, 1, one)
+        return self._up_to(live, 1, one)
 
-    def squares(self) -> None:
+    def squares(self, live: Value) -> Value:
         """The view's rows are the panel's columns: squares of lanes are read, turned and written."""
         f, lanes = self.f, self.lanes
         step = f.times(self.view.strides[0], self.item)
 
-        def turn(col: Value, live_cols: int, row: Value, live_rows: int) -> None:
-            start = self._source(row, col)
-            nothing = number(0, elements.memory_type(self.type.dtype, lanes))
-            vectors = [
-                self._converted(self._read(f.at(start, f.times(step, lane)), live_rows, lanes))
-                if lane < live_cols
-                else nothing
-                for lane in range(lanes)
-            ]
+        def strip(col: Value) -> None:
             panel = f.binary("udiv", col, number(self.width, "i64"))
-            within = f.subtract(col, f.times(panel, self.width))
-            base = f.at(self._panel(panel, row), f.times(within, self.type.dtype.storage.itemsize))
-            for lane, turned in enumerate(square(self.emitter, vectors)[:live_rows]):
-                f.store(turned, f.at(base, lane * self.type.row_size), align=self.item)
+            within = f.times(f.subtract(col, f.times(panel, self.width)), self.type.dtype.storage.itemsize)
 
-        def strip(col: Value, live_cols: int) -> None:
-            self._over(self.row_count, lanes, lambda row, live: turn(col, live_cols, row, live))
+            def turn(row: Value, live_rows: int) -> None:
+                start = self._source(row, col)
+                vectors = [
+                    self._converted(self._read(f.at(start, f.times(step, lane)), live_rows, lanes))
+                    for lane in range(lanes)
+                ]
+                base = f.at(self._panel(panel, row), within)
+                for lane, turned in enumerate(square(self.emitter, vectors)[:live_rows]):
+                    f.store(turned, f.at(base, lane * self.type.row_size), align=self.item)
 
-        self._over(self.col_count, lanes, strip)
-        beyond = -(-self.col_count // lanes) * lanes
-        padded = -(-self.col_count // self.width) * self.width
-        for col in range(beyond, padded, lanes):
-            strip(number(col, "i64"), 0)
+            self._over(self.row_count, lanes, turn)
 
-    def deep_rows(self) -> None:
+        return self._up_to(live, lanes, strip)
+
+    def deep_rows(self, live: Value) -> Value:
         """Rows that go together are interleaved, element by element."""
         f, width = self.f, self.width
 
-        def panel(col: Value, live_cols: int) -> None:
-            def line(row: Value, live_rows: int) -> None:
+        def line(row: Value) -> None:
+            def panel(col: Value, live_cols: int) -> None:
                 rows = [
-                    self._read(self._source(f.add(row, ahead), col), live_cols if ahead < live_rows else 0, width)
-                    for ahead in range(self.depth)
+                    self._read(self._source(f.add(row, ahead), col), live_cols, width) for ahead in range(self.depth)
                 ]
                 number_ = f.binary("udiv", col, number(width, "i64"))
                 to = self._panel(number_, f.binary("udiv", row, number(self.depth, "i64")))
                 f.store(_interleaved(self.emitter, rows), to, align=self.item)
 
-            self._over(self.row_count, self.depth, line)
-            self._fill(col)
+            self._over(self.col_count, width, panel)
 
-        self._over(self.col_count, width, panel)
+        return self._up_to(live, self.depth, line)
 
-    def _fill(self, col: Value) -> None:
-        """Zero rows up to a whole step of the matrix unit."""
-        f = self.f
-        first = -(-self.row_count // self.depth)
-        panel = f.binary("udiv", col, number(self.width, "i64"))
-        for line in range(first, self.type.padded_rows // self.depth):
-            zero = number(0, vector(self.type.row_size, "i8"))
-            f.store(zero, self._panel(panel, number(line, "i64")), align=self.item)
-
-    def deep_squares(self) -> None:
+    def deep_squares(self, live: Value) -> Value:
         """Neighbours in the view's rows stay together: squares of 4-byte words are turned."""
         f, width, depth = self.f, self.width, self.depth
         step = f.times(self.view.strides[0], self.item)
-        nothing = number(0, vector(width, "i32"))
+        word = vector(width, "i32")
 
-        def panel(col: Value, live_cols: int) -> None:
+        def panel(col: Value) -> None:
+            number_ = f.binary("udiv", col, number(width, "i64"))
+
             def turn(row: Value, live_rows: int) -> None:
                 start = self._source(row, col)
                 words: list[Value] = []
                 for lane in range(width):
-                    if lane >= live_cols:
-                        words.append(nothing)
-                        continue
                     read = self._read(f.at(start, f.times(step, lane)), live_rows, width * depth)
-                    words.append(f.op(nothing.type, f"bitcast {read} to {nothing.type}"))
-                number_ = f.binary("udiv", col, number(width, "i64"))
+                    words.append(f.op(word, f"bitcast {read} to {word}"))
                 to = self._panel(number_, f.binary("udiv", row, number(depth, "i64")))
                 for lane, turned in enumerate(square(self.emitter, words)):
                     f.store(turned, f.at(to, lane * self.type.row_size), align=self.item)
 
             self._over(self.row_count, width * depth, turn)
 
-        self._over(self.col_count, width, panel)
+        return self._up_to(live, width, panel)
 
-    def elements(self) -> None:
+    def elements(self, first_row: Value, first_col: Value) -> None:
         """One element at a time, zeros outside the view: the edges, and strides that are not 1."""
         f, view, item = self.f, self.view, self.type.dtype.storage.itemsize
         padded = -(-self.col_count // self.width) * self.width
@@ -223,7 +217,15 @@ class _Packer:
             place = f.binary("add", place, f.subtract(row, f.times(line, self.depth)))
             f.store(value, f.at(self._panel(panel, line), f.times(place, item)), align=item)
 
-        self._over(self.type.padded_rows, 1, lambda row, _: self._over(padded, 1, lambda col, __: one(row, col)))
+        def down(row: Value, _: list[Value]) -> Sequence[Value]:
+            def across(col: Value, _: list[Value]) -> Sequence[Value]:
+                one(row, col)
+                return []
+
+            f.loop(first_col, padded, 1, [], across)
+            return []
+
+        f.loop(first_row, self.type.padded_rows, 1, [], down)
 
 
 def _interleaved(emitter: Emitter, rows: Sequence[Value]) -> Value:

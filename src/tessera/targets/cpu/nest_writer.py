@@ -432,7 +432,7 @@ class NestWriter:
         """Whether a piece's lanes run along the axis that was found to be dense; see `_inside`."""
         sizes = [size for _, size in axes]
         column = len(sizes) == 2 and sizes[1] == 1 and sizes[0] != 1
-        return (0 if column or len(sizes) == 1 else 1) == lane_axis(shape_of(moved(op))) and bool(sizes)
+        return bool(sizes) and (0 if column or len(sizes) == 1 else 1) == lane_axis(shape_of(moved(op)))
 
     def offsets(self, offsets: Sequence[SSAValue], axes: Axes) -> list[SSAValue]:
         values = self.lowering.values

@@ -29,6 +29,7 @@ from tessera.targets.cpu.emitter import Machine
 from tessera.targets.cpu.hoisting import Slice, axes_of, by_depth, sharing
 from tessera.targets.cpu.nest_writer import NestWriter
 from tessera.targets.cpu.nests import Analysis, Nest, domain, shape_of
+from tessera.targets.cpu.thin_products import spread_thin_products
 from tessera.transforms.masks import Edge, Linear, Window, dead_before, dead_from, is_skippable, masks_in
 from tessera.transforms.rewriting import adopt_location
 
@@ -58,6 +59,7 @@ class Lowering:
 
     def __init__(self, function: tile.FuncOp, machine: Machine, fuse: bool) -> None:
         _check(function)
+        spread_thin_products(function)
         self.source = function
         self.machine = machine
         self.blocking = Blocking(machine)
