@@ -66,7 +66,7 @@ def errors(got: Array, true: Array) -> Array:
     """Distances in units in the last place of the true result; beyond the largest number these go on as they were."""
     unit = np.ldexp(1.0, np.maximum(np.frexp(true)[1] - 1, -126) - 23)
     rounded = true.astype(np.float32)
-    wide = np.where(np.isinf(got) & np.isfinite(true), np.copysign(2.0**128, got), got.astype(np.float64))
+    wide = np.where(np.isinf(got) & np.isfinite(true), np.copysign(np.float64(2.0**128), got), got.astype(np.float64))
     distance = np.abs(wide - true) / unit
     distance[(got == rounded) & np.isinf(got)] = 0.0
     distance[(true == 0) & (np.signbit(got) != np.signbit(true))] = np.inf
@@ -225,7 +225,7 @@ def test_large_angles_among_small_ones(angles: list[float]) -> None:
 def test_f64_is_left_to_the_library(level: str) -> None:
     loops = Loops(level)
     for name in NAMES:
-        loops.add(name, [f64] * TABLE[name].arity, f64, 8, body_of(name, level))
+        loops.add(f"{name}_f64", [f64] * TABLE[name].arity, f64, 8, body_of(name, level))
     random = np.random.default_rng(2)
     special = SPECIAL.astype(np.float64)
     x = padded(np.concatenate([special, random.uniform(-30, 30, 500), random.uniform(0, 2, 500)]))
@@ -233,7 +233,7 @@ def test_f64_is_left_to_the_library(level: str) -> None:
     with np.errstate(all="ignore"):
         for name in NAMES:
             operands = [x, y][: TABLE[name].arity]
-            got, wanted = loops.run(name, *operands), exact(name, *operands)
+            got, wanted = loops.run(f"{name}_f64", *operands), exact(name, *operands)
             near = np.abs(got - wanted) <= 4 * np.spacing(np.abs(wanted))
             assert (near | (got == wanted) | (np.isnan(got) & np.isnan(wanted))).all(), name
 
@@ -264,7 +264,7 @@ def _last_jump(lines: list[str]) -> int:
     return max(at for at, line in enumerate(lines) if line.strip().startswith("jl"))
 
 
-LENGTHS: dict[str, int] = {"exp": 11, "exp2": 8, "rsqrt": 6, "erf": 17, "sigmoid": 18, "tanh": 21}
+LENGTHS = {"exp": 12, "exp2": 9, "rsqrt": 6, "erf": 17, "sigmoid": 18, "tanh": 24}
 
 
 @pytest.mark.parametrize("level", [level for level in HERE if reaches(level, "avx512")])

@@ -27,6 +27,7 @@ from tessera.transforms.context import CompileContext
 from tessera.transforms.dead_code import DeadCode
 from tessera.transforms.facts import Facts
 from tessera.transforms.graph_to_schedule import GraphToSchedule
+from tessera.transforms.instrument import Instrument
 from tessera.transforms.schedule_to_tile import ScheduleToTile
 from tessera.transforms.specialize_kernels import SpecializeKernels
 
@@ -38,6 +39,7 @@ PASSES: Mapping[str, type[ModulePass]] = {
         CommonSubexpressions,
         DeadCode,
         GraphToSchedule,
+        Instrument,
         ScheduleToTile,
         SpecializeKernels,
     )

@@ -27,7 +27,7 @@ class Blocking:
         return max(1, (4 if self._registers == 32 else 2) // wide)
 
     def has_matrix_unit(self, op: tile.DotOp) -> bool:
-        """Whether the matrix unit multiplies these elements. It works on blocks of rows: a single one is not worth it."""
+        """Whether the matrix unit multiplies these elements; it works on blocks of rows, not on a single one."""
         dtypes, rows = (tile_dtype(op.a), tile_dtype(op.c)), tile_type(op.a).get_shape()[0]
         return self.machine.level == "amx" and rows > 1 and dtypes in ((bf16, f32), (i8, i32), (u8, u32))
 
@@ -41,7 +41,7 @@ class Blocking:
 
     def rows(self, nest: Nest, *, careful: bool) -> int:
         """Rows to a group of rows."""
-        if nest.rows == 1 or any(self.cols(nest, phase, careful=careful) == 1 < phase.cols for phase in nest.phases):
+        if nest.rows == 1 or any(self._leaves_one(nest, phase, careful=careful) for phase in nest.phases):
             return 1
         dots = [phase.dot for phase in nest.phases if phase.dot is not None]
         if dots:
@@ -54,6 +54,11 @@ class Blocking:
             return min(nest.rows, self.machine.lanes)
         reduces = any(isinstance(op, tile.ReduceOp) for op in nest.ops)
         return min(nest.rows, 4 if reduces else 1)
+
+    def _leaves_one(self, nest: Nest, phase: Phase, *, careful: bool) -> bool:
+        """Whether a step has one column of many: then a group must have one row, or the rows would be in the lanes."""
+        step = self.cols(nest, phase, careful=careful)
+        return phase.cols > 1 and (step == 1 or phase.cols % step == 1)
 
     @staticmethod
     def _balanced(rows: int, most: int) -> int:

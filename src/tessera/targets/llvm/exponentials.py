@@ -36,15 +36,19 @@ _E_TO_LESS_ONE = (0.5, 0.166666657, 0.0416664928, 0.00833354704, 0.00139323156, 
 
 def exp(k: Floats, x: Value) -> Value:
     """e^x."""
+    return _exp(k, k.at_most(x, 89.0))
+
+
+def _exp(k: Floats, x: Value) -> Value:
+    """e^x, for x that is at most 89."""
     some = k.compare("uge", x, -103.98)
     if isinstance(k, Sixteen):
-        x = k.at_most(x, 89.0)
         shifted = k.fma(x, _LOG2_E, _SIXTEENTHS)
         n = k.sub(shifted, _SIXTEENTHS)
         r = k.fma(x, _LOG2_E_REST, k.fma(x, _LOG2_E, k.neg(n)))
         power = k.look_up(_POWERS_OF_TWO, shifted)
         return k.scaled(k.fma(k.mul(power, r), k.polynomial(r, _NEAR_ZERO), power), n, some)
-    shifted, r = _split(k, k.at_least(k.at_most(x, 89.0), -104.0))
+    shifted, r = _split(k, k.at_least(x, -104.0))
     return _scaled(k, k.add(_less_one(k, r, _E_TO), 1.0), shifted, some)
 
 
@@ -83,7 +87,7 @@ def tanh(k: Floats, x: Value) -> Value:
 
 def sigmoid(k: Floats, x: Value) -> Value:
     """1 / (1 + e^-x), without overflow on either side."""
-    decay = exp(k, k.neg(k.absolute(x)))
+    decay = _exp(k, k.neg(k.absolute(x)))
     above = k.select(k.compare("oge", x, 0.0), 1.0, decay)
     return _quotient(k, above, k.add(decay, 1.0))
 
