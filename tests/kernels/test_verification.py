@@ -14,7 +14,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tessera import CompileError, DtypeError, GuardError, Schedule, Tile, bf16, f16, f32, i32, kernel, tile, verify
+from tessera import (
+    CompileError,
+    DtypeError,
+    GuardError,
+    Schedule,
+    Tile,
+    bf16,
+    f16,
+    f32,
+    i32,
+    kernel,
+    knobs,
+    tile,
+    verify,
+)
 from tessera.interpreters.access_trace import Trace
 from tessera.interpreters.checks import Checks, checking
 from tessera.kernels.function import Kernel
@@ -107,6 +121,10 @@ def test_schedules_grids_and_programs_stay() -> None:
     assert scheduled[2].grid == (2,)
     assert scheduled[2].promises == verified.promises
     assert "verified to be stable and bounded to [-100, 100]" in repr(attention_score)
+    # Both keep their forms under a grid to themselves.
+    assert not isinstance(plain[3], Verified)
+    assert isinstance(verify.numerics(plain)[3], Verified)
+    assert not isinstance(plain[3], Verified)
     tuned = TUNED(attention_score)
     assert tuned.schedule.m == 16
     assert tuned.space is not None
@@ -146,8 +164,10 @@ def test_right_kernels_pass_and_come_out_the_same(
     verified = verify.numerics(stable=True, bounded=[-1000, 1000])(plain)
     with checking(Checks.all()):
         found = verified(*arguments)
-    assert found.numpy().tobytes() == plain(*arguments).numpy().tobytes()
-    assert found.dtype is plain(*arguments).dtype
+    with knobs.interpret.using(True):
+        expected = plain(*arguments)
+    assert found.numpy().tobytes() == expected.numpy().tobytes()
+    assert found.dtype is expected.dtype
 
 
 # What is wrong is caught, where it is.

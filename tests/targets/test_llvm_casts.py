@@ -44,8 +44,8 @@ from tessera.dtypes.types import (
     u64,
 )
 from tessera.errors import CompileError
-from tessera.targets.llvm.casts import cast
-from tessera.targets.llvm.elements import decode, fast_bf16, literal, memory_type, reaches, register_type
+from tessera.targets.llvm.casts import cast, fast_bf16
+from tessera.targets.llvm.elements import decode, literal, memory_type, reaches, register_type
 from tessera.targets.llvm.text import Function, Module, Value
 
 POLICIES = (
@@ -127,7 +127,7 @@ def runs_of_bits(draw: st.DrawFn) -> tuple[DType, Array]:
 
 
 @settings(max_examples=60)
-@given(runs_of_bits(), st.sampled_from(HERE))
+@given(runs_of_bits(), st.sampled_from((HERE[0], HERE[-1])))
 def test_any_bits_are_cast_alike(run: tuple[DType, Array], level: str) -> None:
     source, values = run
     for target in TARGETS:

@@ -213,7 +213,7 @@ def integer_operands(draw: st.DrawFn) -> tuple[DType, list[Array]]:
 
 
 @settings(max_examples=60)
-@given(integer_operands(), st.sampled_from(HERE))
+@given(integer_operands(), st.sampled_from((HERE[0], HERE[-1])))
 def test_any_integers_give_the_same(drawn: tuple[DType, list[Array]], level: str) -> None:
     dtype, given = drawn
     for name in TWO:
@@ -239,7 +239,7 @@ def float_rows(level: str) -> Loops:
 @given(
     st.sampled_from((f64, f32, bf16, f16, f8e4m3)),
     arrays.arrays(np.uint64, 3 * WIDTH),
-    st.sampled_from(HERE),
+    st.sampled_from((HERE[0], HERE[-1])),
     st.booleans(),
 )
 def test_any_floats_give_the_same(dtype: DType, bits: Array, level: str, alike: bool) -> None:
@@ -309,7 +309,7 @@ FOLDED = [
 def test_lanes_are_folded_into_one(level: str) -> None:
     """Lanes that are no power of two, too. Numbers are whole and few, so that no order of adding them shows."""
     loops = Loops(level)
-    widths = (1, 2, 3, 4, 7, 8, 16, 32)
+    widths = (1, 2, 3, 7, 16, 32)
     for kind, dtype in FOLDED:
         for lanes in widths:
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.ir import Operation, SSAValue
 
-from tessera import Schedule, Tile, bf16, f8e4m3, f16, f32, f64, i8, i32, kernel, saturate, tile
+from tessera import Schedule, Tile, bf16, f8e4m3, f16, f32, f64, i8, i32, kernel, knobs, saturate, tile
 from tessera.dialects import text
 from tessera.dialects import tile as tile_dialect
 from tessera.dialects.intervals import EVERYTHING, Interval
@@ -55,7 +55,7 @@ def observed(run: Callable[[], object]) -> dict[SSAValue, Seen]:
                     found[result] = Seen(min(old.lo, low), max(old.hi, high), old.nan or bool(np.isnan(numbers).any()))
             return results
 
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, knobs.interpret.using(True):
         patch.setattr(interpreter, "Frame", Watching)
         run()
     assert found

@@ -56,6 +56,10 @@ def unchanged(*functions: Any) -> Callable[[], bool]:
 
 def _same_names(scope: dict[str, Any], seen: dict[str, Any]) -> Callable[[], bool]:
     """Written as code of the module that the names are global in, so that Python finds them as fast as it can."""
+    # Tools that rewrite code, test runners say, use names that no program can write and therefore none can change.
+    seen = {name: value for name, value in seen.items() if name.isidentifier()}
+    if not seen:
+        return lambda: True
     mark = "seen"
     while any(name.startswith(mark) for name in seen):
         mark = f"_{mark}"

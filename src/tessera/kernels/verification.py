@@ -88,7 +88,8 @@ class Verified(Kernel):
 
     def __init__(self, base: Kernel, promises: Numerics) -> None:
         super().__init__(base.function)
-        vars(self).update(vars(base))
+        # Forms under a grid are kept by each kernel for itself: those of the base are not verified.
+        vars(self).update(vars(base), _grids={})
         self.promises = promises
         # By the number of the instance, which lives as long as its kernel.
         self._reports: dict[int, Report] = {}

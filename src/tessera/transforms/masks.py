@@ -254,6 +254,26 @@ def linear(value: SSAValue) -> Linear:
     return Linear(((value, 1),))
 
 
+def positions(value: SSAValue) -> tuple[Linear, int, int] | None:
+    """Whole numbers of a tile of two axes as a sum: scalars, and the row and the column so many times."""
+    op = value.owner
+    if tile_dtype(value).bits != 64:
+        return None
+    if isinstance(op, tile.IotaOp):
+        rank, axis = len(tile_type(value).get_shape()), op.axis.value.data
+        return (linear(op.base), int(axis == 0), int(axis == 1)) if rank == 2 else None
+    if isinstance(op, tile.FullOp) and not tile_dtype(op.result).is_float:
+        return linear(op.value), 0, 0
+    if isinstance(op, tile.BroadcastOp):
+        return positions(op.operand)
+    if isinstance(op, tile.EwOp) and op.fn.data in ("add", "sub"):
+        a, b = (positions(operand) for operand in op.operands_)
+        if a is not None and b is not None:
+            sign = 1 if op.fn.data == "add" else -1
+            return a[0] + b[0] * sign, a[1] + sign * b[1], a[2] + sign * b[2]
+    return None
+
+
 def reach(value: SSAValue, window: Window) -> Range | None:
     """Between what numbers the whole numbers of a tile lie, within a window of it."""
     op = value.owner

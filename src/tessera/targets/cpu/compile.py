@@ -54,12 +54,7 @@ def machine_for(level: str, optimization: int = 3) -> Machine:
 
 
 def compile_kernel(
-    module: ModuleOp,
-    name: str,
-    *,
-    level: str | None = None,
-    optimization: int = 3,
-    checks: Collection[str] = (),
+    module: ModuleOp, name: str, *, level: str | None = None, optimization: int = 3, checks: Collection[str] = ()
 ) -> Program:
     """Compiles one tile function of a module, which is left as it is; `checks` are written into the code."""
     level = features.level() if level is None else level

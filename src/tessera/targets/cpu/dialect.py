@@ -51,7 +51,7 @@ from tessera.dialects.attributes import (
 )
 from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
 from tessera.dialects.tile import ProgramIdOp, base_of, verify_signature
-from tessera.dialects.tile_types import AnyTile, AnyView, check_axis, check_tile, tile_dtype, view_type
+from tessera.dialects.tile_types import AnyTile, AnyView, check_axis, check_tile, tile_dtype, tile_type, view_type
 from tessera.dialects.tile_values import verify_reduction
 from tessera.dtypes.types import bool_
 from tessera.shapes.expr import Size
@@ -257,21 +257,33 @@ def _check_access(buffer: SSAValue, tile: SSAValue) -> None:
 
 @irdl_op_definition
 class LoadOp(IRDLOperation):
-    """The tile at a row and column of a buffer. A tile of one axis or one column lies along a row of the buffer."""
+    """The tile at a row and column of a buffer. A tile of one axis or one column lies along a row of the buffer.
+
+    With `column`, a tile of one column is a column of the buffer, too.
+    """
 
     name = "cpu.load"
     buffer = operand_def(AnyBuffer)
     row = operand_def(IndexType)
     col = operand_def(IndexType)
+    column = opt_prop_def(UnitAttr)
     result = result_def(AnyTile)
     traits = traits_def(HasEffects())
-    assembly_format = "$buffer `[` $row `,` $col `]` attr-dict `:` type($buffer) `->` type($result)"
+    assembly_format = (
+        "(`column` $column^)? $buffer `[` $row `,` $col `]` attr-dict `:` type($buffer) `->` type($result)"
+    )
 
-    def __init__(self, buffer: SSAValue, row: SSAValue, col: SSAValue, result: Attribute) -> None:
-        super().__init__(operands=[buffer, row, col], result_types=[result])
+    def __init__(
+        self, buffer: SSAValue, row: SSAValue, col: SSAValue, result: Attribute, *, column: bool = False
+    ) -> None:
+        super().__init__(
+            operands=[buffer, row, col], properties={"column": UnitAttr() if column else None}, result_types=[result]
+        )
 
     def verify_(self) -> None:
         _check_access(self.buffer, self.result)
+        if self.column is not None and tile_type(self.result).get_shape()[1:] != (1,):
+            raise VerifyException(f"a column of a buffer is a tile of one column, not {self.result.type}")
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {reads(MEMORY, self.buffer)}
@@ -389,7 +401,9 @@ class DotOp(IRDLOperation):
     def verify_(self) -> None:
         left, right, total = buffer_type(self.a), self.b.type, check_tile(self.c, "c")
         assert isinstance(right, BufferType | PanelsType)
-        if left.cols != right.rows:
+        # A buffer may have rows beyond those of its tile.
+        fits = left.cols == right.rows if isinstance(right, PanelsType) else left.cols.data <= right.rows.data
+        if not fits:
             raise VerifyException(f"{left} has {left.cols.data} columns, {right} has {right.rows.data} rows")
         if left.element != right.element:
             raise VerifyException(f"{left} and {right} hold different elements")

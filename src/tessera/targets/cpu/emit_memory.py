@@ -320,9 +320,14 @@ def _load_buffer(emitter: Emitter, op: cpu.LoadOp) -> None:
     first = _place_in(emitter, memory, emitter.number(op.row), emitter.number(op.col))
 
     def make(row: int, place: int) -> Value:
+        memory = elements.memory_type(type_.dtype, lanes)
+        if op.column is not None:
+            steps = numbers([(place * lanes + lane) * type_.stride for lane in range(lanes)], "i64")
+            pointers = f.op(vector(lanes, "ptr"), f"getelementptr i8, {first}, {steps}")
+            live = numbers([place * lanes + lane < made.elements for lane in range(lanes)], "i1")
+            return elements.to_register(f, _gather(emitter, pointers, live, number(0, memory), item), type_.dtype)
         where = f.at(first, _buffer_offset(type_, made, lanes, row, place))
-        read = f.load(elements.memory_type(type_.dtype, lanes), where, align=item)
-        return elements.to_register(f, read, type_.dtype)
+        return elements.to_register(f, f.load(memory, where, align=item), type_.dtype)
 
     made = emitter.make(op.result, make)
     emitter.loaded(op.buffer, made)

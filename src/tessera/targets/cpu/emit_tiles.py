@@ -9,6 +9,7 @@ from tessera.dialects.tile_types import tile_dtype
 from tessera.dtypes.types import i64
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.emitter import Emitter, emits
+from tessera.targets.cpu.literals import literal
 from tessera.targets.cpu.registers import RegisterTile, is_column
 from tessera.targets.llvm import casts, elements, elementwise
 from tessera.targets.llvm.text import Value, number, numbers
@@ -28,17 +29,25 @@ def _full(emitter: Emitter, op: tile.FullOp) -> None:
 def _iota(emitter: Emitter, op: tile.IotaOp) -> None:
     """Positions run along the lanes, or are the same in all of them."""
     f, lanes, dtype = emitter.f, emitter.machine.lanes, tile_dtype(op.result)
-    base, axis = emitter.number(op.base), op.axis.value.data
+    axis, narrow = op.axis.value.data, dtype.bits in (8, 16, 32)
+    # Whole numbers wrap the same way whether they are cut before or after they are counted.
+    base = emitter.number(op.base)
+    known = literal(base)
+    if narrow and known is None:
+        base = f.convert("trunc", base, f"i{dtype.bits}")
 
     def make(row: int, place: int) -> Value:
         shape = made.shape
         along = len(shape) == 1 or (axis == 0 if is_column(shape) else axis == 1)
+        if known is not None and narrow:
+            first = known + (place * lanes if along else 0 if is_column(shape) else row)
+            return numbers([first + (lane if along else 0) for lane in range(lanes)], f"i{dtype.bits}")
         if along:
-            steps = numbers(range(place * lanes, (place + 1) * lanes), "i64")
+            steps = numbers(range(place * lanes, (place + 1) * lanes), base.type)
             counted = f.binary("add", f.splat(base, lanes), steps)
         else:
             counted = f.splat(f.add(base, 0 if is_column(shape) else row), lanes)
-        return casts.cast(f, counted, i64, dtype, emitter.machine.level)
+        return counted if narrow else casts.cast(f, counted, i64, dtype, emitter.machine.level)
 
     made = emitter.make(op.result, make)
 

@@ -130,10 +130,9 @@ class Buffer:
     def rows(self) -> Array:
         return self.lines[:, : self.type.cols.data]
 
-    def part(self, row: int, col: int, shape: Sequence[int]) -> Array:
-        """The part of the buffer that a tile at some place is."""
-        height, width = extent(shape)
-        rows, cols = self.type.shape
+    def part(self, row: int, col: int, size: Sequence[int]) -> Array:
+        """So many rows and columns from some place on."""
+        (height, width), (rows, cols) = size, self.type.shape
         if not (0 <= row <= rows - height and 0 <= col <= cols - width):
             raise ShapeError(
                 f"{height} by {width} elements at [{row}, {col}] leave a buffer of {rows} by {cols}",
@@ -185,13 +184,14 @@ def _clear(frame: Frame, op: cpu.ClearOp, operands: Values) -> Values:
 def _load(frame: Frame, op: cpu.LoadOp, operands: Values) -> Values:
     buffer, row, col = operands
     shape = tile_type(op.result).get_shape()
-    return [buffer.part(row, col, shape).reshape(shape).copy()]
+    size = shape if op.column is not None else extent(shape)
+    return [buffer.part(row, col, size).reshape(shape).copy()]
 
 
 @meaning(cpu.StoreOp)
 def _store(frame: Frame, op: cpu.StoreOp, operands: Values) -> Values:
     value, buffer, row, col = operands
-    part = buffer.part(row, col, value.shape)
+    part = buffer.part(row, col, extent(value.shape))
     part[...] = value.reshape(part.shape)
     return []
 
@@ -240,7 +240,7 @@ def _dot(frame: Frame, op: cpu.DotOp, operands: Values) -> Values:
             )
         right = b.matrix(number)
     else:
-        right = b.rows
+        right = b.rows[: a.type.cols.data]
     if not 0 <= col <= right.shape[1] - cols:
         raise ShapeError(f"{cols} columns from {col} on leave a matrix of {right.shape[1]}")
     if depth:

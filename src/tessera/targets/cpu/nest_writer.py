@@ -24,6 +24,7 @@ from tessera.targets.cpu.emit_memory import UNROLL, mark_inside
 from tessera.targets.cpu.inside import inside, lane_axis, moved
 from tessera.targets.cpu.nests import Nest, Phase, domain, shape_of
 from tessera.targets.cpu.pieces import PIECES, Axes
+from tessera.targets.cpu.registers import is_column
 from tessera.transforms.folding import materialize
 from tessera.transforms.masks import Linear, constant_of
 from tessera.transforms.rewriting import adopt_location
@@ -413,8 +414,9 @@ class NestWriter:
         local = self.local.get((value, dtype))
         if local is not None:
             return self.lowering.add(cpu.LoadOp(local, self.zero, axes[-1][0], result)).results[0]
-        buffer = self.lowering.buffer_of(value, dtype)
-        return self.lowering.add(cpu.LoadOp(buffer, *self._buffer_place(shape, axes), result)).results[0]
+        buffer, column = self.lowering.buffer_of(value, dtype), _is_column(axes) and shape[1] != 1
+        load = cpu.LoadOp(buffer, *self._buffer_place(shape, axes), result, column=column)
+        return self.lowering.add(load).results[0]
 
     def _buffer_place(self, shape: Sequence[int], axes: Axes) -> tuple[SSAValue, SSAValue]:
         if not axes:
@@ -430,9 +432,8 @@ class NestWriter:
 
     def is_straight(self, op: tile.LoadOp | tile.StoreOp, axes: Axes) -> bool:
         """Whether a piece's lanes run along the axis that was found to be dense; see `_inside`."""
-        sizes = [size for _, size in axes]
-        column = len(sizes) == 2 and sizes[1] == 1 and sizes[0] != 1
-        return bool(sizes) and (0 if column or len(sizes) == 1 else 1) == lane_axis(shape_of(moved(op)))
+        lanes = 0 if _is_column(axes) or len(axes) == 1 else 1
+        return bool(axes) and lanes == lane_axis(shape_of(moved(op)))
 
     def offsets(self, offsets: Sequence[SSAValue], axes: Axes) -> list[SSAValue]:
         values = self.lowering.values
@@ -539,6 +540,10 @@ class NestWriter:
 
 def _dtype(op: tile.EwOp) -> DType:
     return tile_dtype(op.result)
+
+
+def _is_column(axes: Axes) -> bool:
+    return is_column([size for _, size in axes])
 
 
 def shape_of_op(op: Operation) -> tuple[int, ...]:

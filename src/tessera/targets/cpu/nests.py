@@ -1,8 +1,9 @@
 """Which tile ops share a loop nest: an analysis of straight runs of tile ops, before anything is lowered.
 
 A nest runs over rows. For each row it takes *phases*, each of which runs over columns; values of one row (maxima,
-sums) are worked on between phases. An op joins the last nest if, for each row, it needs nothing but that row of what
-the nest computes. Within the nest it joins the first phase that has its columns and before which all it needs is there.
+sums) are worked on between phases. An op joins a nest, the last as a rule, if for each row it needs nothing but that
+row of what the nest computes. Within the nest it joins the first phase that has its columns and before which all it
+needs is there.
 
 Ops that cost next to nothing (constants, positions, loads, shapes, and cheap work on those) are *free*: they belong to
 no nest and are done again wherever they are used.
@@ -203,12 +204,27 @@ class Analysis:
             phase = Phase(cols, [op], op)
             nests.append(Nest(rows, [phase], [[], []], {op.result: (0, False)}, matrix=True))
             return
+        earlier = self._earlier(nests, op) if like is None else None
+        if earlier is not None:
+            self._join(earlier, op, None)
+            return
         last = nests[-1] if nests else None
         if last is None or not self._fits(last, op, like):
             rows, _ = domain(_leading(op))
             last = Nest(rows)
             nests.append(last)
         self._join(last, op, like)
+
+    def _earlier(self, nests: Sequence[Nest], op: Operation) -> Nest | None:
+        """A nest before the last that makes what an op needs, and has room for it."""
+        if not isinstance(op, tile.EwOp | tile.ReduceOp):
+            return None
+        made = {value: nest for nest in nests for value in nest.place}
+        needed = [made[leaf] for leaf, _ in self._needs(op, 1) if leaf in made]
+        if not needed:
+            return None
+        latest = max(needed, key=nests.index)
+        return latest if latest is not nests[-1] and self._fits(latest, op, None) else None
 
     def _fits(self, nest: Nest, op: Operation, like: tile.DotOp | None) -> bool:
         shape = _leading(op)
@@ -302,7 +318,7 @@ def _leading(op: Operation) -> tuple[int, ...]:
 
 def _folds_rows(op: tile.ReduceOp) -> bool:
     shape = shape_of(op.operand)
-    return len(shape) == 2 and op.axis.value.data == 0 and shape[0] != 1
+    return len(shape) == 2 and op.axis.value.data == 0
 
 
 def _touches(op: Operation) -> list[SSAValue]:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Operation, SSAValue
 
 from tessera.dialects import tile
-from tessera.dialects.elements import tile_of
+from tessera.dialects.elements import element_of, tile_of
 from tessera.dialects.tile_types import tile_dtype
+from tessera.dtypes.types import i32
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.emit_memory import UNROLL, mark_inside
 from tessera.targets.cpu.emit_tiles import FOR_PRODUCTS
 from tessera.targets.cpu.nests import shape_of
+from tessera.transforms.masks import Linear, positions
 
 if TYPE_CHECKING:
     from tessera.targets.cpu.nest_writer import NestWriter
@@ -53,7 +56,45 @@ def _trans(writer: NestWriter, op: tile.TransOp, axes: Axes) -> Operation:
     return writer.lowering.add(tile.TransOp(writer.piece(op.operand, inner), permutation))
 
 
+_FAR = 2**30
+_TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+
+
+def _compared(writer: NestWriter, op: tile.EwOp, axes: Axes) -> Operation | None:
+    """A comparison of positions in half the bits: their difference, cut off where it is far, against the column."""
+    sides = [positions(operand) for operand in op.operands_] if len(axes) == 2 else []
+    if len(sides) != 2 or sides[0] is None or sides[1] is None:
+        return None
+    base, rows, cols = sides[0][0] - sides[1][0], sides[0][1] - sides[1][1], sides[0][2] - sides[1][2]
+    name = op.fn.data
+    if cols == 1:
+        base, rows, cols, name = base * -1, -rows, -1, _TURNED[name]
+    if cols != -1 or rows not in (0, 1):
+        return None
+    lowering = writer.lowering
+    # rows · (row + start) + base against column + start
+    for (start, _), sign in zip(axes, (rows, -1), strict=True):
+        if start is not writer.zero:
+            lowering.own.add(start)
+            base += Linear(((start, sign),)) if sign else Linear()
+    difference = lowering.linear(base)
+    if difference is None:
+        return None
+    near = lowering.add(arith.MaxSIOp(difference, lowering.constant(-_FAR))).results[0]
+    near = lowering.add(arith.MinSIOp(near, lowering.constant(_FAR))).results[0]
+    shape = tuple(size for _, size in axes)
+    if rows:
+        left = lowering.add(tile.IotaOp(near, 0, tile_of(shape, i32))).results[0]
+    else:
+        scalar = lowering.add(arith.IndexCastOp(near, element_of(i32))).results[0]
+        left = lowering.add(tile.FullOp(scalar, shape)).results[0]
+    right = lowering.add(tile.IotaOp(writer.zero, 1, tile_of(shape, i32))).results[0]
+    return lowering.add(tile.EwOp(name, [left, right]))
+
+
 def _ew(writer: NestWriter, op: tile.EwOp, axes: Axes) -> Operation:
+    if op.fn.data in _TURNED and (narrow := _compared(writer, op, axes)) is not None:
+        return narrow
     operands = [writer.piece(operand, axes) for operand in op.operands_]
     made = tile.EwOp.create(
         operands=operands,

@@ -7,17 +7,7 @@ from functools import cache
 
 from tessera.dtypes.types import DType, Kind, Specials, bf16, f32, f64, u8
 from tessera.errors import CompileError
-from tessera.targets.llvm.elements import (
-    bits,
-    clamp,
-    decode,
-    encode,
-    extend,
-    fast_bf16,
-    not_a_number,
-    reaches,
-    register_type,
-)
+from tessera.targets.llvm.elements import bits, clamp, decode, encode, extend, not_a_number, reaches, register_type
 from tessera.targets.llvm.text import Function, Value, bits_of, element_of, lanes_of, number
 
 
@@ -97,14 +87,14 @@ def _float_to_integer(f: Function, value: Value, source: DType, target: DType, l
     if shift:
         # Where this rounds, it does so far outside the integers' range or below 1.
         wide = _scaled(f, _widened(f, wide), shift)
-    work = 64 if target.bits == 64 or (target.kind is Kind.UINT and target.bits == 32) else 32
+    work = max(target.bits, 32)
     limit = int(target.max_value)
     digits = 24 if element_of(wide.type) == "float" else 53
     # The largest number of the float's format that does not exceed the limit.
     highest = limit if limit.bit_length() <= digits else limit - ((1 << (limit.bit_length() - digits)) - 1)
     number_ = f.select(not_a_number(f, wide), number(0.0, wide.type), wide)
     inside = clamp(f, number_, float(target.min_value), float(highest))
-    opcode = "fptoui" if target.kind is Kind.UINT and target.bits == 64 else "fptosi"
+    opcode = "fptoui" if int(target.max_value) >= 1 << (work - 1) else "fptosi"
     found = f.convert(opcode, inside, f"i{work}")
     if highest != limit:
         above = f.compare("ogt", number_, number(float(highest), wide.type))
@@ -137,16 +127,10 @@ def _to_float(f: Function, value: Value, source: DType, target: DType, level: st
         return encode(f, _widened(f, wide), target, level, clean=clean)
     if element_of(wide.type) == "double":
         wide = f.convert("fptrunc", wide, "float") if target.base is f32 else _rounded_to_odd(f, wide)
-    if dot_only and target.base is bf16 and reaches(level, "amx") and lanes_of(wide.type) in (16, 32):
+    quick = dot_only and target.base is bf16 and not target.policy.saturate and reaches(level, "amx")
+    if quick and lanes_of(wide.type) in (16, 32):
         return _for_products(f, wide, level)
     return encode(f, wide, target, level, clean=clean)
-
-
-def _for_products(f: Function, wide: Value, level: str) -> Value:
-    if lanes_of(wide.type) == 16:
-        return fast_bf16(f, wide, None, level)
-    low, high = (f.shuffle(wide, None, range(start, start + 16)) for start in (0, 16))
-    return fast_bf16(f, low, high, level)
 
 
 def _widened(f: Function, wide: Value) -> Value:
@@ -209,3 +193,29 @@ def _from_long(f: Function, value: Value, source: DType, shift: int, *, odd: boo
     low = _scaled(f, f.convert("uitofp", lower, "double"), shift)
     found = f.binary("fadd", high, low)
     return found if negative is None else f.select(negative, f.op(found.type, f"fneg {found}"), found)
+
+
+# For matrix products
+
+
+def fast_bf16(f: Function, low: Value, high: Value | None, level: str) -> Value:
+    """Sixteen or, with `high`, thirty-two numbers as bf16 by the processor's own instruction.
+
+    It rounds to nearest even but takes subnormal numbers for zeros. So do the products of bf16 matrices on the same
+    processors, and this is good for their operands and for nothing else.
+    """
+    if not reaches(level, "amx") or lanes_of(low.type) != 16:
+        raise CompileError(f"expected vectors of 16 and level amx, got {low.type} and {level}")
+    if high is None:
+        found = f.call("llvm.x86.avx512bf16.cvtneps2bf16.512", "<16 x bfloat>", [low])
+    else:
+        # The instruction puts its second operand first.
+        found = f.call("llvm.x86.avx512bf16.cvtne2ps2bf16.512", "<32 x bfloat>", [high, low])
+    return f.convert("bitcast", found, "i16")
+
+
+def _for_products(f: Function, wide: Value, level: str) -> Value:
+    if lanes_of(wide.type) == 16:
+        return fast_bf16(f, wide, None, level)
+    low, high = (f.shuffle(wide, None, range(start, start + 16)) for start in (0, 16))
+    return fast_bf16(f, low, high, level)

@@ -272,22 +272,3 @@ def _round_small(f: Function, value: Value, dtype: DType, fmt: FloatFormat) -> V
     nan = top + (1 << (fmt.mantissa_bits - 1)) if fmt.specials is Specials.IEEE else codes - 1
     code = f.select(not_a_number(f, value), word(nan, words), code)
     return f.convert("trunc", code, f"i{8 * dtype.storage.itemsize}")
-
-
-# For matrix products
-
-
-def fast_bf16(f: Function, low: Value, high: Value | None, level: str) -> Value:
-    """Sixteen or, with `high`, thirty-two numbers as bf16 by the processor's own instruction.
-
-    It rounds to nearest even but takes subnormal numbers for zeros. So do the products of bf16 matrices on the same
-    processors, and this is good for their operands and for nothing else.
-    """
-    if not reaches(level, "amx") or lanes_of(low.type) != 16:
-        raise CompileError(f"expected vectors of 16 and level amx, got {low.type} and {level}")
-    if high is None:
-        found = f.call("llvm.x86.avx512bf16.cvtneps2bf16.512", "<16 x bfloat>", [low])
-    else:
-        # The instruction puts its second operand first.
-        found = f.call("llvm.x86.avx512bf16.cvtne2ps2bf16.512", "<32 x bfloat>", [high, low])
-    return f.convert("bitcast", found, "i16")
