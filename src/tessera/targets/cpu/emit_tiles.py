@@ -11,9 +11,12 @@ from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.emitter import Emitter, emits
 from tessera.targets.cpu.literals import literal
 from tessera.targets.cpu.registers import RegisterTile, is_column
-from tessera.targets.llvm import casts, elements, elementwise
+from tessera.targets.llvm import casts, elements, elementwise, exponentials
+from tessera.targets.llvm.floats import Sixteen, fits_sixteens, in_sixteens
 from tessera.targets.llvm.text import Value, number, numbers
 
+BRIEF = "brief"
+"""Marks an exponential that is used summed up or rounded to 16 bits only, and need not be more exact than that."""
 FOR_PRODUCTS = "for_products"
 """Marks a cast whose result goes into products only: these take subnormal numbers as zeros."""
 
@@ -60,6 +63,9 @@ def _elementwise(emitter: Emitter, op: tile.EwOp) -> None:
 
     def make(row: int, place: int) -> Value:
         vectors = [operand.vector(row, place) for operand in operands]
+        if BRIEF in op.attributes and fits_sixteens(vectors[0].type, machine.level):
+            unit = Sixteen(emitter.f, machine.level)
+            return in_sixteens(emitter.f, vectors, lambda x: exponentials.brief_exp(unit, x))
         if FOR_PRODUCTS in op.attributes:
             return casts.cast(emitter.f, vectors[0], dtypes[0], op.result_dtype, machine.level, dot_only=True)
         return elementwise.apply(

@@ -281,6 +281,11 @@ def _matmul(frame: Frame, op: cpu.MatmulOp, operands: Values) -> Values:
     return []
 
 
+@meaning(cpu.AnyOp)
+def _any(frame: Frame, op: cpu.AnyOp, operands: Values) -> Values:
+    return [int(np.any(operands[0]))]
+
+
 @meaning(cpu.PartialOp)
 def _partial(frame: Frame, op: cpu.PartialOp, operands: Values) -> Values:
     acc, x = operands

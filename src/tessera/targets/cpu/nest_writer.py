@@ -13,13 +13,13 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tessera.dialects import reductions, tile
+from tessera.dialects import elementwise, reductions, tile
 from tessera.dialects.elements import element_of, tile_of
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import DType
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.clipping import clipping
-from tessera.targets.cpu.cpu_types import LINE, TILE_ROWS, BufferType, buffer_type, rounded_up
+from tessera.targets.cpu.cpu_types import TILE_ROWS, BufferType, buffer_type, rounded_up
 from tessera.targets.cpu.emit_memory import UNROLL, mark_inside
 from tessera.targets.cpu.inside import inside, lane_axis, moved
 from tessera.targets.cpu.nests import Nest, Phase, domain, shape_of
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 _index = IndexType()
 
+EASY = 3
+"""Elementwise steps that are sooner done again than kept in memory."""
+
 
 class NestWriter:
     """One nest; `slots` are buffers that some of its values must go to."""
@@ -45,6 +48,7 @@ class NestWriter:
         """Buffers for one group of rows."""
         self.kept: list[tuple[SSAValue, DType, SSAValue]] = []
         """Values that go into buffers of all rows."""
+        self._easy: dict[SSAValue, bool] = {}
         self._plan(slots)
         self.clipping = clipping(lowering.analysis, nest, {value for value, _, _ in self.kept})
         self.live: SSAValue | None = None
@@ -83,8 +87,8 @@ class NestWriter:
                     slot = slots.get(value) if plain else None
                     buffer = slot if slot is not None else lowering.buffer(shape_of(value), dtype)
                     lowering.hold(value, dtype, buffer)
-                    if slot is None and self._has_gaps(value):
-                        lowering.clear(buffer)
+                    if plain:
+                        lowering.clear_gaps(value, buffer)
                     self.kept.append((value, dtype, buffer))
                 elif (value, dtype) not in self.local:
                     rows = max(1, lowering.blocking.rows(nest, careful=False))
@@ -101,11 +105,33 @@ class NestWriter:
             outside = user not in here
             if outside:
                 found[dtype] = True
-            elif (not is_row and (isinstance(user, tile.DotOp) and user.a is value)) or (
-                not is_row and self._is_later(user, at)
+            elif is_row:
+                continue
+            elif (isinstance(user, tile.DotOp) and user.a is value) or (
+                self._is_later(user, at) and not self._is_easy(value)
             ):
                 found.setdefault(dtype, False)
         return found
+
+    def _is_easy(self, value: SSAValue) -> bool:
+        """Whether a value is sooner computed again, from tiles in memory, than kept."""
+        if value not in self._easy:
+            steps = self._steps_to(value)
+            self._easy[value] = steps is not None and steps <= EASY
+        return self._easy[value]
+
+    def _steps_to(self, value: SSAValue) -> int | None:
+        """Elementwise steps from tiles in memory to a value of this nest."""
+        if value not in self.nest.place:
+            return 0
+        op = value.owner
+        if not isinstance(op, tile.EwOp) or self.nest.place[value][1]:
+            return None
+        cost, leaves = elementwise.TABLE[op.fn.data].cost, self.lowering.analysis.leaves
+        below = [self._steps_to(leaf) for operand in op.operands_ for leaf, _ in leaves(operand, self.nest.rows)]
+        if cost.special or cost.divide or any(steps is None for steps in below):
+            return None
+        return cost.simple + cost.convert + sum(steps for steps in below if steps is not None)
 
     def _is_later(self, user: Operation, at: int) -> bool:
         return any(user in phase.ops for phase in self.nest.phases[at + 1 :])
@@ -412,6 +438,10 @@ class NestWriter:
         dtype, shape = tile_dtype(value), shape_of(value)
         result = tile_of(tuple(size for _, size in axes), dtype)
         local = self.local.get((value, dtype))
+        if local is None and value in self.nest.place and self._is_easy(value):
+            op = value.owner
+            assert isinstance(op, Operation)
+            return self._make(op, axes)
         if local is not None:
             return self.lowering.add(cpu.LoadOp(local, self.zero, axes[-1][0], result)).results[0]
         buffer, column = self.lowering.buffer_of(value, dtype), _is_column(axes) and shape[1] != 1
@@ -463,12 +493,6 @@ class NestWriter:
         adopt_location([made], op)
 
     # The matrix unit
-
-    def _has_gaps(self, value: SSAValue) -> bool:
-        """Whether the matrix unit reads beyond the columns of a left operand: there must be zeros."""
-        matrix = self.lowering.analysis.matrix
-        used = any(isinstance(use.operation, tile.DotOp) and use.operation in matrix for use in value.uses)
-        return used and shape_of(value)[1] % (LINE // tile_dtype(value).storage.itemsize) != 0
 
     def _matrix(self) -> None:
         """Blocks of 32 rows and columns, and of 16 at the edges."""

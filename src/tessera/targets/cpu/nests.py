@@ -220,7 +220,7 @@ class Analysis:
         if not isinstance(op, tile.EwOp | tile.ReduceOp):
             return None
         made = {value: nest for nest in nests for value in nest.place}
-        needed = [made[leaf] for leaf, _ in self._needs(op, 1) if leaf in made]
+        needed = [made[leaf] for leaf, _ in self.needs(op, 1) if leaf in made]
         if not needed:
             return None
         latest = max(needed, key=nests.index)
@@ -234,12 +234,13 @@ class Analysis:
             return False
         if _touches(op) and any(base in _touched(nest) for base in _touches(op)):
             return False
-        near = list(self._needs(op, nest.rows))
+        near = list(self.needs(op, nest.rows))
         if like is not None:
-            near += self._needs(like, nest.rows)
+            near += self.needs(like, nest.rows)
         return all(is_near or value not in nest.place for value, is_near in near)
 
-    def _needs(self, op: Operation, rows: int) -> Iterator[tuple[SSAValue, bool]]:
+    def needs(self, op: Operation, rows: int) -> Iterator[tuple[SSAValue, bool]]:
+        """The values that are not free and that an op rests on; with each, whether row r needs just row r of it."""
         for number, operand in enumerate(op.operands):
             if not _is_tile(operand):
                 continue

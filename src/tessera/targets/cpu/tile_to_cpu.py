@@ -5,7 +5,7 @@ Values that a nest hands on live in buffers; so do values that loops carry, each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,7 @@ from tessera.errors import CompileError
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.blocking import Blocking
 from tessera.targets.cpu.clipping import STEP, BlockClipping, block_clipping
-from tessera.targets.cpu.cpu_types import TILE_ROWS, BufferType, PanelsType, rounded_up
+from tessera.targets.cpu.cpu_types import LINE, TILE_ROWS, BufferType, PanelsType, rounded_up
 from tessera.targets.cpu.emitter import Machine
 from tessera.targets.cpu.hoisting import Slice, axes_of, by_depth, sharing
 from tessera.targets.cpu.nest_writer import NestWriter
@@ -216,11 +216,17 @@ class Lowering:
         self.top.insert_op_before(op, first) if (first := self.top.first_op) is not None else self.top.add_op(op)
         return op.result
 
-    def clear(self, buffer: SSAValue) -> None:
-        """Zeros in a buffer before the program starts."""
+    def clear_gaps(self, value: SSAValue, buffer: SSAValue) -> None:
+        """Zeros where the matrix unit reads beyond the columns of a left operand."""
+        used = any(
+            isinstance(use.operation, tile.DotOp) and use.index == 0 and use.operation in self.analysis.matrix
+            for use in value.uses
+        )
+        whole = used and shape_of(value)[1] % (LINE // tile_dtype(value).storage.itemsize) == 0
         op = buffer.owner
         assert isinstance(op, Operation)
-        self.top.insert_op_after(cpu.ClearOp(buffer), op)
+        if used and not whole and not isinstance(op.next_op, cpu.ClearOp):
+            self.top.insert_op_after(cpu.ClearOp(buffer), op)
 
     def hold(self, value: SSAValue, dtype: DType, buffer: SSAValue) -> None:
         if dtype is tile_dtype(value):
@@ -331,7 +337,7 @@ class Lowering:
     def _slots(self, run: Sequence[Operation], nests: Sequence[Nest]) -> dict[SSAValue, SSAValue]:
         """Values that go straight into a buffer of another: what a loop carries on, what the matrix unit adds to."""
         found = self._carried_slots(run, nests)
-        position = {value: (number, *nest.place[value]) for number, nest in enumerate(nests) for value in nest.place}
+        made = {value for nest in nests for value in nest.place}
         owner = {op: number for number, nest in enumerate(nests) for op in nest.ops}
         slots = {slot: argument for argument, slot in self.held.items() if isinstance(argument.owner, Block)}
         for nest in nests:
@@ -339,11 +345,10 @@ class Lowering:
             if dot is None:
                 continue
             out = found.setdefault(dot.result, self.buffer(shape_of(dot.result), tile_dtype(dot.result)))
-            if dot.c not in position or len(list(self.reads(dot.c))) != 1 or self.analysis.is_free(dot.c):
+            if dot.c not in made or len(list(self.reads(dot.c))) != 1 or self.analysis.is_free(dot.c):
                 continue
-            number, at, is_row = position[dot.c]
             before = out not in slots or all(
-                user is dot or self._is_before(user, number, at, is_row, nests, owner)
+                user is dot or self._is_before(slots[out], user, dot.c, nests, owner)
                 for user, _ in self.reads(slots[out])
             )
             if before:
@@ -359,33 +364,44 @@ class Lowering:
         loop = block.parent_op() if block is not None else None
         if not isinstance(loop, scf.ForOp) or block is None or block.last_op is None:
             return found
-        position = {value: (number, *nest.place[value]) for number, nest in enumerate(nests) for value in nest.place}
+        made = {value for nest in nests for value in nest.place}
         owner = {op: number for number, nest in enumerate(nests) for op in nest.ops}
         yielded = list(block.last_op.operands)
         for argument, value in zip(block.args[1:], yielded, strict=True):
-            if value not in position or argument not in self.held or yielded.count(value) > 1:
+            if value not in made or argument not in self.held or yielded.count(value) > 1:
                 continue
-            number, at, is_row = position[value]
-            before = all(self._is_before(user, number, at, is_row, nests, owner) for user, _ in self.reads(argument))
+            before = all(self._is_before(argument, user, value, nests, owner) for user, _ in self.reads(argument))
             if before and shape_of(argument) == shape_of(value):
                 found[value] = self.held[argument]
         return found
 
     def _is_before(
-        self, user: Operation, number: int, at: int, is_row: bool, nests: Sequence[Nest], owner: dict[Operation, int]
+        self,
+        argument: SSAValue,
+        user: Operation,
+        value: SSAValue,
+        nests: Sequence[Nest],
+        owner: Mapping[Operation, int],
     ) -> bool:
-        """Whether an op has read a carried value by the time nest `number` writes the next one."""
-        if user not in owner:
+        """Whether an op has read of a carried value what it needs by the time that `value` is written over it."""
+        number = next(number for number, nest in enumerate(nests) if value in nest.place)
+        if user not in owner or owner[user] != number:
+            return user in owner and owner[user] < number
+        nest, (at, is_row) = nests[number], nests[number].place[value]
+        if any(leaf is argument and not near for leaf, near in self.analysis.needs(user, nest.rows)):
             return False
-        if owner[user] != number:
-            return owner[user] < number
-        nest = nests[number]
         if is_row:
             return True
         for place, ops in enumerate(nest.between):
             if user in ops:
                 return place <= at
-        return any(user in phase.ops for phase in nest.phases[: at + 1])
+        if any(user in phase.ops for phase in nest.phases[:at]):
+            return True
+        # Within a phase a step reads the columns that it writes, and a product all of them.
+        ops, maker = nest.phases[at].ops, value.owner
+        assert isinstance(maker, Operation)
+        reads_all = isinstance(user, tile.DotOp) and user.a is argument
+        return user in ops and not reads_all and ops.index(user) <= ops.index(maker)
 
     # Control
 
@@ -397,6 +413,8 @@ class Lowering:
         for argument in tiles:
             slot = self.buffer(shape_of(argument), tile_dtype(argument))
             self.held[argument] = self.held[results[argument]] = slot
+            self.clear_gaps(argument, slot)
+            self.clear_gaps(results[argument], slot)
             self.copy_to(initial[argument], slot)
         bounds = self._live(op)
         body = Block(arg_types=[_index, *(argument.type for argument in scalars)])
@@ -485,6 +503,7 @@ class Lowering:
         scalars = [result for result in op.results if result not in tiles]
         for result in tiles:
             self.held[result] = self.buffer(shape_of(result), tile_dtype(result))
+            self.clear_gaps(result, self.held[result])
 
         def side(region: Region) -> Region:
             block = Block()
