@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from importlib.util import find_spec
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import settings
@@ -12,6 +13,9 @@ from hypothesis import settings
 PEERS = ("torch", "jax")
 
 os.environ["TESSERA_VERIFY"] = "1"  # a pass that breaks a module is named at once
+if "TESSERA_CACHE_DIR" not in os.environ:  # what tests compile is kept for one run; worker processes inherit the folder
+    _cache = TemporaryDirectory(prefix="tessera-tests-", ignore_cleanup_errors=True)
+    os.environ["TESSERA_CACHE_DIR"] = _cache.name
 
 # Timing belongs to benchmarks; machines that run tests are busy. `make acceptance` explores, `make test` repeats.
 settings.register_profile("steady", deadline=None, derandomize=True, database=None)

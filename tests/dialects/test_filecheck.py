@@ -25,21 +25,26 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 import tessera.dialects
-from tessera.dialects import graph, graph_effects, text, tile
-from tessera.dialects.structural_hash import structural_hash
+import tessera.targets.cpu
+from tessera.dialects import graph, graph_effects, tile
 from tessera.errors import CompileError, TesseraError
 from tessera.interpreters.engine import RULES
 from tessera.interpreters.graph import run_function
 from tessera.interpreters.tile import run_kernel
-from tessera.transforms.pipeline import PASSES
+from tessera.targets import text
+from tessera.targets.cpu import dialect as cpu
+from tessera.targets.cpu.interpreter import run_cpu_kernel
+from tessera.targets.passes import PASSES
+from tessera.targets.text import structural_hash
 
 CASES = [case for path in INVALID for case in cases_of(path)]
-OPERATIONS = [op for dialect in text.OWN_DIALECTS for op in dialect.operations]
+OPERATIONS = [op for dialect in text.DIALECTS for op in dialect.operations]
 
 # Not run by a rule of their own. (Importing the interpreters has filled RULES.)
 RUN_OTHERWISE: dict[type[Operation], str] = {
     graph.FuncOp: f"{run_function.__name__} and graph.call run its body",
     tile.FuncOp: f"{run_kernel.__name__} runs its body, once per point of the grid",
+    cpu.FuncOp: f"{run_cpu_kernel.__name__} runs its body",
     graph_effects.StateOp: "a declaration: state_read and state_write find the slot by its name",
 }
 
@@ -47,6 +52,7 @@ RUN_OTHERWISE: dict[type[Operation], str] = {
 UNREACHABLE = {
     ("attributes", "verify_header"): "regions are declared with a single block",
     ("graph_types", "graph_type"): "operands and results are declared to be graph tensors",
+    ("cpu_types", "_verify_shape"): "text spells no negative sizes",
 }
 
 
@@ -140,7 +146,8 @@ def test_what_is_wrong_is_refused_in_its_place(case: Case) -> None:
 def raise_sites() -> set[tuple[str, str, int]]:
     """File, function and line of every `raise VerifyException` of the dialects."""
     found: set[tuple[str, str, int]] = set()
-    for path in Path(next(iter(tessera.dialects.__path__))).glob("*.py"):
+    folders = [Path(folder) for package in (tessera.dialects, tessera.targets.cpu) for folder in package.__path__]
+    for path in (path for folder in folders for path in folder.glob("*.py")):
         for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(function, ast.FunctionDef):
                 continue
@@ -246,8 +253,10 @@ def has_verifier(op: type[Operation]) -> bool:
 def is_constrained(op: type[Operation]) -> bool:
     assert issubclass(op, IRDLOperation)
     definition = op.get_irdl_definition()
+    # What takes nothing is held to what it gives.
+    values = definition.operands or definition.results
     return op.has_trait(HasParent, value_if_unregistered=False) or any(
-        "AnyAttr" not in repr(operand.constr) for _, operand in definition.operands
+        "AnyAttr" not in repr(value.constr) for _, value in values
     )
 
 
@@ -297,7 +306,7 @@ def test_every_attribute_is_in_some_file() -> None:
             held = [*op.properties.values(), *op.attributes.values()]
             held += [value.type for value in (*op.results, *arguments)]
             used |= {type(part) for attribute in held for part in parts(attribute)}
-    registered = {attribute for dialect in text.OWN_DIALECTS for attribute in dialect.attributes}
+    registered = {attribute for dialect in text.DIALECTS for attribute in dialect.attributes}
     assert registered - used == set()
 
 

@@ -12,7 +12,7 @@ from rich.table import Table
 
 import tessera
 from tessera import knobs
-from tessera.dialects.text import VERSIONS
+from tessera.targets.text import VERSIONS
 
 _LIBRARIES = ("numpy", "ml_dtypes", "optree", "xdsl", "llvmlite", "rich", "click")
 

@@ -11,13 +11,12 @@ from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError
 
-from tessera.dialects import text
-from tessera.dialects.structural_hash import structural_hash
 from tessera.errors import CompileError, ResourceError
+from tessera.targets import text
+from tessera.targets.passes import PASSES
 from tessera.transforms import legality
 from tessera.transforms.context import CompileContext
 from tessera.transforms.facts import Facts
-from tessera.transforms.pipeline import PASSES
 
 
 @click.command()
@@ -46,7 +45,7 @@ def opt(
     With facts, the guards that the result needs follow as comments.
     """
     pipeline = _pipeline(passes)
-    context = CompileContext.with_facts(Facts.parse(*facts))
+    context = CompileContext.with_facts(Facts.parse(*facts), text.DIALECTS)
     module = text.read(_content(file), file, context=context)
     for step in pipeline:
         start = time.perf_counter()
@@ -56,7 +55,7 @@ def opt(
             click.echo(f"{step.name}: {1e3 * (time.perf_counter() - start):.2f} ms", err=True)
     if level is not None:
         legality.check(module, level)
-    result = structural_hash(module) + "\n" if print_hash else text.write(module, locations=locations)
+    result = text.structural_hash(module) + "\n" if print_hash else text.write(module, locations=locations)
     result += "".join(f"// guard: {atom}\n" for atom in context.recorder.guards)
     if output == "-":
         sys.stdout.write(result)

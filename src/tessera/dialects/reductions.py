@@ -64,10 +64,6 @@ def _smallest(values: Array, axis: tuple[int, ...], initial: float) -> Any:
     return -_largest(-values, axis, -initial)
 
 
-def _top(values: Array, axis: tuple[int, ...], initial: float) -> Any:
-    return np.fmax.reduce(values, axis=axis, initial=initial)
-
-
 TABLE: Mapping[str, Reduction] = MappingProxyType(
     {
         row.name: row
@@ -76,9 +72,9 @@ TABLE: Mapping[str, Reduction] = MappingProxyType(
             Reduction("prod", _NUMBERS, "mul", lambda _: 1, np.prod),
             Reduction("max", _NUMBERS, "max", _lowest, _largest),
             Reduction("min", _NUMBERS, "min", _highest, _smallest),
-            # The maximum where no element is NaN; otherwise some number, the same on one machine. For results that
-            # become NaN in another way then, such as a softmax, it spares the machine two instructions of three.
-            Reduction("top", frozenset({Kind.FLOAT}), "max", _lowest, _top),
+            # The maximum, except that machine code may miss a NaN and the sign of zero. For results that become NaN
+            # in another way then, such as a softmax, it spares the machine two instructions of three.
+            Reduction("top", _NUMBERS, "max", _lowest, _largest),
             Reduction("and", _BITS, "and", _all_ones, np.bitwise_and.reduce),
             Reduction("or", _BITS, "or", lambda _: 0, np.bitwise_or.reduce),
             Reduction("xor", _BITS, "xor", lambda _: 0, np.bitwise_xor.reduce),

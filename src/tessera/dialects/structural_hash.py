@@ -12,9 +12,9 @@ from xdsl.printer import Printer
 from tessera.dialects.text import VERSIONS
 
 
-def structural_hash(op: Operation) -> str:
+def structural_hash(op: Operation, versions: Mapping[str, int] = VERSIONS) -> str:
     """Hexadecimal SHA-256 over ops, values by number, sorted attributes, and dialect versions."""
-    return _Hasher().hash(op)
+    return _Hasher(versions).hash(op)
 
 
 class _SortingPrinter(Printer):
@@ -25,8 +25,8 @@ class _SortingPrinter(Printer):
 
 
 class _Hasher:
-    def __init__(self) -> None:
-        self._digest = hashlib.sha256(repr(sorted(VERSIONS.items())).encode())
+    def __init__(self, versions: Mapping[str, int]) -> None:
+        self._digest = hashlib.sha256(repr(sorted(versions.items())).encode())
         self._numbers: dict[SSAValue | Block, int] = {}
         # Types recur on almost every value: print each attribute once.
         self._texts: dict[Attribute, str] = {}

@@ -6,7 +6,7 @@ import io
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from xdsl.context import Context
 from xdsl.dialects import arith, builtin, scf
@@ -32,23 +32,28 @@ VERSIONS: dict[str, int] = {
 _VERSIONS_KEY = "ts.versions"
 
 
-def new_context() -> Context:
-    """A context that knows our dialects and the scalar ones they build on."""
+def new_context(dialects: Iterable[Dialect] = OWN_DIALECTS) -> Context:
+    """A context that knows our dialects, by default those of this layer, and the scalar ones they build on."""
     context = Context()
-    for dialect in (builtin.Builtin, arith.Arith, scf.Scf, *OWN_DIALECTS):
+    for dialect in (builtin.Builtin, arith.Arith, scf.Scf, *dialects):
         context.load_dialect(dialect)
     return context
 
 
-def stamp(module: ModuleOp) -> ModuleOp:
+def stamp(module: ModuleOp, versions: Mapping[str, int] = VERSIONS) -> ModuleOp:
     """Writes the dialect versions into the module."""
-    versions = {name: IntegerAttr(version, i64) for name, version in VERSIONS.items()}
-    module.attributes[_VERSIONS_KEY] = DictionaryAttr(versions)
+    written = {name: IntegerAttr(version, i64) for name, version in versions.items()}
+    module.attributes[_VERSIONS_KEY] = DictionaryAttr(written)
     return module
 
 
-def read(text: str, name: str = "<text>", *, context: Context | None = None) -> ModuleOp:
-    """Parses and verifies IR text. Ops without a location get their place in this text."""
+def read(
+    text: str, name: str = "<text>", *, context: Context | None = None, versions: Mapping[str, int] = VERSIONS
+) -> ModuleOp:
+    """Parses and verifies IR text. Ops without a location get their place in this text.
+
+    Layers above read their own dialects, too, with a context that knows them and `versions` that name them.
+    """
     progress = _Progress(text, name)
     try:
         module = _PlacingParser(context or new_context(), progress).parse_module()
@@ -59,7 +64,7 @@ def read(text: str, name: str = "<text>", *, context: Context | None = None) -> 
         raise _unreadable(" ".join(message.splitlines()), progress.place(progress.start)) from error
     if isinstance(module.location, UnknownLoc):
         module.location = location_of(progress.place(0))
-    _check_versions(module, name)
+    _check_versions(module, name, versions)
     verify(module, trusted=False)
     return module
 
@@ -206,7 +211,7 @@ def _innermost_first(op: Operation) -> Iterator[Operation]:
     yield op
 
 
-def _check_versions(module: ModuleOp, name: str) -> None:
+def _check_versions(module: ModuleOp, name: str, versions: Mapping[str, int]) -> None:
     stamped = module.attributes.get(_VERSIONS_KEY)
     if stamped is None:
         return
@@ -214,9 +219,9 @@ def _check_versions(module: ModuleOp, name: str) -> None:
         raise CompileError(f"{_VERSIONS_KEY} must be a dictionary of integers", span=SourceSpan(name, 1))
     for dialect, version in stamped.data.items():
         number = version.value.data if isinstance(version, IntegerAttr) else version
-        if VERSIONS.get(dialect) != number:
+        if versions.get(dialect) != number:
             raise CompileError(
-                f"this text uses version {number} of the {dialect} dialect; this Tessera reads {VERSIONS.get(dialect)}",
+                f"this text uses version {number} of the {dialect} dialect; this Tessera reads {versions.get(dialect)}",
                 span=SourceSpan(name, 1),
                 hint="use the Tessera that wrote it, or build the IR again from source",
             )

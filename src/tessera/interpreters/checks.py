@@ -73,19 +73,19 @@ class Asked(NamedTuple):
 
 
 NOTHING = Asked(Checks(), None)
-_asked: ContextVar[Asked] = ContextVar("checks", default=NOTHING)  # noqa: B039  (both parts are frozen)
+AROUND: ContextVar[Asked] = ContextVar("checks", default=NOTHING)
 
 
 def asked() -> Asked:
     """The checks and the trace that `checking` has set here."""
-    return _asked.get()
+    return AROUND.get()
 
 
 @contextmanager
 def checking(checks: Checks, *, trace: Trace | None = None) -> Generator[None]:
     """Runs every kernel called inside under these checks; `trace` receives their accesses."""
-    token = _asked.set(Asked(checks, trace))
+    token = AROUND.set(Asked(checks, trace))
     try:
         yield
     finally:
-        _asked.reset(token)
+        AROUND.reset(token)

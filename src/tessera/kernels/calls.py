@@ -1,9 +1,9 @@
 """Calls of kernels: from Python's arguments to machine code, with nothing slow on the way.
 
 Each form of a kernel has a function of its own, written for its parameters, that looks up what such arguments led to
-before: by the metas of tensors, the types of numbers and the values of static arguments. NumPy arrays take a second
-look, by dtype, shape and strides. Whatever is not found there, or not as it was, goes the long way: arguments are
-checked against annotations, and a program is found, compiled or interpreted.
+before: by the metas of tensors, the types of numbers and the values of static arguments. For NumPy arrays there is a
+second look, by dtype, shape and strides. Whatever is not found there, or not as it was, goes the long way: arguments
+are checked against annotations, and a program is found, compiled or interpreted.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Calls:
         # Threads may replace this at the same time; what one of them knew is then found anew.
         self.known = Known((), {})
 
-    def slowly(self, *args: Any, **kwargs: Any) -> Any:
+    def slowly(self, /, *args: Any, **kwargs: Any) -> Any:
         """Any call; the next of its kind is quick."""
         kernel, chosen = self.kernel, settings()
         if chosen is None:
@@ -106,18 +106,16 @@ class Calls:
             value = arguments[name]
             for attribute in attributes:
                 value = getattr(value, attribute)
-            kind = value.__class__
-            if kind is np.ndarray and value.flags.aligned:
-                parts.append((value.dtype, value.shape, value.strides))
-            elif kind in _NUMBERS:
-                parts.append(kind)
+            if value.__class__ in _NUMBERS:
+                parts.append(value.__class__)
+                values.append(value)
             elif is_array(value):
-                value = asarray(value)
-                parts.append(value.meta)
-                value = value.numpy()
+                tensor = asarray(value)
+                # An array that had to be copied is no tensor's memory, and its copy is described instead.
+                parts.append(_part(value if tensor.geometry is value else tensor))
+                values.append(tensor.numpy())
             else:
                 return None
-            values.append(value)
         parts += [arguments[parameter.name].__class__ for parameter in self._objects(known)]
         for parameter in self.static:
             value = arguments[parameter.name]
@@ -134,44 +132,58 @@ class Calls:
             if value is not _MISSING
         }
         if len(named) == len(given) + len(static) and not extra and not more:
-            try:
-                described = self._described(self.known, named, settings())
-                found = None if described is None else self.known.entries[described[0]]
-                is_good = found is not None and found[0]()
-            except _NOT_FOUND:
-                is_good = False
-            if is_good:
-                return found[1](*described[1])
+            found = self._found(named)
+            if found is not None:
+                run, values = found
+                return run(*values)
         # Parameters in front of the first that is missing are given by position, as far as anyone can tell.
         count = next((place for place, value in enumerate(given) if value is _MISSING), len(given))
         for parameter in self.given[:count]:
             del named[parameter.name]
         return self.slowly(*given[:count], *extra, **named, **more)
 
+    def _found(self, arguments: Mapping[str, Any]) -> tuple[Runner, list[Any]] | None:
+        known = self.known
+        try:
+            described = self._described(known, arguments, settings())
+            if described is None:
+                return None
+            is_good, run = known.entries[described[0]]
+            return (run, described[1]) if is_good() else None
+        except _NOT_FOUND:
+            return None
+
     def _quick(self, known: Known, values: Sequence[Any]) -> Callable[..., Any]:
         """The function of this kernel's parameters that finds what is known with as little work as Python allows."""
         mark = "_"
         while any(parameter.startswith(mark) for parameter in self.signature.parameters):
             mark += "_"
-        arrays = [isinstance(value, np.ndarray) for value in values]
-        key = [f"{mark}settings()"]
         # An attribute is read once: it may be another the next time.
         held = [path if "." not in path else f"{mark}{place}" for place, path in enumerate(known.paths)]
-        for path, name, array in zip(known.paths, held, arrays, strict=True):
-            key.append(f"{path if path == name else f'({name} := {path})'}.{'meta' if array else '__class__'}")
-        key += [f"{parameter.name}.__class__" for parameter in self._objects(known)]
-        key += [f"{parameter.name}.__class__, {parameter.name}" for parameter in self.static]
-        passed = [f"{name}.geometry" if array else name for name, array in zip(held, arrays, strict=True)]
+        is_array = {name: isinstance(value, np.ndarray) for name, value in zip(held, values, strict=True)}
+        others = [f"{parameter.name}.__class__" for parameter in self._objects(known)]
+        others += [f"{parameter.name}.__class__, {parameter.name}" for parameter in self.static]
         text = _TEMPLATE.format(
             mark=mark,
             parameters=self._parameters(mark),
-            key=", ".join(key),
-            passed=", ".join(passed),
+            reads="".join(f"{name} = {path}; " for name, path in zip(held, known.paths, strict=True) if name != path),
+            first=next((name for name, array in is_array.items() if array), None),
+            metas="".join(f"{name}.meta, " if array else f"{name}.__class__, " for name, array in is_array.items()),
+            geometries="".join(f"{name}.geometry, " if array else f"{name}, " for name, array in is_array.items()),
+            parts="".join(
+                f"{mark}part({name}), " if array else f"{name}.__class__, " for name, array in is_array.items()
+            ),
+            arrays="".join(f"{mark}array({name}), " if array else f"{name}, " for name, array in is_array.items()),
+            others=", ".join(others),
             given="".join(f"{parameter.name}, " for parameter in self.given),
             static="".join(f"{parameter.name}, " for parameter in self.static),
         )
         scope: dict[str, Any] = {
+            "__name__": __name__,  # errors are told at the user's line, which is not in here
             f"{mark}settings": settings,
+            f"{mark}tensor": Tensor,
+            f"{mark}part": _part,
+            f"{mark}array": _array,
             f"{mark}entries": known.entries,
             f"{mark}not_found": _NOT_FOUND,
             f"{mark}otherwise": self._otherwise,
@@ -200,15 +212,36 @@ class Calls:
 
 _TEMPLATE = """
 def {mark}call({parameters}):
+    {mark}good = False
     try:
-        {mark}unchanged, {mark}run = {mark}entries[{key}]
+        {reads}
+        if {first}.__class__ is {mark}tensor:
+            {mark}unchanged, {mark}run = {mark}entries[{mark}settings(), {metas}{others}]
+            {mark}good = {mark}unchanged() and not {mark}extra and not {mark}more
+    except {mark}not_found:
+        pass
+    if {mark}good:
+        return {mark}run({geometries})
+    try:
+        {mark}unchanged, {mark}run = {mark}entries[{mark}settings(), {parts}{others}]
         {mark}good = {mark}unchanged() and not {mark}extra and not {mark}more
     except {mark}not_found:
-        {mark}good = False
+        pass
     if {mark}good:
-        return {mark}run({passed})
+        return {mark}run({arrays})
     return {mark}otherwise(({given}), {mark}extra, ({static}), {mark}more)
 """
+
+
+def _part(value: Any) -> Any:
+    """What of an array is part of a key."""
+    if value.__class__ is np.ndarray and value.flags.aligned:
+        return value.dtype, value.shape, value.strides
+    return value.meta
+
+
+def _array(value: Any) -> Any:
+    return value.geometry if value.__class__ is Tensor else value
 
 
 def _picking(run: Runner, places: Sequence[int]) -> Runner:

@@ -22,7 +22,8 @@ _MISSING = object()
 class Capture(NamedTuple):
     """A value that a function sees from outside: in a cell of its closure, or among its globals."""
 
-    function: FunctionType
+    owner: str
+    scope: dict[str, Any]
     name: str
     span: SourceSpan
     value: Any
@@ -45,13 +46,10 @@ def unchanged(*functions: Any) -> Callable[[], bool]:
         if found.cell is not None:
             cells[id(found.cell)] = (found.cell, found.value)
         else:
-            scope = found.function.__globals__
-            names.setdefault(id(scope), (scope, {}))[1][found.name] = found.value
+            names.setdefault(id(found.scope), (found.scope, {}))[1][found.name] = found.value
     checks = [_same_names(scope, seen) for scope, seen in names.values()]
     checks += [_same_cells(tuple(cells.values()))] if cells else []
-    if len(checks) == 1:
-        return checks[0]
-    return lambda: all([check() for check in checks])
+    return checks[0] if len(checks) == 1 else lambda: all(check() for check in checks)
 
 
 def _same_names(scope: dict[str, Any], seen: dict[str, Any]) -> Callable[[], bool]:
@@ -70,13 +68,7 @@ def _same_names(scope: dict[str, Any], seen: dict[str, Any]) -> Callable[[], boo
 
 
 def _same_cells(seen: tuple[tuple[CellType, Any], ...]) -> Callable[[], bool]:
-    def same() -> bool:
-        for cell, value in seen:
-            if cell.cell_contents is not value:
-                return False
-        return True
-
-    return same
+    return lambda: all(cell.cell_contents is value for cell, value in seen)
 
 
 def _reached(functions: tuple[Any, ...]) -> Iterator[Capture]:
@@ -101,15 +93,16 @@ def _plain(value: Any) -> FunctionType | None:
 
 def outside(function: FunctionType) -> Iterator[Capture]:
     """What one function sees from outside, apart from Python's own names."""
+    owner, scope = function.__name__, function.__globals__
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     for name, span in _names(function.__code__):
         if name in cells:
             try:
-                yield Capture(function, name, span, cells[name].cell_contents, cells[name])
+                yield Capture(owner, scope, name, span, cells[name].cell_contents, cells[name])
             except ValueError:  # a cell that is filled later; using it raises where it is used
                 continue
-        elif (value := function.__globals__.get(name, _MISSING)) is not _MISSING and not hasattr(builtins, name):
-            yield Capture(function, name, span, value, None)
+        elif (value := scope.get(name, _MISSING)) is not _MISSING and not hasattr(builtins, name):
+            yield Capture(owner, scope, name, span, value, None)
 
 
 @lru_cache(maxsize=1024)
@@ -131,9 +124,8 @@ def _constant(found: Capture) -> Hashable:
     if isinstance(value, ModuleType | FunctionType | BuiltinFunctionType | type):
         return value
     if hasattr(value, "__dlpack__") or not _is_hashable(value):
-        name, kind = found.function.__name__, type(value).__name__
         raise CompileError(
-            f"{name} captures {found.name}, a {kind}, which may change under the program",
+            f"{found.owner} captures {found.name}, a {type(value).__name__}, which may change under the program",
             span=found.span,
             hint="pass arrays as arguments, and use a tuple or a number for constants",
         )

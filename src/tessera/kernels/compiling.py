@@ -15,7 +15,7 @@ from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import ViewType
 from tessera.errors import CompileError, SourceSpan
 from tessera.interpreters.engine import symbol_in
-from tessera.kernels.native import Program, Settings, guards_of
+from tessera.kernels.native import Program, Settings
 from tessera.runtime.executable import Executable
 from tessera.runtime.launch_plan import ArrayArgument, Failure, NumberArgument, Plan
 from tessera.targets.cpu.compile import Program as MachineProgram
@@ -34,11 +34,7 @@ def compiled(instance: Instance, chosen: Settings) -> tuple[Program, bytes]:
         laps = ", ".join(f"{stage} {1000 * seconds:.0f} ms" for stage, seconds in made.seconds.items())
         guards = ", ".join(map(str, instance.guards)) or "no guards"
         logging.getLogger("tessera.recompiles").warning("compiled %s for %s: %s", instance.name, guards, laps)
-    executable = Executable(plan_of(instance, made), made.image)
-    program = Program(
-        instance.paths, instance.kinds, guards_of(instance), instance.schedule, instance.row_width, executable
-    )
-    return program, made.image
+    return Program.of(instance, Executable(plan_of(instance, made), made.image)), made.image
 
 
 def plan_of(instance: Instance, made: MachineProgram) -> Plan:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from types import BuiltinFunctionType, CodeType, EllipsisType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -47,13 +47,14 @@ class Fingerprints:
         self.functions: dict[FunctionType, int] = {}
 
     def of(self, value: Any) -> object:
-        kind = type(value)
+        kind = cast("type[Any]", type(value))
         if kind in _PLAIN:
             return value
         if kind in _RULES:
             return (kind.__name__, _RULES[kind](self, value))
         if isinstance(value, np.generic):
-            return ("number", value.dtype.str, value.tobytes())
+            number = cast("Any", value)
+            return ("number", number.dtype.str, number.tobytes())
         if isinstance(value, type) and not is_kernel_module(value.__module__):
             return ("type", value.__module__, value.__qualname__)
         raise NoFingerprint(f"{value!r} of type {kind.__qualname__}")

@@ -226,9 +226,7 @@ class Kernel:
 
     def _identity(self, given: Mapping[str, Any], static: Mapping[str, Any]) -> tuple[object, ...] | None:
         """The same as `_key` for other processes; None where something in it means nothing there."""
-        kinds = tuple(
-            [(v.ndim, v.dtype.base.name) if isinstance(v, Tensor) else type(v).__name__ for v in given.values()]
-        )
+        kinds = tuple([_kind_text(value) for value in given.values()])
         types = tuple([(name, str(found)) for name, found in Signature.of(self.function).parameters.items()])
         parts = identity_of(self.function, tuple(static.items()), self.schedule, self.space, self.grid)
         return None if parts is None else (*parts, kinds, types)
@@ -266,6 +264,13 @@ class Kernel:
     def annotation(self, name: str) -> TensorType | None:
         found = Signature.of(self.function).parameters.get(name)
         return found if isinstance(found, TensorType) else None
+
+
+def _kind_text(value: Any) -> object:
+    """The kind of an argument; of other objects only the arrays and numbers count that programs find in them."""
+    if isinstance(value, Tensor):
+        return value.ndim, value.dtype.base.name
+    return type(value).__name__ if type(value) in _SCALARS else "object"
 
 
 def _named(values: Sequence[Any]) -> dict[str, Any]:

@@ -20,16 +20,17 @@ from typing import TYPE_CHECKING, Any
 from tessera import knobs
 from tessera.dtypes.types import BY_NAME
 from tessera.errors import CompileError, DeviceError, TesseraError
-from tessera.interpreters.checks import NOTHING, asked
+from tessera.interpreters.checks import AROUND, NOTHING
 from tessera.kernels.arguments import collect, kinds_of
 from tessera.kernels.schedule import Schedule
-from tessera.kernels.values import is_tracing
+from tessera.kernels.values import CURRENT
 from tessera.runtime import cache
 from tessera.runtime.build import build
 from tessera.runtime.executable import Executable
 from tessera.runtime.launch_plan import Plan
 from tessera.runtime.tensor import Tensor
 from tessera.targets.cpu import features
+from tessera.transforms.facts import Fact
 
 if TYPE_CHECKING:
     from tessera.kernels.function import Instance
@@ -49,14 +50,16 @@ class Settings:
     demanded: bool
 
 
+# Bound once: every call of a kernel asks them.
+_around, _tracer = AROUND.get, CURRENT.get
 _state = knobs.watching(knobs.interpret, knobs.backend, knobs.cpu_level, knobs.optimization)
 _last: list[tuple[object, Settings | None]] = [(None, None)]
 
 
 def settings() -> Settings | None:
     """How kernels run here and now; None in the interpreter: it was asked for, or checks and traces were."""
-    around = asked()
-    if (around is not NOTHING and (around.trace is not None or around.checks)) or is_tracing():
+    around = _around()
+    if (around is not NOTHING and (around.trace is not None or around.checks)) or _tracer() is not None:
         return None
     state = _state()
     before, found = _last[0]
@@ -104,6 +107,13 @@ class Program:
     executable: Executable | None
     instance: Instance | None = None
 
+    @staticmethod
+    def of(instance: Instance, executable: Executable | None) -> Program:
+        """The program of an instance, by the interpreter where there is no machine code."""
+        guards = tuple(_guard(atom) for atom in instance.guards)
+        kept = None if executable is not None else instance
+        return Program(instance.paths, instance.kinds, guards, instance.schedule, instance.row_width, executable, kept)
+
     def values_for(self, given: Mapping[str, Any]) -> list[Any] | None:
         """The arguments of the program, if it serves these."""
         values = collect(self.paths, given)
@@ -131,7 +141,7 @@ class Program:
         head = json.dumps(
             {
                 "paths": self.paths,
-                "kinds": [kind.__name__ if isinstance(kind, type) else _kind_text(kind) for kind in self.kinds],
+                "kinds": [_text_of(kind) for kind in self.kinds],
                 "guards": self.guards,
                 "schedule": asdict(self.schedule),
                 "row_width": self.row_width,
@@ -149,9 +159,7 @@ class Program:
             block = found["schedule"].pop("block")
             return Program(
                 tuple(found["paths"]),
-                tuple(
-                    _NUMBERS[kind] if isinstance(kind, str) else (kind[0], BY_NAME[kind[1]]) for kind in found["kinds"]
-                ),
+                tuple(map(_kind_of, found["kinds"])),
                 tuple((int(place), int(axis), int(size)) for place, axis, size in found["guards"]),
                 Schedule(block=None if block is None else tuple(block), **found["schedule"]),
                 found["row_width"],
@@ -161,9 +169,13 @@ class Program:
             return None
 
 
-def _kind_text(kind: Any) -> tuple[int, str]:
-    rank, dtype = kind
-    return rank, dtype.name
+def _text_of(kind: Any) -> object:
+    """The kind of an argument as JSON and keys have it: the name of a number's type, or the rank and type of arrays."""
+    return kind.__name__ if isinstance(kind, type) else (kind[0], kind[1].name)
+
+
+def _kind_of(text: Any) -> object:
+    return _NUMBERS[text] if isinstance(text, str) else (int(text[0]), BY_NAME[text[1]])
 
 
 class _Work:
@@ -243,28 +255,17 @@ class Programs:
             if chosen.demanded:
                 raise
             _log_fallback(instance, refusal)
-            return Program(
-                instance.paths,
-                instance.kinds,
-                guards_of(instance),
-                instance.schedule,
-                instance.row_width,
-                None,
-                instance,
-            )
+            return Program.of(instance, None)
         if kept is not None:
             kept.put(program, code)
         return program
 
 
-def guards_of(instance: Instance) -> tuple[tuple[int, int, int], ...]:
-    """The sizes that a trace asked for."""
-    found: list[tuple[int, int, int]] = []
-    for atom in instance.guards:
-        argument, _, measure = atom.subject.partition(".")
-        place, axis = argument.removeprefix("arg"), measure.removeprefix("size[").removesuffix("]")
-        found.append((int(place), int(axis), int(atom.value)))
-    return tuple(found)
+def _guard(atom: Fact) -> tuple[int, int, int]:
+    """The number, the axis and the size of `arg0.size[1] = 64`; traces ask for sizes only."""
+    argument, _, measure = atom.subject.partition(".")
+    axis = measure.removeprefix("size[").removesuffix("]")
+    return int(argument.removeprefix("arg")), int(axis), int(atom.value)
 
 
 def _log_fallback(instance: Instance, refusal: CompileError) -> None:
@@ -346,5 +347,4 @@ class _Kept:
         kinds: Sequence[object],
         values: tuple[int, ...],
     ) -> str:
-        named = tuple([kind.__name__ if isinstance(kind, type) else _kind_text(kind) for kind in kinds])
-        return cache.key_of(self.key, paths, sizes, named, values)
+        return cache.key_of(self.key, paths, sizes, tuple([_text_of(kind) for kind in kinds]), values)

@@ -17,13 +17,13 @@ from tessera.shapes.annotations import Tile as TileAnnotation
 if TYPE_CHECKING:
     from tessera.kernels.tracer import Tracer
 
-_current: ContextVar[Tracer | None] = ContextVar("tracer", default=None)
+CURRENT: ContextVar[Tracer | None] = ContextVar("tracer", default=None)
 Number: TypeAlias = bool | int | float
 
 
 def tracer() -> Tracer:
     """The tracer at work; an intrinsic outside a kernel is an error."""
-    found = _current.get()
+    found = CURRENT.get()
     if found is None:
         raise CompileError(
             "this is a tile operation, and no kernel is being traced",
@@ -34,17 +34,17 @@ def tracer() -> Tracer:
 
 def is_tracing() -> bool:
     """Whether a kernel is being traced here."""
-    return _current.get() is not None
+    return CURRENT.get() is not None
 
 
 @contextmanager
 def tracing(work: Tracer) -> Generator[None]:
     """Tile operations meanwhile go to this tracer."""
-    token = _current.set(work)
+    token = CURRENT.set(work)
     try:
         yield
     finally:
-        _current.reset(token)
+        CURRENT.reset(token)
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:

@@ -11,6 +11,7 @@ import itertools
 import math
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
@@ -31,6 +32,7 @@ Runner: TypeAlias = Callable[..., Any]
 
 # Fewer bytes than this are done before another thread has come.
 _ONE_THREAD_BYTES = 32 * 1024
+_LARGEST_SMALL = 1 << 20
 _PACKING = {"i64": "<q", "f32": "<f4x", "f64": "<d", "i1": "<?7x"}
 # Scratch memory that depends on a number is found by trying some.
 _PROBES: dict[str, tuple[float, ...]] = {
@@ -47,6 +49,13 @@ class Fresh(NamedTuple):
     shape: tuple[int, ...]
     storage: np.dtype[Any]
     meta: Meta
+
+    def maker(self) -> Callable[[], Array]:
+        """What makes its memory. Large arrays come from NumPy, which asks the system for large pages."""
+        small = self.meta.nbytes <= _LARGEST_SMALL
+        return (launch.fresh(self.shape, self.storage) if small else None) or partial(
+            aligned_empty, self.shape, self.storage
+        )
 
     @staticmethod
     def of(dtype: DType, shape: tuple[int, ...]) -> Fresh:
@@ -174,42 +183,46 @@ def _probes(numbers: Sequence[tuple[int, NumberArgument]]) -> Iterator[Sequence[
         yield []
 
 
-def _runner(plan: Plan, start: launch.Launch, fresh: Sequence[Fresh]) -> Runner:
+_RUN = """
+def make(plan, start, fail, explain, refuse, tensor{given}):
+    def run({values}):
+{checks}{makes}        try:
+            status = start({passed})
+        except (OverflowError, MemoryError) as error:
+            explain(plan, ({values}), error)
+        if status != 0:
+            fail(plan, status)
+        return {result}
+    return run
+"""
+
+
+@lru_cache(maxsize=256)
+def _run_maker(inputs: int, written: tuple[int, ...], results: int) -> Callable[..., Runner]:
+    """A function that makes runners with so many inputs and results: code without loops and lists."""
+    values = "".join(f"value{place}, " for place in range(inputs))
+    tensors = [f"tensor(array{place}, meta{place})" for place in range(results)]
+    text = _RUN.format(
+        given="".join(f", fresh{place}, meta{place}" for place in range(results)),
+        values=values,
+        checks="".join(
+            f"        if not value{place}.flags.writeable:\n            refuse(plan, {place})\n" for place in written
+        ),
+        makes="".join(f"        array{place} = fresh{place}()\n" for place in range(results)),
+        passed=values + "".join(f"array{place}, " for place in range(results)),
+        result=tensors[0] if results == 1 else f"({', '.join(tensors)})" if results else None,
+    )
+    scope: dict[str, Any] = {"__name__": __name__}
+    exec(text, scope)
+    return scope["make"]
+
+
+def _runner(plan: Plan, start: launch.Launch, results: Sequence[Fresh]) -> Runner:
     """What a call does: memory for the results, the launch, and tensors of the results."""
     written = tuple(place for place, one in enumerate(plan.inputs) if isinstance(one, ArrayArgument) and one.written)
-    made = Tensor.fresh
-
-    def run(*values: Any) -> Any:
-        for place in written:
-            if not values[place].flags.writeable:
-                refuse_to_write(plan, place)
-        arrays = [aligned_empty(one.shape, one.storage) for one in fresh]
-        try:
-            status = start(*values, *arrays)
-        except (OverflowError, MemoryError) as error:
-            _explain(plan, values, error)
-        if status != 0:
-            _fail(plan, status)
-        return tuple([made(array, one.meta) for array, one in zip(arrays, fresh, strict=True)]) if fresh else None
-
-    if len(fresh) != 1:
-        return run
-    shape, storage, meta = fresh[0]
-
-    def run_for_one(*values: Any) -> Tensor:
-        for place in written:
-            if not values[place].flags.writeable:
-                refuse_to_write(plan, place)
-        array = aligned_empty(shape, storage)
-        try:
-            status = start(*values, array)
-        except (OverflowError, MemoryError) as error:
-            _explain(plan, values, error)
-        if status != 0:
-            _fail(plan, status)
-        return made(array, meta)
-
-    return run_for_one
+    make = _run_maker(len(plan.inputs), written, len(results))
+    fresh = [part for one in results for part in (one.maker(), one.meta)]
+    return make(plan, start, _fail, _explain, refuse_to_write, Tensor.fresh, *fresh)
 
 
 def refuse_to_write(plan: Plan, place: int) -> NoReturn:
@@ -248,7 +261,12 @@ def start_pool() -> None:
         return
     store, key = cache.shared(), cache.key_of("runtime", compiler)
     found = store.get(key)
+    if found is not None:
+        try:
+            pool.start(found)
+        except ResourceError:  # it is no image, or not a whole one
+            found = None
     if found is None:
-        found = pool.compile_runtime()
-        store.put(key, found)
-    pool.start(found)
+        made = pool.compile_runtime()
+        store.put(key, made)
+        pool.start(made)

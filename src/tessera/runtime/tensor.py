@@ -21,7 +21,7 @@ from tessera.runtime.memory import Array, Buffer, address, aligned, aligned_copy
 from tessera.runtime.meta import Meta, alignment_of, may_overlap
 from tessera.runtime.operators import Operand, Scalar, binary, nearest, operand, reflected, unary
 from tessera.runtime.printing import show
-from tessera.runtime.tracking import is_tracking, remember, tracked
+from tessera.runtime.tracking import histories, remember, tracked
 from tessera.runtime.transfer import transfer
 from tessera.shapes import rules
 from tessera.shapes.annotations import TensorType, annotation
@@ -84,7 +84,7 @@ class Tensor:
         self.device = CPU
         self._buffer = None
         self.meta = meta
-        if is_tracking():
+        if histories() is not None:
             remember(self)
         return self
 

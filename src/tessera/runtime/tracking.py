@@ -20,6 +20,7 @@ P = ParamSpec("P")
 # By id, because tensors compare elementwise and so cannot be keys; an entry goes when its tensor does.
 _Histories = dict[int, tuple["weakref.ref[Tensor]", ShapeHistory]]
 _histories: ContextVar[_Histories | None] = ContextVar("shape histories", default=None)
+histories = _histories.get  # None where shapes are not tracked; bound once, since every new tensor asks
 
 
 @contextmanager
@@ -40,11 +41,6 @@ def shape_history(tensor: Tensor) -> ShapeHistory:
     histories = _histories.get() or {}
     found = histories.get(id(tensor))
     return found[1] if found is not None else ShapeHistory("given", tensor.shape)
-
-
-def is_tracking() -> bool:
-    """Whether histories are kept here."""
-    return _histories.get() is not None
 
 
 def remember(tensor: Tensor, history: ShapeHistory | None = None) -> None:

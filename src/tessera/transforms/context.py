@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from xdsl.context import Context
+from collections.abc import Iterable
 
-from tessera.dialects.text import new_context
+from xdsl.context import Context
+from xdsl.ir import Dialect
+
+from tessera.dialects.text import OWN_DIALECTS, new_context
 from tessera.transforms.facts import Facts, Recorder
 
 
@@ -14,9 +17,9 @@ class CompileContext(Context):
     recorder: Recorder
 
     @staticmethod
-    def with_facts(facts: Facts | None = None) -> CompileContext:
+    def with_facts(facts: Facts | None = None, dialects: Iterable[Dialect] = OWN_DIALECTS) -> CompileContext:
         context = CompileContext()
-        plain = new_context()
+        plain = new_context(dialects)
         for dialect in plain.loaded_dialects:
             context.load_dialect(dialect)
         context.recorder = Recorder(facts)

@@ -71,7 +71,7 @@ def compile_kernel(
     if checks:
         Instrument(bounds="bounds" in checks, nan="nan" in checks).apply(text.new_context(), lowered)
         lap("instrument-checks")
-    TileToCpu(made_for, effort.fuse).apply(text.new_context(), lowered)
+    TileToCpu(made_for.level, made_for.lanes, effort.fuse).apply(text.new_context(), lowered)
     lap("tile-to-cpu")
     text.verify(lowered)
     lap("verify")

@@ -61,11 +61,13 @@ def _elementwise(emitter: Emitter, op: tile.EwOp) -> None:
     dtypes = [operand.dtype for operand in operands]
     machine = emitter.machine
 
+    def brief_exp(x: Value) -> Value:
+        return exponentials.brief_exp(Sixteen(emitter.f, machine.level), x)
+
     def make(row: int, place: int) -> Value:
         vectors = [operand.vector(row, place) for operand in operands]
         if BRIEF in op.attributes and fits_sixteens(vectors[0].type, machine.level):
-            unit = Sixteen(emitter.f, machine.level)
-            return in_sixteens(emitter.f, vectors, lambda x: exponentials.brief_exp(unit, x))
+            return in_sixteens(emitter.f, vectors, brief_exp)
         if FOR_PRODUCTS in op.attributes:
             return casts.cast(emitter.f, vectors[0], dtypes[0], op.result_dtype, machine.level, dot_only=True)
         return elementwise.apply(

@@ -230,7 +230,8 @@ class Analysis:
         shape = _leading(op)
         if nest.folds is not None or nest.matrix or not self._fuse:
             return False
-        if domain(shape)[0] != nest.rows and not nest.is_row_value(shape):
+        folds_all = isinstance(op, tile.ReduceOp) and len(shape) == 1
+        if domain(shape)[0] != nest.rows and (folds_all or not nest.is_row_value(shape)):
             return False
         if _touches(op) and any(base in _touched(nest) for base in _touches(op)):
             return False
@@ -244,10 +245,9 @@ class Analysis:
         for number, operand in enumerate(op.operands):
             if not _is_tile(operand):
                 continue
-            if isinstance(op, tile.DotOp) and number == 1:
-                yield from ((leaf, False) for leaf, _ in self.leaves(operand, rows))
-            else:
-                yield from self.leaves(operand, rows)
+            right = isinstance(op, tile.DotOp) and number == 1
+            moves = isinstance(op, STRUCTURE) and not _keeps_rows(op, rows)
+            yield from self.leaves(operand, rows, near=not (right or moves))
 
     def _join(self, nest: Nest, op: Operation, like: tile.DotOp | None) -> None:
         ready = self._ready(nest, op)

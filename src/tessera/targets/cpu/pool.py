@@ -52,7 +52,6 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -73,14 +72,14 @@ def has_python_entry() -> bool:
     out differently (free-threaded, or tracing references), go through ctypes."""
     return (
         sys.implementation.name == "cpython"
-        and not sysconfig.get_config_var("Py_GIL_DISABLED")
+        and "t" not in getattr(sys, "abiflags", "")  # free-threaded; asking sysconfig takes a millisecond
         and not hasattr(sys, "getobjects")
     )
 
 
 def runtime_text() -> str:
     """The runtime image as LLVM's text, for whoever keeps compiled images; the same for every level."""
-    parts = ("pool.ll", "launch.ll") if has_python_entry() else ("pool.ll",)
+    parts = ("pool.ll", "launch.ll", "fresh.ll") if has_python_entry() else ("pool.ll",)
     return "\n".join((_FOLDER / part).read_text(encoding="utf-8") for part in parts)
 
 

@@ -6,7 +6,7 @@ Values that a nest hands on live in buffers; so do values that loops carry, each
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from xdsl.context import Context
@@ -22,6 +22,7 @@ from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError
 from tessera.targets.cpu import dialect as cpu
+from tessera.targets.cpu import features
 from tessera.targets.cpu.blocking import Blocking
 from tessera.targets.cpu.clipping import STEP, BlockClipping, block_clipping
 from tessera.targets.cpu.cpu_types import LINE, TILE_ROWS, BufferType, PanelsType, rounded_up
@@ -38,20 +39,36 @@ _index = IndexType()
 
 @dataclass(frozen=True)
 class TileToCpu(ModulePass):
-    """Replaces every tile function by a cpu function of the same name."""
+    """Replaces every tile function by a cpu function of the same name.
+
+    `level` is one of the instruction sets of `features.py`; `lanes`, how many 32-bit elements fill a vector, follows
+    from it unless it is given. Without `fuse`, every op gets a nest of its own.
+    """
 
     name = "tile-to-cpu"
-    machine: Machine = field(default_factory=lambda: Machine("avx2", 8))
+    level: str = "avx2"
+    lanes: int | None = None
     fuse: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        machine = self._machine()
         for function in list(op.body.block.ops):
             if isinstance(function, tile.FuncOp):
-                made = Lowering(function, self.machine, self.fuse).run()
+                made = Lowering(function, machine, self.fuse).run()
                 adopt_location([made], function)
                 op.body.block.insert_op_before(made, function)
                 function.detach()
                 function.erase()
+
+    def _machine(self) -> Machine:
+        if self.level not in features.LEVELS:
+            raise CompileError(
+                f"tile-to-cpu has no level {self.level}", hint=f"levels are {', '.join(features.LEVELS)}"
+            )
+        lanes = features.lanes(self.level, 32) if self.lanes is None else self.lanes
+        if lanes < 2 or lanes & (lanes - 1):
+            raise CompileError(f"vectors of {lanes} lanes: expected a power of two from 2 on", hint="leave lanes out")
+        return Machine(self.level, lanes)
 
 
 class Lowering:

@@ -61,7 +61,9 @@ def brief_exp(k: Floats, x: Value) -> Value:
     y = k.mul(x, _LOG2_E)
     r = k.fraction(y, 4)
     power = k.look_up(_POWERS_OF_TWO, k.add_down(y, _SIXTEENTHS))
-    return k.scaled(k.fma(k.mul(power, r), k.polynomial(r, _BRIEFLY), power), y)
+    # Subnormal results are slow to make and nothing in 16 bits.
+    some = k.compare("uge", x, -87.0)
+    return k.scaled(k.fma(k.mul(power, r), k.polynomial(r, _BRIEFLY), power), y, some)
 
 
 def exp2(k: Floats, x: Value) -> Value:

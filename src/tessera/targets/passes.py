@@ -1,0 +1,12 @@
+"""Every pass by name: those above the machine level, and those of the targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.passes import ModulePass
+
+from tessera.targets.cpu.tile_to_cpu import TileToCpu
+from tessera.transforms import pipeline
+
+PASSES: Mapping[str, type[ModulePass]] = {**pipeline.PASSES, TileToCpu.name: TileToCpu}
