@@ -113,7 +113,7 @@ def attention_cases() -> Iterator[Case]:
         ("bf16", False): (1.4, 1.45),
         ("bf16", True): (1.8, 1.9),
     }
-    blocks = {"f32": (24, 256), "bf16": (32, 128)}
+    blocks = {"f32": (24, 256), "bf16": (64, 256)}
     settings = [(8, 8, size, 64, dtype) for dtype in ("f32", "bf16") for size in (512, 1024, 2048)]
     for heads, groups, size, width, dtype in [*settings, (32, 8, 1024, 128, "f32")]:
         shapes = (1, heads, size, width), (1, groups, size, width), (1, groups, size, width)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 from tessera import __version__, knobs
+from tessera.cli import demo_machine_code
 from tessera.cli.main import cli
 from tessera.errors import TesseraError
 
@@ -39,6 +42,23 @@ def test_the_demo_checks_every_level() -> None:
     assert result.output.count(" ok ") == 6
     assert "scores = tile.dot(rows, tile.transpose(keys)) * tile.rsqrt(float(here.d))" in result.output
     assert all(f"{level} IR" in result.output for level in ("graph", "schedule", "tile"))
+
+
+def test_the_demo_runs_machine_code_and_finds_torch_if_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo_machine_code, "SHAPE", (2, 40, 16))
+    monkeypatch.setattr(demo_machine_code, "find_spec", dict[str, None]().get)
+    result = invoke("demo", "--plain", "--rows", "5")
+    assert result.exit_code == 0
+    assert re.search(r"2×40×16, as machine code \(\w+, \d+ threads\): \d+\.\d\d ms; the first call", result.output)
+    assert "there is no torch here to compare with: pip install torch" in result.output
+    assert re.search(r"relative error of the machine code against float64: \S+e-03, at most 4e-03", result.output)
+    wrong = demo_machine_code.Timed(np.zeros((2, 40, 16), np.float32), 1.0, 1.0)
+
+    def zeros(*_: object) -> demo_machine_code.Timed:
+        return wrong
+
+    monkeypatch.setattr(demo_machine_code, "machine_code", zeros)
+    assert invoke("demo", "--plain", "--rows", "5").exit_code == 1
 
 
 def test_env_shows_every_setting() -> None:

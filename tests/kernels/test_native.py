@@ -277,6 +277,25 @@ def test_numbers_are_passed_at_each_call() -> None:
         assert set(numbers(x, n, a, flag).tolist()) == {a + n + flag}
 
 
+@kernel
+def added_up(x: Any, total: Any):
+    tile.atomic_add(total, tile.sum(tile.load(x), 0, keepdims=True), at=(0,))
+
+
+def test_sums_in_memory_are_the_same_every_time_unless_they_need_not_be() -> None:
+    x = np.random.default_rng(0).standard_normal(100_000).astype(np.float32)
+    found: set[float] = set()
+    for _ in range(20):
+        total = np.zeros(1, np.float32)
+        added_up(x, total)
+        found.add(float(total[0]))
+    assert len(found) == 1
+    with knobs.deterministic.using(False):
+        total = np.zeros(1, np.float32)
+        added_up(x, total)
+    assert abs(total[0] - found.pop()) < 1e-2
+
+
 def test_several_results_and_their_memory() -> None:
     @kernel
     def both(x: Any):

@@ -198,6 +198,7 @@ PLANS = st.builds(
     st.integers(0, 99),
     st.integers(0, 99),
     st.lists(st.builds(Failure, st.text(), SPANS), max_size=3).map(tuple),
+    st.booleans(),
 )
 
 

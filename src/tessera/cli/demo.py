@@ -15,6 +15,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 
 import tessera as ts
+from tessera.cli import demo_machine_code
 from tessera.cli.demo_attention import attention
 from tessera.cli.inspect import beside_source
 from tessera.dialects import text
@@ -22,6 +23,7 @@ from tessera.dialects.structural_hash import structural_hash
 from tessera.interpreters.checks import Checks, checking
 from tessera.interpreters.graph import run_function
 from tessera.kernels.levels import lower_through
+from tessera.kernels.native import settings
 from tessera.transforms.facts import Facts
 from tessera.transforms.pipeline import compile_module
 
@@ -43,7 +45,7 @@ class Row(NamedTuple):
 @click.option("--rows", default=50, help="Rows of the inputs.")
 @click.option("--plain", is_flag=True, help="No colours and no boxes.")
 def demo(rows: int, plain: bool) -> None:
-    """Shows attention from Python to Tile IR, runs it and a small model at every level, and compares with float64."""
+    """Shows attention from Python to Tile IR, runs it and a small model at every level, and as machine code."""
     console = Console(no_color=plain, highlight=not plain)
     q, k, v = (ts.randn((2, rows, 16), ts.bf16, seed=seed) for seed in range(3))
     instance = attention.lower(q, k, v, causal=True)
@@ -61,9 +63,23 @@ def demo(rows: int, plain: bool) -> None:
         verdict = "ok" if row.error <= row.bound else "WRONG"
         table.add_row(row.what, row.program, f"{row.error:.1e}", f"{row.bound:.0e}", verdict)
     console.print(table)
-    console.print("attention ran under checks for races, bounds, padding, uninitialised reads, NaNs and overflow")
-    if any(row.error > row.bound for row in found):
+    console.print("attention ran under checks for races, bounds, padding, uninitialised reads, NaNs and overflow\n")
+    if any(row.error > row.bound for row in found) or not _machine_code_is_right(console):
         sys.exit(1)
+
+
+def _machine_code_is_right(console: Console) -> bool:
+    if settings() is None:
+        console.print("kernels run in the interpreter here: there is no machine code to time")
+        return True
+    q, k, v = demo_machine_code.inputs()
+    found = demo_machine_code.machine_code(q, k, v)
+    exact = _attention(*(tensor.numpy().astype(np.float64) for tensor in (q, k, v)), causal=True)
+    error = _error(found.result, exact)
+    for line in demo_machine_code.told(found, q, k, v):
+        console.print(line, soft_wrap=True)
+    console.print(f"relative error of the machine code against float64: {error:.1e}, at most {_BOUNDS['bf16']:.0e}")
+    return error <= _BOUNDS["bf16"]
 
 
 def _attention_rows(q: ts.Tensor, k: ts.Tensor, v: ts.Tensor) -> Iterator[Row]:

@@ -65,7 +65,7 @@ class Calls:
         if program.executable is None:
             return program.interpreted(values)
         arrays = [value.numpy() if isinstance(value, Tensor) else value for value in values]
-        run = program.executable.bind(arrays)
+        run = program.executable.bind(arrays, deterministic=chosen.deterministic)
         self._remember(args, kwargs, program, run, chosen)
         return run(*arrays)
 

@@ -12,7 +12,7 @@ from tessera import knobs
 from tessera.dialects import tile
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.locations import span_of
-from tessera.dialects.tile_types import ViewType
+from tessera.dialects.tile_types import ViewType, tile_dtype
 from tessera.errors import CompileError, SourceSpan
 from tessera.interpreters.engine import symbol_in
 from tessera.kernels.native import Program, Settings
@@ -40,8 +40,9 @@ def compiled(instance: Instance, chosen: Settings) -> tuple[Program, bytes]:
 def plan_of(instance: Instance, made: MachineProgram) -> Plan:
     """How to launch a compiled instance."""
     function = symbol_in(instance.module, instance.name, tile.FuncOp)
-    stores = (op for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp))
+    stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)]
     written = {tile.base_of(op.view) for op in stores}
+    ordered = any(isinstance(op, tile.AtomicOp) and _depends_on_order(op) for op in stores)
     arguments: list[ArrayArgument | NumberArgument] = []
     for argument, shape, word in zip(function.arguments, function.shapes, made.layout.first, strict=True):
         type_ = argument.type
@@ -57,7 +58,12 @@ def plan_of(instance: Instance, made: MachineProgram) -> Plan:
         made.layout.grid,
         made.layout.words,
         tuple(_failures(function, made.messages)),
+        ordered,
     )
+
+
+def _depends_on_order(op: tile.AtomicOp) -> bool:
+    return tile_dtype(op.value).is_float and op.kind.data not in ("max", "min")
 
 
 def _kind_of(type_: Attribute) -> str:

@@ -148,7 +148,7 @@ class Kernel:
         chosen = settings()
         if chosen is None:
             return interpret(instance, values)
-        return self._programs.of_instance(instance, chosen).run(values)
+        return self._programs.of_instance(instance, chosen).run(values, chosen)
 
     def program_for(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], chosen: Settings

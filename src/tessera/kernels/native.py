@@ -47,12 +47,13 @@ class Settings:
 
     level: str
     optimization: int
+    deterministic: bool
     demanded: bool
 
 
 # Bound once: every call of a kernel asks them.
 _around, _tracer = AROUND.get, CURRENT.get
-_state = knobs.watching(knobs.interpret, knobs.backend, knobs.cpu_level, knobs.optimization)
+_state = knobs.watching(knobs.interpret, knobs.backend, knobs.cpu_level, knobs.optimization, knobs.deterministic)
 _last: list[tuple[object, Settings | None]] = [(None, None)]
 
 
@@ -85,7 +86,7 @@ def _chosen() -> Settings | None:
                 hint=f"leave {knobs.backend.variable} unset: the interpreter runs them",
             )
         return None
-    return _interned(features.level(), knobs.optimization.value, backend == "cpu")
+    return _interned(features.level(), knobs.optimization.value, knobs.deterministic.value, backend == "cpu")
 
 
 _interned = lru_cache(maxsize=None)(Settings)
@@ -121,12 +122,12 @@ class Program:
             return None
         return values if all(values[place].shape[axis] == size for place, axis, size in self.guards) else None
 
-    def run(self, values: Sequence[Any]) -> Any:
+    def run(self, values: Sequence[Any], chosen: Settings) -> Any:
         """Runs the program once."""
         if self.executable is None:
             return self.interpreted(values)
         arrays = [value.numpy() if isinstance(value, Tensor) else value for value in values]
-        return self.executable.bind(arrays)(*arrays)
+        return self.executable.bind(arrays, deterministic=chosen.deterministic)(*arrays)
 
     def interpreted(self, values: Sequence[Any]) -> Any:
         """Runs a program that has no machine code."""

@@ -72,10 +72,11 @@ class Executable:
         scratch = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
         self._workspace = scratch(self.image.address(f"{plan.name}.workspace"))
 
-    def bind(self, values: Sequence[Any]) -> Runner:
+    def bind(self, values: Sequence[Any], *, deterministic: bool = True) -> Runner:
         """A function of the inputs, for arrays of these shapes and strides, and any numbers.
 
-        It takes arrays and Python numbers, and returns None, the result as a tensor, or a tuple of results.
+        It takes arrays and Python numbers, and returns None, the result as a tensor, or a tuple of results. Unless it
+        need not be `deterministic`, a program whose results depend on the order of its parts runs on one thread.
         """
         plan = self.plan
         arrays: list[Array | None] = [value if isinstance(value, np.ndarray) else None for value in values]
@@ -91,7 +92,8 @@ class Executable:
         geometry = [None if array is None else (array.shape, _in_elements(array)) for array in arrays]
         template = self._template([*geometry, *((one.meta.shape, one.meta.strides) for one in fresh)], grid)
         touched = sum(one.meta.nbytes for one in fresh) + sum(array.nbytes for array in arrays if array is not None)
-        threads = 1 if math.prod(grid) <= 1 or touched <= _ONE_THREAD_BYTES else pool.MOST_THREADS
+        alone = math.prod(grid) <= 1 or touched <= _ONE_THREAD_BYTES or (plan.ordered and deterministic)
+        threads = 1 if alone else pool.MOST_THREADS
         return _runner(plan, self._launch(template, threads), fresh)
 
     def _check_memory(self, place: int, argument: ArrayArgument, array: Array | None) -> None:

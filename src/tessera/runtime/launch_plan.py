@@ -53,6 +53,7 @@ class Plan:
     """How to run one program. The last `fresh` arguments are arrays that each call makes anew: the results.
 
     `failures[status - 1]` is what a status means. `grid_word` and `words` belong to the layout of the args block.
+    `ordered` says that the order in which programs of the grid run shows in the last bits: they add floats to memory.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Plan:
     grid_word: int
     words: int
     failures: tuple[Failure, ...]
+    ordered: bool = False
 
     @cached_property
     def inputs(self) -> tuple[ArrayArgument | NumberArgument, ...]:
@@ -120,6 +122,7 @@ class Plan:
             "grid": [str(part) for part in self.grid],
             "grid_word": self.grid_word,
             "words": self.words,
+            "ordered": self.ordered,
             "failures": [[one.message, None if one.span is None else _encoded_span(one.span)] for one in self.failures],
         }
 
@@ -139,6 +142,7 @@ class Plan:
             int(found["grid_word"]),
             int(found["words"]),
             tuple(Failure(message, None if span is None else SourceSpan(*span)) for message, span in found["failures"]),
+            bool(found["ordered"]),
         )
 
 

@@ -32,14 +32,16 @@ def _spread(op: tile.DotOp, *, summed: bool) -> list[Operation]:
     def cast(value: SSAValue, dtype: DType) -> SSAValue:
         return value if tile_dtype(value) is dtype else add(tile.EwOp("cast", [value], to=dtype))
 
+    def spread(value: SSAValue, shape: tuple[int, int]) -> SSAValue:
+        return value if tile_type(value).get_shape() == shape else add(tile.BroadcastOp(value, shape))
+
     total = tile_dtype(op.c)
     # Sums of narrow floats are kept in a wide one: a product rounds once.
     wide = f32 if total.is_float and total.bits < f32.bits else total
     (rows, depth), (_, cols) = (tile_type(operand).get_shape() for operand in (op.a, op.b))
     right = add(tile.TransOp(op.b, (1, 0))) if summed else op.b
     shape = (rows, depth) if summed else (rows, cols)
-    factors = [add(tile.BroadcastOp(cast(operand, wide), shape)) for operand in (op.a, right)]
-    product = add(tile.EwOp("mul", factors))
+    product = add(tile.EwOp("mul", [spread(cast(operand, wide), shape) for operand in (op.a, right)]))
     if summed:
         product = add(tile.ExpandOp(add(tile.ReduceOp("sum", product, 1)), 1))
     cast(add(tile.EwOp("add", [cast(op.c, wide), product])), total)

@@ -361,7 +361,9 @@ class Lowering:
             dot = nest.phases[0].dot if nest.matrix else None
             if dot is None:
                 continue
-            out = found.setdefault(dot.result, self.buffer(shape_of(dot.result), tile_dtype(dot.result)))
+            if dot.result not in found:
+                found[dot.result] = self.buffer(shape_of(dot.result), tile_dtype(dot.result))
+            out = found[dot.result]
             if dot.c not in made or len(list(self.reads(dot.c))) != 1 or self.analysis.is_free(dot.c):
                 continue
             before = out not in slots or all(

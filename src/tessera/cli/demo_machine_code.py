@@ -1,0 +1,70 @@
+"""The part of `tessera demo` about speed: attention as machine code, timed beside torch's where there is one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import tessera as ts
+from tessera.cli.demo_attention import attention
+from tessera.kernels import Schedule
+from tessera.targets.cpu import features, pool
+
+SHAPE = (8, 512, 64)  # heads, rows, width
+_BLOCK = Schedule(block=(64, 64))
+_REPETITIONS = 30
+
+
+class Timed(NamedTuple):
+    """What came out, and how long it took: the first time, and at best."""
+
+    result: Any
+    first: float
+    best: float
+
+
+def timed(call: Callable[[], Any]) -> Timed:
+    laps: list[float] = []
+    result: Any = None
+    for _ in range(_REPETITIONS):
+        began = time.perf_counter()
+        result = call()
+        laps.append(time.perf_counter() - began)
+    return Timed(result, laps[0], min(laps))
+
+
+def inputs() -> tuple[ts.Tensor, ts.Tensor, ts.Tensor]:
+    q, k, v = (ts.randn(SHAPE, ts.bf16, seed=seed) for seed in range(3))
+    return q, k, v
+
+
+def machine_code(q: ts.Tensor, k: ts.Tensor, v: ts.Tensor) -> Timed:
+    """Causal attention as machine code for this processor."""
+    call = attention.with_schedule(_BLOCK)
+    found = timed(lambda: call(q, k, v, causal=True)[0])
+    return found._replace(result=found.result.numpy())
+
+
+def told(found: Timed, q: ts.Tensor, k: ts.Tensor, v: ts.Tensor) -> Iterator[str]:
+    """The figures, in words."""
+    threads = pool.threads()
+    what = f"causal attention, bf16, {'×'.join(map(str, SHAPE))}"
+    times = f"{1e3 * found.best:.2f} ms; the first call took {1e3 * found.first:.0f} ms"
+    yield f"{what}, as machine code ({features.level()}, {threads} threads): {times}"
+    if find_spec("torch") is None:
+        yield "there is no torch here to compare with: pip install torch"
+        return
+    other = _torch(q, k, v, threads)
+    ratio = f"{other / found.best:.1f} times as long"
+    yield f"torch: {1e3 * other:.2f} ms, {ratio}; both are the best of {_REPETITIONS} calls"
+
+
+def _torch(q: ts.Tensor, k: ts.Tensor, v: ts.Tensor, threads: int) -> float:
+    import torch
+
+    torch.set_num_threads(threads)
+    given: list[Any] = [torch.from_dlpack(tensor)[None] for tensor in (q, k, v)]
+    attend: Any = torch.nn.functional.scaled_dot_product_attention
+    return timed(lambda: attend(*given, is_causal=True)).best
