@@ -196,6 +196,8 @@ def folded(kind: str, numbers: list[Any], dtype: DType) -> Any:
         "or": lambda a, b: a | b,
         "xor": lambda a, b: a ^ b,
     }
+    if kind == "top":  # differs from `max` in machine code only
+        kind = "max"
     if kind in ("max", "min"):
         sign = 1 if kind == "max" else -1
         if any(map(math.isnan, numbers)):

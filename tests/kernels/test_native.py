@@ -296,6 +296,17 @@ def test_sums_in_memory_are_the_same_every_time_unless_they_need_not_be() -> Non
     assert abs(total[0] - found.pop()) < 1e-2
 
 
+def test_names_may_have_any_letters() -> None:
+    @kernel
+    def größer(x: Any):  # noqa: PLC2401  (the point)
+        return tile.load(x) + 1
+
+    unnamed: Any = kernel(lambda x: tile.load(x) * 2)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    with knobs.backend.using("cpu"):
+        assert größer(ts.ones(3)).tolist() == [2.0] * 3
+        assert unnamed(ts.ones(3)).tolist() == [2.0] * 3
+
+
 def test_several_results_and_their_memory() -> None:
     @kernel
     def both(x: Any):

@@ -191,6 +191,7 @@ def test_objects_hold_arrays(slow_calls: list[Any], compiles: list[str]) -> None
         assert joined(x, pair).tolist() == [3.0] * 4
         assert joined(x, types.SimpleNamespace(first=x, second=x, factor=0.0)).tolist() == [1.0] * 4
     assert len(compiles) == 2
+    assert joined(x, types.SimpleNamespace(first=x, factor=0.5)).tolist() == [1.5] * 4
     before = len(slow_calls)
     joined(x, pair, both=True)
     joined(x, pair)

@@ -1,4 +1,4 @@
-"""Random tile programs over whole numbers, for comparing levels exactly: loads, shapes, sums, products, loops, branches.
+"""Random tile programs over whole numbers, for comparing levels exactly: memory, shapes, sums, products, control.
 
 Sizes are small and awkward, one among them; accesses hang over the edges; loops swap what they carry; stores and loads
 of one array follow each other. Integers wrap, so that every order of work gives the same bits.
@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tessera.dialects import tile
 from tessera.dialects.elements import element_of, tile_of
 from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
-from tessera.dtypes.types import DType, bool_, i8, i32
+from tessera.dtypes.types import DType, i8, i32
+from tessera.shapes.expr import dim
 
 ROWS, COLS = 20, 24
 SIZES = (1, 1, 2, 3, 4, 5, 8, 9, 16, 17, 20)
@@ -26,19 +27,16 @@ _index = IndexType()
 _VIEW = ViewType(2, element_of(i32))
 _NARROW = ViewType(2, element_of(i8))
 
-Arrays = list[np.ndarray[tuple[int, ...], np.dtype[np.int32]]]
+PROGRAMS = 3
 
 
 def arguments(seed: int) -> list[object]:
-    """Arrays for the arguments of a program, the last two to be written, and its number."""
+    """Arrays for the arguments of a program, the last two of which it writes, and a number that decides branches."""
     generator = np.random.default_rng(seed)
     wide = generator.integers(-9, 9, (ROWS, COLS)).astype(np.int32)
     narrow = generator.integers(-9, 9, (ROWS, COLS)).astype(np.int8)
     written = [generator.integers(-9, 9, (PROGRAMS * ROWS, COLS)).astype(np.int32) for _ in range(2)]
     return [wide, narrow, *written, int(generator.integers(0, 5))]
-
-
-PROGRAMS = 3
 
 
 @dataclass
@@ -56,8 +54,11 @@ class Maker:
         self.out.add_op(op)
         return op.results[0]
 
-    def constant(self, value: int, type_: Attribute = _index) -> SSAValue:
-        return self.add(arith.ConstantOp(IntegerAttr(value, type_)))  # pyright: ignore[reportArgumentType]  # any integer type will do
+    def constant(self, value: int) -> SSAValue:
+        return self.add(arith.ConstantOp(IntegerAttr(value, _index)))
+
+    def number_of(self, value: int) -> SSAValue:
+        return self.add(arith.ConstantOp(IntegerAttr(value, IntegerType(32))))
 
     def size(self) -> int:
         return self.chance.choice(SIZES)
@@ -106,7 +107,7 @@ class Maker:
         if other is None:
             first, other = second, self.shaped(first, shape_of(second))
         if other is None:
-            other = self.add(tile.FullOp(self.constant(self.chance.randint(-3, 3), element_of(i32)), shape_of(first)))
+            other = self.add(tile.FullOp(self.number_of(self.chance.randint(-3, 3)), shape_of(first)))
         name = self.chance.choice(("add", "sub", "mul", "max", "min", "select"))
         if name == "select":
             mask = self.add(tile.EwOp(self.chance.choice(("lt", "ge", "eq")), [first, other]))
@@ -117,10 +118,13 @@ class Maker:
     def masked(self) -> None:
         value = self.pick(rank=2)
         shape = shape_of(value)
-        rows, cols = (self.add(tile.IotaOp(self.constant(self.chance.randint(-3, 3)), axis, tile_of(shape, i32))) for axis in (0, 1))
+        rows, cols = (self.iota(axis, shape) for axis in (0, 1))
         mask = self.add(tile.EwOp(self.chance.choice(("lt", "le", "gt", "ge")), [rows, cols]))
-        nothing = self.add(tile.FullOp(self.constant(0, element_of(i32)), shape))
+        nothing = self.add(tile.FullOp(self.number_of(0), shape))
         self.keep(self.add(tile.EwOp("select", [mask, value, nothing])))
+
+    def iota(self, axis: int, shape: Sequence[int]) -> SSAValue:
+        return self.add(tile.IotaOp(self.constant(self.chance.randint(-3, 3)), axis, tile_of(tuple(shape), i32)))
 
     def reduce(self) -> None:
         value = self.pick()
@@ -140,17 +144,17 @@ class Maker:
     def source(self) -> None:
         shape = (self.size(), self.size())[: self.chance.choice((1, 2, 2))]
         if self.chance.random() < 0.5:
-            self.keep(self.add(tile.FullOp(self.constant(self.chance.randint(-3, 3), element_of(i32)), shape)))
+            self.keep(self.add(tile.FullOp(self.number_of(self.chance.randint(-3, 3)), shape)))
         else:
-            type_ = tile_of(shape, i32)
-            self.keep(self.add(tile.IotaOp(self.constant(self.chance.randint(-3, 3)), self.chance.randrange(len(shape)), type_)))
+            self.keep(self.iota(self.chance.randrange(len(shape)), shape))
 
     def dot(self) -> None:
         dtype = self.chance.choice((i8, i32))
         a = self.pick(dtype, rank=2)
         rows, depth = shape_of(a)
-        fitting = [value for value in self.values if tile_dtype(value) is dtype and shape_of(value)[:1] == (depth,) and len(shape_of(value)) == 2]
-        turned = [value for value in self.values if tile_dtype(value) is dtype and shape_of(value)[1:] == (depth,)]
+        matrices = [value for value in self.values if tile_dtype(value) is dtype and len(shape_of(value)) == 2]
+        fitting = [value for value in matrices if shape_of(value)[0] == depth]
+        turned = [value for value in matrices if shape_of(value)[1] == depth]
         if fitting and self.chance.random() < 0.4:
             b = self.chance.choice(fitting)
         elif turned and self.chance.random() < 0.5:
@@ -162,7 +166,7 @@ class Maker:
         if starts and self.chance.random() < 0.6:
             c = self.chance.choice(starts)
         else:
-            c = self.add(tile.FullOp(self.constant(self.chance.randint(0, 1), element_of(i32)), (rows, cols)))
+            c = self.add(tile.FullOp(self.number_of(self.chance.randint(0, 1)), (rows, cols)))
         self.keep(self.add(tile.DotOp(a, b, c)))
 
     def cast(self) -> None:
@@ -215,14 +219,17 @@ class Maker:
             block.add_op(scf.YieldOp(*(self.chance.choice(choices) for choices in same)))
             regions.append(Region(block))
         condition = self.add(arith.CmpiOp(self.number, self.constant(2), self.chance.choice(("slt", "sge"))))
-        branch = scf.IfOp(condition, [value.type for value in given], *regions)
+        branch = scf.IfOp(condition, [value.type for value in given], regions[0], regions[1])
         self.out.add_op(branch)
         self.values += list(branch.results)
 
     def fill(self, steps: int, *, control: bool = False) -> None:
-        plain = [self.elementwise] * 5 + [self.reduce] * 3 + [self.shape, self.source, self.cast, self.masked] + [self.dot] * 3 + [self.store] * 2
+        often = [self.elementwise] * 5 + [self.reduce, self.dot] * 3 + [self.store] * 2
+        kinds = [*often, self.shape, self.source, self.cast, self.masked]
+        if control:
+            kinds += [self.loop] * 3 + [self.branch] * 2
         for _ in range(steps):
-            self.chance.choice(plain + ([self.loop] * 3 + [self.branch] * 2 if control else []))()
+            self.chance.choice(kinds)()
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
@@ -233,8 +240,6 @@ def program(seed: int, steps: int = 8) -> ModuleOp:
     """A module with one tile function, @k, run by `PROGRAMS` programs, each on rows of its own."""
     types = [_VIEW, _NARROW, _VIEW, _VIEW, _index]
     shapes = [("A", "B"), ("A", "B"), ("C", "B"), ("C", "B"), ()]
-    from tessera.shapes.expr import dim
-
     function = tile.FuncOp("k", types, 0, [[dim(name) for name in shape] for shape in shapes], [PROGRAMS])
     block = function.body.block
     maker = Maker(random.Random(seed), block, list(block.args[:2]))

@@ -16,7 +16,7 @@ import numpy as np
 
 from tessera.kernels.arguments import is_array
 from tessera.kernels.captures import unchanged
-from tessera.kernels.native import Settings, settings
+from tessera.kernels.native import WORK, Settings, settings
 from tessera.runtime.creation import asarray
 from tessera.runtime.executable import Runner
 from tessera.runtime.tensor import Tensor
@@ -52,7 +52,6 @@ class Calls:
         parameters = self.signature.parameters.values()
         self.given = [p for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
         self.static = [p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
-        # Threads may replace this at the same time; what one of them knew is then found anew.
         self.known = Known((), {})
 
     def slowly(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -66,7 +65,8 @@ class Calls:
             return program.interpreted(values)
         arrays = [value.numpy() if isinstance(value, Tensor) else value for value in values]
         run = program.executable.bind(arrays, deterministic=chosen.deterministic)
-        self._remember(args, kwargs, program, run, chosen)
+        with WORK.brief:
+            self._remember(args, kwargs, program, run, chosen)
         return run(*arrays)
 
     def _remember(
@@ -78,7 +78,10 @@ class Calls:
         added = tuple(path for path in program.paths if path not in known.paths)
         if added:
             known = self.known = Known(known.paths + added, {})
-        described = self._described(known, bound.arguments, chosen)
+        try:
+            described = self._described(known, bound.arguments, chosen)
+        except AttributeError:  # an object without something that others had
+            return
         if described is None:
             return
         key, values = described

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from tessera import knobs
 from tessera.dtypes.types import BY_NAME
@@ -92,7 +93,7 @@ def _chosen() -> Settings | None:
 _interned = lru_cache(maxsize=None)(Settings)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Program:
     """A kernel compiled for one instance of it, and where its arguments come from; see `function.Instance`.
 
@@ -180,18 +181,19 @@ def _kind_of(text: Any) -> object:
 
 
 class _Work:
-    """The lock under which kernels are traced and compiled: one at a time, so that nothing is compiled twice."""
+    """What all kernels share. `lock` is held while one is traced and compiled, so that nothing is compiled twice;
+    `brief` for moments only."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.programs: dict[str, Program] = {}  # by their second keys
+        self.lock, self.brief = threading.RLock(), threading.RLock()
+        self.programs: WeakValueDictionary[str, Program] = WeakValueDictionary()  # by their second keys
         os.register_at_fork(after_in_child=self._forked)
 
     def _forked(self) -> None:
-        self.lock = threading.RLock()  # whoever held it is not in the child
+        self.lock, self.brief = threading.RLock(), threading.RLock()  # whoever held them is not in the child
 
 
-_work = _Work()
+WORK = _Work()
 
 
 class Programs:
@@ -217,7 +219,7 @@ class Programs:
         key = (key, chosen)
         if (found := self._fitting(key, given)) is not None:
             return found
-        with _work.lock:
+        with WORK.lock:
             if (found := self._fitting(key, given)) is not None:
                 return found
             kept = _Kept.of(identity(), chosen)
@@ -234,7 +236,7 @@ class Programs:
     def of_instance(self, instance: Instance, chosen: Settings) -> Program:
         """The program of an instance that is there already."""
         key = (id(instance), chosen)
-        with _work.lock:
+        with WORK.lock:
             found = self._of_instances.get(key)
             if found is None:
                 found = self._of_instances[key] = self._made(instance, chosen, None)
@@ -295,19 +297,19 @@ class _Kept:
             second = self._second(given, paths, sizes)
             if second is None:
                 continue
-            program = _work.programs.get(second)
+            program = WORK.programs.get(second)
             if program is None:
                 data = cache.shared().get(second)
                 program = None if data is None else Program.decoded(data)
             if program is not None and program.values_for(given) is not None:
-                return _work.programs.setdefault(second, program)
+                return WORK.programs.setdefault(second, program)
         return None
 
     def put(self, program: Program, code: bytes) -> None:
         sizes = tuple((place, axis) for place, axis, _ in program.guards)
         values = tuple(size for *_, size in program.guards)
         second = self._key(program.paths, sizes, program.kinds, values)
-        _work.programs[second] = program
+        WORK.programs[second] = program
         asks = self._asks()
         if (program.paths, sizes) not in asks:
             asks.append((program.paths, sizes))

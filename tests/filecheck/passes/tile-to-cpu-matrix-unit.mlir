@@ -1,54 +1,40 @@
 // RUN: tessera opt %s -p tile-to-cpu{level=amx} | filecheck %s
-// Products of bf16 by the matrix unit: operands in whole lines, zeros in the gaps of the left one, blocks of 32 and 16.
-tile.func @product(%a: !tile.view<2, bf16, global>, %b: !tile.view<2, bf16, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[40, 24], [24, 48], [40, 48]] grid [1] {
+// Products of bf16 by the matrix unit. The left operand has whole lines, with zeros in the gaps, and a multiple of 16 rows;
+// of the right one, two rows are interleaved. Blocks have 32 rows and columns, 16 at the edges; one that starts from
+// zeros puts its sums, one that starts from another product adds to its buffer.
+tile.func @product(%x: !tile.view<2, bf16, global>, %w: !tile.view<2, bf16, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[40, 24], [24, 48], [40, 48]] grid [1] {
   %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %rows = arith.constant 40 : index
+  %depth = arith.constant 24 : index
+  %cols = arith.constant 48 : index
+  %from = tile.view %x offset %zero sizes[%rows, %depth] strides[%depth, %one] : !tile.view<2, bf16, global> -> !tile.view<2, bf16, global>
+  %to = tile.view %y offset %zero sizes[%rows, %cols] strides[%cols, %one] : !tile.view<2, f32, global> -> !tile.view<2, f32, global>
   %nothing = arith.constant 0.0 : f32
-  %left = tile.load %a[%zero, %zero] : !tile.view<2, bf16, global> -> tensor<40x24xbf16>
-  %right = tile.load %b[%zero, %zero] : !tile.view<2, bf16, global> -> tensor<24x48xbf16>
+  %left = tile.load %from[%zero, %zero] : !tile.view<2, bf16, global> -> tensor<40x24xbf16>
+  %right = tile.load %w[%zero, %zero] : !tile.view<2, bf16, global> -> tensor<24x48xbf16>
   %start = tile.full %nothing : tensor<40x48xf32>
   %sum = tile.dot %left, %right, %start : tensor<40x24xbf16>, tensor<24x48xbf16>, tensor<40x48xf32> -> tensor<40x48xf32>
   %again = tile.dot %left, %right, %sum : tensor<40x24xbf16>, tensor<24x48xbf16>, tensor<40x48xf32> -> tensor<40x48xf32>
-  tile.store %again, %y[%zero, %zero] : tensor<40x48xf32>, !tile.view<2, f32, global>
+  tile.store %again, %to[%zero, %zero] : tensor<40x48xf32>, !tile.view<2, f32, global>
   tile.return
 }
 
-// CHECK{LITERAL}:   cpu.func @product(%a: !tile.view<2, bf16, global>, %b: !tile.view<2, bf16, global>, %y: !tile.view<2, f32, global>) shapes [[40, 24], [24, 48], [40, 48]] grid [1] {
-// CHECK:     cpu.grid 0
-// CHECK:     cpu.parallel {{%\w+}}, {{%\w+}} once {
-// CHECK:       cpu.reserve {{%\w+}} : !cpu.panels<24x48xbf16, 16, 2>
-// CHECK:       cpu.pack {{%\w+}}[{{%\w+}}, {{%\w+}}], {{%\w+}}[{{%\w+}}] : !tile.view<2, bf16, global>, !cpu.panels<24x48xbf16, 16, 2>
-// CHECK:       cpu.reserve {{%\w+}} : !cpu.panels<24x48xbf16, 16, 2>
-// CHECK:       cpu.pack {{%\w+}}[{{%\w+}}, {{%\w+}}], {{%\w+}}[{{%\w+}}] : !tile.view<2, bf16, global>, !cpu.panels<24x48xbf16, 16, 2>
-// CHECK:       cpu.yield {{%\w+}}, {{%\w+}} : !cpu.panels<24x48xbf16, 16, 2>, !cpu.panels<24x48xbf16, 16, 2>
-// CHECK:     } do {
-// CHECK:       cpu.buffer : !cpu.buffer<48x24xbf16>
-// CHECK:       cpu.clear {{%\w+}} : !cpu.buffer<48x24xbf16>
-// CHECK:       cpu.buffer : !cpu.buffer<48x48xf32>
-// CHECK:       cpu.buffer : !cpu.buffer<48x48xf32>
-// CHECK:       scf.if {{%\w+}} {
-// CHECK:         scf.for {{%\w+}} = {{%\w+}} to {{%\w+}} step {{%\w+}} {
-// CHECK:           tile.load {{%\w+}}[{{%\w+}}, {{%\w+}}] {inside} : !tile.view<2, bf16, global> -> tensor<1x24xbf16>
-// CHECK:           cpu.store {{%\w+}}, {{%\w+}}[{{%\w+}}, {{%\w+}}] : tensor<1x24xbf16>, !cpu.buffer<48x24xbf16>
-// CHECK:       } else {
-// CHECK:         scf.for {{%\w+}} = {{%\w+}} to {{%\w+}} step {{%\w+}} {
-// CHECK:           tile.load {{%\w+}}[{{%\w+}}, {{%\w+}}] : !tile.view<2, bf16, global> -> tensor<1x16xbf16>
-// CHECK:           cpu.store {{%\w+}}, {{%\w+}}[{{%\w+}}, {{%\w+}}] : tensor<1x16xbf16>, !cpu.buffer<48x24xbf16>
-// CHECK:           tile.load {{%\w+}}[{{%\w+}}, {{%\w+}}] : !tile.view<2, bf16, global> -> tensor<1x8xbf16>
-// CHECK:           cpu.store {{%\w+}}, {{%\w+}}[{{%\w+}}, {{%\w+}}] : tensor<1x8xbf16>, !cpu.buffer<48x24xbf16>
-// CHECK:       cpu.matmul {{%\w+}}, {{%\w+}}[{{%\w+}}], {{%\w+}}[{{%\w+}}, {{%\w+}}] size [32, 32] : !cpu.buffer<48x24xbf16>, !cpu.panels<24x48xbf16, 16, 2>, !cpu.buffer<48x48xf32>
-// CHECK:       cpu.matmul {{%\w+}}, {{%\w+}}[{{%\w+}}], {{%\w+}}[{{%\w+}}, {{%\w+}}] size [32, 16] : !cpu.buffer<48x24xbf16>, !cpu.panels<24x48xbf16, 16, 2>, !cpu.buffer<48x48xf32>
-// CHECK:       cpu.matmul {{%\w+}}, {{%\w+}}[{{%\w+}}], {{%\w+}}[{{%\w+}}, {{%\w+}}] size [16, 32] : !cpu.buffer<48x24xbf16>, !cpu.panels<24x48xbf16, 16, 2>, !cpu.buffer<48x48xf32>
-// CHECK:       cpu.matmul {{%\w+}}, {{%\w+}}[{{%\w+}}], {{%\w+}}[{{%\w+}}, {{%\w+}}] size [16, 16] : !cpu.buffer<48x24xbf16>, !cpu.panels<24x48xbf16, 16, 2>, !cpu.buffer<48x48xf32>
-// CHECK:       cpu.matmul added {{%\w+}}, {{%\w+}}[{{%\w+}}], {{%\w+}}[{{%\w+}}, {{%\w+}}] size [32, 32] : !cpu.buffer<48x24xbf16>, !cpu.panels<24x48xbf16, 16, 2>, !cpu.buffer<48x48xf32>
-// CHECK:       cpu.matmul added {{%\w+}}, {{%\w+}}[{{%\w+}}], {{%\w+}}[{{%\w+}}, {{%\w+}}] size [32, 16] : !cpu.buffer<48x24xbf16>, !cpu.panels<24x48xbf16, 16, 2>, !cpu.buffer<48x48xf32>
-// CHECK:       cpu.matmul added {{%\w+}}, {{%\w+}}[{{%\w+}}], {{%\w+}}[{{%\w+}}, {{%\w+}}] size [16, 32] : !cpu.buffer<48x24xbf16>, !cpu.panels<24x48xbf16, 16, 2>, !cpu.buffer<48x48xf32>
-// CHECK:       cpu.matmul added {{%\w+}}, {{%\w+}}[{{%\w+}}], {{%\w+}}[{{%\w+}}, {{%\w+}}] size [16, 16] : !cpu.buffer<48x24xbf16>, !cpu.panels<24x48xbf16, 16, 2>, !cpu.buffer<48x48xf32>
-// CHECK:       scf.if {{%\w+}} {
-// CHECK:         scf.for {{%\w+}} = {{%\w+}} to {{%\w+}} step {{%\w+}} {
-// CHECK:           cpu.load {{%\w+}}[{{%\w+}}, {{%\w+}}] : !cpu.buffer<48x48xf32> -> tensor<1x48xf32>
-// CHECK:           tile.store {{%\w+}}, {{%\w+}}[{{%\w+}}, {{%\w+}}] {inside} : tensor<1x48xf32>, !tile.view<2, f32, global>
-// CHECK:       } else {
-// CHECK:         scf.for {{%\w+}} = {{%\w+}} to {{%\w+}} step {{%\w+}} {
-// CHECK:           scf.for {{%\w+}} = {{%\w+}} to {{%\w+}} step {{%\w+}} {
-// CHECK:             cpu.load {{%\w+}}[{{%\w+}}, {{%\w+}}] : !cpu.buffer<48x48xf32> -> tensor<1x16xf32>
-// CHECK:             tile.store {{%\w+}}, {{%\w+}}[{{%\w+}}, {{%\w+}}] : tensor<1x16xf32>, !tile.view<2, f32, global>
+// CHECK:            cpu.pack %w{{.*}} !cpu.panels<24x48xbf16, 16, 2>
+// CHECK:          } do {
+// CHECK-NEXT:     ^bb0({{%\w+}}: index, {{%\w+}}: index, [[W:%\w+]]: !cpu.panels<24x48xbf16, 16, 2>
+// CHECK-NEXT:       [[LEFT:%\w+]] = cpu.buffer : !cpu.buffer<48x24xbf16>
+// CHECK-NEXT:       cpu.clear [[LEFT]]
+// CHECK-NEXT:       [[SUM:%\w+]] = cpu.buffer : !cpu.buffer<48x48xf32>
+// CHECK:            scf.for
+// CHECK:              cpu.store {{%\w+}}, [[LEFT]]
+// CHECK:            cpu.matmul [[LEFT]], [[W]]{{.*}}, [[SUM]]{{.*}} size [32, 32]
+// CHECK:            cpu.matmul [[LEFT]], [[W]]{{.*}}, [[SUM]]{{.*}} size [32, 16]
+// CHECK:            cpu.matmul [[LEFT]], [[W]]{{.*}}, [[SUM]]{{.*}} size [16, 32]
+// CHECK:            cpu.matmul [[LEFT]], [[W]]{{.*}}, [[SUM]]{{.*}} size [16, 16]
+// CHECK-NOT:        cpu.store
+// CHECK:            cpu.matmul added [[LEFT]], {{.*}}, [[SUM]]{{.*}} size [32, 32]
+// CHECK:            cpu.matmul added [[LEFT]], {{.*}}, [[SUM]]{{.*}} size [16, 16]
+// CHECK:            scf.for
+// CHECK:              cpu.load [[SUM]]
+// CHECK:              tile.store

@@ -1,6 +1,6 @@
 // RUN: tessera opt %s -p tile-to-cpu{level=avx2} | filecheck %s
-// Softmax of rows: a nest of two phases for each group of rows. The first finds the maxima, the second the weights and
-// their sums, which stay in registers; weights that a third needs go into a buffer of one group of rows.
+// Softmax: one nest, and for each group of rows a phase for the maxima, one for the weights and their sums, one for the
+// shares. Values of a row stay in registers between phases; what a later phase reads of this group goes into a buffer.
 tile.func @softmax(%x: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[8, 48], [8, 48]] grid [1] {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
@@ -22,26 +22,23 @@ tile.func @softmax(%x: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global
   tile.return
 }
 
-// CHECK{LITERAL}:   cpu.func @softmax(%x: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) shapes [[8, 48], [8, 48]] grid [1] {
-// CHECK:     cpu.grid 0
-// CHECK:     cpu.parallel {{%\w+}}, {{%\w+}} once {
-// CHECK:     } do {
-// CHECK:       cpu.buffer : !cpu.buffer<4x48xf32>
-// CHECK:       scf.for {{%\w+}} = {{%\w+}} to {{%\w+}} step {{%\w+}} {
-// CHECK:         tile.full {{%\w+}} : tensor<4x8xf32>
-// CHECK:         scf.for {{%\w+}} = {{%\w+}} to {{%\w+}} step {{%\w+}} iter_args({{%\w+}} = {{%\w+}}) -> (tensor<4x8xf32>) {
-// CHECK:           tile.load {{%\w+}}[{{%\w+}}, {{%\w+}}] {inside} : !tile.view<2, f32, global> -> tensor<4x16xf32>
-// CHECK:           cpu.partial<max> {{%\w+}}, {{%\w+}} : tensor<4x8xf32>, tensor<4x16xf32> -> tensor<4x8xf32>
-// CHECK:         tile.reduce<max> {{%\w+}}, 1 : tensor<4x8xf32> -> tensor<4xf32>
-// CHECK:         tile.full {{%\w+}} : tensor<4x8xf32>
-// CHECK:         scf.for {{%\w+}} = {{%\w+}} to {{%\w+}} step {{%\w+}} iter_args({{%\w+}} = {{%\w+}}) -> (tensor<4x8xf32>) {
-// CHECK:           tile.load {{%\w+}}[{{%\w+}}, {{%\w+}}] {inside} : !tile.view<2, f32, global> -> tensor<4x16xf32>
-// CHECK:           tile.ew<sub> {{%\w+}}, {{%\w+}} : tensor<4x16xf32>, tensor<4x16xf32> -> tensor<4x16xf32>
-// CHECK:           tile.ew<exp> {{%\w+}} : tensor<4x16xf32> -> tensor<4x16xf32>
-// CHECK:           cpu.store {{%\w+}}, {{%\w+}}[{{%\w+}}, {{%\w+}}] : tensor<4x16xf32>, !cpu.buffer<4x48xf32>
-// CHECK:           cpu.partial<sum> {{%\w+}}, {{%\w+}} : tensor<4x8xf32>, tensor<4x16xf32> -> tensor<4x8xf32>
-// CHECK:         tile.reduce<sum> {{%\w+}}, 1 : tensor<4x8xf32> -> tensor<4xf32>
-// CHECK:         scf.for {{%\w+}} = {{%\w+}} to {{%\w+}} step {{%\w+}} {
-// CHECK:           cpu.load {{%\w+}}[{{%\w+}}, {{%\w+}}] : !cpu.buffer<4x48xf32> -> tensor<4x16xf32>
-// CHECK:           tile.ew<div> {{%\w+}}, {{%\w+}} : tensor<4x16xf32>, tensor<4x16xf32> -> tensor<4x16xf32>
-// CHECK:           tile.store {{%\w+}}, {{%\w+}}[{{%\w+}}, {{%\w+}}] {inside} : tensor<4x16xf32>, !tile.view<2, f32, global>
+// CHECK:            [[KEPT:%\w+]] = cpu.buffer : !cpu.buffer<4x48xf32>
+// CHECK-NOT:        cpu.buffer
+// CHECK:            scf.for [[ROW:%\w+]] =
+// CHECK:              [[START:%\w+]] = tile.full {{.*}} : tensor<4x8xf32>
+// CHECK:              [[PART:%\w+]] = scf.for {{.*}} iter_args({{%\w+}} = [[START]]) -> (tensor<4x8xf32>) {
+// CHECK:                [[A:%\w+]] = tile.load %from{{.*}} -> tensor<4x16xf32>
+// CHECK-NEXT:           [[MORE:%\w+]] = cpu.partial<max> {{%\w+}}, [[A]] : tensor<4x8xf32>, tensor<4x16xf32> -> tensor<4x8xf32>
+// CHECK-NEXT:           scf.yield [[MORE]]
+// CHECK:              [[TOP:%\w+]] = tile.reduce<max> [[PART]], 1 : tensor<4x8xf32> -> tensor<4xf32>
+// CHECK:              [[SUMS:%\w+]] = scf.for
+// CHECK:                tile.load %from
+// CHECK:                tile.expand [[TOP]], 1
+// CHECK:                [[WEIGHTS:%\w+]] = tile.ew<exp>
+// CHECK-NEXT:           cpu.store [[WEIGHTS]], [[KEPT]]
+// CHECK-NEXT:           cpu.partial<sum> {{%\w+}}, [[WEIGHTS]]
+// CHECK:              tile.reduce<sum> [[SUMS]], 1
+// CHECK:              scf.for
+// CHECK:                cpu.load [[KEPT]]
+// CHECK:                tile.ew<div>
+// CHECK:                tile.store {{.*}} {inside}

@@ -1,6 +1,6 @@
 // RUN: tessera opt %s -p tile-to-cpu{level=avx2} | filecheck %s
 // A right operand that all programs along one axis load the same way is packed once for them, for every turn of the loop
-// around it. That axis turns fastest; the other is the outer one.
+// around it. That axis turns fastest; the other one is the outer.
 tile.func @product(%a: !tile.view<2, f32, global>, %b: !tile.view<2, f32, global>, %c: !tile.view<2, f32, global>) outputs 1 shapes [[M, K], [K, N], [M, N]] grid ["(M + 11)//12", "(N + 15)//16"] {
   %zero = arith.constant 0 : index
   %twelve = arith.constant 12 : index
@@ -22,52 +22,24 @@ tile.func @product(%a: !tile.view<2, f32, global>, %b: !tile.view<2, f32, global
   tile.return
 }
 
-// CHECK{LITERAL}:   cpu.func @product(%a: !tile.view<2, f32, global>, %b: !tile.view<2, f32, global>, %c: !tile.view<2, f32, global>) shapes [[M, K], [K, N], [M, N]] grid ["(M + 11)//12", "(N + 15)//16"] {
-// CHECK:     cpu.grid 0
-// CHECK:     cpu.grid 1
-// CHECK:     cpu.parallel {{%\w+}}, {{%\w+}} once {
-// CHECK:       arith.muli {{%\w+}}, {{%\w+}} : index
-// CHECK:       tile.dim {{%\w+}}, 1 : !tile.view<2, f32, global>
-// CHECK:       arith.ceildivsi {{%\w+}}, {{%\w+}} : index
-// CHECK:       cpu.reserve {{%\w+}} : !cpu.panels<16x16xf32, 16>
-// CHECK:       scf.for {{%\w+}} = {{%\w+}} to {{%\w+}} step {{%\w+}} {
-// CHECK:         cpu.pack {{%\w+}}[{{%\w+}}, {{%\w+}}], {{%\w+}}[{{%\w+}}] : !tile.view<2, f32, global>, !cpu.panels<16x16xf32, 16>
-// CHECK:       cpu.yield {{%\w+}} : !cpu.panels<16x16xf32, 16>
-// CHECK:     } do {
-// CHECK:       cpu.buffer : !cpu.buffer<6x16xf32>
-// CHECK:       cpu.buffer : !cpu.buffer<12x16xf32>
-// CHECK:       arith.muli {{%\w+}}, {{%\w+}} : index
-// CHECK:       arith.muli {{%\w+}}, {{%\w+}} : index
-// CHECK:       tile.dim {{%\w+}}, 1 : !tile.view<2, f32, global>
-// CHECK:       scf.for {{%\w+}} = {{%\w+}} to {{%\w+}} step {{%\w+}} {
-// CHECK:         tile.full {{%\w+}} : tensor<1x16xf32>
-// CHECK:         cpu.store {{%\w+}}, {{%\w+}}[{{%\w+}}, {{%\w+}}] : tensor<1x16xf32>, !cpu.buffer<12x16xf32>
-// CHECK:       scf.for {{%\w+}} = {{%\w+}} to {{%\w+}} step {{%\w+}} {
-// CHECK:         tile.dim {{%\w+}}, 0 : !tile.view<2, f32, global>
-// CHECK:         tile.dim {{%\w+}}, 1 : !tile.view<2, f32, global>
-// CHECK:         scf.if {{%\w+}} {
-// CHECK:           scf.for {{%\w+}} = {{%\w+}} to {{%\w+}} step {{%\w+}} {
-// CHECK:             tile.load {{%\w+}}[{{%\w+}}, {{%\w+}}] {inside} : !tile.view<2, f32, global> -> tensor<6x16xf32>
-// CHECK:             cpu.store {{%\w+}}, {{%\w+}}[{{%\w+}}, {{%\w+}}] : tensor<6x16xf32>, !cpu.buffer<6x16xf32>
-// CHECK:             cpu.load {{%\w+}}[{{%\w+}}, {{%\w+}}] : !cpu.buffer<12x16xf32> -> tensor<6x16xf32>
-// CHECK:             cpu.dot {{%\w+}}[{{%\w+}}], {{%\w+}}[{{%\w+}}, {{%\w+}}], {{%\w+}} : !cpu.buffer<6x16xf32>, !cpu.panels<16x16xf32, 16>, tensor<6x16xf32> -> tensor<6x16xf32>
-// CHECK:             cpu.store {{%\w+}}, {{%\w+}}[{{%\w+}}, {{%\w+}}] : tensor<6x16xf32>, !cpu.buffer<12x16xf32>
-// CHECK:         } else {
-// CHECK:           scf.for {{%\w+}} = {{%\w+}} to {{%\w+}} step {{%\w+}} {
-// CHECK:             scf.for {{%\w+}} = {{%\w+}} to {{%\w+}} step {{%\w+}} {
-// CHECK:               tile.load {{%\w+}}[{{%\w+}}, {{%\w+}}] : !tile.view<2, f32, global> -> tensor<6x8xf32>
-// CHECK:               cpu.store {{%\w+}}, {{%\w+}}[{{%\w+}}, {{%\w+}}] : tensor<6x8xf32>, !cpu.buffer<6x16xf32>
-// CHECK:             cpu.load {{%\w+}}[{{%\w+}}, {{%\w+}}] : !cpu.buffer<12x16xf32> -> tensor<6x16xf32>
-// CHECK:             cpu.dot {{%\w+}}[{{%\w+}}], {{%\w+}}[{{%\w+}}, {{%\w+}}], {{%\w+}} : !cpu.buffer<6x16xf32>, !cpu.panels<16x16xf32, 16>, tensor<6x16xf32> -> tensor<6x16xf32>
-// CHECK:             cpu.store {{%\w+}}, {{%\w+}}[{{%\w+}}, {{%\w+}}] : tensor<6x16xf32>, !cpu.buffer<12x16xf32>
-// CHECK:       tile.dim {{%\w+}}, 0 : !tile.view<2, f32, global>
-// CHECK:       tile.dim {{%\w+}}, 1 : !tile.view<2, f32, global>
-// CHECK:       scf.if {{%\w+}} {
-// CHECK:         scf.for {{%\w+}} = {{%\w+}} to {{%\w+}} step {{%\w+}} {
-// CHECK:           cpu.load {{%\w+}}[{{%\w+}}, {{%\w+}}] : !cpu.buffer<12x16xf32> -> tensor<1x16xf32>
-// CHECK:           tile.store {{%\w+}}, {{%\w+}}[{{%\w+}}, {{%\w+}}] {inside} : tensor<1x16xf32>, !tile.view<2, f32, global>
-// CHECK:       } else {
-// CHECK:         scf.for {{%\w+}} = {{%\w+}} to {{%\w+}} step {{%\w+}} {
-// CHECK:           scf.for {{%\w+}} = {{%\w+}} to {{%\w+}} step {{%\w+}} {
-// CHECK:             cpu.load {{%\w+}}[{{%\w+}}, {{%\w+}}] : !cpu.buffer<12x16xf32> -> tensor<1x8xf32>
-// CHECK:             tile.store {{%\w+}}, {{%\w+}}[{{%\w+}}, {{%\w+}}] : tensor<1x8xf32>, !tile.view<2, f32, global>
+// CHECK:          [[DOWN:%\w+]] = cpu.grid 0
+// CHECK-NEXT:     [[ACROSS:%\w+]] = cpu.grid 1
+// CHECK-NEXT:     cpu.parallel [[ACROSS]], [[DOWN]] once {
+// CHECK-NEXT:     ^bb0([[OUTER:%\w+]]: index):
+// CHECK:            [[COL:%\w+]] = arith.muli [[OUTER]],
+// CHECK:            [[DEPTH:%\w+]] = tile.dim %a, 1
+// CHECK:            [[TURNS:%\w+]] = arith.maxsi
+// CHECK-NEXT:       [[PANELS:%\w+]] = cpu.reserve [[TURNS]] : !cpu.panels<16x16xf32, 16>
+// CHECK-NEXT:       scf.for [[K:%\w+]] = {{%\w+}} to [[DEPTH]] step
+// CHECK:              [[TURN:%\w+]] = arith.divsi
+// CHECK-NEXT:         cpu.pack %b[[[K]], [[COL]]], [[PANELS]][[[TURN]]] : !tile.view<2, f32, global>, !cpu.panels<16x16xf32, 16>
+// CHECK-NEXT:       }
+// CHECK-NEXT:       cpu.yield [[PANELS]] : !cpu.panels<16x16xf32, 16>
+// CHECK-NEXT:     } do {
+// CHECK-NEXT:     ^bb0([[O:%\w+]]: index, [[I:%\w+]]: index, [[SHARED:%\w+]]: !cpu.panels<16x16xf32, 16>):
+// CHECK-NOT:        cpu.pack
+// CHECK:            [[ROW:%\w+]] = arith.muli [[I]],
+// CHECK:            scf.for
+// CHECK:              [[NUMBER:%\w+]] = arith.divsi
+// CHECK:              scf.for
+// CHECK:                cpu.dot {{.*}}, [[SHARED]][[[NUMBER]], {{%\w+}}], {{%\w+}} : !cpu.buffer<6x16xf32>, !cpu.panels<16x16xf32, 16>, tensor<6x16xf32> -> tensor<6x16xf32>

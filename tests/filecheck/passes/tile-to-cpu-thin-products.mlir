@@ -1,63 +1,45 @@
 // RUN: tessera opt %s -p tile-to-cpu{level=avx2} | filecheck %s
-// Products over one column and into one column are multiplications and sums.
-tile.func @f(%x: !tile.view<2, f32, global>, %v: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>, %z: !tile.view<2, f32, global>) outputs 2 shapes [[8, 16], [16, 1], [8, 1], [16, 16]] grid [1] {
+// Products into one column, and over one, are multiplications and sums.
+tile.func @into(%x: !tile.view<2, f32, global>, %v: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[8, 16], [16, 1], [8, 1]] grid [1] {
   %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %eight = arith.constant 8 : index
+  %sixteen = arith.constant 16 : index
+  %from = tile.view %x offset %zero sizes[%eight, %sixteen] strides[%sixteen, %one] : !tile.view<2, f32, global> -> !tile.view<2, f32, global>
+  %vector = tile.view %v offset %zero sizes[%sixteen, %one] strides[%one, %one] : !tile.view<2, f32, global> -> !tile.view<2, f32, global>
+  %to = tile.view %y offset %zero sizes[%eight, %one] strides[%one, %one] : !tile.view<2, f32, global> -> !tile.view<2, f32, global>
   %nothing = arith.constant 0.0 : f32
-  %a = tile.load %x[%zero, %zero] : !tile.view<2, f32, global> -> tensor<8x16xf32>
-  %b = tile.load %v[%zero, %zero] : !tile.view<2, f32, global> -> tensor<16x1xf32>
+  %a = tile.load %from[%zero, %zero] : !tile.view<2, f32, global> -> tensor<8x16xf32>
+  %b = tile.load %vector[%zero, %zero] : !tile.view<2, f32, global> -> tensor<16x1xf32>
   %c = tile.full %nothing : tensor<8x1xf32>
   %d = tile.dot %a, %b, %c : tensor<8x16xf32>, tensor<16x1xf32>, tensor<8x1xf32> -> tensor<8x1xf32>
-  tile.store %d, %y[%zero, %zero] : tensor<8x1xf32>, !tile.view<2, f32, global>
-  %e = tile.trans %b, [1, 0] : tensor<16x1xf32> -> tensor<1x16xf32>
-  %f = tile.full %nothing : tensor<16x16xf32>
-  %g = tile.dot %b, %e, %f : tensor<16x1xf32>, tensor<1x16xf32>, tensor<16x16xf32> -> tensor<16x16xf32>
-  tile.store %g, %z[%zero, %zero] : tensor<16x16xf32>, !tile.view<2, f32, global>
+  tile.store %d, %to[%zero, %zero] : tensor<8x1xf32>, !tile.view<2, f32, global>
+  tile.return
+}
+tile.func @over(%u: !tile.view<2, bf16, global>, %v: !tile.view<2, bf16, global>, %y: !tile.view<2, bf16, global>) outputs 1 shapes [[8, 1], [1, 16], [8, 16]] grid [1] {
+  %zero = arith.constant 0 : index
+  %nothing = arith.constant 0.0 : bf16
+  %a = tile.load %u[%zero, %zero] : !tile.view<2, bf16, global> -> tensor<8x1xbf16>
+  %b = tile.load %v[%zero, %zero] : !tile.view<2, bf16, global> -> tensor<1x16xbf16>
+  %c = tile.full %nothing : tensor<8x16xbf16>
+  %d = tile.dot %a, %b, %c : tensor<8x1xbf16>, tensor<1x16xbf16>, tensor<8x16xbf16> -> tensor<8x16xbf16>
+  tile.store %d, %y[%zero, %zero] : tensor<8x16xbf16>, !tile.view<2, bf16, global>
   tile.return
 }
 
-// CHECK{LITERAL}:   cpu.func @f(%x: !tile.view<2, f32, global>, %v: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>, %z: !tile.view<2, f32, global>) shapes [[8, 16], [16, 1], [8, 1], [16, 16]] grid [1] {
-// CHECK:     cpu.grid 0
-// CHECK:     cpu.parallel {{%\w+}}, {{%\w+}} once {
-// CHECK:     } do {
-// CHECK:       scf.if {{%\w+}} {
-// CHECK:         scf.for {{%\w+}} = {{%\w+}} to {{%\w+}} step {{%\w+}} {
-// CHECK:           tile.load {{%\w+}}[{{%\w+}}, {{%\w+}}] {inside} : !tile.view<2, f32, global> -> tensor<4x16xf32>
-// CHECK:           tile.load {{%\w+}}[{{%\w+}}, {{%\w+}}] {inside} : !tile.view<2, f32, global> -> tensor<16x1xf32>
-// CHECK:           tile.trans {{%\w+}}, [1, 0] : tensor<16x1xf32> -> tensor<1x16xf32>
-// CHECK:           tile.ew<mul> {{%\w+}}, {{%\w+}} : tensor<4x16xf32>, tensor<4x16xf32> -> tensor<4x16xf32>
-// CHECK:           tile.reduce<sum> {{%\w+}}, 1 : tensor<4x16xf32> -> tensor<4xf32>
-// CHECK:           tile.full {{%\w+}} : tensor<4x1xf32>
-// CHECK:           tile.ew<add> {{%\w+}}, {{%\w+}} : tensor<4x1xf32>, tensor<4x1xf32> -> tensor<4x1xf32>
-// CHECK:           tile.store {{%\w+}}, {{%\w+}}[{{%\w+}}, {{%\w+}}] {inside} : tensor<4x1xf32>, !tile.view<2, f32, global>
-// CHECK:       } else {
-// CHECK:         scf.for {{%\w+}} = {{%\w+}} to {{%\w+}} step {{%\w+}} {
-// CHECK:           tile.full {{%\w+}} : tensor<1x32xf32>
-// CHECK:           scf.for {{%\w+}} = {{%\w+}} to {{%\w+}} step {{%\w+}} iter_args({{%\w+}} = {{%\w+}}) -> (tensor<1x32xf32>) {
-// CHECK:             tile.load {{%\w+}}[{{%\w+}}, {{%\w+}}] : !tile.view<2, f32, global> -> tensor<1x8xf32>
-// CHECK:             tile.load {{%\w+}}[{{%\w+}}, {{%\w+}}] : !tile.view<2, f32, global> -> tensor<8x1xf32>
-// CHECK:             tile.trans {{%\w+}}, [1, 0] : tensor<8x1xf32> -> tensor<1x8xf32>
-// CHECK:             tile.ew<mul> {{%\w+}}, {{%\w+}} : tensor<1x8xf32>, tensor<1x8xf32> -> tensor<1x8xf32>
-// CHECK:             cpu.partial<sum> {{%\w+}}, {{%\w+}} : tensor<1x32xf32>, tensor<1x8xf32> -> tensor<1x32xf32>
-// CHECK:           tile.reduce<sum> {{%\w+}}, 1 : tensor<1x32xf32> -> tensor<1xf32>
-// CHECK:           tile.full {{%\w+}} : tensor<1x1xf32>
-// CHECK:           tile.ew<add> {{%\w+}}, {{%\w+}} : tensor<1x1xf32>, tensor<1x1xf32> -> tensor<1x1xf32>
-// CHECK:           tile.store {{%\w+}}, {{%\w+}}[{{%\w+}}, {{%\w+}}] : tensor<1x1xf32>, !tile.view<2, f32, global>
-// CHECK:       scf.if {{%\w+}} {
-// CHECK:         scf.for {{%\w+}} = {{%\w+}} to {{%\w+}} step {{%\w+}} {
-// CHECK:           tile.full {{%\w+}} : tensor<1x16xf32>
-// CHECK:           tile.load {{%\w+}}[{{%\w+}}, {{%\w+}}] : !tile.view<2, f32, global> -> tensor<1x1xf32>
-// CHECK:           tile.load {{%\w+}}[{{%\w+}}, {{%\w+}}] {inside} : !tile.view<2, f32, global> -> tensor<16x1xf32>
-// CHECK:           tile.trans {{%\w+}}, [1, 0] : tensor<16x1xf32> -> tensor<1x16xf32>
-// CHECK:           tile.ew<mul> {{%\w+}}, {{%\w+}} : tensor<1x16xf32>, tensor<1x16xf32> -> tensor<1x16xf32>
-// CHECK:           tile.ew<add> {{%\w+}}, {{%\w+}} : tensor<1x16xf32>, tensor<1x16xf32> -> tensor<1x16xf32>
-// CHECK:           tile.store {{%\w+}}, {{%\w+}}[{{%\w+}}, {{%\w+}}] {inside} : tensor<1x16xf32>, !tile.view<2, f32, global>
-// CHECK:       } else {
-// CHECK:         scf.for {{%\w+}} = {{%\w+}} to {{%\w+}} step {{%\w+}} {
-// CHECK:           scf.for {{%\w+}} = {{%\w+}} to {{%\w+}} step {{%\w+}} {
-// CHECK:             tile.full {{%\w+}} : tensor<1x8xf32>
-// CHECK:             tile.load {{%\w+}}[{{%\w+}}, {{%\w+}}] : !tile.view<2, f32, global> -> tensor<1x1xf32>
-// CHECK:             tile.load {{%\w+}}[{{%\w+}}, {{%\w+}}] : !tile.view<2, f32, global> -> tensor<8x1xf32>
-// CHECK:             tile.trans {{%\w+}}, [1, 0] : tensor<8x1xf32> -> tensor<1x8xf32>
-// CHECK:             tile.ew<mul> {{%\w+}}, {{%\w+}} : tensor<1x8xf32>, tensor<1x8xf32> -> tensor<1x8xf32>
-// CHECK:             tile.ew<add> {{%\w+}}, {{%\w+}} : tensor<1x8xf32>, tensor<1x8xf32> -> tensor<1x8xf32>
-// CHECK:             tile.store {{%\w+}}, {{%\w+}}[{{%\w+}}, {{%\w+}}] : tensor<1x8xf32>, !tile.view<2, f32, global>
+// CHECK-NOT:      cpu.dot
+// CHECK:          cpu.func @into
+// CHECK:            scf.for
+// CHECK:              [[A:%\w+]] = tile.load %from{{.*}} -> tensor<4x16xf32>
+// CHECK:              [[B:%\w+]] = tile.load %vector{{.*}} -> tensor<16x1xf32>
+// CHECK-NEXT:         [[LINE:%\w+]] = tile.trans [[B]], [1, 0]
+// CHECK-NEXT:         [[SPREAD:%\w+]] = tile.broadcast [[LINE]]
+// CHECK-NEXT:         [[PRODUCT:%\w+]] = tile.ew<mul> [[A]], [[SPREAD]]
+// CHECK-NEXT:         tile.reduce<sum> [[PRODUCT]], 1
+// CHECK-NOT:      cpu.dot
+// CHECK:          cpu.func @over
+// CHECK:              tile.ew<mul> {{.*}} : tensor<1x16xf32>, tensor<1x16xf32>
+// CHECK-NEXT:         tile.ew<add>
+// CHECK-NEXT:         tile.ew<cast> {{.*}} -> tensor<1x16xbf16>
+// CHECK-NOT:      cpu.dot
+// CHECK:          cpu.return

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+_BARE_NAME = re.compile(r"[A-Za-z$._-][A-Za-z0-9$._-]*")
 _VECTOR = re.compile(r"<(\d+) x (.+)>")
 _SUFFIXES = {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16", "ptr": "p0"}
 _WIDTHS = {"float": 32, "double": 64, "half": 16, "bfloat": 16, "ptr": 64}
@@ -18,6 +19,13 @@ def shape_of(type_: str) -> tuple[int, str]:
     """Lanes and element of a type; a scalar has no lanes, written 0."""
     match = _VECTOR.fullmatch(type_)
     return (int(match[1]), match[2]) if match else (0, type_)
+
+
+def symbol(name: str) -> str:
+    """A name as LLVM reads it, after `@`; Python's names may hold more letters than LLVM's bare ones."""
+    if _BARE_NAME.fullmatch(name):
+        return name
+    return f'"{"".join(f"{chr(92)}{byte:02X}" for byte in name.encode())}"'
 
 
 def lanes_of(type_: str) -> int:
@@ -164,7 +172,7 @@ class Function:
     def text(self) -> str:
         linkage, attributes = ("internal ", "#1") if self._internal else ("", "#0")
         body = "\n".join(["entry:", *self._entry, *self._lines])
-        return f"define {linkage}{self._returns} @{self.name}({self._head}) {attributes} {{\n{body}\n}}"
+        return f"define {linkage}{self._returns} @{symbol(self.name)}({self._head}) {attributes} {{\n{body}\n}}"
 
     # Instructions
 
