@@ -161,7 +161,9 @@ def test_objects_that_mean_nothing_elsewhere_are_not_kept(tmp_path: Path, caplog
 
 def test_an_edited_package_keeps_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     build.build.cache_clear()
+    monkeypatch.setattr(build, "_LOADED_NS", 1 << 62)
     assert build.build() is not None
+    assert build.is_unedited([__file__])
     monkeypatch.setattr(build, "_LOADED_NS", 0)
     build.build.cache_clear()
     assert build.build() is None

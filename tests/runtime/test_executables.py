@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import sys
 import weakref
 from functools import cache
 from typing import Any
@@ -23,7 +24,7 @@ from tessera.runtime.cache import Store
 from tessera.runtime.executable import Executable
 from tessera.runtime.launch_plan import ArrayArgument, Failure, NumberArgument, Plan
 from tessera.shapes.expr import dim
-from tessera.targets.cpu import features, pool
+from tessera.targets.cpu import features, launch, pool
 from tessera.targets.llvm import image, machine
 
 # out[i] = value for all i below the size of x; a negative value is a failure. `scratch` bytes are wanted, and written.
@@ -103,6 +104,23 @@ def test_results_are_made_by_the_call() -> None:
     assert (first.buffer.pointer, first.buffer.nbytes) == (first.pointer, 20)
     with ts.track_shapes():
         assert ts.shape_history(run(x, 1.0, 0)) != ts.shape_history(first)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0), (7,), (5, 3, 2)])
+@pytest.mark.parametrize("dtype", [f32, bf16, ts.i8])
+def test_fresh_arrays_own_their_memory(shape: tuple[int, ...], dtype: ts.DType) -> None:
+    make = launch.fresh(shape, dtype.storage)
+    assert make is not None
+    arrays = [make() for _ in range(20)]
+    for number, array in enumerate(arrays):
+        assert (array.shape, array.dtype, array.flags.c_contiguous) == (shape, dtype.storage, True)
+        assert array.ctypes.data % 64 == 0
+        array[...] = number
+    assert all((array == number).all() for number, array in enumerate(arrays))
+    memory = arrays[0].base
+    assert isinstance(memory, bytearray)
+    del array, arrays
+    assert sys.getrefcount(memory) == 2
 
 
 def test_arrays_are_filled_in_place_whatever_their_strides() -> None:
@@ -227,6 +245,7 @@ def test_the_threads_of_kernels_are_kept_by_the_cache_too(tmp_path: Any, monkeyp
 
     real = pool.compile_runtime
     monkeypatch.setattr(compile_cache, "shared", lambda: store)
+    monkeypatch.setattr(executable, "build", lambda: "this compiler")
     monkeypatch.setattr(pool, "is_running", lambda: False)
     monkeypatch.setattr(pool, "compile_runtime", compile_runtime)
     for _ in range(3):

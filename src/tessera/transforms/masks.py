@@ -23,7 +23,7 @@ from tessera.dialects import elementwise, reductions, tile
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.casting import cast
-from tessera.dtypes.types import DType, bool_, f64
+from tessera.dtypes.types import DType, Kind, bool_, f64
 
 
 @dataclass(frozen=True)
@@ -113,10 +113,10 @@ def _of_elementwise(op: tile.EwOp, look: _Look) -> Known:
     if name == "cast" and not isinstance(operands[0], Constant):
         return op.result
     numbers = [operand.number for operand in operands if isinstance(operand, Constant)]
+    if name != "cast" and op.result_dtype != tile_dtype(op.result):
+        return op.result
     if len(numbers) == len(operands) and op.seed is None:
         return Constant(_computed(op, numbers))
-    if op.result_dtype != tile_dtype(op.result):
-        return op.result
     for place, neutral in _NEUTRAL.get(name, {}).items():
         if operands[place] == Constant(neutral):
             return operands[1 - place]
@@ -235,10 +235,12 @@ Range = tuple[Linear, Linear]
 
 
 def linear(value: SSAValue) -> Linear:
-    """A scalar as a sum of scalars."""
+    """A scalar as a sum of scalars. Narrow ones are not taken apart: their sums may wrap."""
     op = value.owner
     if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
         return Linear(number=op.value.value.data)
+    if dtype_of(value.type).bits < 64:
+        return Linear(((value, 1),))
     if isinstance(op, arith.AddiOp):
         return linear(op.lhs) + linear(op.rhs)
     if isinstance(op, arith.SubiOp):
@@ -249,7 +251,7 @@ def linear(value: SSAValue) -> Linear:
             return left * right.number
         if not left.terms:
             return right * left.number
-    if isinstance(op, arith.IndexCastOp) and dtype_of(op.result.type).bits == 64:
+    if isinstance(op, arith.IndexCastOp):
         return linear(op.input)
     return Linear(((value, 1),))
 
@@ -257,15 +259,19 @@ def linear(value: SSAValue) -> Linear:
 def positions(value: SSAValue) -> tuple[Linear, int, int] | None:
     """Whole numbers of a tile of two axes as a sum: scalars, and the row and the column so many times."""
     op = value.owner
-    if tile_dtype(value).bits != 64:
+    if not _is_signed(value) or tile_dtype(value).bits != 64:
         return None
     if isinstance(op, tile.IotaOp):
         rank, axis = len(tile_type(value).get_shape()), op.axis.value.data
         return (linear(op.base), int(axis == 0), int(axis == 1)) if rank == 2 else None
-    if isinstance(op, tile.FullOp) and not tile_dtype(op.result).is_float:
+    if isinstance(op, tile.FullOp):
         return linear(op.value), 0, 0
     if isinstance(op, tile.BroadcastOp):
-        return positions(op.operand)
+        found, shape = positions(op.operand), tile_type(op.operand).get_shape()
+        if found is None or len(shape) != 2:
+            return None
+        # Along an axis that is repeated nothing counts up.
+        return found[0], found[1] if shape[0] != 1 else 0, found[2] if shape[1] != 1 else 0
     if isinstance(op, tile.EwOp) and op.fn.data in ("add", "sub"):
         a, b = (positions(operand) for operand in op.operands_)
         if a is not None and b is not None:
@@ -274,14 +280,20 @@ def positions(value: SSAValue) -> tuple[Linear, int, int] | None:
     return None
 
 
+def _is_signed(value: SSAValue) -> bool:
+    return tile_dtype(value).kind is Kind.INT
+
+
 def reach(value: SSAValue, window: Window) -> Range | None:
     """Between what numbers the whole numbers of a tile lie, within a window of it."""
     op = value.owner
-    if isinstance(op, tile.IotaOp):
+    if not _is_signed(value):
+        return None
+    if isinstance(op, tile.IotaOp) and tile_dtype(value).bits >= 32:
         axis = op.axis.value.data
         least = linear(op.base) + window.start[axis]
         return least, least + Linear(number=window.size[axis] - 1)
-    if isinstance(op, tile.FullOp) and not tile_dtype(op.result).is_float:
+    if isinstance(op, tile.FullOp):
         scalar = linear(op.value)
         return scalar, scalar
     if isinstance(op, tile.BroadcastOp):

@@ -512,6 +512,8 @@ class Lowering:
             value = self.values.get(scalar, scalar if scalar in self.own else None)
             if value is None:
                 return None
+            if value.type != _index:
+                value = self.add(arith.IndexCastOp(value, _index)).results[0]
             if factor != 1:
                 value = self.add(arith.MuliOp(value, self.constant(factor))).results[0]
             total = self.sum(total, value)

@@ -1,0 +1,35 @@
+// options: -p tile-to-cpu
+tile.func @f(%x: f32) outputs 0 shapes [[]] grid [1] {
+  // expected: tile.full works on tensor<2x3x4xf32>: tiles on CPUs have at most two axes
+  %a = tile.full %x : tensor<2x3x4xf32>
+  tile.return
+}
+// -----
+// options: -p tile-to-cpu
+tile.func @f(%n: index) outputs 0 shapes [[]] grid [1] {
+  // expected: a kernel that prints or stops runs in the interpreter only
+  tile.debug_print "n", %n : index
+  tile.return
+}
+// -----
+// options: -p tile-to-cpu{level=sparc}
+// expected: tile-to-cpu has no level sparc
+builtin.module {}
+// -----
+// options: -p tile-to-cpu{lanes=12}
+// expected: vectors of 12 lanes: expected a power of two from 2 on
+builtin.module {}
+// -----
+// options: -p tile-to-cpu{lanes=1}
+// expected: vectors of 1 lanes: expected a power of two from 2 on
+builtin.module {}
+// -----
+// options: -p tile-to-cpu{speed=9}
+// expected: cannot read the passes 'tile-to-cpu{speed=9}'
+builtin.module {}
+// -----
+// options: -p tile-to-cpu --level tile
+// expected: cpu.func is not legal in a module at the tile level
+tile.func @f() outputs 0 shapes [] grid [] {
+  tile.return
+}
