@@ -9,13 +9,13 @@ import pytest
 from tessera import errors, knobs
 from tessera.cli.main import cli
 from tessera.dialects import elementwise
-from tessera.dialects.text import OWN_DIALECTS
+from tessera.targets.passes import PASSES
+from tessera.targets.text import DIALECTS
 from tessera.transforms.facts import Kind
 from tessera.transforms.legality import LEVELS
-from tessera.transforms.pipeline import PASSES
 
 DOCS = Path(__file__).parent.parent / "docs"
-_OPS = [op.name for dialect in OWN_DIALECTS for op in dialect.operations]
+_OPS = [op.name for dialect in DIALECTS for op in dialect.operations]
 _ERRORS = [
     name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, errors.TesseraError)
 ]
@@ -27,6 +27,7 @@ _ERRORS = [
         ("graph.md", [name for name in _OPS if name.startswith("graph.")]),
         ("schedule.md", [name for name in _OPS if name.startswith("schedule.")]),
         ("tile.md", [name for name in _OPS if name.startswith("tile.")]),
+        ("cpu.md", [name for name in _OPS if name.startswith("cpu.")]),
         ("transforms.md", [*PASSES, *LEVELS]),
         ("cli.md", [f"tessera {name}" for name in cli.list_commands(None)]),  # pyright: ignore[reportArgumentType]  # the list needs no context
         ("knobs.md", [row.variable for row in knobs.describe()]),

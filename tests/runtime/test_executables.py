@@ -117,9 +117,10 @@ def test_fresh_arrays_own_their_memory(shape: tuple[int, ...], dtype: ts.DType) 
         assert array.ctypes.data % 64 == 0
         array[...] = number
     assert all((array == number).all() for number, array in enumerate(arrays))
-    memory = arrays[0].base
+    last = make()
+    memory = last.base
     assert isinstance(memory, bytearray)
-    del array, arrays
+    del last
     assert sys.getrefcount(memory) == 2
 
 

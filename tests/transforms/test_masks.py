@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_masks import Writer
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, f32
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
@@ -23,6 +24,7 @@ from tessera.dtypes import types
 from tessera.dtypes.types import saturate
 from tessera.interpreters.engine import Frame
 from tessera.interpreters.machine import Machine
+from tessera.interpreters.tile import Array
 from tessera.transforms.masks import (
     Constant,
     Edge,
@@ -39,82 +41,9 @@ from tessera.transforms.masks import (
     reach,
 )
 
-Array = np.ndarray[Any, np.dtype[Any]]
 index = IndexType()
 few = settings(max_examples=150)
 SEEDS = st.integers(0, 10**9)
-
-
-@dataclass
-class Writer:
-    """Writes ops into a block; its arguments are whole numbers."""
-
-    chance: random.Random
-    block: Block = field(default_factory=lambda: Block(arg_types=[index] * 4))
-
-    def add(self, op: Operation) -> SSAValue:
-        self.block.add_op(op)
-        return op.results[0]
-
-    def number(self, value: int) -> SSAValue:
-        return self.add(arith.ConstantOp(IntegerAttr(value, index)))
-
-    @property
-    def numbers(self) -> Sequence[BlockArgument]:
-        return self.block.args
-
-    def scalar(self, depth: int = 2) -> SSAValue:
-        """A sum of arguments, each times a number."""
-        choice = self.chance.random()
-        if depth == 0 or choice < 0.3:
-            known = self.chance.random() < 0.3
-            return self.number(self.chance.randint(-9, 9)) if known else self.chance.choice(self.numbers)
-        if choice < 0.5:
-            some, times = self.scalar(depth - 1), self.number(self.chance.choice((-2, -1, 2, 3, 16)))
-            return self.add(arith.MuliOp(some, times) if choice < 0.4 else arith.MuliOp(times, some))
-        kind = arith.AddiOp if choice < 0.8 else arith.SubiOp
-        return self.add(kind(self.scalar(depth - 1), self.scalar(depth - 1)))
-
-    def positions(self, shape: tuple[int, int], depth: int = 1) -> SSAValue:
-        """Whole numbers in a tile: counted along an axis, the same everywhere, or sums of such."""
-        choice = self.chance.random()
-        if depth and choice < 0.3:
-            both = [self.positions(shape, 0), self.positions(shape, 0)]
-            return self.add(tile.EwOp(self.chance.choice(("add", "sub")), both))
-        if choice < 0.45:
-            scalar = self.add(arith.IndexCastOp(self.scalar(), element_of(types.i64)))
-            return self.add(tile.FullOp(scalar, shape))
-        axis, how = self.chance.randrange(2), self.chance.randrange(4)
-        if how == 0:
-            return self.add(tile.IotaOp(self.scalar(), axis, tile_of(shape, types.i64)))
-        if how == 1:
-            counted = self.add(tile.IotaOp(self.scalar(), 0, tile_of((shape[axis],), types.i64)))
-            thin = self.add(tile.ExpandOp(counted, 1 - axis))
-        else:
-            # Counted along the axis that is kept, or along the one that is repeated: there it counts one.
-            kept = (shape[0], 1) if self.chance.randrange(2) else (1, shape[1])
-            thin = self.add(tile.IotaOp(self.scalar(), axis, tile_of(kept, types.i64)))
-        return self.add(tile.BroadcastOp(thin, shape))
-
-    def mask(self, shape: tuple[int, int], depth: int = 2) -> SSAValue:
-        choice = self.chance.random()
-        if depth and choice < 0.5:
-            name = self.chance.choice(("and", "and", "or"))
-            return self.add(tile.EwOp(name, [self.mask(shape, depth - 1), self.mask(shape, depth - 1)]))
-        name = self.chance.choice(("lt", "le", "gt", "ge"))
-        if choice < 0.6 and shape[1] > 1:
-            # The same for all rows, such as a prefix.
-            row = self.add(tile.EwOp(name, [self.positions((1, shape[1]), 0), self.positions((1, shape[1]), 0)]))
-            return self.add(tile.BroadcastOp(row, shape))
-        return self.add(tile.EwOp(name, [self.positions(shape), self.positions(shape)]))
-
-    def run(self, values: Sequence[Any]) -> dict[SSAValue, Any]:
-        """Every value of the block."""
-        if not isinstance(self.block.last_op, tile.ReturnOp):
-            self.block.add_op(tile.ReturnOp())
-        frame = Frame(Machine())
-        frame.run(self.block, list(values))
-        return frame.values
 
 
 def evaluate(sum_: Linear, values: dict[SSAValue, Any]) -> int:
@@ -321,6 +250,7 @@ def test_nothing_is_said_of_masks_that_may_wrap_or_are_no_positions() -> None:
 
 NUMBERS = (0.0, 1.0, -math.inf, math.inf, 2.5)
 BINARY = ("add", "sub", "mul", "div", "max", "min")
+FOLDS = {"add": 0.0, "sub": 0.0, "mul": 1.0, "div": 1.0, "max": -math.inf, "min": math.inf}
 COMPARE = ("lt", "le", "gt", "ge", "eq")
 
 
@@ -371,6 +301,17 @@ class Body(Writer):
         else:
             made = tile.EwOp("cast", [self.add(tile.EwOp("cast", [value], to=types.bf16))], to=types.f32)
         self.values.append(self.add(made))
+
+    def folded(self, carried: SSAValue) -> SSAValue:
+        """A carried value with something masked folded in, as loops do; often what is masked out is neutral."""
+        assert self.mask_ is not None
+        name, neutral = self.chance.choice((*FOLDS.items(), *FOLDS.items(), ("add", 1.0), ("max", 0.0)))
+        masked = self.add(tile.EwOp("select", [self.mask_, self.floats((4, 6)), self.full(neutral, (4, 6))]))
+        if tile_type(carried).get_shape() == (4, 1):
+            kind = {"add": "sum", "mul": "prod"}.get(name, name)
+            kind = kind if kind in ("sum", "prod", "max", "min") else "sum"
+            masked = self.add(tile.ExpandOp(self.add(tile.ReduceOp(kind, masked, 1)), 1))
+        return self.add(tile.EwOp(name, [carried, masked]))
 
 
 def body(seed: int, carried: int, steps: int) -> Body:
@@ -441,9 +382,7 @@ def skippable(seed: int) -> bool:
     yielded: list[SSAValue] = []
     for argument in made.block.args[1:]:
         fitting = [value for value in made.values if value.type == argument.type]
-        # Often the carried value with something folded in, as loops do.
-        folded = made.add(tile.EwOp(made.chance.choice(BINARY), [argument, made.chance.choice(fitting)]))
-        yielded.append(folded if made.chance.random() < 0.7 else made.chance.choice(fitting))
+        yielded.append(made.folded(argument) if made.chance.random() < 0.8 else made.chance.choice(fitting))
     loop = as_loop(made, yielded)
     if not is_skippable(loop, made.mask_):
         return False
@@ -455,14 +394,14 @@ def skippable(seed: int) -> bool:
     return True
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(SEEDS)
 def test_a_loop_that_is_skipped_changes_nothing(seed: int) -> None:
     skippable(seed)
 
 
 def test_some_loops_are_skipped() -> None:
-    assert sum(skippable(seed) for seed in range(400)) > 10
+    assert 40 < sum(skippable(seed) for seed in range(200)) < 160
 
 
 @pytest.mark.acceptance

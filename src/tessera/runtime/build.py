@@ -48,7 +48,8 @@ def _files(folder: str = _PACKAGE) -> list[_File]:
 
 def _library(name: str) -> _File | None:
     """One file of a library stands for all: installing another version writes it anew."""
-    found = find_spec(name)
+    loaded = sys.modules.get(name)
+    found = find_spec(name) if loaded is None else loaded.__spec__
     if found is None or found.origin is None:
         return None
     facts = os.stat(found.origin)
