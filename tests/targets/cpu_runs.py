@@ -27,7 +27,10 @@ def lowered(module: ModuleOp, level: str, *, fuse: bool = True) -> ModuleOp:
 
 
 def copies(arguments: Sequence[Any]) -> list[Any]:
-    return [argument.copy() if isinstance(argument, np.ndarray) else argument for argument in arguments]
+    """Arrays of their own; those with other strides, which a copy would lose, are only read and stay."""
+    return [
+        value.copy() if isinstance(value, np.ndarray) and value.flags.c_contiguous else value for value in arguments
+    ]
 
 
 def at_tile_level(module: ModuleOp, name: str, arguments: Sequence[Any]) -> list[Array]:

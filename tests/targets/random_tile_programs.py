@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from xdsl.dialects import arith, scf
@@ -17,7 +18,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tessera.dialects import tile
 from tessera.dialects.elements import element_of, tile_of
-from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
+from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type, view_type
 from tessera.dtypes.types import DType, i8, i32
 from tessera.shapes.expr import dim
 
@@ -26,27 +27,35 @@ SIZES = (1, 1, 2, 3, 4, 5, 8, 9, 16, 17, 20)
 _index = IndexType()
 _VIEW = ViewType(2, element_of(i32))
 _NARROW = ViewType(2, element_of(i8))
+_VECTOR = ViewType(1, element_of(i32))
 
 PROGRAMS = 3
 
 
 def arguments(seed: int) -> list[object]:
-    """Arrays for the arguments of a program, the last two of which it writes, and a number that decides branches."""
+    """Arrays for the arguments of a program, the last three of which it writes, and a number that decides branches."""
     generator = np.random.default_rng(seed)
-    wide = generator.integers(-9, 9, (ROWS, COLS)).astype(np.int32)
-    narrow = generator.integers(-9, 9, (ROWS, COLS)).astype(np.int8)
-    written = [generator.integers(-9, 9, (PROGRAMS * ROWS, COLS)).astype(np.int32) for _ in range(2)]
-    return [wide, narrow, *written, int(generator.integers(0, 5))]
+
+    def numbers(*shape: int, dtype: type[np.signedinteger[Any]] = np.int32) -> Any:
+        return generator.integers(-9, 9, shape).astype(dtype)
+
+    # Elements side by side, a row apart, or backwards.
+    inputs = [numbers(ROWS, COLS), numbers(COLS, ROWS).T, numbers(ROWS, COLS)[::-1, ::-1]]
+    narrow = [numbers(ROWS, COLS, dtype=np.int8), numbers(COLS, ROWS, dtype=np.int8).T]
+    vectors = [numbers(COLS), numbers(2 * COLS)[::2]]
+    written = [numbers(PROGRAMS * ROWS, COLS), numbers(PROGRAMS * ROWS, COLS), numbers(PROGRAMS * COLS)]
+    chosen = [some[int(generator.integers(0, len(some)))] for some in (inputs, narrow, vectors)]
+    return [*chosen, *written, int(generator.integers(0, 5))]
 
 
 @dataclass
 class Maker:
-    """Writes one program; `values` are the tiles there are to work on."""
+    """Writes one program; `values` are the tiles there are to work on, `views` and `written` the memory, by rank."""
 
     chance: random.Random
     out: Block
-    views: list[SSAValue] = field(default_factory=list[SSAValue])
-    written: list[SSAValue] = field(default_factory=list[SSAValue])
+    views: Sequence[SSAValue] = ()
+    written: Sequence[SSAValue] = ()
     number: SSAValue | None = None
     values: list[SSAValue] = field(default_factory=list[SSAValue])
 
@@ -63,8 +72,11 @@ class Maker:
     def size(self) -> int:
         return self.chance.choice(SIZES)
 
-    def offsets(self) -> list[SSAValue]:
-        return [self.constant(self.chance.choice((0, 0, 0, 1, 5, -2, 15))) for _ in range(2)]
+    def offsets(self, rank: int = 2) -> list[SSAValue]:
+        return [self.constant(self.chance.choice((0, 0, 0, 1, 5, -2, 15))) for _ in range(rank)]
+
+    def ranked(self, views: Sequence[SSAValue], rank: int, dtype: DType = i32) -> list[SSAValue]:
+        return [view for view in views if view_type(view).rank.data == rank and view_type(view).dtype is dtype]
 
     def pick(self, dtype: DType = i32, rank: int | None = None) -> SSAValue:
         fitting = [
@@ -81,10 +93,13 @@ class Maker:
     # Single ops
 
     def load(self, rows: int, cols: int, dtype: DType = i32) -> SSAValue:
-        views = self.views[1:] if dtype is i8 else [self.views[0], *self.written]
-        view = self.chance.choice(views)
+        view = self.chance.choice(self.ranked([*self.views, *self.written], 2, dtype))
         pad = self.chance.choice((None, None, 3.0))
         return self.keep(self.add(tile.LoadOp(view, self.offsets(), (rows, cols), pad)))
+
+    def line(self) -> None:
+        view = self.chance.choice(self.ranked([*self.views, *self.written], 1))
+        self.keep(self.add(tile.LoadOp(view, self.offsets(1), (self.size(),), None)))
 
     def shaped(self, value: SSAValue, shape: Sequence[int]) -> SSAValue | None:
         """A value brought to a shape, if it can be."""
@@ -174,13 +189,18 @@ class Maker:
         self.keep(self.add(tile.EwOp("cast", [self.pick(dtype)], to=to)))
 
     def store(self) -> None:
-        value = self.pick(rank=2)
-        if len(shape_of(value)) == 2:
-            view, offsets = self.chance.choice(self.written), self.offsets()
+        value = self.pick()
+        rank = len(shape_of(value))
+        if rank:
+            view, offsets = self.chance.choice(self.ranked(self.written, rank)), self.offsets(rank)
             kind = self.chance.choice(("store", "store", "atomic"))
             self.out.add_op(
                 tile.StoreOp(value, view, offsets) if kind == "store" else tile.AtomicOp("sum", value, view, offsets)
             )
+
+    def check(self) -> None:
+        value = self.pick()
+        self.out.add_op(tile.AssertOp(self.add(tile.EwOp("eq", [value, value])), "equal to itself"))
 
     # Control
 
@@ -225,7 +245,7 @@ class Maker:
 
     def fill(self, steps: int, *, control: bool = False) -> None:
         often = [self.elementwise] * 5 + [self.reduce, self.dot] * 3 + [self.store] * 2
-        kinds = [*often, self.shape, self.source, self.cast, self.masked]
+        kinds = [*often, self.shape, self.source, self.cast, self.masked, self.line, self.check]
         if control:
             kinds += [self.loop] * 3 + [self.branch] * 2
         for _ in range(steps):
@@ -238,15 +258,17 @@ def shape_of(value: SSAValue) -> tuple[int, ...]:
 
 def program(seed: int, steps: int = 8) -> ModuleOp:
     """A module with one tile function, @k, run by `PROGRAMS` programs, each on rows of its own."""
-    types = [_VIEW, _NARROW, _VIEW, _VIEW, _index]
-    shapes = [("A", "B"), ("A", "B"), ("C", "B"), ("C", "B"), ()]
+    types = [_VIEW, _NARROW, _VECTOR, _VIEW, _VIEW, _VECTOR, _index]
+    shapes = [("A", "B"), ("A", "B"), ("B",), ("C", "B"), ("C", "B"), ("D",), ()]
     function = tile.FuncOp("k", types, 0, [[dim(name) for name in shape] for shape in shapes], [PROGRAMS])
     block = function.body.block
-    maker = Maker(random.Random(seed), block, list(block.args[:2]))
-    maker.number = block.args[4]
-    here = maker.add(arith.MuliOp(maker.add(tile.ProgramIdOp(0)), maker.constant(ROWS * COLS)))
-    sizes, strides = ([maker.constant(number) for number in pair] for pair in ((ROWS, COLS), (COLS, 1)))
-    maker.written = [maker.add(tile.ViewOp(argument, here, sizes, strides)) for argument in block.args[2:4]]
+    maker = Maker(random.Random(seed), block, block.args[:3])
+    maker.number = block.args[6]
+    number, rows, cols, one = maker.add(tile.ProgramIdOp(0)), *(maker.constant(size) for size in (ROWS, COLS, 1))
+    along = maker.add(arith.MuliOp(number, cols))
+    here = maker.add(arith.MuliOp(along, rows))
+    matrices = [maker.add(tile.ViewOp(argument, here, [rows, cols], [cols, one])) for argument in block.args[3:5]]
+    maker.written = [*matrices, maker.add(tile.ViewOp(block.args[5], along, [cols], [one]))]
     for _ in range(2):
         maker.load(maker.size(), maker.size())
     maker.load(maker.size(), maker.size(), i8)
@@ -256,6 +278,7 @@ def program(seed: int, steps: int = 8) -> ModuleOp:
             seen = value
             while len(shape_of(seen)) < 2:
                 seen = maker.add(tile.ExpandOp(seen, 0))
-            block.add_op(tile.AtomicOp("sum", seen, maker.chance.choice(maker.written), maker.offsets()))
+            view = maker.chance.choice(maker.ranked(maker.written, 2))
+            block.add_op(tile.AtomicOp("sum", seen, view, maker.offsets()))
     block.add_op(tile.ReturnOp())
     return ModuleOp([function])
