@@ -1,10 +1,10 @@
 // RUN: tessera opt %s | filecheck %s
-// Blocks of 16 or 32 rows and columns by the matrix unit: put into a buffer, or added to what it holds.
+// Strips of 16 or 32 rows by the matrix unit: put into a buffer, or added to what it holds.
 cpu.func @f(%n: index, %row: index, %col: index, %live: index) shapes [[], [], [], []] grid [1] {
   %a = cpu.buffer : !cpu.buffer<32x64xbf16>
   %b = cpu.reserve %n : !cpu.panels<64x48xbf16, 16, 2>
   %out = cpu.buffer : !cpu.buffer<32x48xf32>
-  cpu.matmul %a, %b[%n], %out[%row, %col] size [32, 32] : !cpu.buffer<32x64xbf16>, !cpu.panels<64x48xbf16, 16, 2>, !cpu.buffer<32x48xf32>
+  cpu.matmul %a, %b[%n], %out[%row, %col] size [32, 48] : !cpu.buffer<32x64xbf16>, !cpu.panels<64x48xbf16, 16, 2>, !cpu.buffer<32x48xf32>
   cpu.matmul added %a, %b[%n], %out[%row, %col] size [32, 16] depth %live {k} : !cpu.buffer<32x64xbf16>, !cpu.panels<64x48xbf16, 16, 2>, !cpu.buffer<32x48xf32>
   cpu.return
 }
@@ -25,7 +25,7 @@ cpu.func @whole_numbers(%n: index) shapes [[]] grid [1] {
 // CHECK-NEXT:     %a = cpu.buffer : !cpu.buffer<32x64xbf16>
 // CHECK-NEXT:     %b = cpu.reserve %n : !cpu.panels<64x48xbf16, 16, 2>
 // CHECK-NEXT:     %out = cpu.buffer : !cpu.buffer<32x48xf32>
-// CHECK-NEXT:     cpu.matmul %a, %b[%n], %out[%row, %col] size [32, 32] : !cpu.buffer<32x64xbf16>, !cpu.panels<64x48xbf16, 16, 2>, !cpu.buffer<32x48xf32>
+// CHECK-NEXT:     cpu.matmul %a, %b[%n], %out[%row, %col] size [32, 48] : !cpu.buffer<32x64xbf16>, !cpu.panels<64x48xbf16, 16, 2>, !cpu.buffer<32x48xf32>
 // CHECK-NEXT:     cpu.matmul added %a, %b[%n], %out[%row, %col] size [32, 16] depth %live {k} : !cpu.buffer<32x64xbf16>, !cpu.panels<64x48xbf16, 16, 2>, !cpu.buffer<32x48xf32>
 // CHECK-NEXT:     cpu.return
 // CHECK-NEXT:   }

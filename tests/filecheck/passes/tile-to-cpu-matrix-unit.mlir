@@ -1,7 +1,7 @@
 // RUN: tessera opt %s -p tile-to-cpu{level=amx} | filecheck %s
 // Products of bf16 by the matrix unit. The left operand has whole lines, with zeros in the gaps, and a multiple of 16 rows;
-// of the right one, two rows are interleaved. Blocks have 32 rows and columns, 16 at the edges; one that starts from
-// zeros puts its sums, one that starts from another product adds to its buffer.
+// of the right one, two rows are interleaved. Strips have 32 rows, and the last 16; one that starts
+// from zeros puts its sums, one that starts from another product adds to its buffer.
 tile.func @product(%x: !tile.view<2, bf16, global>, %w: !tile.view<2, bf16, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[40, 24], [24, 48], [40, 48]] grid [1] {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
@@ -28,13 +28,11 @@ tile.func @product(%x: !tile.view<2, bf16, global>, %w: !tile.view<2, bf16, glob
 // CHECK-NEXT:       [[SUM:%\w+]] = cpu.buffer : !cpu.buffer<48x48xf32>
 // CHECK:            scf.for
 // CHECK:              cpu.store {{%\w+}}, [[LEFT]]
-// CHECK:            cpu.matmul [[LEFT]], [[W]]{{.*}}, [[SUM]]{{.*}} size [32, 32]
-// CHECK:            cpu.matmul [[LEFT]], [[W]]{{.*}}, [[SUM]]{{.*}} size [32, 16]
-// CHECK:            cpu.matmul [[LEFT]], [[W]]{{.*}}, [[SUM]]{{.*}} size [16, 32]
-// CHECK:            cpu.matmul [[LEFT]], [[W]]{{.*}}, [[SUM]]{{.*}} size [16, 16]
+// CHECK:            cpu.matmul [[LEFT]], [[W]]{{.*}}, [[SUM]]{{.*}} size [32, 48]
+// CHECK:            cpu.matmul [[LEFT]], [[W]]{{.*}}, [[SUM]]{{.*}} size [16, 48]
 // CHECK-NOT:        cpu.store
-// CHECK:            cpu.matmul added [[LEFT]], {{.*}}, [[SUM]]{{.*}} size [32, 32]
-// CHECK:            cpu.matmul added [[LEFT]], {{.*}}, [[SUM]]{{.*}} size [16, 16]
+// CHECK:            cpu.matmul added [[LEFT]], {{.*}}, [[SUM]]{{.*}} size [32, 48]
+// CHECK:            cpu.matmul added [[LEFT]], {{.*}}, [[SUM]]{{.*}} size [16, 48]
 // CHECK:            scf.for
 // CHECK:              cpu.load [[SUM]]
 // CHECK:              tile.store

@@ -419,10 +419,10 @@ class DotOp(IRDLOperation):
 
 @irdl_op_definition
 class MatmulOp(IRDLOperation):
-    """A block of rows and columns of a·b, by the matrix unit, put into a buffer or added to what it holds.
+    """A strip of 16 or 32 rows of a·b, by the matrix unit, put into a buffer or added to what it holds.
 
-    The block has 16 or 32 rows and columns; it may go beyond what the operands hold, and then what is there means
-    nothing. With `depth`, only so many columns of `a` count.
+    It has a multiple of 16 columns, and may go beyond what the operands hold: then what is there means nothing. With
+    `depth`, only so many columns of `a` count.
     """
 
     name = "cpu.matmul"
@@ -465,8 +465,9 @@ class MatmulOp(IRDLOperation):
             raise VerifyException(f"{left} has no product with {right}")
         if right.width.data != TILE_ROWS or right.depth.data * right.dtype.storage.itemsize != 4:
             raise VerifyException(f"{right} is not packed for the matrix unit: 16 columns, 4 bytes deep")
-        if len(self.size) != 2 or any(one not in (16, 32) for one in self.size.iter_values()):
-            raise VerifyException("a block has 16 or 32 rows and columns")
+        size = tuple(self.size.iter_values())
+        if len(size) != 2 or size[0] not in (16, 32) or size[1] <= 0 or size[1] % TILE_ROWS:
+            raise VerifyException("a strip has 16 or 32 rows and 16 columns or a multiple")
         if out.dtype.bits != 32 or out.dtype.kind is not left.dtype.kind:
             raise VerifyException(f"products of {left.dtype} are not summed in {out.dtype}")
 

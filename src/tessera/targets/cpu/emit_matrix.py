@@ -6,7 +6,8 @@ LLVM's allocator has no part in it. A thread sets their shape when it enters the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from tessera.dtypes.types import Kind
 from tessera.targets.cpu import dialect as cpu
@@ -49,57 +50,121 @@ class _Unit:
 _PRODUCTS = {Kind.FLOAT: "tdpbf16ps", Kind.INT: "tdpbssd", Kind.UINT: "tdpbuud"}
 
 
+class _Strip:
+    """Rows of a product: 16 or 32 of them, and a few columns or many."""
+
+    def __init__(self, emitter: Emitter, op: cpu.MatmulOp) -> None:
+        f = self.f = emitter.f
+        left, right, out = (emitter.memory(operand) for operand in (op.a, op.b, op.out))
+        a, b, c = left.type, right.type, out.type
+        assert isinstance(a, BufferType)
+        assert isinstance(b, PanelsType)
+        assert isinstance(c, BufferType)
+        self.unit = _Unit(emitter, _PRODUCTS[a.dtype.kind])
+        self.a, self.b, self.c, self.added = a, b, c, op.added is not None
+        self.rows, self.panels = (size // TILE_ROWS for size in op.size.iter_values())
+        row, col = emitter.number(op.row), emitter.number(op.col)
+        panel = f.binary("udiv", col, number(TILE_ROWS, "i64")) if literal(col) != 0 else col
+        self.from_a = f.at(left.pointer, folded(f, "mul", row, number(a.stride, "i64")))
+        from_b = f.at(right.pointer, folded(f, "mul", emitter.number(op.number), number(b.size, "i64")))
+        self.from_b = f.at(from_b, folded(f, "mul", panel, number(b.panel_size, "i64")))
+        to = f.at(out.pointer, folded(f, "mul", row, number(c.stride, "i64")))
+        self.to = f.at(to, folded(f, "mul", col, number(4, "i64")))
+        self.per_step = LINE // a.dtype.storage.itemsize
+        self.steps = b.padded_rows // self.per_step
+        self.depth = None if op.depth is None else emitter.number(op.depth)
+
+    def load_rows(self, register: int, row: int, at: Value) -> None:
+        """64 bytes of 16 rows of `a`."""
+        self.unit.load(register, self.f.at(at, row * TILE_ROWS * self.a.stride), self.a.stride)
+
+    def load_cols(self, register: int, col: int, at: Value) -> None:
+        """16 lines of a panel of `b`."""
+        self.unit.load(register, self.f.at(at, col * self.b.panel_size), LINE)
+
+    def sums(self, to: Value, row: int, col: int) -> Value:
+        return self.f.at(to, row * TILE_ROWS * self.c.stride + col * LINE)
+
+    def start(self, register: int, place: Value) -> None:
+        if self.added:
+            self.unit.load(register, place, self.c.stride)
+        else:
+            self.unit.clear(register)
+
+    def over_panels(self, count: int, body: Callable[[Value, Value, int], None]) -> None:
+        """So many panels of `b` at a time, and the columns of the result that they make."""
+        f, whole = self.f, self.panels // count * count
+
+        def turn(index: Value, _: list[Value]) -> Sequence[Value]:
+            body(f.at(self.from_b, f.times(index, self.b.panel_size)), f.at(self.to, f.times(index, LINE)), count)
+            return []
+
+        if whole == count:
+            body(self.from_b, self.to, count)
+        elif whole:
+            f.loop(0, whole, count, [], turn, runs=True)
+        if rest := self.panels - whole:
+            body(f.at(self.from_b, whole * self.b.panel_size), f.at(self.to, whole * LINE), rest)
+
+
 @emits(cpu.MatmulOp)
 def _matmul(emitter: Emitter, op: cpu.MatmulOp) -> None:
-    f = emitter.f
-    left, right, out = (emitter.memory(operand) for operand in (op.a, op.b, op.out))
-    a, b, c = left.type, right.type, out.type
-    assert isinstance(a, BufferType)
-    assert isinstance(b, PanelsType)
-    assert isinstance(c, BufferType)
-    rows, cols = (size // TILE_ROWS for size in op.size.iter_values())
-    unit = _Unit(emitter, _PRODUCTS[a.dtype.kind])
-    row, col = emitter.number(op.row), emitter.number(op.col)
-    from_a = f.at(left.pointer, folded(f, "mul", row, number(a.stride, "i64")))
-    panel = f.binary("udiv", col, number(TILE_ROWS, "i64")) if literal(col) != 0 else col
-    from_b = f.at(right.pointer, folded(f, "mul", emitter.number(op.number), number(b.size, "i64")))
-    from_b = f.at(from_b, folded(f, "mul", panel, number(b.panel_size, "i64")))
-    to = f.at(out.pointer, folded(f, "mul", row, number(c.stride, "i64")))
-    to = f.at(to, folded(f, "mul", col, number(4, "i64")))
+    strip = _Strip(emitter, op)
+    if strip.depth is None and 0 < strip.steps <= 2:
+        _with_resting_rows(strip)
+    else:
+        strip.over_panels(2, partial(_block, strip))
 
-    def place(i: int, j: int) -> Value:
-        return f.at(to, i * TILE_ROWS * c.stride + j * LINE)
 
+def _with_resting_rows(strip: _Strip) -> None:
+    """Rows that four registers hold stay there while all columns go by: two registers for sums, two for columns."""
+    unit, rows, steps = strip.unit, range(strip.rows), range(strip.steps)
+    for row in rows:
+        for step in steps:
+            strip.load_rows(_ROWS + 2 * row + step, row, strip.f.at(strip.from_a, step * LINE))
+
+    def panel(from_b: Value, to: Value, _: int) -> None:
+        for step in steps:
+            strip.load_cols(2 + step, 0, strip.f.at(from_b, step * TILE_ROWS * LINE))
+        for row in rows:
+            strip.start(row, strip.sums(to, row, 0))
+        for step in steps:
+            for row in rows:
+                unit.multiply(row, _ROWS + 2 * row + step, 2 + step)
+        for row in rows:
+            unit.store(row, strip.sums(to, row, 0), strip.c.stride)
+
+    strip.over_panels(1, panel)
+
+
+def _block(strip: _Strip, from_b: Value, to: Value, cols: int) -> None:
+    """Up to 32 rows by 32 columns: four registers for sums, two for rows, two for columns."""
+    f, unit, rows = strip.f, strip.unit, strip.rows
     blocks = [(i, j) for i in range(rows) for j in range(cols)]
     for i, j in blocks:
-        if op.added is not None:
-            unit.load(_SUMS + 2 * i + j, place(i, j), c.stride)
-        else:
-            unit.clear(_SUMS + 2 * i + j)
+        strip.start(_SUMS + 2 * i + j, strip.sums(to, i, j))
 
     def step(index: Value, _: list[Value]) -> Sequence[Value]:
         """One step takes 64 bytes of every row of `a`, and 16 lines of each panel of `b`."""
-        rows_at = f.at(from_a, f.times(index, LINE))
+        rows_at = f.at(strip.from_a, f.times(index, LINE))
         cols_at = f.at(from_b, f.times(index, TILE_ROWS * LINE))
         for i in range(rows):
-            unit.load(_ROWS + i, f.at(rows_at, i * TILE_ROWS * a.stride), a.stride)
+            strip.load_rows(_ROWS + i, i, rows_at)
             for j in range(cols):
                 if i == 0:
-                    unit.load(_COLS + j, f.at(cols_at, j * b.panel_size), LINE)
+                    strip.load_cols(_COLS + j, j, cols_at)
                 unit.multiply(_SUMS + 2 * i + j, _ROWS + i, _COLS + j)
         return []
 
-    per_step = LINE // a.dtype.storage.itemsize
-    steps = b.padded_rows // per_step
-    if op.depth is not None:
-        depth = f.add(emitter.number(op.depth), per_step - 1)
-        f.loop(0, f.binary("sdiv", depth, number(per_step, "i64")), 1, [], step)
-    elif steps == 1:
+    if strip.depth is not None:
+        depth = f.add(strip.depth, strip.per_step - 1)
+        f.loop(0, f.binary("sdiv", depth, number(strip.per_step, "i64")), 1, [], step)
+    elif strip.steps == 1:
         step(number(0, "i64"), [])
-    elif steps:
-        f.loop(0, steps, 1, [], step, runs=True)
+    elif strip.steps:
+        f.loop(0, strip.steps, 1, [], step, runs=True)
     for i, j in blocks:
-        unit.store(_SUMS + 2 * i + j, place(i, j), c.stride)
+        unit.store(_SUMS + 2 * i + j, strip.sums(to, i, j), strip.c.stride)
 
 
 @emits(cpu.ClearOp)

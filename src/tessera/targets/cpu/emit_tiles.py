@@ -16,7 +16,9 @@ from tessera.targets.llvm.floats import Sixteen, fits_sixteens, in_sixteens
 from tessera.targets.llvm.text import Value, number, numbers
 
 BRIEF = "brief"
-"""Marks an exponential that is used summed up or rounded to 16 bits only, and need not be more exact than that."""
+"""Marks an exponential that is used summed up or rounded to bf16 only, and need not be more exact than that."""
+ROUNDED = "rounded"
+"""Marks a multiple that is rounded before anything is added to it."""
 FOR_PRODUCTS = "for_products"
 """Marks a cast whose result goes into products only: these take subnormal numbers as zeros."""
 
@@ -60,6 +62,7 @@ def _elementwise(emitter: Emitter, op: tile.EwOp) -> None:
     operands = [emitter.tile(operand) for operand in op.operands_]
     dtypes = [operand.dtype for operand in operands]
     machine = emitter.machine
+    contract = machine.contract and ROUNDED not in op.attributes
 
     def brief_exp(x: Value) -> Value:
         return exponentials.brief_exp(Sixteen(emitter.f, machine.level), x)
@@ -71,7 +74,7 @@ def _elementwise(emitter: Emitter, op: tile.EwOp) -> None:
         if FOR_PRODUCTS in op.attributes:
             return casts.cast(emitter.f, vectors[0], dtypes[0], op.result_dtype, machine.level, dot_only=True)
         return elementwise.apply(
-            emitter.f, op.fn.data, vectors, dtypes, op.result_dtype, machine.level, contract=machine.contract
+            emitter.f, op.fn.data, vectors, dtypes, op.result_dtype, machine.level, contract=contract
         )
 
     emitter.make(op.result, make)

@@ -16,9 +16,9 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from tessera.dialects import elementwise, reductions, tile
 from tessera.dialects.elements import element_of, tile_of
 from tessera.dialects.tile_types import tile_dtype, tile_type
-from tessera.dtypes.types import DType
+from tessera.dtypes.types import DType, i8, i16, i32, i64, u8, u16, u32, u64
 from tessera.targets.cpu import dialect as cpu
-from tessera.targets.cpu.clipping import clipping
+from tessera.targets.cpu.clipping import STEP, clipping
 from tessera.targets.cpu.cpu_types import TILE_ROWS, BufferType, buffer_type, rounded_up
 from tessera.targets.cpu.emit_memory import UNROLL, mark_inside
 from tessera.targets.cpu.inside import inside, lane_axis, moved
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from tessera.targets.cpu.tile_to_cpu import Lowering
 
 _index = IndexType()
+
+_SIGNED = {u8: i8, u16: i16, u32: i32, u64: i64}
 
 EASY = 3
 """Elementwise steps that are sooner done again than kept in memory."""
@@ -352,8 +354,12 @@ class NestWriter:
         return self._full(reductions.TABLE[op.kind.data].identity(dtype), [size for _, size in axes], dtype)
 
     def _full(self, value: float, shape: Sequence[int], dtype: DType) -> SSAValue:
-        scalar = self.lowering.add(materialize(value, element_of(dtype)))
-        return self.lowering.add(tile.FullOp(scalar.results[0], list(shape))).results[0]
+        # Constants have no unsigned types; a cast keeps the bits of whole numbers.
+        plain = _SIGNED.get(dtype, dtype)
+        number = value - 2**dtype.bits if plain is not dtype and value >= 2 ** (dtype.bits - 1) else value
+        scalar = self.lowering.add(materialize(number, element_of(plain)))
+        full = self.lowering.add(tile.FullOp(scalar.results[0], list(shape))).results[0]
+        return self._converted(full, dtype)
 
     def _chunk(self, phase: Phase, col: SSAValue, size: int, partial: Sequence[SSAValue] | None) -> list[SSAValue]:
         """One step over columns. Reductions go into partial results, or are finished if this is the only step."""
@@ -495,7 +501,7 @@ class NestWriter:
     # The matrix unit
 
     def _matrix(self) -> None:
-        """Blocks of 32 rows and columns, and of 16 at the edges."""
+        """Strips of 32 rows, and of 16 or 32 for the rest."""
         lowering, dot = self.lowering, self.nest.phases[0].dot
         assert dot is not None
         if dot.result not in lowering.held:
@@ -512,21 +518,21 @@ class NestWriter:
         tiles = frozenset[SSAValue]() if lowering.clipping is None else lowering.clipping.tiles
         depth = lowering.live if dot.a in tiles else None
 
-        def over(count: int, body: Callable[[SSAValue, int], None], end: SSAValue | None = None) -> None:
-            whole = count // 32 * 32
-            self._steps(whole, 32, body, end)
-            if whole < count:
-                body(lowering.constant(whole), rounded_up(count - whole, TILE_ROWS))
+        def strip(row: SSAValue, height: int, col: SSAValue, width: int) -> None:
+            made = cpu.MatmulOp(left, right, number, out, row, col, (height, width), added=added, depth=depth)
+            lowering.add(made)
+            adopt_location([made], dot)
 
-        def block(row: SSAValue, height: int) -> None:
-            def strip(col: SSAValue, width: int) -> None:
-                made = cpu.MatmulOp(left, right, number, out, row, col, (height, width), added=added, depth=depth)
-                lowering.add(made)
-                adopt_location([made], dot)
+        def band(row: SSAValue, height: int) -> None:
+            if dot.result in tiles:
+                self._steps(cols, STEP, lambda col, width: strip(row, height, col, width), lowering.live)
+            else:
+                strip(row, height, self.zero, rounded_up(cols, TILE_ROWS))
 
-            over(cols, strip, lowering.live if dot.result in tiles else None)
-
-        over(rows, block)
+        whole = rows // (2 * TILE_ROWS) * 2 * TILE_ROWS
+        self._steps(whole, 2 * TILE_ROWS, band)
+        if whole < rows:
+            band(lowering.constant(whole), rounded_up(rows - whole, TILE_ROWS))
 
     # Rows folded away
 

@@ -12,10 +12,10 @@ from xdsl.ir import Operation, SSAValue
 from tessera.dialects import tile
 from tessera.dialects.elements import element_of, tile_of
 from tessera.dialects.tile_types import tile_dtype
-from tessera.dtypes.types import f32, i32
+from tessera.dtypes.types import bf16, f32, i32
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.emit_memory import UNROLL, mark_inside
-from tessera.targets.cpu.emit_tiles import BRIEF, FOR_PRODUCTS
+from tessera.targets.cpu.emit_tiles import BRIEF, FOR_PRODUCTS, ROUNDED
 from tessera.targets.cpu.nests import shape_of
 from tessera.transforms.masks import Linear, positions
 
@@ -57,11 +57,11 @@ def _trans(writer: NestWriter, op: tile.TransOp, axes: Axes) -> Operation:
 
 
 def _is_brief(writer: NestWriter, value: SSAValue) -> bool:
-    """Whether a value is rounded to 16 bits wherever it is used, or summed up there."""
+    """Whether a value is rounded to 8 bits wherever it is used, or summed up there."""
     users = [user for user, _ in writer.lowering.reads(value)]
     rounded = [user for user in users if isinstance(user, tile.EwOp) and user.fn.data == "cast"]
     summed = [user for user in users if isinstance(user, tile.ReduceOp) and user.kind.data == "sum"]
-    short = all(tile_dtype(user.result).is_float and tile_dtype(user.result).bits <= 16 for user in rounded)
+    short = all(tile_dtype(user.result) is bf16 for user in rounded)
     return tile_dtype(value) is f32 and bool(rounded) and short and len(rounded) + len(summed) == len(users)
 
 
@@ -110,6 +110,8 @@ def _ew(writer: NestWriter, op: tile.EwOp, axes: Axes) -> Operation:
         properties=op.properties,
         result_types=[tile_of(tuple(size for _, size in axes), tile_dtype(op.result))],
     )
+    if op.fn.data == "mul" and op.result not in writer.lowering.multiples:
+        made.attributes[ROUNDED] = UnitAttr()
     if op.fn.data == "exp" and writer.lowering.machine.contract and _is_brief(writer, op.result):
         made.attributes[BRIEF] = UnitAttr()
     if op.fn.data == "cast" and all(isinstance(user, tile.DotOp) for user, _ in writer.lowering.reads(op.result)):

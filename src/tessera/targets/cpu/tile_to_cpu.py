@@ -29,10 +29,12 @@ from tessera.targets.cpu.cpu_types import LINE, TILE_ROWS, BufferType, PanelsTyp
 from tessera.targets.cpu.emitter import Machine
 from tessera.targets.cpu.hoisting import Slice, axes_of, by_depth, sharing
 from tessera.targets.cpu.nest_writer import NestWriter
-from tessera.targets.cpu.nests import Analysis, Nest, domain, shape_of
+from tessera.targets.cpu.nests import Analysis, Nest, domain, shape_of, single_multiples
 from tessera.targets.cpu.thin_products import spread_thin_products
+from tessera.targets.cpu.wide_sums import widen_sums
 from tessera.transforms.masks import Edge, Linear, Window, dead_before, dead_from, is_skippable, masks_in
 from tessera.transforms.rewriting import adopt_location
+from tessera.transforms.scaled_maxima import scale_maxima
 
 _index = IndexType()
 
@@ -76,7 +78,10 @@ class Lowering:
 
     def __init__(self, function: tile.FuncOp, machine: Machine, fuse: bool) -> None:
         _check(function)
+        self.multiples = single_multiples(function)
         spread_thin_products(function)
+        widen_sums(function)
+        scale_maxima(function)
         self.source = function
         self.machine = machine
         self.blocking = Blocking(machine)

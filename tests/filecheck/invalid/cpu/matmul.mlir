@@ -38,7 +38,7 @@ cpu.func @f(%n: index) shapes [[]] grid [1] {
   %a = cpu.buffer : !cpu.buffer<16x64xbf16>
   %b = cpu.reserve %n : !cpu.panels<64x48xbf16, 16, 2>
   %o = cpu.buffer : !cpu.buffer<16x48xf32>
-  // expected: a block has 16 or 32 rows and columns
+  // expected: a strip has 16 or 32 rows and 16 columns or a multiple
   cpu.matmul %a, %b[%n], %o[%n, %n] size [16, 24] : !cpu.buffer<16x64xbf16>, !cpu.panels<64x48xbf16, 16, 2>, !cpu.buffer<16x48xf32>
   cpu.return
 }
@@ -47,7 +47,7 @@ cpu.func @f(%n: index) shapes [[]] grid [1] {
   %a = cpu.buffer : !cpu.buffer<16x64xbf16>
   %b = cpu.reserve %n : !cpu.panels<64x48xbf16, 16, 2>
   %o = cpu.buffer : !cpu.buffer<16x48xf32>
-  // expected: a block has 16 or 32 rows and columns
+  // expected: a strip has 16 or 32 rows and 16 columns or a multiple
   cpu.matmul %a, %b[%n], %o[%n, %n] size [16] : !cpu.buffer<16x64xbf16>, !cpu.panels<64x48xbf16, 16, 2>, !cpu.buffer<16x48xf32>
   cpu.return
 }

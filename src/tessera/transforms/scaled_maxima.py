@@ -1,0 +1,71 @@
+"""Maxima of multiples: max(c · x) = c · max(x) for c > 0, exactly, because rounding keeps order.
+
+One multiplication for each row takes the place of one for each element, wherever the elements come from. A mask that
+puts −∞ in the place of elements (or ∞, for minima) stands between the two without harm.
+"""
+
+from __future__ import annotations
+
+import math
+
+from xdsl.ir import Operation, SSAValue
+
+from tessera.dialects import tile
+from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.transforms.masks import constant_of
+from tessera.transforms.rewriting import replace
+
+_NOTHING = {"max": -math.inf, "top": -math.inf, "min": math.inf}
+
+
+def scale_maxima(function: tile.FuncOp) -> None:
+    """Rewrites every maximum and minimum of a positive multiple."""
+    for op in list(function.body.walk()):
+        if isinstance(op, tile.ReduceOp) and op.kind.data in _NOTHING and tile_dtype(op.operand).is_float:
+            made = _rewritten(op)
+            if made:
+                replace(op, made)
+
+
+def _rewritten(op: tile.ReduceOp) -> list[Operation]:
+    """The maximum first, and then its multiple; nothing where it is not one."""
+    chosen = op.operand.owner
+    masked = isinstance(chosen, tile.EwOp) and chosen.fn.data == "select"
+    multiple = op.operand
+    if isinstance(chosen, tile.EwOp) and masked:
+        multiple = chosen.operands_[1]
+        if constant_of(chosen.operands_[2]) != _NOTHING[op.kind.data]:
+            return []
+    found = _factor(multiple)
+    if found is None:
+        return []
+    element, factor = found
+    made: list[Operation] = []
+
+    def add(new: Operation) -> SSAValue:
+        made.append(new)
+        return new.results[0]
+
+    if isinstance(chosen, tile.EwOp) and masked:
+        element = add(tile.EwOp("select", [chosen.operands_[0], element, chosen.operands_[2]]))
+    top = add(tile.ReduceOp(op.kind.data, element, op.axis.value.data))
+    scale = add(tile.FullOp(factor, tile_type(top).get_shape()))
+    add(tile.EwOp("mul", [top, scale]))
+    return made
+
+
+def _factor(value: SSAValue) -> tuple[SSAValue, SSAValue] | None:
+    """What is multiplied by a positive number, and the number as a scalar."""
+    op = value.owner
+    if not isinstance(op, tile.EwOp) or op.fn.data != "mul":
+        return None
+    for element, factor in (op.operands_, op.operands_[::-1]):
+        number = constant_of(factor)
+        source: SSAValue = factor
+        while isinstance(owner := source.owner, tile.ExpandOp | tile.BroadcastOp):
+            source = owner.operand
+        full = source.owner
+        same = tile_dtype(element) is tile_dtype(value)
+        if number is not None and 0 < number < math.inf and isinstance(full, tile.FullOp) and same:
+            return element, full.value
+    return None
