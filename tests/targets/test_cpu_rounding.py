@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tessera import kernel, knobs, tile
+from tessera import Schedule, kernel, knobs, tile
 from tessera.dialects import tile as tiles
 from tessera.interpreters.engine import symbol_in
 from tessera.targets.cpu import features
@@ -57,6 +57,10 @@ def narrow_gemm(a: Any, b: Any, c: Any):
     tile.store(c, acc, at=(row, col))
 
 
+def limits_of(dtype: Any) -> Any:
+    return ml_dtypes.finfo(dtype)
+
+
 def both(run: Any, *arguments: Any) -> list[Any]:
     found: list[Any] = []
     for backend in ("cpu", "interpreter"):
@@ -87,7 +91,7 @@ def test_narrow_floats_are_summed_in_f32(level: str, dtype: Any) -> None:
             native, meant = both(run, x)
             wide = x.astype(np.float64)
             exact = wide.sum(1) if run is sums else wide.prod(1)
-            limits: Any = ml_dtypes.finfo(dtype)
+            limits = limits_of(dtype)
             unit = np.maximum(np.abs(exact) * float(limits.eps), float(limits.smallest_subnormal))
             inside = np.isfinite(meant.astype(np.float64))
             np.testing.assert_array_equal(np.isfinite(native.astype(np.float64)), inside)
@@ -114,9 +118,9 @@ def test_products_into_narrow_floats(level: str, dtype: Any) -> None:
     for backend in ("cpu", "interpreter"):
         c = np.zeros((50, 40), dtype)
         with knobs.backend.using(backend), knobs.cpu_level.using(level):
-            narrow_gemm.with_schedule(block=(32, 32, 32))[2, 2](a, b, c)
+            narrow_gemm.with_schedule(Schedule(block=(32, 32, 32)))[2, 2](a, b, c)
         found.append(c.astype(np.float64))
-    limits: Any = ml_dtypes.finfo(dtype)
+    limits = limits_of(dtype)
     # Three sums, each rounded once; the f32 sum before that may fall to the other side.
     np.testing.assert_allclose(found[0], found[1], atol=2 * np.abs(found[1]).max() * float(limits.eps))
 
