@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tessera.targets.cpu import dialect as cpu
-from tessera.targets.cpu.cpu_types import PanelsType
+from tessera.targets.cpu.cpu_types import PanelsType, rounded_up
+from tessera.targets.cpu.emit_memory import INSIDE
 from tessera.targets.cpu.emit_tiles import square
 from tessera.targets.cpu.emitter import Emitter, View, emits
+from tessera.targets.cpu.literals import literal
 from tessera.targets.llvm import casts, elements
 from tessera.targets.llvm.text import Value, number, numbers, vector
 
@@ -30,22 +32,27 @@ def _pack(emitter: Emitter, op: cpu.PackOp) -> None:
         fast = packer.deep_squares if transposed else packer.deep_rows
     else:
         fast = packer.squares if transposed else packer.rows
-    # Along its rows the view must hold all of the matrix; of its rows, some may be missing at the end.
     down, across = reversed(type_.shape) if transposed else type_.shape
-    whole = f.compare("eq", view.strides[1], number(1, "i64"))
-    for condition in (
-        f.compare("sle", f.add(offsets[1], across), view.sizes[1]),
-        f.compare("sge", offsets[1], number(0, "i64")),
-        f.compare("sge", offsets[0], number(0, "i64")),
-    ):
-        whole = f.binary("and", whole, condition)
-    there = f.intrinsic("smin", f.binary("sub", view.sizes[0], offsets[0]), number(down, "i64"))
-    live = f.select(whole, f.intrinsic("smax", there, number(0, "i64")), number(0, "i64"))
-    first_left = fast(live)
-    if transposed:
-        packer.elements(number(0, "i64"), first_left)
+    if INSIDE in op.attributes:
+        left = fast(number(down, "i64"))
+        if literal(left) == (rounded_up(type_.shape[1], type_.width.data) if transposed else type_.padded_rows):
+            return
     else:
-        packer.elements(first_left, number(0, "i64"))
+        # Along its rows the view must hold all of the matrix; of its rows, some may be missing at the end.
+        whole = f.compare("eq", view.strides[1], number(1, "i64"))
+        for condition in (
+            f.compare("sle", f.add(offsets[1], across), view.sizes[1]),
+            f.compare("sge", offsets[1], number(0, "i64")),
+            f.compare("sge", offsets[0], number(0, "i64")),
+        ):
+            whole = f.binary("and", whole, condition)
+        there = f.intrinsic("smin", f.binary("sub", view.sizes[0], offsets[0]), number(down, "i64"))
+        live = f.select(whole, f.intrinsic("smax", there, number(0, "i64")), number(0, "i64"))
+        left = fast(live)
+    if transposed:
+        packer.elements(number(0, "i64"), left)
+    else:
+        packer.elements(left, number(0, "i64"))
 
 
 class _Packer:
@@ -107,7 +114,11 @@ class _Packer:
     def _up_to(self, live: Value, step: int, body: Callable[[Value], None]) -> Value:
         """Whole steps up to a bound; gives where they end."""
         f = self.f
-        end = f.binary("and", live, number(-step, "i64")) if step > 1 else live
+        known = literal(live)
+        if known is not None:
+            end = number(known // step * step, "i64")
+        else:
+            end = f.binary("and", live, number(-step, "i64")) if step > 1 else live
 
         def turn(index: Value, _: list[Value]) -> Sequence[Value]:
             body(index)

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, TensorType
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from tessera.dialects import tile
 from tessera.targets.cpu.cpu_types import BufferType
+from tessera.targets.cpu.extents import Extents, Span
 from tessera.targets.cpu.nests import shape_of
 
 if TYPE_CHECKING:
@@ -53,20 +54,41 @@ def inside(writer: NestWriter) -> SSAValue | None:
 
 def _conditions(writer: NestWriter, op: tile.LoadOp | tile.StoreOp) -> Iterator[SSAValue]:
     lowering = writer.lowering
-    view = lowering.values[op.view]
+    view, shape = lowering.values[op.view], shape_of(moved(op))
+    for question, axis, proof in _questions(lowering.extents, op):
+        if proof is not None:
+            lowering.extents.decide(*proof)
+        elif question == "low":
+            yield _compare(lowering, lowering.values[op.offsets[axis]], 5, lowering.constant(0))
+        elif question == "high":
+            start = lowering.values[op.offsets[axis]]
+            end = lowering.add(arith.AddiOp(start, lowering.constant(shape[axis]))).results[0]
+            yield _compare(lowering, end, 3, _measured(lowering, view, axis, tile.DimOp))
+        else:
+            stride = _measured(lowering, view, axis, tile.StrideOp)
+            yield _compare(lowering, stride, 0, lowering.constant(1))
+
+
+def is_inside(extents: Extents, op: tile.LoadOp) -> bool:
+    """Whether an access is known to lie inside its view, its lanes side by side, before anything runs."""
+    proofs = [proof for _, _, proof in _questions(extents, op)]
+    if any(proof is None for proof in proofs):
+        return False
+    for proof in proofs:
+        extents.decide(*proof or ())
+    return True
+
+
+def _questions(extents: Extents, op: tile.LoadOp | tile.StoreOp) -> Iterator[tuple[str, int, tuple[Span, ...] | None]]:
+    """What must hold along which axis, and what proves it, if it is known."""
     shape = shape_of(moved(op))
     for axis, (offset, size) in enumerate(zip(op.offsets, shape, strict=True)):
-        start, extent = lowering.values[offset], _measured(lowering, view, axis, tile.DimOp)
-        low, high = _known(start), _known(extent)
-        if low is None or low < 0:
-            yield _compare(lowering, start, 5, lowering.constant(0))
-        if low is None or high is None or low + size > high:
-            end = lowering.add(arith.AddiOp(start, lowering.constant(size))).results[0]
-            yield _compare(lowering, end, 3, extent)
+        at, there = extents.span(offset), extents.size(op.view, axis)
+        yield "low", axis, () if at.low >= 0 else None
+        yield "high", axis, (at, there) if at.high + size <= there.low else None
     if shape:
-        stride = _measured(lowering, view, lane_axis(shape), tile.StrideOp)
-        if _known(stride) != 1:
-            yield _compare(lowering, stride, 0, lowering.constant(1))
+        step = extents.stride(op.view, lane_axis(shape))
+        yield "stride", lane_axis(shape), (step,) if step.number == 1 else None
 
 
 def _compare(lowering: Lowering, a: SSAValue, predicate: int, b: SSAValue) -> SSAValue:
@@ -79,13 +101,6 @@ def moved(op: tile.LoadOp | tile.StoreOp) -> SSAValue:
 
 def lane_axis(shape: Sequence[int]) -> int:
     return 0 if len(shape) == 1 or (shape[1] == 1 and shape[0] != 1) else 1
-
-
-def _known(value: SSAValue) -> int | None:
-    owner = value.owner
-    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
-        return owner.value.value.data
-    return None
 
 
 def _measured(lowering: Lowering, view: SSAValue, axis: int, kind: type[tile.DimOp | tile.StrideOp]) -> SSAValue:

@@ -123,11 +123,11 @@ class NestWriter:
         return self._easy[value]
 
     def _steps_to(self, value: SSAValue) -> int | None:
-        """Elementwise steps from tiles in memory to a value of this nest."""
-        if value not in self.nest.place:
+        """Elementwise steps from tiles in memory and values of one row to a value of this nest."""
+        if value not in self.nest.place or self.nest.place[value][1]:
             return 0
         op = value.owner
-        if not isinstance(op, tile.EwOp) or self.nest.place[value][1]:
+        if not isinstance(op, tile.EwOp):
             return None
         cost, leaves = elementwise.TABLE[op.fn.data].cost, self.lowering.analysis.leaves
         below = [self._steps_to(leaf) for operand in op.operands_ for leaf, _ in leaves(operand, self.nest.rows)]

@@ -358,15 +358,3 @@ def _packed_load(value: SSAValue) -> tuple[tile.LoadOp, bool] | None:
     if isinstance(op, tile.LoadOp) and op.pad_value == 0 and len(op.offsets) == 2:
         return op, transposed
     return None
-
-
-def single_multiples(function: tile.FuncOp) -> frozenset[SSAValue]:
-    """Multiples that one op alone uses: with a sum they may be rounded once.
-
-    One that others use too must be the same for all: x·a − max(x·a) is never above 0.
-    """
-    return frozenset(
-        op.result
-        for op in function.body.walk()
-        if isinstance(op, tile.EwOp) and op.fn.data == "mul" and len(list(op.result.uses)) == 1
-    )

@@ -17,8 +17,7 @@ from xdsl.passes import ModulePass
 
 from tessera.dialects import tile
 from tessera.dialects.elements import element_of
-from tessera.dialects.locations import span_of
-from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.dialects.tile_types import tile_dtype
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError
 from tessera.targets.cpu import dialect as cpu
@@ -26,15 +25,18 @@ from tessera.targets.cpu import features
 from tessera.targets.cpu.blocking import Blocking
 from tessera.targets.cpu.clipping import STEP, BlockClipping, block_clipping
 from tessera.targets.cpu.cpu_types import LINE, TILE_ROWS, BufferType, PanelsType, rounded_up
+from tessera.targets.cpu.emit_memory import mark_inside
 from tessera.targets.cpu.emitter import Machine
+from tessera.targets.cpu.extents import Extents
 from tessera.targets.cpu.hoisting import Slice, axes_of, by_depth, sharing
+from tessera.targets.cpu.inside import is_inside
 from tessera.targets.cpu.nest_writer import NestWriter
-from tessera.targets.cpu.nests import Analysis, Nest, domain, shape_of, single_multiples
-from tessera.targets.cpu.thin_products import spread_thin_products
-from tessera.targets.cpu.wide_sums import widen_sums
+from tessera.targets.cpu.nests import Analysis, Nest, domain, shape_of
+from tessera.targets.cpu.preparing import prepare
+from tessera.transforms.context import recorder_of
+from tessera.transforms.facts import Recorder
 from tessera.transforms.masks import Edge, Linear, Window, dead_before, dead_from, is_skippable, masks_in
 from tessera.transforms.rewriting import adopt_location
-from tessera.transforms.scaled_maxima import scale_maxima
 
 _index = IndexType()
 
@@ -56,7 +58,7 @@ class TileToCpu(ModulePass):
         machine = self._machine()
         for function in list(op.body.block.ops):
             if isinstance(function, tile.FuncOp):
-                made = Lowering(function, machine, self.fuse).run()
+                made = Lowering(function, machine, self.fuse, recorder_of(ctx)).run()
                 adopt_location([made], function)
                 op.body.block.insert_op_before(made, function)
                 function.detach()
@@ -76,14 +78,12 @@ class TileToCpu(ModulePass):
 class Lowering:
     """Writes the cpu function of one tile function."""
 
-    def __init__(self, function: tile.FuncOp, machine: Machine, fuse: bool) -> None:
-        _check(function)
-        self.multiples = single_multiples(function)
-        spread_thin_products(function)
-        widen_sums(function)
-        scale_maxima(function)
+    def __init__(self, function: tile.FuncOp, machine: Machine, fuse: bool, recorder: Recorder) -> None:
         self.source = function
+        self.multiples = prepare(function)
+        """Multiples that may be rounded together with a sum."""
         self.machine = machine
+        self.extents = Extents(function, recorder)
         self.blocking = Blocking(machine)
         self.analysis = Analysis(function, fuse=fuse, matrix=self.blocking.has_matrix_unit)
         self.values: dict[SSAValue, SSAValue] = {}
@@ -353,6 +353,8 @@ class Lowering:
         load, transposed = self.analysis.packs[op]
         offsets = [self.values[offset] for offset in load.offsets]
         packing = cpu.PackOp(self.values[load.view], offsets, panels, number, transposed=transposed)
+        if is_inside(self.extents, load):
+            mark_inside(packing)
         self.add(packing)
         adopt_location([packing], load)
 
@@ -578,21 +580,3 @@ _CONTROL: dict[type[Operation], Callable[[Lowering, Any], None]] = {scf.ForOp: L
 def _is_tile_work(op: Operation) -> bool:
     """Whether an op makes or uses tiles."""
     return any(isinstance(value.type, TensorType) for value in (*op.results, *op.operands))
-
-
-def _check(function: tile.FuncOp) -> None:
-    """Refuses what has no machine code, before anything is written."""
-    for op in function.body.walk():
-        for value in (*op.results, *op.operands):
-            if isinstance(value.type, TensorType) and len(tile_type(value).get_shape()) > 2:
-                raise CompileError(
-                    f"{op.name} works on {tile_type(value)}: tiles on CPUs have at most two axes",
-                    span=span_of(op.location),
-                    hint="fold two axes into one, or run it in the interpreter: TESSERA_INTERPRET=1",
-                )
-        if isinstance(op, tile.DebugPrintOp):
-            raise CompileError(
-                "a kernel that prints or stops runs in the interpreter only",
-                span=span_of(op.location),
-                hint="TESSERA_INTERPRET=1 sends every kernel there",
-            )
