@@ -9,7 +9,7 @@ from xdsl.ir import Region
 
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.cpu_types import BufferType, PanelsType, buffer_type, panels_type
-from tessera.targets.cpu.emitter import COUNTER, FIRST_ARGUMENT, Emitter, Memory, emits
+from tessera.targets.cpu.emitter import FIRST_ARGUMENT, QUEUES, Emitter, Memory, emits
 from tessera.targets.cpu.literals import literal
 from tessera.targets.llvm.text import Value, number
 
@@ -69,7 +69,11 @@ SHARE = 4
 
 @emits(cpu.ParallelOp)
 def _parallel(emitter: Emitter, op: cpu.ParallelOp) -> None:
-    """A queue of pieces: each is a run of inner indices for one outer index."""
+    """Queues of pieces: each piece is a run of inner indices for one outer index.
+
+    Every thread has a queue of neighbouring pieces, so that `once` serves many of them; with its own done, it helps
+    the others. Beyond eight threads several share a queue.
+    """
     f = emitter.f
     outer, inner = emitter.number(op.outer), emitter.number(op.inner)
     once, body = op.once.block, op.body.block
@@ -87,48 +91,62 @@ def _parallel(emitter: Emitter, op: cpu.ParallelOp) -> None:
     kept = f.stack(8 * max(1, len(end.values)), 8)
     last = f.stack(8, 8)
     f.store(number(-1, "i64"), last, align=8)
-    top, work, out = (f"{name}{len(emitter.values)}" for name in ("queue", "work", "done"))
-    f.jump(top)
-    f.label(top)
-    counter = f.at(emitter.args, COUNTER)
-    piece = f.op("i64", f"atomicrmw add {counter}, i64 1 monotonic")
-    f.do(f"br {f.compare('slt', piece, pieces)}, label %{work}, label %{out}")
-    f.label(work)
-    here = f.binary("sdiv", piece, cuts)
-    cut = f.subtract(piece, f.binary("mul", here, cuts))
+    queues = f.intrinsic("smin", emitter.threads, number(QUEUES, "i64"))
 
-    def prepare() -> Sequence[Value]:
-        f.store(here, last, align=8)
-        emitter.values[once.args[0]] = here
-        emitter.cursor = f.at(emitter.workspace, emitter.static_size)
-        emitter.block(once)
-        for place, value in enumerate(end.values):
-            found = emitter.values[value]
-            word = found.pointer if isinstance(found, Memory) else found
-            f.store(word, f.at(kept, 8 * place), align=8)
-        emitter.cursor = None
+    def visit(turn: Value, _: list[Value]) -> Sequence[Value]:
+        number_ = f.binary("urem", f.binary("add", emitter.thread, turn), queues)
+        first, end_ = (f.binary("sdiv", f.binary("mul", pieces, at), queues) for at in (number_, f.add(number_, 1)))
+        counter = f.at(emitter.args, f.add(f.times(number_, 8), FIRST_ARGUMENT + 8 * emitter.layout.queues))
+        empty(counter, first, end_)
         return []
 
-    if list(once.ops) != [end]:
-        f.branch(f.compare("ne", f.load("i64", last, align=8), here), prepare)
-    emitter.values[body.args[0]] = here
-    for place, (argument, value) in enumerate(zip(body.args[2:], end.values, strict=True)):
-        where = f.at(kept, 8 * place)
-        if isinstance(value.type, BufferType | PanelsType):
-            emitter.values[argument] = Memory(f.load("ptr", where, align=8), value.type)
-        else:
-            emitter.values[argument] = f.load("i64", where, align=8)
-    start = f.binary("mul", cut, length)
-    stop = f.intrinsic("smin", f.add(start, length), inner)
+    def empty(counter: Value, first: Value, stop: Value) -> None:
+        top, work, out = (f"{name}{len(emitter.values)}" for name in ("queue", "work", "done"))
+        f.jump(top)
+        f.label(top)
+        piece = f.binary("add", first, f.op("i64", f"atomicrmw add {counter}, i64 1 monotonic"))
+        f.do(f"br {f.compare('slt', piece, stop)}, label %{work}, label %{out}")
+        f.label(work)
+        do(piece)
+        f.jump(top)
+        f.label(out)
 
-    def run(index: Value, _: list[Value]) -> Sequence[Value]:
-        emitter.values[body.args[1]] = index
-        emitter.block(body)
-        return []
+    def do(piece: Value) -> None:
+        here = f.binary("sdiv", piece, cuts)
+        cut = f.subtract(piece, f.binary("mul", here, cuts))
 
-    f.loop(start, stop, 1, [], run)
-    f.jump(top)
-    f.label(out)
+        def prepare() -> Sequence[Value]:
+            f.store(here, last, align=8)
+            emitter.values[once.args[0]] = here
+            emitter.cursor = f.at(emitter.workspace, emitter.static_size)
+            emitter.block(once)
+            for place, value in enumerate(end.values):
+                found = emitter.values[value]
+                word = found.pointer if isinstance(found, Memory) else found
+                f.store(word, f.at(kept, 8 * place), align=8)
+            emitter.cursor = None
+            return []
+
+        if list(once.ops) != [end]:
+            f.branch(f.compare("ne", f.load("i64", last, align=8), here), prepare)
+        emitter.values[body.args[0]] = here
+        for place, (argument, value) in enumerate(zip(body.args[2:], end.values, strict=True)):
+            where = f.at(kept, 8 * place)
+            if isinstance(value.type, BufferType | PanelsType):
+                emitter.values[argument] = Memory(f.load("ptr", where, align=8), value.type)
+            else:
+                emitter.values[argument] = f.load("i64", where, align=8)
+        start = f.binary("mul", cut, length)
+        stop = f.intrinsic("smin", f.add(start, length), inner)
+
+        def run(index: Value, _: list[Value]) -> Sequence[Value]:
+            emitter.values[body.args[1]] = index
+            emitter.block(body)
+            return []
+
+        f.loop(start, stop, 1, [], run)
+
+    f.loop(0, queues, 1, [], visit)
 
 
 @emits(cpu.BufferOp)

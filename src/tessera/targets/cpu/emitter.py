@@ -26,8 +26,10 @@ from tessera.targets.cpu.registers import RegisterTile
 from tessera.targets.llvm import elements
 from tessera.targets.llvm.text import Function, Module, Value, number
 
-COUNTER, STATUS, DETAILS, FIRST_ARGUMENT = 0, 8, 16, 64
-"""Bytes into the block of arguments: the work queue's counter, what went wrong, details of that, the arguments."""
+STATUS, DETAILS, FIRST_ARGUMENT = 8, 16, 64
+"""Bytes into the block of arguments: what went wrong, details of that, the arguments."""
+QUEUES = 8
+"""Counters of work behind the arguments."""
 
 OpT = TypeVar("OpT", bound=Operation)
 Rule = Callable[["Emitter", OpT], None]
@@ -83,7 +85,7 @@ class Layout:
 
     first: list[int] = field(default_factory=list[int])
     grid: int = 0
-    threads_hint: int = 0
+    queues: int = 0
     words: int = 0
 
 
@@ -120,7 +122,7 @@ class Emitter:
             returns="i64",
             internal=False,
         )
-        self.args, _, self.threads, self.workspace = self.f.arguments
+        self.args, self.thread, self.threads, self.workspace = self.f.arguments
         self.bind_arguments()
         matrix = any(isinstance(op, cpu.MatmulOp) for op in self.source.body.walk())
         if matrix:
@@ -273,7 +275,8 @@ def _layout(function: cpu.FuncOp) -> Layout:
         layout.first.append(layout.words)
         layout.words += 1 + 2 * type_.rank.data if isinstance(type_, ViewType) else 1
     layout.grid = layout.words
-    layout.words += len(function.grid.data)
+    layout.queues = layout.words + len(function.grid.data)
+    layout.words = layout.queues + QUEUES
     return layout
 
 
