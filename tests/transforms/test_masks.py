@@ -39,6 +39,7 @@ from tessera.transforms.masks import (
     masks_in,
     positions,
     reach,
+    true_if,
 )
 
 index = IndexType()
@@ -184,6 +185,27 @@ def test_columns_that_are_left_out_are_dead_for_all_rows_of_a_group(seed: int) -
         assert not values[mask][row : row + height, limit:].any()
 
 
+def count_true_masks(seed: int) -> bool:
+    """Holds what is said of when a mask is true all over against the mask; whether it was said to be."""
+    chance = random.Random(seed)
+    writer, shape = Writer(chance), chance.choice(SHAPES)
+    mask = writer.mask(shape)
+    values = writer.run(drawn(chance))
+    found = any(all(evaluate(one, values) > 0 for one in sums) for sums in true_if(mask, Window.whole(shape)))
+    assert not found or values[mask].all()
+    return found
+
+
+@few
+@given(SEEDS)
+def test_a_mask_is_true_where_it_is_said_to_be(seed: int) -> None:
+    count_true_masks(seed)
+
+
+def test_some_masks_are_known_to_be_true() -> None:
+    assert sum(count_true_masks(seed) for seed in range(400)) > 15
+
+
 # Masks as programs have them, with the bound they deserve.
 
 
@@ -228,6 +250,8 @@ def test_causal_windows_and_prefixes_are_bounded_exactly(
         assert start == first - size - cols + 2
     else:
         assert not dead_before(mask, counter, whole)
+    (sums,) = true_if(mask, whole)
+    assert all(evaluate(one, values) > 0 for one in sums) == values[mask].all()
 
 
 def test_nothing_is_said_of_masks_that_may_wrap_or_are_no_positions() -> None:

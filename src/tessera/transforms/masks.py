@@ -372,8 +372,41 @@ def dead_before(mask: SSAValue, variable: SSAValue, window: Window) -> Sequence[
     return [[Edge(room.without(variable), factor)]]
 
 
+def true_if(mask: SSAValue, window: Window) -> Sequence[Sequence[Linear]]:
+    """When a mask is true all over a window: if for any of the inner lists all sums are above 0.
+
+    An empty outer list says that nothing is known.
+    """
+    op = mask.owner
+    if isinstance(op, tile.BroadcastOp):
+        return true_if(op.operand, _before_broadcast(op, window))
+    if isinstance(op, tile.ExpandOp):
+        return true_if(op.operand, _before_expand(op, window))
+    if not isinstance(op, tile.EwOp):
+        return []
+    if op.fn.data == "and":
+        first, second = (true_if(operand, window) for operand in op.operands_)
+        return [[*a, *b] for a in first for b in second]
+    if op.fn.data == "or":
+        return [sums for operand in op.operands_ for sums in true_if(operand, window)]
+    sides = _sides(op, window)
+    if sides is None:
+        return []
+    large, small, least = sides
+    return [[large[0] - small[1] + least]]
+
+
 def _room(op: tile.EwOp, window: Window) -> Linear | None:
     """A sum that is 0 or less exactly if a comparison is false all over a window."""
+    sides = _sides(op, window)
+    if sides is None:
+        return None
+    large, small, least = sides
+    return large[1] - small[0] + least
+
+
+def _sides(op: tile.EwOp, window: Window) -> tuple[Range, Range, Linear] | None:
+    """Of a comparison, what has to be the larger, what the smaller, and 1 if they may be equal."""
     name = op.fn.data
     if name not in ("lt", "le", "gt", "ge"):
         return None
@@ -382,4 +415,4 @@ def _room(op: tile.EwOp, window: Window) -> Linear | None:
         return None
     if name in ("lt", "le"):
         a, b = b, a
-    return a[1] - b[0] + Linear(number=1 if name in ("ge", "le") else 0)
+    return a, b, Linear(number=1 if name in ("ge", "le") else 0)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -18,7 +19,10 @@ from tessera.dialects.tile_types import tile_dtype
 from tessera.dtypes.types import DType
 from tessera.targets.cpu.emit_memory import UNROLL
 from tessera.targets.cpu.nests import Analysis, Nest, Phase, shape_of
-from tessera.transforms.masks import Constant, Edge, Known, Linear, Window, dead_from, known_where_false
+from tessera.transforms.masks import Constant, Edge, Known, Linear, Window, dead_from, known_where_false, true_if
+
+if TYPE_CHECKING:
+    from tessera.targets.cpu.tile_to_cpu import Lowering
 
 STEP = 64
 """Columns by which the work of a run of nests is cut off: whole steps of all its phases."""
@@ -73,6 +77,53 @@ def _with_mask(analysis: Analysis, nest: Nest, kept: set[SSAValue], mask: SSAVal
         if number not in phases and any(leaf in inside for op in phase.ops for leaf in _read(analysis, nest, op)):
             return None
     return Clipping(mask, frozenset(phases), frozenset(products)) if phases else None
+
+
+def open_masks(lowering: Lowering, nest: Nest) -> tuple[SSAValue | None, frozenset[SSAValue]]:
+    """Masks of a nest that are true all over more often than not, and the condition that they are.
+
+    Nests with products are left alone: beside these a mask costs little, and twice the code costs much.
+    """
+    masks: set[SSAValue] = set()
+    total: SSAValue | None = None
+    if nest.rows == 1 or nest.folds is not None or any(phase.dot is not None for phase in nest.phases):
+        return None, frozenset()
+    for op in nest.ops:
+        for mask in _masks_behind(lowering.analysis, op):
+            if mask in masks:
+                continue
+            condition = _is_open(lowering, mask)
+            if condition is not None:
+                masks.add(mask)
+                total = condition if total is None else lowering.add(arith.AndIOp(total, condition)).results[0]
+    return total, frozenset(masks)
+
+
+def _masks_behind(analysis: Analysis, op: Operation) -> Iterator[SSAValue]:
+    """The masks of an op and of free ones behind it."""
+    if isinstance(op, tile.EwOp) and op.fn.data == "select" and len(shape_of(op.result)) == 2:
+        yield op.operands_[0]
+    for operand in op.operands:
+        owner = operand.owner
+        if isinstance(operand.type, TensorType) and isinstance(owner, Operation) and analysis.is_free(operand):
+            yield from _masks_behind(analysis, owner)
+
+
+def _is_open(lowering: Lowering, mask: SSAValue) -> SSAValue | None:
+    """Whether a mask is true all over, if that can be told from numbers that are there."""
+    found: SSAValue | None = None
+    for sums in true_if(mask, Window.whole(shape_of(mask))):
+        every: SSAValue | None = None
+        for each in sums:
+            value = lowering.linear(each)
+            if value is None:
+                break
+            above = lowering.add(arith.CmpiOp(value, lowering.constant(0), 4)).results[0]
+            every = above if every is None else lowering.add(arith.AndIOp(every, above)).results[0]
+        else:
+            if every is not None:
+                found = every if found is None else lowering.add(arith.OrIOp(found, every)).results[0]
+    return found
 
 
 @dataclass(frozen=True)

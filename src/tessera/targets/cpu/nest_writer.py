@@ -18,7 +18,7 @@ from tessera.dialects.elements import element_of, tile_of
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import DType, i8, i16, i32, i64, u8, u16, u32, u64
 from tessera.targets.cpu import dialect as cpu
-from tessera.targets.cpu.clipping import STEP, clipping
+from tessera.targets.cpu.clipping import STEP, clipping, open_masks
 from tessera.targets.cpu.cpu_types import TILE_ROWS, BufferType, buffer_type, rounded_up
 from tessera.targets.cpu.emit_memory import UNROLL, mark_inside
 from tessera.targets.cpu.inside import inside, lane_axis, moved
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _index = IndexType()
 
+_NO_MASKS: frozenset[SSAValue] = frozenset()
 _SIGNED = {u8: i8, u16: i16, u32: i32, u64: i64}
 
 EASY = 3
@@ -55,6 +56,8 @@ class NestWriter:
         self.clipping = clipping(lowering.analysis, nest, {value for value, _, _ in self.kept})
         self.live: SSAValue | None = None
         self.careful = False
+        self.masks = _NO_MASKS
+        """Masks that are true all over in this version."""
         self.zero: SSAValue
         self.pieces: dict[tuple[SSAValue, Axes], SSAValue] = {}
         self.rows: dict[SSAValue, SSAValue] = {}
@@ -164,24 +167,29 @@ class NestWriter:
             self._matrix()
             return
         condition = inside(self)
-        if condition is None:
-            self._version()
+        if condition is not None:
+            self._either(condition, careful=True)
             return
-        yes, no = Block(), Block()
-
-        def fast() -> None:
+        condition, masks = open_masks(self.lowering, self.nest)
+        if condition is not None:
+            self._either(condition, masks=masks)
+        else:
             self._version()
-            self.lowering.add(scf.YieldOp())
 
-        def slow() -> None:
-            self.careful = True
-            self._version()
-            self.careful = False
-            self.lowering.add(scf.YieldOp())
+    def _either(self, condition: SSAValue, *, careful: bool = False, masks: frozenset[SSAValue] = _NO_MASKS) -> None:
+        """Two versions: the first needs no tests, or no masks."""
 
-        self.lowering.within(yes, fast)
-        self.lowering.within(no, slow)
-        self.lowering.add(scf.IfOp(condition, [], Region(yes), Region(no)))
+        def version(*, careful: bool, masks: frozenset[SSAValue]) -> Region:
+            def write() -> None:
+                self.careful, self.masks = careful, masks
+                self._version()
+                self.careful, self.masks = False, _NO_MASKS
+                self.lowering.add(scf.YieldOp())
+
+            return Region(self.lowering.within(Block(), write))
+
+        yes, no = version(careful=False, masks=masks), version(careful=careful, masks=_NO_MASKS)
+        self.lowering.add(scf.IfOp(condition, [], yes, no))
 
     def _version(self) -> None:
         lowering, nest = self.lowering, self.nest
@@ -286,6 +294,8 @@ class NestWriter:
     def _end_of(self, number: int) -> SSAValue | None:
         """Where a phase may stop before its last column."""
         lowering, phase = self.lowering, self.nest.phases[number]
+        if self.masks:
+            return None
         if self.clipping is not None and self.live is not None and number in self.clipping.phases:
             return self.live
         if lowering.clipping is not None and phase.cols == lowering.clipping.cols and lowering.clipping.covers(phase):
@@ -462,6 +472,8 @@ class NestWriter:
         return axes[0][0], axes[1][0]
 
     def _make(self, op: Operation, axes: Axes) -> SSAValue:
+        if isinstance(op, tile.EwOp) and op.fn.data == "select" and op.operands_[0] in self.masks:
+            return self.piece(op.operands_[1], axes)
         made = PIECES[type(op)](self, op, axes)
         adopt_location([made], op)
         return made.results[0]

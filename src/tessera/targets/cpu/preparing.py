@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import frexp, isfinite
+
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
@@ -11,6 +13,7 @@ from tessera.dialects.tile_types import tile_type
 from tessera.errors import CompileError
 from tessera.targets.cpu.thin_products import spread_thin_products
 from tessera.targets.cpu.wide_sums import widen_sums
+from tessera.transforms.masks import constant_of
 from tessera.transforms.scaled_maxima import scale_maxima
 
 
@@ -25,15 +28,22 @@ def prepare(function: tile.FuncOp) -> frozenset[SSAValue]:
 
 
 def _single_multiples(function: tile.FuncOp) -> frozenset[SSAValue]:
-    """Multiples that one op alone uses: with a sum they may be rounded once.
+    """Multiples that one op alone uses, or that need no rounding: a sum of them may be rounded once.
 
     One that others use too must be the same for all: x·a − max(x·a) is never above 0.
     """
     return frozenset(
         op.result
         for op in function.body.walk()
-        if isinstance(op, tile.EwOp) and op.fn.data == "mul" and len(list(op.result.uses)) == 1
+        if isinstance(op, tile.EwOp)
+        and op.fn.data == "mul"
+        and (len(list(op.result.uses)) == 1 or any(_is_power_of_two(operand) for operand in op.operands_))
     )
+
+
+def _is_power_of_two(value: SSAValue) -> bool:
+    number = constant_of(value)
+    return number is not None and isfinite(number) and abs(frexp(number)[0]) == 0.5
 
 
 def _check(function: tile.FuncOp) -> None:
