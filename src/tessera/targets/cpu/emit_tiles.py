@@ -11,16 +11,17 @@ from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.emitter import Emitter, emits
 from tessera.targets.cpu.literals import literal
 from tessera.targets.cpu.registers import RegisterTile, is_column
-from tessera.targets.llvm import casts, elements, elementwise, exponentials
+from tessera.targets.llvm import casts, elements, elementwise, exponentials, mathematics
 from tessera.targets.llvm.floats import Sixteen, fits_sixteens, in_sixteens
 from tessera.targets.llvm.text import Value, number, numbers
 
 BRIEF = "brief"
 """Marks an exponential that is used summed up or rounded to bf16 only, and need not be more exact than that."""
+BRIEFLY = {"exp": exponentials.brief_exp, "sigmoid": exponentials.brief_sigmoid}
 ROUNDED = "rounded"
 """Marks a multiple that is rounded before anything is added to it."""
 FOR_PRODUCTS = "for_products"
-"""Marks a cast whose result goes into products only: these take subnormal numbers as zeros."""
+"""Marks a cast or an exponential that goes into products and sums only: these may take subnormal numbers as zeros."""
 
 
 @emits(tile.FullOp)
@@ -64,13 +65,15 @@ def _elementwise(emitter: Emitter, op: tile.EwOp) -> None:
     machine = emitter.machine
     contract = machine.contract and ROUNDED not in op.attributes
 
-    def brief_exp(x: Value) -> Value:
-        return exponentials.brief_exp(Sixteen(emitter.f, machine.level), x)
+    def brief(x: Value) -> Value:
+        return BRIEFLY[op.fn.data](Sixteen(emitter.f, machine.level), x)
 
     def make(row: int, place: int) -> Value:
         vectors = [operand.vector(row, place) for operand in operands]
         if BRIEF in op.attributes and fits_sixteens(vectors[0].type, machine.level):
-            return in_sixteens(emitter.f, vectors, brief_exp)
+            return in_sixteens(emitter.f, vectors, brief)
+        if FOR_PRODUCTS in op.attributes and op.fn.data == "exp":
+            return mathematics.followed(emitter.f, exponentials.exp_or_zero, vectors, machine.level)
         if FOR_PRODUCTS in op.attributes:
             return casts.cast(emitter.f, vectors[0], dtypes[0], op.result_dtype, machine.level, dot_only=True)
         return elementwise.apply(

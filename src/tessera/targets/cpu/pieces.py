@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import UnitAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import Float32Type, IndexType, IntegerType, UnitAttr
+from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.dialects import tile
 from tessera.dialects.elements import element_of, tile_of
@@ -15,8 +15,9 @@ from tessera.dialects.tile_types import tile_dtype
 from tessera.dtypes.types import bf16, f32, i32
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.emit_memory import UNROLL, mark_inside
-from tessera.targets.cpu.emit_tiles import BRIEF, FOR_PRODUCTS, ROUNDED
+from tessera.targets.cpu.emit_tiles import BRIEF, BRIEFLY, FOR_PRODUCTS, ROUNDED
 from tessera.targets.cpu.nests import shape_of
+from tessera.transforms.folding import materialize
 from tessera.transforms.masks import Linear, positions
 
 if TYPE_CHECKING:
@@ -65,6 +66,14 @@ def _is_brief(writer: NestWriter, value: SSAValue) -> bool:
     return tile_dtype(value) is f32 and bool(rounded) and short and len(rounded) + len(summed) == len(users)
 
 
+def _is_summed(writer: NestWriter, value: SSAValue) -> bool:
+    """Whether a value goes into products and sums only."""
+    users = [user for user, _ in writer.lowering.reads(value)]
+    sums = [user for user in users if isinstance(user, tile.ReduceOp) and user.kind.data == "sum"]
+    dots = [user for user in users if isinstance(user, tile.DotOp) and user.a is value]
+    return tile_dtype(value) is f32 and bool(dots) and len(sums) + len(dots) == len(users)
+
+
 _FAR = 2**30
 _TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
@@ -101,8 +110,61 @@ def _compared(writer: NestWriter, op: tile.EwOp, axes: Axes) -> Operation | None
     return lowering.add(tile.EwOp(name, [left, right]))
 
 
+_SMALL = 2**8
+"""Factors of rows and columns so small that no tile has positions beyond 2^23, whatever it starts from."""
+
+
+def _as_float(writer: NestWriter, op: tile.EwOp, axes: Axes) -> Operation | None:
+    """Positions as f32, from half the bits: what the first one rounds to, and what all are away from that.
+
+    The sum of the two is rounded once, like the position itself.
+    """
+    found = positions(op.operands_[0]) if len(axes) == 2 and op.result_dtype is f32 else None
+    if found is None or max(map(abs, found[1:])) > _SMALL or not all(_counts(scalar) for scalar, _ in found[0].terms):
+        return None
+    base, *factors = found
+    lowering, shape = writer.lowering, tuple(size for _, size in axes)
+    for (start, _), factor in zip(axes, factors, strict=True):
+        if start is not writer.zero and factor:
+            lowering.own.add(start)
+            base += Linear(((start, factor),))
+    first = lowering.linear(base)
+    if first is None:
+        return None
+    i64_, f32_ = IntegerType(64), Float32Type()
+    whole = lowering.add(arith.IndexCastOp(first, i64_)).results[0]
+    near = lowering.add(arith.SIToFPOp(whole, f32_)).results[0]
+    back = lowering.add(arith.FPToSIOp(near, i64_)).results[0]
+    rest = lowering.add(arith.IndexCastOp(lowering.add(arith.SubiOp(whole, back)).results[0], IndexType())).results[0]
+    away: SSAValue | None = None
+    for axis, factor in enumerate(factors):
+        if not factor:
+            continue
+        steps = lowering.add(tile.IotaOp(writer.zero, axis, tile_of(shape, i32))).results[0]
+        if factor != 1:
+            scalar = lowering.add(materialize(factor, element_of(i32))).results[0]
+            full = lowering.add(tile.FullOp(scalar, shape)).results[0]
+            steps = lowering.add(tile.EwOp("mul", [steps, full])).results[0]
+        away = steps if away is None else lowering.add(tile.EwOp("add", [away, steps])).results[0]
+    scalar = lowering.add(arith.IndexCastOp(rest, element_of(i32))).results[0]
+    beyond = lowering.add(tile.FullOp(scalar, shape)).results[0]
+    away = beyond if away is None else lowering.add(tile.EwOp("add", [away, beyond])).results[0]
+    distance = lowering.add(tile.EwOp("cast", [away], to=f32)).results[0]
+    return lowering.add(tile.EwOp("add", [distance, lowering.add(tile.FullOp(near, shape)).results[0]]))
+
+
+def _counts(scalar: SSAValue) -> bool:
+    """Whether a scalar counts programs, turns or elements: memory bounds it, and numbers of users do not."""
+    owner = scalar.owner
+    if isinstance(owner, Block):
+        return isinstance(owner.parent_op(), scf.ForOp) and owner.args[0] is scalar
+    return isinstance(owner, tile.ProgramIdOp | tile.DimOp)
+
+
 def _ew(writer: NestWriter, op: tile.EwOp, axes: Axes) -> Operation:
     if op.fn.data in _TURNED and (narrow := _compared(writer, op, axes)) is not None:
+        return narrow
+    if op.fn.data == "cast" and (narrow := _as_float(writer, op, axes)) is not None:
         return narrow
     operands = [writer.piece(operand, axes) for operand in op.operands_]
     made = tile.EwOp.create(
@@ -112,8 +174,10 @@ def _ew(writer: NestWriter, op: tile.EwOp, axes: Axes) -> Operation:
     )
     if op.fn.data == "mul" and op.result not in writer.lowering.multiples:
         made.attributes[ROUNDED] = UnitAttr()
-    if op.fn.data == "exp" and writer.lowering.machine.contract and _is_brief(writer, op.result):
+    if op.fn.data in BRIEFLY and writer.lowering.machine.contract and _is_brief(writer, op.result):
         made.attributes[BRIEF] = UnitAttr()
+    if op.fn.data == "exp" and writer.lowering.machine.contract and _is_summed(writer, op.result):
+        made.attributes[FOR_PRODUCTS] = UnitAttr()
     if op.fn.data == "cast" and all(isinstance(user, tile.DotOp) for user, _ in writer.lowering.reads(op.result)):
         made.attributes[FOR_PRODUCTS] = UnitAttr()
     return writer.lowering.add(made)

@@ -41,9 +41,14 @@ def exp(k: Floats, x: Value) -> Value:
     return _exp(k, k.at_most(x, 89.0))
 
 
-def _exp(k: Floats, x: Value) -> Value:
-    """e^x, for x that is at most 89."""
-    some = k.compare("uge", x, -103.98)
+def exp_or_zero(k: Floats, x: Value) -> Value:
+    """e^x, and 0 where that is subnormal: products and sums with such numbers are slow, and they add nothing."""
+    return _exp(k, k.at_most(x, 89.0), least=-87.33)
+
+
+def _exp(k: Floats, x: Value, least: float = -103.98) -> Value:
+    """e^x, for x that is at most 89; 0 below some number."""
+    some = k.compare("uge", x, least)
     if isinstance(k, Sixteen):
         shifted = k.fma(x, _LOG2_E, _SIXTEENTHS)
         n = k.sub(shifted, _SIXTEENTHS)
@@ -63,6 +68,13 @@ def brief_exp(k: Floats, x: Value) -> Value:
     # Subnormal results are slow to make and nothing beside others.
     some = k.compare("uge", x, -87.0)
     return k.scaled(k.polynomial(r, _BRIEFLY), y, some)
+
+
+def brief_sigmoid(k: Floats, x: Value) -> Value:
+    """1 / (1 + e^-x) with an error of 2e-4: for what is rounded to 8 bits anyway."""
+    if not isinstance(k, Sixteen):
+        return sigmoid(k, x)
+    return k.nearly_inverse(k.add(brief_exp(k, k.neg(x)), 1.0))
 
 
 def exp2(k: Floats, x: Value) -> Value:
