@@ -154,14 +154,18 @@ def _size(value: int | str) -> int:
 
 
 LOG_NAMES = ("recompiles", "guards", "autotune", "ir", "cache", "fallbacks")
+CHECKS = ("bounds", "nan")
 
 
-def _log_names(value: frozenset[str] | str) -> frozenset[str]:
-    parts = value.split(",") if isinstance(value, str) else value
-    names = frozenset(part.strip() for part in parts) - {""}
-    if not names <= set(LOG_NAMES):
-        raise ValueError(value)
-    return names
+def _names(*known: str) -> Callable[[frozenset[str] | str], frozenset[str]]:
+    def read(value: frozenset[str] | str) -> frozenset[str]:
+        parts = value.split(",") if isinstance(value, str) else value
+        names = frozenset(part.strip() for part in parts) - {""}
+        if not names <= set(known):
+            raise ValueError(value)
+        return names
+
+    return read
 
 
 MOST_THREADS = 4096
@@ -220,7 +224,7 @@ cache_size = Knob(
 )
 logs = Knob(
     "logs",
-    _log_names,
+    _names(*LOG_NAMES),
     frozenset[str],
     accepts=f"names among {', '.join(LOG_NAMES)}, separated by commas",
     meaning="what to log",
@@ -234,6 +238,13 @@ verify = Knob("verify", _flag, lambda: False, accepts=_A_FLAG, meaning="check IR
 interpret = Knob("interpret", _flag, lambda: False, accepts=_A_FLAG, meaning="run the reference interpreters only")
 deterministic = Knob(
     "deterministic", _flag, lambda: True, accepts=_A_FLAG, meaning="same inputs and seeds, same bits, every run"
+)
+checks = Knob(
+    "checks",
+    _names(*CHECKS),
+    frozenset[str],
+    accepts=f"names among {', '.join(CHECKS)}, separated by commas",
+    meaning="what kernels check while they run: that accesses start inside arrays, that no NaN is made of numbers",
 )
 backend: Knob[str | None] = Knob(
     "backend", _optional_text, lambda: None, accepts="a name", meaning="what runs kernels: auto, cpu or interpreter"

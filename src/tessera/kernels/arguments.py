@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from math import copysign
+from typing import Any, NamedTuple, TypeAlias
 
 from tessera.runtime.creation import asarray
 from tessera.runtime.tensor import Tensor
+
+Number: TypeAlias = bool | int | float
+NUMBERS: frozenset[object] = frozenset({bool, int, float})
 
 
 def is_array(value: Any) -> bool:
@@ -32,3 +36,38 @@ def collect(paths: Sequence[str], given: Mapping[str, Any]) -> list[Any]:
 def kinds_of(values: Iterable[Any]) -> tuple[object, ...]:
     """Rank and element type of each array, the class of anything else."""
     return tuple((v.ndim, v.dtype.base) if isinstance(v, Tensor) else v.__class__ for v in values)
+
+
+def exact(number: Number) -> tuple[Number, object]:
+    """Numbers of one type are alike where these are equal: 0.0 and -0.0 are not."""
+    return number, number.__class__ is float and copysign(1.0, number)
+
+
+class Ask(NamedTuple):
+    """Something of an argument that a program may depend on: its size or stride along an axis, or a number's value."""
+
+    place: int
+    what: str
+    axis: int
+
+    def of(self, values: Sequence[Any]) -> Number:
+        """The answer for given arguments; AttributeError or IndexError where there is none."""
+        value = values[self.place]
+        if self.what == "value":
+            return value
+        return (value.shape if self.what == "size" else value.strides)[self.axis]
+
+
+class Guard(NamedTuple):
+    """What a program has asked, and the answer that it is right for."""
+
+    ask: Ask
+    answer: Number
+
+    def holds(self, values: Sequence[Any]) -> bool:
+        return exact(self.ask.of(values)) == exact(self.answer)
+
+    def __str__(self) -> str:
+        place, what, axis = self.ask
+        answer = str(self.answer).lower()  # as facts are spelled: true
+        return f"arg{place} = {answer}" if what == "value" else f"arg{place}.{what}[{axis}] = {answer}"

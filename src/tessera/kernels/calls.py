@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from math import copysign
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tessera.kernels.arguments import is_array
+from tessera.kernels.arguments import NUMBERS, Number, exact, is_array
 from tessera.kernels.captures import unchanged
 from tessera.kernels.native import WORK, Settings, settings
 from tessera.runtime.creation import asarray
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 _MOST_ENTRIES = 1024
 _MISSING: Any = object()
-_NUMBERS = frozenset({bool, int, float})
 # What looking for an entry may raise where there is none: no such key, an argument that is no tensor or cannot be part
 # of a key, a global name or a variable of an outer function that is gone.
 _NOT_FOUND = (KeyError, AttributeError, TypeError, NameError, ValueError)
@@ -53,6 +53,8 @@ class Calls:
         self.given = [p for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
         self.static = [p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
         self.known = Known((), {})
+        # Numbers that programs were compiled for, as `exact` gives them. Only of these the value is part of a key.
+        self.special: dict[tuple[Number, object], object] = {}
 
     def slowly(self, /, *args: Any, **kwargs: Any) -> Any:
         """Any call; the next of its kind is quick."""
@@ -78,6 +80,9 @@ class Calls:
         added = tuple(path for path in program.paths if path not in known.paths)
         if added:
             known = self.known = Known(known.paths + added, {})
+        for ask, answer in program.guards:
+            if ask.what == "value":
+                self.special[exact(answer)] = exact(answer)
         try:
             described = self._described(known, bound.arguments, chosen)
         except AttributeError:  # an object without something that others had
@@ -109,8 +114,10 @@ class Calls:
             value = arguments[name]
             for attribute in attributes:
                 value = getattr(value, attribute)
-            if value.__class__ in _NUMBERS:
+            if value.__class__ in NUMBERS:
                 parts.append(value.__class__)
+                if self.kernel.assumed.includes_value(path):
+                    parts.append(self.special.get(exact(value)))
                 values.append(value)
             elif is_array(value):
                 tensor = asarray(value)
@@ -164,6 +171,10 @@ class Calls:
         # An attribute is read once: it may be another the next time.
         held = [path if "." not in path else f"{mark}{place}" for place, path in enumerate(known.paths)]
         is_array = {name: isinstance(value, np.ndarray) for name, value in zip(held, values, strict=True)}
+        numbers = {
+            name: f"{name}.__class__, {self._special(mark, name) if self.kernel.assumed.includes_value(path) else ''}"
+            for name, path in zip(held, known.paths, strict=True)
+        }
         others = [f"{parameter.name}.__class__" for parameter in self._objects(known)]
         others += [f"{parameter.name}.__class__, {parameter.name}" for parameter in self.static]
         text = _TEMPLATE.format(
@@ -171,11 +182,9 @@ class Calls:
             parameters=self._parameters(mark),
             reads="".join(f"{name} = {path}; " for name, path in zip(held, known.paths, strict=True) if name != path),
             first=next((name for name, array in is_array.items() if array), None),
-            metas="".join(f"{name}.meta, " if array else f"{name}.__class__, " for name, array in is_array.items()),
+            metas="".join(f"{name}.meta, " if array else numbers[name] for name, array in is_array.items()),
             geometries="".join(f"{name}.geometry, " if array else f"{name}, " for name, array in is_array.items()),
-            parts="".join(
-                f"{mark}part({name}), " if array else f"{name}.__class__, " for name, array in is_array.items()
-            ),
+            parts="".join(f"{mark}part({name}), " if array else numbers[name] for name, array in is_array.items()),
             arrays="".join(f"{mark}array({name}), " if array else f"{name}, " for name, array in is_array.items()),
             others=", ".join(others),
             given="".join(f"{parameter.name}, " for parameter in self.given),
@@ -187,6 +196,9 @@ class Calls:
             f"{mark}tensor": Tensor,
             f"{mark}part": _part,
             f"{mark}array": _array,
+            f"{mark}special": self.special.get,
+            f"{mark}float": float,
+            f"{mark}sign": copysign,
             f"{mark}entries": known.entries,
             f"{mark}not_found": _NOT_FOUND,
             f"{mark}otherwise": self._otherwise,
@@ -199,6 +211,11 @@ class Calls:
         quick = scope[f"{mark}call"]
         quick.__name__ = quick.__qualname__ = self.kernel.__name__
         return quick
+
+    @staticmethod
+    def _special(mark: str, name: str) -> str:
+        """A number, as `exact` gives it, if programs were compiled for it."""
+        return f"{mark}special(({name}, {name}.__class__ is {mark}float and {mark}sign(1.0, {name}))), "
 
     def _parameters(self, mark: str) -> str:
         """All parameters with defaults, so that what is wrong with arguments is found and said in one place."""

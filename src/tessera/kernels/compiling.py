@@ -20,21 +20,31 @@ from tessera.runtime.executable import Executable
 from tessera.runtime.launch_plan import ArrayArgument, Failure, NumberArgument, Plan
 from tessera.targets.cpu.compile import Program as MachineProgram
 from tessera.targets.cpu.compile import compile_kernel
+from tessera.transforms.facts import Facts
+from tessera.transforms.instrument import check_of, title
 
 if TYPE_CHECKING:
     from tessera.kernels.function import Instance
 
 
-def compiled(instance: Instance, chosen: Settings) -> tuple[Program, bytes]:
-    """The program of an instance, loaded, and its machine code for whoever keeps it."""
-    made = compile_kernel(instance.module, instance.name, level=chosen.level, optimization=chosen.optimization)
+def compiled(instance: Instance, chosen: Settings, facts: Facts) -> tuple[Program, bytes]:
+    """The program of an instance, for arguments with these facts, loaded; and its machine code for whoever keeps it."""
+    made = compile_kernel(
+        instance.module,
+        instance.name,
+        level=chosen.level,
+        optimization=chosen.optimization,
+        checks=chosen.checks,
+        facts=facts,
+    )
+    program = Program.of(instance, Executable(plan_of(instance, made), made.image), made.guards)
     if "recompiles" in knobs.logs.value:
         import logging
 
         laps = ", ".join(f"{stage} {1000 * seconds:.0f} ms" for stage, seconds in made.seconds.items())
-        guards = ", ".join(map(str, instance.guards)) or "no guards"
+        guards = ", ".join(map(str, program.guards)) or "no guards"
         logging.getLogger("tessera.recompiles").warning("compiled %s for %s: %s", instance.name, guards, laps)
-    return Program.of(instance, Executable(plan_of(instance, made), made.image)), made.image
+    return program, made.image
 
 
 def plan_of(instance: Instance, made: MachineProgram) -> Plan:
@@ -77,15 +87,21 @@ def _kind_of(type_: Attribute) -> str:
 def _failures(function: tile.FuncOp, messages: tuple[str, ...]) -> Iterator[Failure]:
     """What programs report, with the exact source: the machine code names only where it begins."""
     spans: dict[str, SourceSpan] = {}
+    # Ops that begin at one place: checks say which of them it was.
+    titled: dict[tuple[str, str], SourceSpan] = {}
     asserted: set[str] = set()
     for op in function.body.walk():
         if (span := span_of(op.location)) is not None:
             spans.setdefault(str(span), span)
+            titled.setdefault((str(span), title(op)), span)
         if isinstance(op, tile.AssertOp):
-            asserted.add(op.message.data)
+            asserted.add(op.message.data if span is None else f"{span}: {op.message.data}")
     for message in messages:
         place = next((place for place in spans if message.startswith(f"{place}: ")), None)
-        words = message if place is None else message.removeprefix(f"{place}: ")
-        if words in asserted:
+        span, words = (None, message) if place is None else (spans[place], message.removeprefix(f"{place}: "))
+        check = None if message in asserted else check_of(words)
+        if message in asserted:
             words = f"assertion failed: {words}"
-        yield Failure(words, None if place is None else spans[place])
+        elif check is not None and place is not None:
+            span = titled.get((place, words.partition(" ")[0].removeprefix("tile.")), span)
+        yield Failure(words, span, check)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Self
 from tessera import knobs
 from tessera.dtypes.types import DType, bool_, f32
 from tessera.errors import AutotuneError, CompileError, DtypeError, ResourceError, ShapeError, SourceSpan, warn
+from tessera.interpreters.checks import NumericChecks, asked, checking
 from tessera.kernels.arguments import collect, is_array, kinds_of
+from tessera.kernels.assumptions import GROUPS, Assumptions
 from tessera.kernels.calls import Calls
 from tessera.kernels.captures import captured
 from tessera.kernels.fingerprint import identity_of
@@ -54,7 +57,10 @@ class Instance:
 
 
 class Kernel:
-    """A kernel: call it on arrays, or `kernel[grid](...)`; `.with_schedule(s)` gives one cut up otherwise."""
+    """A kernel: call it on arrays, or `kernel[grid](...)`; `.with_schedule(s)` gives one cut up otherwise.
+
+    `.assume(...)` gives one that is compiled for what its arguments turn out to be.
+    """
 
     # Each form of a kernel has a function of its own for its calls, written for its parameters; see `calls`.
     __slots__ = ("__call__", "__dict__", "__weakref__")
@@ -78,6 +84,7 @@ class Kernel:
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
+        self.assumed = Assumptions()
         self._signature = inspect.signature(function)
         self._instances = {} if instances is None else instances
         self._programs = Programs()
@@ -95,8 +102,9 @@ class Kernel:
 
     @property
     def description(self) -> str:
-        """The kernel's name and schedule, and whether that should have been tuned."""
-        return f"{self.__name__} {self.schedule}{self.standing()}"
+        """The kernel's name and schedule, whether that should have been tuned, and what is assumed."""
+        assumed = f", assuming {self.assumed}" if self.assumed else ""
+        return f"{self.__name__} {self.schedule}{self.standing()}{assumed}"
 
     def standing(self, made: Instance | Program | None = None) -> str:
         """What follows the schedule of a kernel, or of a program of it, where there was a choice and no tuning."""
@@ -109,6 +117,17 @@ class Kernel:
             return self.changed(schedule=schedule.over(self.schedule))
         space = self.space.narrowed(schedule)
         return self.changed(schedule=space.first().over(self.schedule), space=space)
+
+    def assume(self, *what: str) -> Self:
+        """The same kernel, compiled for what its arguments turn out to be; calls with others get other programs.
+
+        `what` are `sizes`, `strides` and `values`, or single ones such as `a.size[1]`, `b.stride[0]` and `scale`;
+        without any, sizes and strides. They add to what is assumed already.
+        """
+        parameters = self._signature.parameters.values()
+        given = [one.name for one in parameters if one.kind is not inspect.Parameter.KEYWORD_ONLY]
+        words = what or (GROUPS[Kind.SIZE], GROUPS[Kind.STRIDE])
+        return self.changed(assumed=self.assumed.more(words, self.__name__, given))
 
     def __getitem__(self, grid: int | tuple[int, ...]) -> Self:
         """The kernel with its grid given instead of inferred."""
@@ -148,7 +167,7 @@ class Kernel:
         chosen = settings()
         if chosen is None:
             return interpret(instance, values)
-        return self._programs.of_instance(instance, chosen).run(values, chosen)
+        return self._programs.of_instance(instance, values, chosen, self.assumed).run(values, chosen)
 
     def program_for(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], chosen: Settings
@@ -160,13 +179,15 @@ class Kernel:
             key,
             given,
             chosen,
+            self.assumed,
             identity=lambda: self._identity(given, static),
             trace=lambda: self._instance(key, given, static)[0],
         )
 
     def lower(self, *args: Any, **kwargs: Any) -> Instance:
         """The program for these arguments, without running it."""
-        return self._instance_for(args, kwargs)[0]
+        instance, values = self._instance_for(args, kwargs)
+        return self.assumed.applied(instance, values)
 
     def _instance_for(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Instance, list[Any]]:
         if is_tracing():
@@ -204,6 +225,7 @@ class Kernel:
         # Of what is no array only a tile must be one; other objects may hold arrays.
         shaped = {name: value for name, value in given.items() if isinstance(value, Tensor) or name in self.tiles}
         Signature.of(self.function).bind(shaped)
+        self.assumed.check(self.__name__, given)
         return given, static
 
     def _key(self, given: Mapping[str, Any], static: Mapping[str, Any]) -> Any:
@@ -302,10 +324,20 @@ def interpret(instance: Instance, values: Sequence[Any]) -> Any:
         Tensor.wrap(_empty(shape, dtype), dtype)
         for shape, (_, dtype) in zip(output_shapes(instance, values), instance.outputs, strict=True)
     ]
-    run_kernel(instance.module, instance.name, [*arrays, *(output.numpy() for output in outputs)])
+    with _checking():
+        run_kernel(instance.module, instance.name, [*arrays, *(output.numpy() for output in outputs)])
     if not outputs:
         return None
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+def _checking() -> AbstractContextManager[None]:
+    """The checks that the knob asks for, besides those that are asked for around the call."""
+    names, around = knobs.checks.value, asked()
+    if not names:
+        return nullcontext()
+    wanted = NumericChecks(bounds="bounds" in names, nonfinite="nan" if "nan" in names else False)
+    return checking(wanted.beside(around.checks), trace=around.trace)
 
 
 def _empty(shape: Sequence[int], dtype: DType) -> Any:

@@ -1,8 +1,9 @@
 """Machine code for kernels: found in this process or on the disk, or made; and where the interpreter is to run instead.
 
 On the disk a program lies behind two keys. The first is made of all that is known before tracing: the kernel's
-fingerprint, its schedule and grid, the kinds of its arguments, the processor and the compiler. It leads to the sizes
-that tracing asked for; with their values the first key becomes the second, which leads to the program.
+fingerprint, its schedule and grid, the kinds of its arguments, what it may assume of them, the processor and the
+compiler. It leads to what programs have asked of their arguments, sizes and the like; with the answers the first key
+becomes the second, which leads to the program.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import struct
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,8 @@ from tessera import knobs
 from tessera.dtypes.types import BY_NAME
 from tessera.errors import CompileError, DeviceError, TesseraError
 from tessera.interpreters.checks import AROUND, NOTHING
-from tessera.kernels.arguments import collect, kinds_of
+from tessera.kernels.arguments import NUMBERS, Ask, Guard, Number, collect, kinds_of
+from tessera.kernels.assumptions import Assumptions, guards_of
 from tessera.kernels.schedule import Schedule
 from tessera.kernels.values import CURRENT
 from tessera.runtime import cache
@@ -31,13 +33,14 @@ from tessera.runtime.executable import Executable
 from tessera.runtime.launch_plan import Plan
 from tessera.runtime.tensor import Tensor
 from tessera.targets.cpu import features
-from tessera.transforms.facts import Fact
+from tessera.transforms.facts import Fact, Facts, Kind
 
 if TYPE_CHECKING:
     from tessera.kernels.function import Instance
 
 BACKENDS = ("auto", "cpu", "interpreter")
 _MOST_KEYS = 512
+MOST_SPECIAL = 8  # programs under assumptions, for one key; the general program serves the rest
 _LENGTH = struct.Struct("<Q")
 _NUMBERS: dict[str, type] = {kind.__name__: kind for kind in (bool, int, float)}
 
@@ -48,13 +51,16 @@ class Settings:
 
     level: str
     optimization: int
+    checks: frozenset[str]
     deterministic: bool
     demanded: bool
 
 
 # Bound once: every call of a kernel asks them.
 _around, _tracer = AROUND.get, CURRENT.get
-_state = knobs.watching(knobs.interpret, knobs.backend, knobs.cpu_level, knobs.optimization, knobs.deterministic)
+_state = knobs.watching(
+    knobs.interpret, knobs.backend, knobs.cpu_level, knobs.optimization, knobs.checks, knobs.deterministic
+)
 _last: list[tuple[object, Settings | None]] = [(None, None)]
 
 
@@ -87,7 +93,8 @@ def _chosen() -> Settings | None:
                 hint=f"leave {knobs.backend.variable} unset: the interpreter runs them",
             )
         return None
-    return _interned(features.level(), knobs.optimization.value, knobs.deterministic.value, backend == "cpu")
+    level, optimization, checks = features.level(), knobs.optimization.value, knobs.checks.value
+    return _interned(level, optimization, checks, knobs.deterministic.value, backend == "cpu")
 
 
 _interned = lru_cache(maxsize=None)(Settings)
@@ -97,31 +104,36 @@ _interned = lru_cache(maxsize=None)(Settings)
 class Program:
     """A kernel compiled for one instance of it, and where its arguments come from; see `function.Instance`.
 
-    `guards` are the sizes that it depends on: the number of the argument, the axis, the size. Without machine code, the
-    interpreter runs the instance.
+    `guards` are the sizes, strides and numbers that it depends on. Without machine code, the interpreter runs the
+    instance.
     """
 
     paths: tuple[str, ...]
     kinds: tuple[object, ...]
-    guards: tuple[tuple[int, int, int], ...]
+    guards: tuple[Guard, ...]
     schedule: Schedule
     row_width: int | None
     executable: Executable | None
     instance: Instance | None = None
 
     @staticmethod
-    def of(instance: Instance, executable: Executable | None) -> Program:
-        """The program of an instance, by the interpreter where there is no machine code."""
-        guards = tuple(_guard(atom) for atom in instance.guards)
+    def of(instance: Instance, executable: Executable | None, asked: Iterable[Fact] = ()) -> Program:
+        """The program of an instance, by the interpreter where there is no machine code.
+
+        `asked` are facts that it depends on besides those that its trace asked for.
+        """
+        guards = tuple(map(_guard, guards_of(instance, asked)))
         kept = None if executable is not None else instance
         return Program(instance.paths, instance.kinds, guards, instance.schedule, instance.row_width, executable, kept)
 
     def values_for(self, given: Mapping[str, Any]) -> list[Any] | None:
         """The arguments of the program, if it serves these."""
         values = collect(self.paths, given)
-        if kinds_of(values) != self.kinds:
-            return None
-        return values if all(values[place].shape[axis] == size for place, axis, size in self.guards) else None
+        return values if kinds_of(values) == self.kinds and self.serves(values) else None
+
+    def serves(self, values: Sequence[Any]) -> bool:
+        """Whether it is right for values of its kinds."""
+        return all(guard.holds(values) for guard in self.guards)
 
     def run(self, values: Sequence[Any], chosen: Settings) -> Any:
         """Runs the program once."""
@@ -162,7 +174,7 @@ class Program:
             return Program(
                 tuple(found["paths"]),
                 tuple(map(_kind_of, found["kinds"])),
-                tuple((int(place), int(axis), int(size)) for place, axis, size in found["guards"]),
+                tuple(Guard(_ask_of(ask), _number_of(answer)) for ask, answer in found["guards"]),
                 Schedule(block=None if block is None else tuple(block), **found["schedule"]),
                 found["row_width"],
                 Executable(Plan.decoded(found["plan"]), data[start:]),
@@ -178,6 +190,20 @@ def _text_of(kind: Any) -> object:
 
 def _kind_of(text: Any) -> object:
     return _NUMBERS[text] if isinstance(text, str) else (int(text[0]), BY_NAME[text[1]])
+
+
+def _ask_of(found: Any) -> Ask:
+    """What a program asks, as JSON has it."""
+    place, what, axis = found
+    if what not in ("size", "stride", "value"):
+        raise ValueError(what)
+    return Ask(int(place), what, int(axis))
+
+
+def _number_of(found: Any) -> Number:
+    if type(found) not in NUMBERS:
+        raise ValueError(found)
+    return found
 
 
 class _Work:
@@ -201,13 +227,14 @@ class Programs:
 
     def __init__(self) -> None:
         self._found: dict[object, list[Program]] = {}
-        self._of_instances: dict[tuple[int, Settings], Program] = {}
+        self._of_instances: dict[object, list[Program]] = {}
 
     def find(
         self,
         key: object,
         given: Mapping[str, Any],
         chosen: Settings,
+        assumed: Assumptions,
         *,
         identity: Callable[[], tuple[object, ...] | None],
         trace: Callable[[], Instance],
@@ -216,30 +243,37 @@ class Programs:
 
         `key` is what its instances are kept under, `identity` the same for the disk, None where there is no such thing.
         """
-        key = (key, chosen)
-        if (found := self._fitting(key, given)) is not None:
+        place = (key, chosen, assumed)
+        if (found := self._fitting(place, given)) is not None:
             return found
         with WORK.lock:
-            if (found := self._fitting(key, given)) is not None:
+            if (found := self._fitting(place, given)) is not None:
                 return found
-            kept = _Kept.of(identity(), chosen)
+            if assumed and len(self._found.get(place, ())) >= MOST_SPECIAL:
+                return self.find(key, given, chosen, Assumptions(), identity=identity, trace=trace)
+            kept = _Kept.of(identity(), chosen, assumed)
             program = None if kept is None else kept.find(given)
             if program is None:
-                program = self._made(trace(), chosen, kept)
-            while len(self._found) >= _MOST_KEYS and key not in self._found:
+                instance = trace()
+                facts = assumed.facts(instance, collect(instance.paths, given))
+                program = self._made(instance, chosen, facts, kept)
+            while len(self._found) >= _MOST_KEYS and place not in self._found:
                 del self._found[next(iter(self._found))]
-            self._found.setdefault(key, []).append(program)
+            self._found.setdefault(place, []).append(program)
         values = program.values_for(given)
         assert values is not None
         return program, values
 
-    def of_instance(self, instance: Instance, chosen: Settings) -> Program:
-        """The program of an instance that is there already."""
-        key = (id(instance), chosen)
+    def of_instance(self, instance: Instance, values: Sequence[Any], chosen: Settings, assumed: Assumptions) -> Program:
+        """The program of an instance that is there already, for these values of its arguments."""
         with WORK.lock:
-            found = self._of_instances.get(key)
+            programs = self._of_instances.setdefault((id(instance), chosen, assumed), [])
+            found = next((program for program in programs if program.serves(values)), None)
+            if found is None and assumed and len(programs) >= MOST_SPECIAL:
+                return self.of_instance(instance, values, chosen, Assumptions())
             if found is None:
-                found = self._of_instances[key] = self._made(instance, chosen, None)
+                found = self._made(instance, chosen, assumed.facts(instance, values), None)
+                programs.append(found)
         return found
 
     def _fitting(self, key: object, given: Mapping[str, Any]) -> tuple[Program, list[Any]] | None:
@@ -249,11 +283,11 @@ class Programs:
                 return program, values
         return None
 
-    def _made(self, instance: Instance, chosen: Settings, kept: _Kept | None) -> Program:
+    def _made(self, instance: Instance, chosen: Settings, facts: Facts, kept: _Kept | None) -> Program:
         from tessera.kernels.compiling import compiled
 
         try:
-            program, code = compiled(instance, chosen)
+            program, code = compiled(instance, chosen, facts)
         except CompileError as refusal:
             if chosen.demanded:
                 raise
@@ -264,11 +298,13 @@ class Programs:
         return program
 
 
-def _guard(atom: Fact) -> tuple[int, int, int]:
-    """The number, the axis and the size of `arg0.size[1] = 64`; traces ask for sizes only."""
+def _guard(atom: Fact) -> Guard:
+    """The guard that `arg0.size[1] = 64`, `arg0.stride[1] = 1` or `arg2 = 0.5` is."""
+    assert atom.kind in (Kind.SIZE, Kind.STRIDE, Kind.VALUE), atom
+    assert not isinstance(atom.value, str)
     argument, _, measure = atom.subject.partition(".")
-    axis = measure.removeprefix("size[").removesuffix("]")
-    return int(argument.removeprefix("arg")), int(axis), int(atom.value)
+    what, _, axis = measure.removesuffix("]").partition("[")
+    return Guard(Ask(int(argument.removeprefix("arg")), what or "value", int(axis or 0)), atom.value)
 
 
 def _log_fallback(instance: Instance, refusal: CompileError) -> None:
@@ -285,16 +321,16 @@ class _Kept:
     key: str
 
     @staticmethod
-    def of(identity: tuple[object, ...] | None, chosen: Settings) -> _Kept | None:
+    def of(identity: tuple[object, ...] | None, chosen: Settings, assumed: Assumptions) -> _Kept | None:
         compiler = None if identity is None else build()
         if compiler is None:
             return None
-        target = (chosen.level, *features.target(chosen.level), chosen.optimization)
-        return _Kept(cache.key_of("kernel", compiler, target, identity))
+        target = (chosen.level, *features.target(chosen.level), chosen.optimization, *sorted(chosen.checks))
+        return _Kept(cache.key_of("kernel", compiler, target, identity, assumed.words))
 
     def find(self, given: Mapping[str, Any]) -> Program | None:
-        for paths, sizes in self._asks():
-            second = self._second(given, paths, sizes)
+        for paths, asked in self._asks():
+            second = self._second(given, paths, asked)
             if second is None:
                 continue
             program = WORK.programs.get(second)
@@ -306,48 +342,40 @@ class _Kept:
         return None
 
     def put(self, program: Program, code: bytes) -> None:
-        sizes = tuple((place, axis) for place, axis, _ in program.guards)
-        values = tuple(size for *_, size in program.guards)
-        second = self._key(program.paths, sizes, program.kinds, values)
+        asked = tuple(guard.ask for guard in program.guards)
+        answers = tuple(guard.answer for guard in program.guards)
+        second = self._key(program.paths, asked, program.kinds, answers)
         WORK.programs[second] = program
         asks = self._asks()
-        if (program.paths, sizes) not in asks:
-            asks.append((program.paths, sizes))
+        if (program.paths, asked) not in asks:
+            asks.append((program.paths, asked))
         store = cache.shared()
         store.put(second, program.encoded(code))
         store.put(self.key, json.dumps(asks).encode())
 
-    def _asks(self) -> list[tuple[tuple[str, ...], tuple[tuple[int, int], ...]]]:
-        """What traces asked for: where the arguments come from, and which of their sizes count."""
+    def _asks(self) -> list[tuple[tuple[str, ...], tuple[Ask, ...]]]:
+        """What programs asked: where the arguments come from, and what of them counts."""
         data = cache.shared().get(self.key)
         if data is None:
             return []
         try:
-            return [
-                (tuple(map(str, paths)), tuple((int(place), int(axis)) for place, axis in sizes))
-                for paths, sizes in json.loads(data)
-            ]
+            return [(tuple(map(str, paths)), tuple(map(_ask_of, asked))) for paths, asked in json.loads(data)]
         except (ValueError, TypeError):
             return []
 
-    def _second(
-        self, given: Mapping[str, Any], paths: tuple[str, ...], sizes: tuple[tuple[int, int], ...]
-    ) -> str | None:
+    def _second(self, given: Mapping[str, Any], paths: tuple[str, ...], asked: tuple[Ask, ...]) -> str | None:
         values = collect(paths, given)
+        kinds = kinds_of(values)
+        if not all(isinstance(kind, tuple) or kind in NUMBERS for kind in kinds):
+            return None
         try:
-            found = tuple([values[place].shape[axis] for place, axis in sizes])
+            answers = tuple([ask.of(values) for ask in asked])
         except (AttributeError, IndexError):  # another object, which has no such array
             return None
-        kinds = kinds_of(values)
-        if not all(isinstance(kind, tuple) or kind in _NUMBERS.values() for kind in kinds):
-            return None
-        return self._key(paths, sizes, kinds, found)
+        return self._key(paths, asked, kinds, answers)
 
     def _key(
-        self,
-        paths: tuple[str, ...],
-        sizes: tuple[tuple[int, int], ...],
-        kinds: Sequence[object],
-        values: tuple[int, ...],
+        self, paths: tuple[str, ...], asked: tuple[Ask, ...], kinds: Sequence[object], answers: tuple[Number, ...]
     ) -> str:
-        return cache.key_of(self.key, paths, sizes, tuple([_text_of(kind) for kind in kinds]), values)
+        asks = tuple([tuple(ask) for ask in asked])
+        return cache.key_of(self.key, paths, asks, tuple([_text_of(kind) for kind in kinds]), answers)

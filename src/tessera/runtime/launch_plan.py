@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from tessera.dtypes.types import BY_NAME, DType
-from tessera.errors import CompileError, ShapeError, SourceSpan
+from tessera.errors import CompileError, DtypeError, ShapeError, SourceSpan, TesseraError
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import Shape, Size, dim, size
 
@@ -39,13 +39,29 @@ class NumberArgument:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What a program reports when it stops: the words, and the source that it was compiled from."""
+    """What a program reports when it stops: the words, and the source that it was compiled from.
+
+    `check` names the safety check that noticed, if one did: the knob `checks` has them.
+    """
 
     message: str
     span: SourceSpan | None
+    check: str | None = None
 
-    def error(self) -> CompileError:
-        return CompileError(self.message, span=self.span)
+    def error(self) -> TesseraError:
+        """The error, of the class that the interpreter's check raises."""
+        kind, hint = _ERRORS[self.check]
+        return kind(self.message, span=self.span, hint=hint)
+
+
+_ERRORS: Mapping[str | None, tuple[type[TesseraError], str | None]] = {
+    None: (CompileError, None),
+    "bounds": (
+        ShapeError,
+        "a block may reach over the end, but starts inside: check the grid, the block size and the offset",
+    ),
+    "nan": (DtypeError, "mask or clamp the operands with tile.where before this op, or turn the check off"),
+}
 
 
 @dataclass(frozen=True)
@@ -123,7 +139,9 @@ class Plan:
             "grid_word": self.grid_word,
             "words": self.words,
             "ordered": self.ordered,
-            "failures": [[one.message, None if one.span is None else _encoded_span(one.span)] for one in self.failures],
+            "failures": [
+                [one.message, None if one.span is None else _encoded_span(one.span), one.check] for one in self.failures
+            ],
         }
 
     @staticmethod
@@ -141,7 +159,10 @@ class Plan:
             _shape(found["grid"]),
             int(found["grid_word"]),
             int(found["words"]),
-            tuple(Failure(message, None if span is None else SourceSpan(*span)) for message, span in found["failures"]),
+            tuple(
+                Failure(message, None if span is None else SourceSpan(*span), check)
+                for message, span, check in found["failures"]
+            ),
             bool(found["ordered"]),
         )
 

@@ -1,12 +1,13 @@
 """instrument-checks: writes a program's safety checks into the program, as asserts that every target knows.
 
 `bounds`: a load, store or atomic starts inside its view (reaching over the end is legal, and so is anything in an empty
-view). `nan`: no op makes a NaN of operands that are none.
+view). `nan`: no op makes a NaN of operands that are none. Unless `everywhere`, values from beyond an array are let be,
+as the interpreter does: a row of padding harms nobody. The program has to compute where those are then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,15 +16,16 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
 
 from tessera.dialects import tile
 from tessera.dialects.tile_types import tile_dtype, tile_type, view_type
-from tessera.transforms.rewriting import adopt_location
+from tessera.transforms.made_up import Builder, Marks
 
-CHECKS = ("bounds", "nan")
+_OUTSIDE, _NAN = "starts outside its view", "made NaN of"
 _AT_LEAST, _BELOW, _EQUAL = 5, 2, 0
 """Predicates of `arith.cmpi`."""
+_ALIKE, _UNLIKE = 1, 13
+"""Predicates of `arith.cmpf`: a NaN is unlike itself."""
 
 
 @dataclass(frozen=True)
@@ -33,42 +35,34 @@ class Instrument(ModulePass):
     name = "instrument-checks"
     bounds: bool = True
     nan: bool = True
+    everywhere: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in list(op.walk()):
             if self.bounds and isinstance(inner, tile.LoadOp | tile.StoreOp | tile.AtomicOp):
-                _insert(inner, _starts_inside(inner), before=True)
-            if self.nan and type(inner) in _MAKERS and tile_dtype(inner.results[0]).is_float:
-                _insert(inner, _MAKERS[type(inner)](inner), before=False)
+                _starts_inside(inner)
+            if self.nan and isinstance(inner, tile.FuncOp):
+                _watch_for_nan(inner, Marks(inner, none=self.everywhere))
 
 
-def _insert(op: Operation, new: Sequence[Operation], *, before: bool) -> None:
-    adopt_location(new, op)
-    Rewriter.insert_op(list(new), InsertPoint.before(op) if before else InsertPoint.after(op))
+def title(op: Operation) -> str:
+    """An op as its user knows it."""
+    match op:
+        case tile.EwOp():
+            return op.fn.data
+        case tile.ReduceOp():
+            return op.kind.data
+        case _:
+            return op.name.split(".")[-1]
 
 
-class _Builder:
-    """Ops in a list; each call gives the value of the one it adds."""
-
-    def __init__(self) -> None:
-        self.ops: list[Operation] = []
-
-    def add(self, op: Operation) -> SSAValue:
-        self.ops.append(op)
-        return op.results[0]
-
-    def compare(self, a: SSAValue, predicate: int, b: SSAValue) -> SSAValue:
-        return self.add(arith.CmpiOp(a, b, predicate))
-
-    def check(self, condition: SSAValue, message: str) -> None:
-        self.ops.append(tile.AssertOp(condition, message))
-
-    def is_nan(self, value: SSAValue) -> SSAValue:
-        return self.add(tile.EwOp("isnan", [value]))
+def check_of(message: str) -> str | None:
+    """Which check a message is from; None where it is from none."""
+    return "bounds" if f" {_OUTSIDE}, " in message else "nan" if f" {_NAN} " in message else None
 
 
-def _starts_inside(op: tile.LoadOp | tile.StoreOp | tile.AtomicOp) -> list[Operation]:
-    build = _Builder()
+def _starts_inside(op: tile.LoadOp | tile.StoreOp | tile.AtomicOp) -> None:
+    build = Builder()
     zero = build.add(arith.ConstantOp(IntegerAttr(0, IndexType())))
     sizes = [build.add(tile.DimOp(op.view, axis)) for axis in range(view_type(op.view).rank.data)]
     empty = build.add(arith.ConstantOp(IntegerAttr(0, IntegerType(1))))
@@ -77,44 +71,57 @@ def _starts_inside(op: tile.LoadOp | tile.StoreOp | tile.AtomicOp) -> list[Opera
     for axis, (offset, size) in enumerate(zip(op.offsets, sizes, strict=True)):
         low, high = build.compare(offset, _AT_LEAST, zero), build.compare(offset, _BELOW, size)
         inside = build.add(arith.OrIOp(empty, build.add(arith.AndIOp(low, high))))
-        build.check(inside, f"{op.name} starts outside its view, along axis {axis}")
-    return build.ops
+        build.check(inside, f"{op.name} {_OUTSIDE}, along axis {axis}")
+    build.insert(op, before=True)
 
 
-def _of_elementwise(op: tile.EwOp) -> list[Operation]:
-    if op.fn.data == "select":
-        return []
-    build = _Builder()
-    operands = [operand for operand in dict.fromkeys(op.operands_) if tile_dtype(operand).is_float]
-    fine = build.add(tile.EwOp("not", [build.is_nan(op.result)]))
-    for operand in operands:
-        fine = build.add(tile.EwOp("or", [fine, build.is_nan(operand)]))
-    build.check(fine, f"{op.fn.data} made NaN of operands that are none")
-    return build.ops
+def _watch_for_nan(function: tile.FuncOp, marks: Marks) -> None:
+    def visit(op: Operation, behind: Operation) -> None:
+        if isinstance(op, _SCALARS):
+            _check_scalar(op)
+        elif type(op) in _EXCUSES and title(op) not in _NEVER and tile_dtype(op.results[0]).is_float:
+            build, mark = Builder(), marks.of(op.results[0])
+            fine = build.elementwise("not", build.is_nan(op.results[0]))
+            excuses = [*_EXCUSES[type(op)](build, op), *([] if mark is None else [mark])]
+            build.check(build.any([fine, *excuses]), f"{title(op)} {_NAN} operands that are none")
+            build.insert(op, behind=behind)
+
+    marks.write(function.body.block, visit)
 
 
-def _of_reduce(op: tile.ReduceOp) -> list[Operation]:
-    build = _Builder()
-    before = build.add(tile.ReduceOp("or", build.is_nan(op.operand), op.axis.value.data))
-    fine = build.add(tile.EwOp("not", [build.is_nan(op.result)]))
-    build.check(build.add(tile.EwOp("or", [fine, before])), f"{op.kind.data} made NaN of numbers")
-    return build.ops
+_NEVER = frozenset({"select", "max", "min", "top", "neg", "abs"})
+_SCALARS = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp)
 
 
-def _of_dot(op: tile.DotOp) -> list[Operation]:
-    build = _Builder()
-    shape = tile_type(op.result).get_shape()
-    fine = build.add(tile.EwOp("not", [build.is_nan(op.result)]))
-    fine = build.add(tile.EwOp("or", [fine, build.is_nan(op.c)]))
-    for operand, folded, kept in ((op.a, 1, 1), (op.b, 0, 0)):
-        found = build.add(tile.ReduceOp("or", build.is_nan(operand), folded))
-        spread = build.add(tile.BroadcastOp(build.add(tile.ExpandOp(found, kept)), shape))
-        fine = build.add(tile.EwOp("or", [fine, spread]))
-    build.check(fine, "dot made NaN of operands that are none")
-    return build.ops
+def _check_scalar(op: Operation) -> None:
+    build, result = Builder(), op.results[0]
+    fine = build.add(arith.CmpfOp(result, result, _ALIKE))
+    for operand in op.operands:
+        fine = build.add(arith.OrIOp(fine, build.add(arith.CmpfOp(operand, operand, _UNLIKE))))
+    build.check(fine, f"{title(op)} {_NAN} operands that are none")
+    build.insert(op)
 
 
-_MAKERS: Mapping[type[Operation], Callable[[Any], list[Operation]]] = {
+# Where operands account for a NaN in the result.
+
+
+def _of_elementwise(build: Builder, op: tile.EwOp) -> list[SSAValue]:
+    return [build.is_nan(operand) for operand in dict.fromkeys(op.operands_) if tile_dtype(operand).is_float]
+
+
+def _of_reduce(build: Builder, op: tile.ReduceOp) -> list[SSAValue]:
+    return [build.add(tile.ReduceOp("or", build.is_nan(op.operand), op.axis.value.data))]
+
+
+def _of_dot(build: Builder, op: tile.DotOp) -> list[SSAValue]:
+    found = [build.is_nan(op.c)]
+    for operand, folded in ((op.a, 1), (op.b, 0)):
+        line = build.add(tile.ReduceOp("or", build.is_nan(operand), folded))
+        found.append(build.add(tile.BroadcastOp(build.add(tile.ExpandOp(line, folded)), tile_type(op.c).get_shape())))
+    return found
+
+
+_EXCUSES: Mapping[type[Operation], Callable[[Builder, Any], list[SSAValue]]] = {
     tile.EwOp: _of_elementwise,
     tile.ReduceOp: _of_reduce,
     tile.DotOp: _of_dot,

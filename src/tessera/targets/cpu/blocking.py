@@ -91,10 +91,10 @@ def _accumulator(dot: tile.DotOp) -> DType:
 
 
 def _sources(nest: Nest) -> list[object]:
-    """The ops behind the values that a nest's ops use."""
+    """The transpositions behind the values that a nest's ops use; right operands of products are packed apart."""
     found: list[object] = []
     for op in nest.ops:
-        waiting = list(op.operands)
+        waiting = [op.a, op.c] if isinstance(op, tile.DotOp) else list(op.operands)
         while waiting:
             owner = waiting.pop().owner
             if isinstance(owner, tile.TransOp) and 1 not in tile_type(owner.result).get_shape():

@@ -18,6 +18,11 @@ from tessera.targets.cpu.emit import emit
 from tessera.targets.cpu.emitter import Layout, Machine
 from tessera.targets.cpu.tile_to_cpu import TileToCpu
 from tessera.targets.llvm import image, machine
+from tessera.transforms.apply_facts import ApplyFacts
+from tessera.transforms.canonicalize import Canonicalize
+from tessera.transforms.common_subexpressions import CommonSubexpressions
+from tessera.transforms.context import CompileContext
+from tessera.transforms.facts import Facts
 from tessera.transforms.instrument import Instrument
 
 
@@ -40,12 +45,13 @@ EFFORTS: Mapping[int, Effort] = {
 
 @dataclass(frozen=True)
 class Program:
-    """Machine code of one kernel, and what a launcher has to know of it."""
+    """Machine code of one kernel, and what a launcher has to know of it. It is right only where its guards hold."""
 
     name: str
     image: bytes
     layout: Layout
     messages: tuple[str, ...]
+    guards: Facts
     seconds: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
 
 
@@ -54,9 +60,19 @@ def machine_for(level: str, optimization: int = 3) -> Machine:
 
 
 def compile_kernel(
-    module: ModuleOp, name: str, *, level: str | None = None, optimization: int = 3, checks: Collection[str] = ()
+    module: ModuleOp,
+    name: str,
+    *,
+    level: str | None = None,
+    optimization: int = 3,
+    checks: Collection[str] = (),
+    facts: Facts | None = None,
 ) -> Program:
-    """Compiles one tile function of a module, which is left as it is; `checks` are written into the code."""
+    """Compiles one tile function of a module, which is left as it is.
+
+    `checks` are written into the code. `facts` are about the function's arguments; those that a pass asked for are the
+    guards of the program.
+    """
     level = features.level() if level is None else level
     effort, made_for = EFFORTS[optimization], machine_for(level, optimization)
     seconds: dict[str, float] = {}
@@ -67,11 +83,15 @@ def compile_kernel(
         now = time.perf_counter()
         seconds[stage], began = now - began, now
 
-    lowered = module.clone()
+    lowered, context = module.clone(), CompileContext.with_facts(facts)
+    if facts:
+        for step in (ApplyFacts(name), Canonicalize(), CommonSubexpressions()):
+            step.apply(context, lowered)
+        lap("apply-facts")
     if checks:
-        Instrument(bounds="bounds" in checks, nan="nan" in checks).apply(text.new_context(), lowered)
+        Instrument(bounds="bounds" in checks, nan="nan" in checks, everywhere=False).apply(context, lowered)
         lap("instrument-checks")
-    TileToCpu(made_for.level, made_for.lanes, effort.fuse).apply(text.new_context(), lowered)
+    TileToCpu(made_for.level, made_for.lanes, effort.fuse).apply(context, lowered)
     lap("tile-to-cpu")
     text.verify(lowered)
     lap("verify")
@@ -82,4 +102,4 @@ def compile_kernel(
     lap("llvm")
     flat = image.flatten(code)
     lap("image")
-    return Program(name, flat, emitted.layout, emitted.messages, seconds)
+    return Program(name, flat, emitted.layout, emitted.messages, context.recorder.guards, seconds)
