@@ -4,8 +4,10 @@
     python benchmarks/cpu.py --only gemm     rows whose name contains a word, printed only
     python benchmarks/cpu.py --quick         fewer repeats
 
-A ratio is torch's time over ours: above 1, ours is faster. It is the median over pairs of neighbouring blocks of calls;
-the spread is the 10th and 90th percentile of those pairs, `low` the lower end of a 95 % interval of the median.
+A ratio is torch's time over ours: above 1, ours is faster. Rows named `variant` hold the useful operations per second
+of a kernel against those of the plain attention kernel; torch has no part in them. A ratio is the median over pairs of
+neighbouring blocks of calls; the spread is the 10th and 90th percentile of those pairs, `low` the lower end of a 95 %
+interval of the median.
 Times of a shared machine mean little; ratios of neighbours do.
 """
 
@@ -44,15 +46,20 @@ BOUNDS = {"f32": 2e-6, "bf16": 4e-3}
 
 @dataclass(frozen=True)
 class Case:
-    """One row: what runs, what it is compared with, and the float64 truth."""
+    """One row: what runs, what it is compared with, and the float64 truth, of all rows or of every so-many-th one.
+
+    With `their_flops`, rates are compared and not times: `theirs` is a kernel of ours that does other work.
+    """
 
     name: str
     dtype: str
-    ours: Callable[[], Array]
-    theirs: Callable[[], Array]
+    ours: Callable[[], Any]
+    theirs: Callable[[], Any]
     truth: Callable[[], Array]
     flops: float
     bars: tuple[float, float] | None = None
+    every: int = 1
+    their_flops: float | None = None
 
 
 @dataclass(frozen=True)
@@ -165,6 +172,111 @@ def gemm_cases() -> Iterator[Case]:
             )
 
 
+def variant_cases() -> Iterator[Case]:
+    """Programs that no compiler knows, against the plain attention kernel: useful operations in the same time."""
+    heads, size, width, every = 2, 4096, 64, 61
+    near, hidden = size // 4, 4 * size
+    rows, cols = np.arange(0, size, every)[:, None], np.arange(size)
+    for dtype in ("f32", "bf16"):
+        q, k, v, x, up, down = inputs(
+            [(heads, size, width)] * 3 + [(size, width), (width, hidden), (hidden, width)], dtype
+        )
+        slopes = as_dtype(2.0 ** -np.arange(1, heads + 1).astype(np.float32), "f32")
+        block = Schedule(block=(48, 256) if dtype == "f32" else (64, 256))
+        run = {
+            name: getattr(kernels, name).with_schedule(block)
+            for name in (
+                "attention",
+                "window_attention",
+                "prefix_attention",
+                "alibi_attention",
+                "sigmoid_attention",
+                "mlp",
+            )
+        }
+        causal = rows >= cols
+
+        def attend(
+            score: Callable[[Array], Array], mask: Array | None = None, q: Any = q, k: Any = k, v: Any = v
+        ) -> Array:
+            scores = score(q[2][:, ::every] @ np.swapaxes(k[2], -1, -2) / math.sqrt(width))
+            scores = scores if mask is None else np.where(mask, scores, -np.inf)
+            weights = np.exp(scores - scores.max(-1, keepdims=True))
+            return weights / weights.sum(-1, keepdims=True) @ v[2]
+
+        def sigmoid(q: Any = q, k: Any = k, v: Any = v) -> Array:
+            scores = q[2][:, ::every] @ np.swapaxes(k[2], -1, -2) / math.sqrt(width)
+            return 1 / (1 + np.exp(1.0 - scores)) @ v[2]
+
+        def dot_gelu_dot(x: Any = x, up: Any = up, down: Any = down) -> Array:
+            wide = x[2][::every] @ up[2]
+            return 0.5 * wide * (1 + np.vectorize(math.erf)(wide / math.sqrt(2))) @ down[2]
+
+        def tilted(scores: Array, slopes: Any = slopes) -> Array:
+            return scores - slopes[2][:, None, None] * np.abs(rows - cols)
+
+        arrays = q[0], k[0], v[0]
+        full = 4.0 * heads * size * size * width
+        seen = [causal & (rows - cols < near), causal | (cols < near)]
+        table: list[tuple[str, Callable[[], Any], Callable[[], Array], float, float]] = [
+            (
+                "ALiBi",
+                lambda run=run, a=arrays, s=slopes: run["alibi_attention"](*a, s[0]),
+                lambda attend=attend, tilted=tilted: attend(tilted),
+                full,
+                0.85,
+            ),
+            (
+                f"window {near}",
+                lambda run=run, a=arrays: run["window_attention"](*a, near),
+                lambda attend=attend, m=seen[0]: attend(kernels.identity, m),
+                full * float(seen[0].mean()),
+                0.85,
+            ),
+            (
+                f"prefix {near}",
+                lambda run=run, a=arrays: run["prefix_attention"](*a, near),
+                lambda attend=attend, m=seen[1]: attend(kernels.identity, m),
+                full * float(seen[1].mean()),
+                0.85,
+            ),
+            (
+                "own score",
+                lambda run=run, a=arrays: run["attention"](*a, score=kernels.own_score),
+                lambda attend=attend: attend(lambda s: 0.9 * s + 0.05 * np.maximum(s, 0)),
+                full,
+                0.85,
+            ),
+            (
+                "soft-cap",
+                lambda run=run, a=arrays: run["attention"](*a, score=kernels.soft_cap),
+                lambda attend=attend: attend(lambda s: 30 * np.tanh(s / 30)),
+                full,
+                0.6,
+            ),
+            ("sigmoid", lambda run=run, a=arrays: run["sigmoid_attention"](*a, -1.0), sigmoid, full, 0.85),
+            (
+                "dot-gelu-dot",
+                lambda run=run, a=(x[0], up[0], down[0]): run["mlp"](*a),
+                dot_gelu_dot,
+                4.0 * size * width * hidden,
+                0.85,
+            ),
+        ]
+        for name, ours, truth, flops, bar in table:
+            yield Case(
+                f"variant {dtype} {name}",
+                dtype,
+                ours,
+                lambda run=run, a=arrays: run["attention"](*a),
+                truth,
+                flops,
+                (bar, bar),
+                every,
+                full,
+            )
+
+
 def row_cases() -> Iterator[Case]:
     rows, cols = 4096, 1024
     x, weight, bias = inputs(((rows, cols), (cols,), (cols,)), "f32")
@@ -222,7 +334,10 @@ def measure(case: Case, threads: int, repeats: int) -> Row:
     torch.set_num_threads(threads)
     pool.set_threads(threads)
     truth = case.truth()
-    error, their_error = (relative_error(to_numpy(call()), truth) for call in (case.ours, case.theirs))
+    error = relative_error(to_numpy(case.ours())[..., :: case.every, :], truth)
+    own = case.their_flops is not None
+    their_error = 0.0 if own else relative_error(to_numpy(case.theirs()), truth)
+    factor = case.flops / case.their_flops if case.their_flops else 1.0
     calls = case.ours, case.theirs
     counts = [max(1, round(BLOCK_SECONDS / max(1e-7, min(seconds(call, 1) for _ in range(3))))) for call in calls]
     times: list[tuple[float, float]] = []
@@ -230,7 +345,7 @@ def measure(case: Case, threads: int, repeats: int) -> Row:
         order = (0, 1) if turn % 2 else (1, 0)
         found = {place: seconds(calls[place], counts[place]) for place in order}
         times.append((found[0], found[1]))
-    ratios = np.sort([theirs / ours for ours, theirs in times])
+    ratios = np.sort([factor * theirs / ours for ours, theirs in times])
     # The lower end of the median's interval, from order statistics.
     rank = max(0, math.floor(len(ratios) / 2 - 0.98 * math.sqrt(len(ratios))))
     ours, theirs = (float(np.median([pair[place] for pair in times])) for place in (0, 1))
@@ -285,7 +400,7 @@ def main() -> None:
     options = parser.parse_args()
     repeats = 21 if options.quick else 81
     rows: list[Row] = []
-    for case in (*attention_cases(), *gemm_cases(), *row_cases()):
+    for case in (*attention_cases(), *gemm_cases(), *row_cases(), *variant_cases()):
         if options.only not in case.name:
             continue
         for threads in options.threads:

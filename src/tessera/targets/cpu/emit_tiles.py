@@ -11,7 +11,7 @@ from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.emitter import Emitter, emits
 from tessera.targets.cpu.literals import literal
 from tessera.targets.cpu.registers import RegisterTile, is_column
-from tessera.targets.llvm import casts, elements, elementwise, exponentials, mathematics
+from tessera.targets.llvm import casts, elements, elementwise, exponentials
 from tessera.targets.llvm.floats import Sixteen, fits_sixteens, in_sixteens
 from tessera.targets.llvm.text import Value, number, numbers
 
@@ -21,7 +21,7 @@ BRIEFLY = {"exp": exponentials.brief_exp, "sigmoid": exponentials.brief_sigmoid}
 ROUNDED = "rounded"
 """Marks a multiple that is rounded before anything is added to it."""
 FOR_PRODUCTS = "for_products"
-"""Marks a cast or an exponential that goes into products and sums only: these may take subnormal numbers as zeros."""
+"""Marks a cast whose result goes into products only: these take subnormal numbers as zeros."""
 
 
 @emits(tile.FullOp)
@@ -72,8 +72,6 @@ def _elementwise(emitter: Emitter, op: tile.EwOp) -> None:
         vectors = [operand.vector(row, place) for operand in operands]
         if BRIEF in op.attributes and fits_sixteens(vectors[0].type, machine.level):
             return in_sixteens(emitter.f, vectors, brief)
-        if FOR_PRODUCTS in op.attributes and op.fn.data == "exp":
-            return mathematics.followed(emitter.f, exponentials.exp_or_zero, vectors, machine.level)
         if FOR_PRODUCTS in op.attributes:
             return casts.cast(emitter.f, vectors[0], dtypes[0], op.result_dtype, machine.level, dot_only=True)
         return elementwise.apply(

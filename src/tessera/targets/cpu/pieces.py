@@ -66,14 +66,6 @@ def _is_brief(writer: NestWriter, value: SSAValue) -> bool:
     return tile_dtype(value) is f32 and bool(rounded) and short and len(rounded) + len(summed) == len(users)
 
 
-def _is_summed(writer: NestWriter, value: SSAValue) -> bool:
-    """Whether a value goes into products and sums only."""
-    users = [user for user, _ in writer.lowering.reads(value)]
-    sums = [user for user in users if isinstance(user, tile.ReduceOp) and user.kind.data == "sum"]
-    dots = [user for user in users if isinstance(user, tile.DotOp) and user.a is value]
-    return tile_dtype(value) is f32 and bool(dots) and len(sums) + len(dots) == len(users)
-
-
 _FAR = 2**30
 _TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
@@ -176,8 +168,6 @@ def _ew(writer: NestWriter, op: tile.EwOp, axes: Axes) -> Operation:
         made.attributes[ROUNDED] = UnitAttr()
     if op.fn.data in BRIEFLY and writer.lowering.machine.contract and _is_brief(writer, op.result):
         made.attributes[BRIEF] = UnitAttr()
-    if op.fn.data == "exp" and writer.lowering.machine.contract and _is_summed(writer, op.result):
-        made.attributes[FOR_PRODUCTS] = UnitAttr()
     if op.fn.data == "cast" and all(isinstance(user, tile.DotOp) for user, _ in writer.lowering.reads(op.result)):
         made.attributes[FOR_PRODUCTS] = UnitAttr()
     return writer.lowering.add(made)

@@ -41,14 +41,9 @@ def exp(k: Floats, x: Value) -> Value:
     return _exp(k, k.at_most(x, 89.0))
 
 
-def exp_or_zero(k: Floats, x: Value) -> Value:
-    """e^x, and 0 where that is subnormal: products and sums with such numbers are slow, and they add nothing."""
-    return _exp(k, k.at_most(x, 89.0), least=-87.33)
-
-
-def _exp(k: Floats, x: Value, least: float = -103.98) -> Value:
-    """e^x, for x that is at most 89; 0 below some number."""
-    some = k.compare("uge", x, least)
+def _exp(k: Floats, x: Value) -> Value:
+    """e^x, for x that is at most 89."""
+    some = k.compare("uge", x, -103.98)
     if isinstance(k, Sixteen):
         shifted = k.fma(x, _LOG2_E, _SIXTEENTHS)
         n = k.sub(shifted, _SIXTEENTHS)

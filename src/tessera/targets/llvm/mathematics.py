@@ -78,12 +78,7 @@ def compute(f: Function, name: str, operands: Sequence[Value], level: str) -> Va
     table = {"float": F32, "double": F64}.get(element_of(type_), {})
     if name not in table:
         raise CompileError(f"{name} is not computed on {type_}", hint=f"on floats there are {', '.join(F32)}")
-    return followed(f, table[name], operands, level)
-
-
-def followed(f: Function, recipe: Recipe, operands: Sequence[Value], level: str) -> Value:
-    """What a recipe gives, with what AVX-512 adds where that is there."""
-    type_ = operands[0].type
-    if element_of(type_) == "float" and fits_sixteens(type_, level):
+    recipe = table[name]
+    if table is F32 and fits_sixteens(type_, level):
         return in_sixteens(f, operands, lambda *pieces: recipe(Sixteen(f, level), *pieces))
     return recipe(Floats(f, type_, level), *operands)
