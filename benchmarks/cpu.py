@@ -29,6 +29,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import handwritten
+
 import kernels
 import tessera
 from tessera import Schedule
@@ -170,6 +172,44 @@ def gemm_cases() -> Iterator[Case]:
             yield Case(
                 f"gemm {dtype} {m}x{n}x{k}", dtype, ours, theirs, lambda a=a, b=b: a[2] @ b[2], 2.0 * m * n * k, bar
             )
+
+
+def text_cases() -> Iterator[Case]:
+    """Programs written by hand at the cpu level: what the emitter reaches without passes."""
+    a, b = inputs(((512, 64), (64, 512)), "f32")
+    c, out = np.zeros((512, 512), np.float32), torch.empty((512, 512))
+    operands = [a[0].numpy(), b[0].numpy(), c]
+    gemm = handwritten.executable("gemm").bind(operands)
+
+    def multiply() -> Any:
+        gemm(*operands)
+        return tessera.asarray(c)
+
+    yield Case(
+        "text gemm.cpu 512x512x64",
+        "f32",
+        multiply,
+        lambda: torch.mm(a[1], b[1], out=out),
+        lambda: a[2] @ b[2],
+        2.0 * 512 * 512 * 64,
+    )
+    q, k, v = inputs([(1, 8, 768, 64)] * 3, "f32")
+    found = np.zeros((8, 768, 64), np.float32)
+    arrays = [*(x[0].numpy()[0] for x in (q, k, v)), found]
+    attention = handwritten.executable("attention").bind(arrays)
+
+    def attend() -> Any:
+        attention(*arrays)
+        return tessera.asarray(found[None])
+
+    yield Case(
+        "text attention.cpu S=768 full",
+        "f32",
+        attend,
+        lambda: torch.nn.functional.scaled_dot_product_attention(q[1], k[1], v[1]),
+        lambda: attention_truth(q[2], k[2], v[2], causal=False),
+        4.0 * 8 * 768 * 768 * 64,
+    )
 
 
 def variant_cases() -> Iterator[Case]:
@@ -400,7 +440,7 @@ def main() -> None:
     options = parser.parse_args()
     repeats = 21 if options.quick else 81
     rows: list[Row] = []
-    for case in (*attention_cases(), *gemm_cases(), *row_cases(), *variant_cases()):
+    for case in (*attention_cases(), *gemm_cases(), *row_cases(), *text_cases(), *variant_cases()):
         if options.only not in case.name:
             continue
         for threads in options.threads:

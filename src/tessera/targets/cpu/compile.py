@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -55,6 +55,18 @@ class Program:
     seconds: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
 
 
+class Laps(dict[str, float]):
+    """Seconds of one stage after another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._began = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        now = time.perf_counter()
+        self[stage], self._began = now - self._began, now
+
+
 def machine_for(level: str, optimization: int = 3) -> Machine:
     return Machine(level, features.lanes(level, 32), EFFORTS[optimization].contract)
 
@@ -74,32 +86,32 @@ def compile_kernel(
     guards of the program.
     """
     level = features.level() if level is None else level
-    effort, made_for = EFFORTS[optimization], machine_for(level, optimization)
-    seconds: dict[str, float] = {}
-    began = time.perf_counter()
-
-    def lap(stage: str) -> None:
-        nonlocal began
-        now = time.perf_counter()
-        seconds[stage], began = now - began, now
-
+    effort, made_for, seconds = EFFORTS[optimization], machine_for(level, optimization), Laps()
     lowered, context = module.clone(), CompileContext.with_facts(facts)
     if facts:
         for step in (ApplyFacts(name), Canonicalize(), CommonSubexpressions()):
             step.apply(context, lowered)
-        lap("apply-facts")
+        seconds.lap("apply-facts")
     if checks:
         Instrument(bounds="bounds" in checks, nan="nan" in checks, everywhere=False).apply(context, lowered)
-        lap("instrument-checks")
+        seconds.lap("instrument-checks")
     TileToCpu(made_for.level, made_for.lanes, effort.fuse).apply(context, lowered)
-    lap("tile-to-cpu")
+    seconds.lap("tile-to-cpu")
     text.verify(lowered)
-    lap("verify")
-    emitted = emit(lowered, name, made_for)
-    lap("emit")
+    seconds.lap("verify")
+    program = compile_lowered(lowered, name, level=level, optimization=optimization)
+    return replace(program, guards=context.recorder.guards, seconds={**seconds, **program.seconds})
+
+
+def compile_lowered(module: ModuleOp, name: str, *, level: str | None = None, optimization: int = 3) -> Program:
+    """Compiles a function that is at the cpu level already, written by passes or by hand."""
+    level = features.level() if level is None else level
+    seconds = Laps()
+    emitted = emit(module, name, machine_for(level, optimization))
+    seconds.lap("emit")
     processor, extras = features.target(level)
-    code = machine.compile_text(emitted.text, cpu=processor, features=extras, opt=effort.codegen)
-    lap("llvm")
+    code = machine.compile_text(emitted.text, cpu=processor, features=extras, opt=EFFORTS[optimization].codegen)
+    seconds.lap("llvm")
     flat = image.flatten(code)
-    lap("image")
-    return Program(name, flat, emitted.layout, emitted.messages, context.recorder.guards, seconds)
+    seconds.lap("image")
+    return Program(name, flat, emitted.layout, emitted.messages, Facts(), dict(seconds))

@@ -1,0 +1,33 @@
+"""Programs written by hand at the cpu level, `texts/*.cpu`: what the emitter makes of the best text we know."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tessera.dialects.tile_types import ViewType
+from tessera.interpreters.engine import symbol_in
+from tessera.runtime.executable import Executable
+from tessera.runtime.launch_plan import ArrayArgument, Plan
+from tessera.targets import text
+from tessera.targets.cpu import dialect as cpu
+from tessera.targets.cpu.compile import compile_lowered
+
+TEXTS = Path(__file__).parent / "texts"
+
+
+@cache
+def executable(name: str, level: str | None = None) -> Executable:
+    """A text, compiled for a level of the CPU."""
+    module = text.read((TEXTS / f"{name}.cpu").read_text(encoding="utf-8"), f"{name}.cpu")
+    text.verify(module)
+    made = compile_lowered(module, name, level=level)
+    function = symbol_in(module, name, cpu.FuncOp)
+    arguments: list[Any] = []
+    for argument, shape, word in zip(function.arguments, function.shapes, made.layout.first, strict=True):
+        assert isinstance(argument.type, ViewType)
+        arguments.append(ArrayArgument(word, argument.type.dtype, tuple(shape.data), written=True))
+    grid = tuple(function.grid.data)
+    plan = Plan(name, tuple(arguments), 0, grid, made.layout.grid, made.layout.words, (), ordered=False)
+    return Executable(plan, made.image)
