@@ -56,7 +56,6 @@ tile.func @causal(%q: !tile.view<2, f32, global>, %k: !tile.view<2, f32, global>
 // CHECK:              scf.for [[ROW:%\w+]] =
 // The first dead column of these rows: 6 + 12 · program + row − block, from 0 to 32.
 // CHECK:                [[WIDTH:%\w+]] = arith.constant 32 : index
-// CHECK-NEXT:           arith.constant 6 : index
 // CHECK:                [[LINE:%\w+]] = arith.addi {{%\w+}}, [[ROW]] : index
 // CHECK-NEXT:           [[MINUS:%\w+]] = arith.constant -1 : index
 // CHECK-NEXT:           [[BACK:%\w+]] = arith.muli [[AT]], [[MINUS]] : index

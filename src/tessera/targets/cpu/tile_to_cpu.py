@@ -100,6 +100,9 @@ class Lowering:
         """The columns of this run of nests that count, if they are cut off."""
         self.own: set[SSAValue] = set()
         """Values of the new function that an analysis was told of."""
+        self._constants: dict[tuple[Block, int], SSAValue] = {}
+        self._around: list[Block] = []
+        """The blocks around the one that is written."""
         self.out: Block
         self.top: Block
 
@@ -218,13 +221,20 @@ class Lowering:
         return op
 
     def constant(self, value: int) -> SSAValue:
-        return self.add(arith.ConstantOp(IntegerAttr(value, _index))).results[0]
+        """A whole number; one that was written before, here or around, serves again."""
+        for block in (self.out, *reversed(self._around)):
+            if (found := self._constants.get((block, value))) is not None:
+                return found
+        made = self.add(arith.ConstantOp(IntegerAttr(value, _index))).results[0]
+        self._constants[self.out, value] = made
+        return made
 
     def within(self, block: Block, write: Callable[[], None]) -> Block:
-        """Writes into another block."""
-        outside, self.out = self.out, block
+        """Writes into another block, which will stand behind what is written so far."""
+        self._around.append(self.out)
+        self.out = block
         write()
-        self.out = outside
+        self.out = self._around.pop()
         return block
 
     def buffer(self, shape: Sequence[int], dtype: DType) -> SSAValue:
