@@ -43,6 +43,7 @@ except ImportError:
 
 Array = np.ndarray[Any, np.dtype[Any]]
 BLOCK_SECONDS = 0.01
+ENOUGH, LONG_SECONDS = 31, 4.0
 BOUNDS = {"f32": 2e-6, "bf16": 4e-3}
 
 
@@ -381,7 +382,10 @@ def measure(case: Case, threads: int, repeats: int) -> Row:
     calls = case.ours, case.theirs
     counts = [max(1, round(BLOCK_SECONDS / max(1e-7, min(seconds(call, 1) for _ in range(3))))) for call in calls]
     times: list[tuple[float, float]] = []
+    began = time.perf_counter()
     for turn in range(repeats):
+        if turn >= ENOUGH and time.perf_counter() - began > LONG_SECONDS:
+            break
         order = (0, 1) if turn % 2 else (1, 0)
         found = {place: seconds(calls[place], counts[place]) for place in order}
         times.append((found[0], found[1]))

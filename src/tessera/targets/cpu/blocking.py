@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 
 from tessera.dialects import tile
 from tessera.dialects.tile_types import tile_dtype, tile_type
@@ -78,6 +79,10 @@ class Blocking:
             # About eight vectors at work at a time hide the time that each takes.
             several = nest.rows > 1 and any(isinstance(op, tile.DotOp | tile.ReduceOp) for op in nest.ops)
             width = (2 if several else 4) * lanes if self._registers == 32 else 2 * lanes
+        # Steps that end where those of a product end can be left out together with them.
+        for other in nest.phases:
+            if other.dot is not None and other.cols == phase.cols:
+                width = gcd(width, self.panel(other.cols, _accumulator(other.dot)))
         width = min(width, phase.cols)
         if nest.rows > 1 and phase.cols % width == 1:
             # Nothing may be left with one column.

@@ -95,7 +95,7 @@ def compile_kernel(
     if checks:
         Instrument(bounds="bounds" in checks, nan="nan" in checks, everywhere=False).apply(context, lowered)
         seconds.lap("instrument-checks")
-    TileToCpu(made_for.level, made_for.lanes, effort.fuse).apply(context, lowered)
+    TileToCpu(made_for.level, made_for.lanes, effort.fuse, effort.contract).apply(context, lowered)
     seconds.lap("tile-to-cpu")
     text.verify(lowered)
     seconds.lap("verify")

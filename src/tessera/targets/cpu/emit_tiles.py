@@ -21,7 +21,7 @@ BRIEFLY = {"exp": exponentials.brief_exp, "sigmoid": exponentials.brief_sigmoid}
 ROUNDED = "rounded"
 """Marks a multiple that is rounded before anything is added to it."""
 FOR_PRODUCTS = "for_products"
-"""Marks a cast whose result goes into products only: these take subnormal numbers as zeros."""
+"""Marks a cast in which zeros may stand for subnormal numbers."""
 
 
 @emits(tile.FullOp)

@@ -7,6 +7,7 @@ otherwise a second, careful version of them does.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, scf
@@ -18,15 +19,16 @@ from tessera.dialects.elements import element_of, tile_of
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import DType, i8, i16, i32, i64, u8, u16, u32, u64
 from tessera.targets.cpu import dialect as cpu
-from tessera.targets.cpu.clipping import STEP, clipping, open_masks
-from tessera.targets.cpu.cpu_types import TILE_ROWS, BufferType, buffer_type, rounded_up
+from tessera.targets.cpu.clipping import Clipping, clipping, open_masks
+from tessera.targets.cpu.cpu_types import BufferType, buffer_type
 from tessera.targets.cpu.emit_memory import UNROLL, mark_inside
 from tessera.targets.cpu.inside import inside, lane_axis, moved
+from tessera.targets.cpu.matrix_nests import write_matrix
 from tessera.targets.cpu.nests import Nest, Phase, domain, shape_of
 from tessera.targets.cpu.pieces import PIECES, Axes
 from tessera.targets.cpu.registers import is_column
 from tessera.transforms.folding import materialize
-from tessera.transforms.masks import Linear, constant_of
+from tessera.transforms.masks import Linear
 from tessera.transforms.rewriting import adopt_location
 
 if TYPE_CHECKING:
@@ -53,7 +55,8 @@ class NestWriter:
         """Values that go into buffers of all rows."""
         self._easy: dict[SSAValue, bool] = {}
         self._plan(slots)
-        self.clipping = clipping(lowering.analysis, nest, {value for value, _, _ in self.kept})
+        found = clipping(lowering.analysis, nest, {value for value, _, _ in self.kept})
+        self.clipping = found if found is not None and self._ends_agree(found) else None
         self.live: SSAValue | None = None
         self.careful = False
         self.masks = _NO_MASKS
@@ -143,6 +146,15 @@ class NestWriter:
 
     # What masks leave out
 
+    def _ends_agree(self, found: Clipping) -> bool:
+        """Whether phases that stop early never go beyond where those before them have stopped, in both versions."""
+        phases = [self.nest.phases[number] for number in sorted(found.phases)]
+        for careful in (False, True):
+            steps = [self.lowering.blocking.cols(self.nest, phase, careful=careful) for phase in phases]
+            if any(before % after for before, after in pairwise(steps)):
+                return False
+        return True
+
     def _live_columns(self) -> SSAValue | None:
         """The first column from which on nothing counts for this group of rows."""
         if self.clipping is None:
@@ -164,7 +176,7 @@ class NestWriter:
             self._fold_rows(self.nest.folds)
             return
         if self.nest.matrix:
-            self._matrix()
+            write_matrix(self)
             return
         condition = inside(self)
         if condition is not None:
@@ -201,11 +213,11 @@ class NestWriter:
             self.group = start, size
             self._group()
 
-        self._steps(whole, step, run)
+        self.steps(whole, step, run)
         if whole < nest.rows:
             run(lowering.constant(whole), nest.rows - whole)
 
-    def _steps(self, whole: int, step: int, body: Callable[[SSAValue, int], None], end: SSAValue | None = None) -> None:
+    def steps(self, whole: int, step: int, body: Callable[[SSAValue, int], None], end: SSAValue | None = None) -> None:
         """A loop without carried values over whole steps, or up to `end`; a single one is written out."""
         lowering = self.lowering
         if whole <= 0:
@@ -510,42 +522,6 @@ class NestWriter:
         lowering.add(made)
         adopt_location([made], op)
 
-    # The matrix unit
-
-    def _matrix(self) -> None:
-        """Strips of 32 rows, and of 16 or 32 for the rest."""
-        lowering, dot = self.lowering, self.nest.phases[0].dot
-        assert dot is not None
-        if dot.result not in lowering.held:
-            return
-        out = lowering.held[dot.result]
-        added = constant_of(dot.c) != 0
-        if added and lowering.held.get(dot.c) is not out:
-            lowering.copy_to(dot.c, out)
-        left = lowering.held[dot.a]
-        right, number = lowering.packed[dot]
-        self.zero = lowering.constant(0)
-        rows, cols = shape_of(dot.result)
-
-        tiles = frozenset[SSAValue]() if lowering.clipping is None else lowering.clipping.tiles
-        depth = lowering.live if dot.a in tiles else None
-
-        def strip(row: SSAValue, height: int, col: SSAValue, width: int) -> None:
-            made = cpu.MatmulOp(left, right, number, out, row, col, (height, width), added=added, depth=depth)
-            lowering.add(made)
-            adopt_location([made], dot)
-
-        def band(row: SSAValue, height: int) -> None:
-            if dot.result in tiles:
-                self._steps(cols, STEP, lambda col, width: strip(row, height, col, width), lowering.live)
-            else:
-                strip(row, height, self.zero, rounded_up(cols, TILE_ROWS))
-
-        whole = rows // (2 * TILE_ROWS) * 2 * TILE_ROWS
-        self._steps(whole, 2 * TILE_ROWS, band)
-        if whole < rows:
-            band(lowering.constant(whole), rounded_up(rows - whole, TILE_ROWS))
-
     # Rows folded away
 
     def _fold_rows(self, op: tile.ReduceOp) -> None:
@@ -575,7 +551,7 @@ class NestWriter:
                 lowering.add(cpu.StoreOp(self._converted(total, kept), buffer, self.zero, col))
 
         whole = cols // lanes * lanes
-        self._steps(whole, lanes, strip)
+        self.steps(whole, lanes, strip)
         if whole < cols:
             strip(lowering.constant(whole), cols - whole)
 

@@ -66,6 +66,11 @@ def _is_brief(writer: NestWriter, value: SSAValue) -> bool:
     return tile_dtype(value) is f32 and bool(rounded) and short and len(rounded) + len(summed) == len(users)
 
 
+def _takes_zeros(writer: NestWriter, value: SSAValue) -> bool:
+    """Whether zeros may stand for subnormal numbers: in products, and where kernels with products take them so."""
+    return writer.lowering.flushes or all(isinstance(user, tile.DotOp) for user, _ in writer.lowering.reads(value))
+
+
 _FAR = 2**30
 _TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
@@ -168,7 +173,7 @@ def _ew(writer: NestWriter, op: tile.EwOp, axes: Axes) -> Operation:
         made.attributes[ROUNDED] = UnitAttr()
     if op.fn.data in BRIEFLY and writer.lowering.machine.contract and _is_brief(writer, op.result):
         made.attributes[BRIEF] = UnitAttr()
-    if op.fn.data == "cast" and all(isinstance(user, tile.DotOp) for user, _ in writer.lowering.reads(op.result)):
+    if op.fn.data == "cast" and _takes_zeros(writer, op.result):
         made.attributes[FOR_PRODUCTS] = UnitAttr()
     return writer.lowering.add(made)
 

@@ -46,13 +46,15 @@ class TileToCpu(ModulePass):
     """Replaces every tile function by a cpu function of the same name.
 
     `level` is one of the instruction sets of `features.py`; `lanes`, how many 32-bit elements fill a vector, follows
-    from it unless it is given. Without `fuse`, every op gets a nest of its own.
+    from it unless it is given. Without `fuse`, every op gets a nest of its own. Without `contract`, nothing is rounded
+    otherwise than the interpreter does.
     """
 
     name = "tile-to-cpu"
     level: str = "avx2"
     lanes: int | None = None
     fuse: bool = True
+    contract: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         machine = self._machine()
@@ -72,7 +74,7 @@ class TileToCpu(ModulePass):
         lanes = features.lanes(self.level, 32) if self.lanes is None else self.lanes
         if lanes < 2 or lanes & (lanes - 1):
             raise CompileError(f"vectors of {lanes} lanes: expected a power of two from 2 on", hint="leave lanes out")
-        return Machine(self.level, lanes)
+        return Machine(self.level, lanes, self.contract)
 
 
 class Lowering:
@@ -84,6 +86,9 @@ class Lowering:
         """Multiples that may be rounded together with a sum."""
         self.machine = machine
         self.extents = Extents(function, recorder)
+        products = any(isinstance(op, tile.DotOp) for op in function.body.walk())
+        self.flushes = products and machine.contract
+        """Whether subnormal numbers are taken as zeros; see `flush_subnormals`."""
         self.blocking = Blocking(machine)
         self.analysis = Analysis(function, fuse=fuse, matrix=self.blocking.has_matrix_unit)
         self.values: dict[SSAValue, SSAValue] = {}
