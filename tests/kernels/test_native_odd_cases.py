@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from odd_arrays import (
     MACHINES,
     PRIMES,
     SIZES,
+    SPECIAL,
     Array,
     Odd,
     bounds,
@@ -194,8 +196,29 @@ def check(name: str, level: str, arrays: Odd, n: Sizes) -> None:
     # Angles, and what distance adds to scores, grow with the row, and their errors with them.
     beyond = n.s * 2.0**-23 if name in ("rope", "alibi_attention") else 0.0
     work = f32 if name in ANY_FLOAT and arrays.dtype is f64 else arrays.dtype
-    allowed = bounds(work, terms, expected, beyond=beyond, products=name not in ANY_FLOAT)
+    overflow, products = arrays.special == "huge", name not in ANY_FLOAT
+    allowed = bounds(work, terms, expected, beyond=beyond, products=products, overflow=overflow)
     expect_close(found, expected, allowed, nans_may_be_missing=name in MASKED)
+
+
+def test_planted_faults_are_seen() -> None:
+    expected = np.array([1.0, np.nan, np.inf], np.float32)
+    allowed = bounds(f32, expected, expected)
+    expect_close(expected, expected, allowed)
+    for place, wrong in ((0, 1.00001), (0, np.nan), (0, np.inf), (1, 1.0), (2, -np.inf), (2, np.nan), (2, 3e38)):
+        found = expected.copy()
+        found[place] = wrong
+        with pytest.raises(AssertionError):
+            expect_close(found, expected, allowed)
+
+    def spilling(new: Odd) -> Array:
+        y = new.target(5, 6)
+        memory: Any = y.base
+        memory[0, 0] = 1.0  # in front of the first element
+        return y
+
+    with pytest.raises(AssertionError, match="wrote between the elements"):
+        compiled(spilling, Odd(f32, "whole", "whole", 0, ("late",), 0), MACHINES[-1])
 
 
 # A compile serves all sizes but the width: the quick tests have one width, element type and schedule to a level.
@@ -216,6 +239,15 @@ def test_machine_code_gives_what_the_interpreter_gives(name: str, level: str, da
     dtype, width, block = QUICK[level]
     arrays = data.draw(odd(st.just(dtype if dtype in dtypes_of(name) else f64)))
     check(name, level, arrays, data.draw(st.builds(Sizes, SIZES, SIZES, st.just(width), NUMBERS, st.just(block))))
+
+
+@pytest.mark.parametrize("level", MACHINES)
+@pytest.mark.parametrize("name", CASES)
+def test_special_values(name: str, level: str) -> None:
+    dtype, width, block = QUICK[level]
+    for special, place in product(SPECIAL, range(2)):
+        arrays = Odd(dtype if dtype in dtypes_of(name) else f64, "normal", special, place, ("plain",), 3)
+        check(name, level, arrays, Sizes(19, 70, width, 5, block))
 
 
 WIDTHS = sorted({*EDGES[::2], *PRIMES[3::6]})  # each of them is a compile

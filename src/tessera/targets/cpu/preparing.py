@@ -37,8 +37,18 @@ def _single_multiples(function: tile.FuncOp) -> frozenset[SSAValue]:
         for op in function.body.walk()
         if isinstance(op, tile.EwOp)
         and op.fn.data == "mul"
-        and (len(list(op.result.uses)) == 1 or any(_is_power_of_two(operand) for operand in op.operands_))
+        and (_has_one_user(op.result) or any(_is_power_of_two(operand) for operand in op.operands_))
     )
+
+
+def _has_one_user(value: SSAValue) -> bool:
+    """Whether one op uses a value. What a mask chooses counts as the value itself: the mask may be left out."""
+    users = [use.operation for use in value.uses]
+    if len(users) != 1:
+        return False
+    (user,) = users
+    chooses = isinstance(user, tile.EwOp) and user.fn.data == "select"
+    return _has_one_user(user.results[0]) if chooses else True
 
 
 def _is_power_of_two(value: SSAValue) -> bool:
