@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,40 +23,12 @@ import tessera as ts
 from tessera import CompileError, Tile, f32, kernel, knobs, tile, verify
 from tessera.kernels import compiling, native
 from tessera.kernels.arguments import Ask, Guard
-from tessera.kernels.calls import Calls
 from tessera.kernels.native import MOST_SPECIAL, Program
 from tessera.targets.cpu.compile import compile_kernel
 from tessera.transforms.facts import Facts
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-
-@pytest.fixture(name="compiles", autouse=True)
-def _compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]:
-    """The names of the kernels that are compiled; nothing is found on the disk."""
-    names: list[str] = []
-
-    def noted(module: Any, name: str, **options: Any) -> Any:
-        names.append(name)
-        return compile_kernel(module, name, **options)
-
-    monkeypatch.setattr(compiling, "compile_kernel", noted)
-    with knobs.cache_dir.using(tmp_path), knobs.backend.using("cpu"):
-        yield names
-
-
-@pytest.fixture(name="slow_calls")
-def _slow_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """The arguments of calls that went the long way."""
-    calls: list[tuple[Any, ...]] = []
-    slowly = Calls.slowly
-
-    def noted(self: Calls, *args: Any, **kwargs: Any) -> Any:
-        calls.append(args)
-        return slowly(self, *args, **kwargs)
-
-    monkeypatch.setattr(Calls, "slowly", noted)
-    return calls
+pytestmark = pytest.mark.usefixtures("compiles")
 
 
 def guards(made: Any, *args: Any, **kwargs: Any) -> list[str]:

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,9 @@ import pytest
 
 import tessera as ts
 from tessera import CompileError, Schedule, f32, kernel, knobs, tile
-from tessera.kernels import compiling
-from tessera.kernels.calls import Calls
 from tessera.targets.cpu import pool
-from tessera.targets.cpu.compile import compile_kernel
+
+pytestmark = pytest.mark.usefixtures("compiles")
 
 scale = 2.0
 unused_by_most = 1
@@ -25,34 +24,6 @@ unused_by_most = 1
 
 def helper(x: Any) -> Any:
     return x * scale
-
-
-@pytest.fixture(name="compiles", autouse=True)
-def _compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[list[str]]:
-    """The names of the kernels that are compiled; nothing is found on the disk."""
-    names: list[str] = []
-
-    def noted(module: Any, name: str, **options: Any) -> Any:
-        names.append(name)
-        return compile_kernel(module, name, **options)
-
-    monkeypatch.setattr(compiling, "compile_kernel", noted)
-    with knobs.cache_dir.using(tmp_path), knobs.backend.using("cpu"):
-        yield names
-
-
-@pytest.fixture(name="slow_calls")
-def _slow_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """The arguments of calls that went the long way."""
-    calls: list[tuple[Any, ...]] = []
-    slowly = Calls.slowly
-
-    def noted(self: Calls, *args: Any, **kwargs: Any) -> Any:
-        calls.append(args)
-        return slowly(self, *args, **kwargs)
-
-    monkeypatch.setattr(Calls, "slowly", noted)
-    return calls
 
 
 def test_the_second_call_is_quick_whatever_the_values(slow_calls: list[Any], compiles: list[str]) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,26 +17,11 @@ import pytest
 import tessera as ts
 from tessera import CompileError, DtypeError, Schedule, ShapeError, TesseraError, bf16, f32, kernel, knobs, tile
 from tessera.interpreters.checks import Checks, checking
-from tessera.kernels import compiling
 from tessera.targets.cpu import features
-from tessera.targets.cpu.compile import compile_kernel
 
 Array = np.ndarray[Any, np.dtype[Any]]
 LEVELS = knobs.CPU_LEVELS[: knobs.CPU_LEVELS.index(features.level()) + 1]
-
-
-@pytest.fixture(name="compiles", autouse=True)
-def _compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]:
-    """The names of the kernels that are compiled; nothing is found on the disk."""
-    names: list[str] = []
-
-    def noted(module: Any, name: str, **options: Any) -> Any:
-        names.append(name)
-        return compile_kernel(module, name, **options)
-
-    monkeypatch.setattr(compiling, "compile_kernel", noted)
-    with knobs.cache_dir.using(tmp_path), knobs.backend.using("cpu"):
-        yield names
+pytestmark = pytest.mark.usefixtures("compiles")
 
 
 def numbers(*shape: int) -> Array:

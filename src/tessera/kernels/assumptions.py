@@ -81,14 +81,11 @@ class Assumptions:
         """The instance as it is compiled for these values of its arguments, with the guards that this takes."""
         if not self:
             return instance
-        from tessera.transforms.apply_facts import ApplyFacts
-        from tessera.transforms.canonicalize import Canonicalize
-        from tessera.transforms.common_subexpressions import CommonSubexpressions
+        from tessera.transforms.apply_facts import specialize
         from tessera.transforms.context import CompileContext
 
         module, context = instance.module.clone(), CompileContext.with_facts(self.facts(instance, values))
-        for step in (ApplyFacts(instance.name), Canonicalize(), CommonSubexpressions()):
-            step.apply(context, module)
+        specialize(module, context, instance.name)
         return replace(instance, module=module, guards=guards_of(instance, context.recorder.guards))
 
     def _includes(self, path: str, atom: Fact) -> bool:

@@ -45,6 +45,12 @@ _MEASURES = {"size": tile.DimOp, "stride": tile.StrideOp}
 _SEVERAL_REASONS = (arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.SelectOp)
 
 
+def specialize(module: ModuleOp, context: CompileContext, function: str) -> None:
+    """Specialises one function to the facts of a compile, and clears away what they leave useless."""
+    for step in (ApplyFacts(function), Canonicalize(), CommonSubexpressions()):
+        step.apply(context, module)
+
+
 @dataclass(frozen=True)
 class ApplyFacts(ModulePass):
     """Specialises one function to the facts of this compile, or to those given as options."""

@@ -29,13 +29,9 @@ def scale_maxima(function: tile.FuncOp) -> None:
 
 def _rewritten(op: tile.ReduceOp) -> list[Operation]:
     """The maximum first, and then its multiple; nothing where it is not one."""
-    chosen = op.operand.owner
-    masked = isinstance(chosen, tile.EwOp) and chosen.fn.data == "select"
-    multiple = op.operand
-    if isinstance(chosen, tile.EwOp) and masked:
-        multiple = chosen.operands_[1]
-        if constant_of(chosen.operands_[2]) != _NOTHING[op.kind.data]:
-            return []
+    multiple, masking = op.operand, _masking(op)
+    if masking is not None:
+        _, multiple, _ = masking.operands_
     found = _factor(multiple)
     if found is None:
         return []
@@ -46,12 +42,21 @@ def _rewritten(op: tile.ReduceOp) -> list[Operation]:
         made.append(new)
         return new.results[0]
 
-    if isinstance(chosen, tile.EwOp) and masked:
-        element = add(tile.EwOp("select", [chosen.operands_[0], element, chosen.operands_[2]]))
+    if masking is not None:
+        mask, _, nothing = masking.operands_
+        element = add(tile.EwOp("select", [mask, element, nothing]))
     top = add(tile.ReduceOp(op.kind.data, element, op.axis.value.data))
     scale = add(tile.FullOp(factor, tile_type(top).get_shape()))
     add(tile.EwOp("mul", [top, scale]))
     return made
+
+
+def _masking(op: tile.ReduceOp) -> tile.EwOp | None:
+    """The choice between elements and what is nothing to a reduction, right before it."""
+    choice = op.operand.owner
+    if not isinstance(choice, tile.EwOp) or choice.fn.data != "select":
+        return None
+    return choice if constant_of(choice.operands_[2]) == _NOTHING[op.kind.data] else None
 
 
 def _factor(value: SSAValue) -> tuple[SSAValue, SSAValue] | None:

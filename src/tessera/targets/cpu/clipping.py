@@ -80,7 +80,7 @@ def _with_mask(analysis: Analysis, nest: Nest, kept: set[SSAValue], mask: SSAVal
 
 
 def open_masks(lowering: Lowering, nest: Nest) -> tuple[SSAValue | None, frozenset[SSAValue]]:
-    """Masks of a nest that are true all over more often than not, and the condition that they are.
+    """Masks of a nest of which numbers that are there tell whether they are true all over, and the condition for all.
 
     Nests with products are left alone: beside these a mask costs little, and twice the code costs much.
     """

@@ -18,9 +18,7 @@ from tessera.targets.cpu.emit import emit
 from tessera.targets.cpu.emitter import Layout, Machine
 from tessera.targets.cpu.tile_to_cpu import TileToCpu
 from tessera.targets.llvm import image, machine
-from tessera.transforms.apply_facts import ApplyFacts
-from tessera.transforms.canonicalize import Canonicalize
-from tessera.transforms.common_subexpressions import CommonSubexpressions
+from tessera.transforms.apply_facts import specialize
 from tessera.transforms.context import CompileContext
 from tessera.transforms.facts import Facts
 from tessera.transforms.instrument import Instrument
@@ -89,8 +87,7 @@ def compile_kernel(
     effort, made_for, seconds = EFFORTS[optimization], machine_for(level, optimization), Laps()
     lowered, context = module.clone(), CompileContext.with_facts(facts)
     if facts:
-        for step in (ApplyFacts(name), Canonicalize(), CommonSubexpressions()):
-            step.apply(context, lowered)
+        specialize(lowered, context, name)
         seconds.lap("apply-facts")
     if checks:
         Instrument(bounds="bounds" in checks, nan="nan" in checks, everywhere=False).apply(context, lowered)

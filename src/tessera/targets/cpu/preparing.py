@@ -21,8 +21,8 @@ def prepare(function: tile.FuncOp) -> frozenset[SSAValue]:
     """Rewrites a function; gives the multiples that may be rounded together with a sum."""
     _check(function)
     multiples = _single_multiples(function)
-    spread_thin_products(function)
     widen_sums(function)
+    spread_thin_products(function)
     scale_maxima(function)
     return multiples
 

@@ -1,6 +1,7 @@
 """Products over one column, or into one: written as multiplications and sums before nests are looked for.
 
-A tile of one column lies along a row, in buffers and in registers; products want rows and columns apart.
+A tile of one column lies along a row, in buffers and in registers; products want rows and columns apart. Sums of
+narrow floats are wide by now.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tessera.dialects import tile
 from tessera.dialects.tile_types import tile_dtype, tile_type
-from tessera.dtypes.types import DType, f32
+from tessera.dtypes.types import DType
 from tessera.transforms.rewriting import replace
 
 
@@ -36,13 +37,11 @@ def _spread(op: tile.DotOp, *, summed: bool) -> list[Operation]:
         return value if tile_type(value).get_shape() == shape else add(tile.BroadcastOp(value, shape))
 
     total = tile_dtype(op.c)
-    # Sums of narrow floats are kept in a wide one: a product rounds once.
-    wide = f32 if total.is_float and total.bits < f32.bits else total
     (rows, depth), (_, cols) = (tile_type(operand).get_shape() for operand in (op.a, op.b))
     right = add(tile.TransOp(op.b, (1, 0))) if summed else op.b
     shape = (rows, depth) if summed else (rows, cols)
-    product = add(tile.EwOp("mul", [spread(cast(operand, wide), shape) for operand in (op.a, right)]))
+    product = add(tile.EwOp("mul", [spread(cast(operand, total), shape) for operand in (op.a, right)]))
     if summed:
         product = add(tile.ExpandOp(add(tile.ReduceOp("sum", product, 1)), 1))
-    cast(add(tile.EwOp("add", [cast(op.c, wide), product])), total)
+    add(tile.EwOp("add", [op.c, product]))
     return made

@@ -1,0 +1,42 @@
+"""What several files of kernel tests watch: which kernels are compiled, and which calls go the long way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tessera import knobs
+from tessera.kernels import compiling
+from tessera.kernels.calls import Calls
+from tessera.targets.cpu.compile import compile_kernel
+
+
+@pytest.fixture(name="compiles")
+def _compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]:
+    """The names of the kernels that are compiled; nothing is found on the disk."""
+    names: list[str] = []
+
+    def noted(module: Any, name: str, **options: Any) -> Any:
+        names.append(name)
+        return compile_kernel(module, name, **options)
+
+    monkeypatch.setattr(compiling, "compile_kernel", noted)
+    with knobs.cache_dir.using(tmp_path), knobs.backend.using("cpu"):
+        yield names
+
+
+@pytest.fixture(name="slow_calls")
+def _slow_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """The arguments of calls that went the long way."""
+    calls: list[tuple[Any, ...]] = []
+    slowly = Calls.slowly
+
+    def noted(self: Calls, *args: Any, **kwargs: Any) -> Any:
+        calls.append(args)
+        return slowly(self, *args, **kwargs)
+
+    monkeypatch.setattr(Calls, "slowly", noted)
+    return calls
