@@ -87,5 +87,5 @@ def test_faults_planted_in_the_code_are_found(changes: dict[str, str], tmp_path:
         text = text.replace(right, wrong)
     status, _, complaint = soak(text, tmp_path, 30, 40)
     assert status != 0
-    # Another thread may end the process while a crash is still being reported: its first words are enough.
-    assert any(word in complaint for word in ("still inside", "of another call", "Fatal Python error"))
+    # Whichever check fails first. Another thread may end the process while a crash is reported: its first words do.
+    assert any(word in complaint for word in ("AssertionError", "Fatal Python error"))
