@@ -34,8 +34,8 @@ def _every(values: Array, step: int) -> Array:
 
 
 def _unaligned(values: Array) -> Array:
-    """One byte further than its elements would like to be."""
-    view = np.ndarray(values.shape, values.dtype, np.zeros(values.nbytes + 1, np.uint8).data, offset=1)
+    """One byte further than its elements would like to be; that byte is 77."""
+    view = np.ndarray(values.shape, values.dtype, np.full(values.nbytes + 1, 77, np.uint8).data, offset=1)
     view[...] = values
     return view
 

@@ -16,8 +16,7 @@ from tessera.targets.llvm.floats import Sixteen, fits_sixteens, in_sixteens
 from tessera.targets.llvm.text import Value, number, numbers
 
 BRIEF = "brief"
-"""Marks an exponential that is used summed up or rounded to bf16 only, and need not be more exact than that."""
-BRIEFLY = {"exp": exponentials.brief_exp, "sigmoid": exponentials.brief_sigmoid}
+"""Marks a function that is wanted in its brief form: what it gives need not be more exact."""
 ROUNDED = "rounded"
 """Marks a multiple that is rounded before anything is added to it."""
 FOR_PRODUCTS = "for_products"
@@ -66,7 +65,7 @@ def _elementwise(emitter: Emitter, op: tile.EwOp) -> None:
     contract = machine.contract and ROUNDED not in op.attributes
 
     def brief(x: Value) -> Value:
-        return BRIEFLY[op.fn.data](Sixteen(emitter.f, machine.level), x)
+        return exponentials.BRIEFLY[op.fn.data].work(Sixteen(emitter.f, machine.level), x)
 
     def make(row: int, place: int) -> Value:
         vectors = [operand.vector(row, place) for operand in operands]

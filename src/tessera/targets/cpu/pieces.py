@@ -12,11 +12,12 @@ from xdsl.ir import Block, Operation, SSAValue
 from tessera.dialects import tile
 from tessera.dialects.elements import element_of, tile_of
 from tessera.dialects.tile_types import tile_dtype
-from tessera.dtypes.types import bf16, f32, i32
+from tessera.dtypes.types import f32, i32
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.emit_memory import UNROLL, mark_inside
-from tessera.targets.cpu.emit_tiles import BRIEF, BRIEFLY, FOR_PRODUCTS, ROUNDED
+from tessera.targets.cpu.emit_tiles import BRIEF, FOR_PRODUCTS, ROUNDED
 from tessera.targets.cpu.nests import shape_of
+from tessera.targets.cpu.tolerances import is_brief
 from tessera.transforms.folding import materialize
 from tessera.transforms.masks import Linear, positions
 
@@ -55,15 +56,6 @@ def _trans(writer: NestWriter, op: tile.TransOp, axes: Axes) -> Operation:
     permutation = tuple(op.permutation.iter_values())
     inner = tuple(axes[permutation.index(axis)] for axis in range(len(axes)))
     return writer.lowering.add(tile.TransOp(writer.piece(op.operand, inner), permutation))
-
-
-def _is_brief(writer: NestWriter, value: SSAValue) -> bool:
-    """Whether a value is rounded to 8 bits wherever it is used, or summed up there."""
-    users = [user for user, _ in writer.lowering.reads(value)]
-    rounded = [user for user in users if isinstance(user, tile.EwOp) and user.fn.data == "cast"]
-    summed = [user for user in users if isinstance(user, tile.ReduceOp) and user.kind.data == "sum"]
-    short = all(tile_dtype(user.result) is bf16 for user in rounded)
-    return tile_dtype(value) is f32 and bool(rounded) and short and len(rounded) + len(summed) == len(users)
 
 
 def _takes_zeros(writer: NestWriter, value: SSAValue) -> bool:
@@ -171,7 +163,7 @@ def _ew(writer: NestWriter, op: tile.EwOp, axes: Axes) -> Operation:
     )
     if op.fn.data == "mul" and op.result not in writer.lowering.multiples:
         made.attributes[ROUNDED] = UnitAttr()
-    if op.fn.data in BRIEFLY and writer.lowering.machine.contract and _is_brief(writer, op.result):
+    if writer.lowering.machine.contract and is_brief(writer.lowering, op):
         made.attributes[BRIEF] = UnitAttr()
     if op.fn.data == "cast" and _takes_zeros(writer, op.result):
         made.attributes[FOR_PRODUCTS] = UnitAttr()

@@ -10,6 +10,10 @@ numbers, so that zeros are written where e^x is certain to be one, and not compu
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import inf
+
 from tessera.targets.llvm.floats import Floats, Operand, Sixteen
 from tessera.targets.llvm.text import Value
 
@@ -20,7 +24,6 @@ _LN_2, _LN_2_REST = 0.693145751953125, 1.428606765330187e-06
 # Adding this rounds to a whole number, found in the lowest bits of the sum.
 _WHOLE = 1.5 * 2.0**23
 _SIXTEENTHS = 1.5 * 2.0**19
-_QUARTERS = 1.5 * 2.0**21
 
 _POWERS_OF_TWO = [2.0 ** (j / 16) for j in range(16)]
 
@@ -52,24 +55,6 @@ def _exp(k: Floats, x: Value) -> Value:
         return k.scaled(k.fma(k.mul(power, r), k.polynomial(r, _NEAR_ZERO), power), n, some)
     shifted, r = _split(k, k.at_least(x, -104.0))
     return _scaled(k, k.add(_less_one(k, r, _E_TO), 1.0), shifted, some)
-
-
-def brief_exp(k: Floats, x: Value) -> Value:
-    """e^x with an error of 8e-5: for what is rounded to 8 bits anyway."""
-    if not isinstance(k, Sixteen):
-        return exp(k, x)
-    y = k.mul(x, _LOG2_E)
-    r = k.fraction(y, 0)
-    # Subnormal results are slow to make and nothing beside others.
-    some = k.compare("uge", x, -87.0)
-    return k.scaled(k.polynomial(r, _BRIEFLY), y, some)
-
-
-def brief_sigmoid(k: Floats, x: Value) -> Value:
-    """1 / (1 + e^-x) with an error of 2e-4: for what is rounded to 8 bits anyway."""
-    if not isinstance(k, Sixteen):
-        return sigmoid(k, x)
-    return k.nearly_inverse(k.add(brief_exp(k, k.neg(x)), 1.0))
 
 
 def exp2(k: Floats, x: Value) -> Value:
@@ -133,19 +118,60 @@ _ERF_WORDS = """
 0.105341986 0.0472656563 -0.0296353307 -0.0774368942 -0.0539534129 -0.0367681459 -0.0109611284 0.00353651191
 0.000946832413 -0.0013072486 0.0190621894 -0.00309441984 0.0124581186 -0.00568276085 -0.0144425957 0.00286005437
 """
-_ERF_PIECES = [[float(word) for word in _ERF_WORDS.split()[start : start + 16]] for start in range(0, 96, 16)]
+# The same with much less, for u^0 to u^3: 115
+_BRIEF_ERF_WORDS = """
+0 0.276322812 0.520493031 0.711151063 0.842699587 0.922901511 0.966107547 0.986673832 0.995323658 0.998538017
+0.999593377 0.999899507 0.999977946 0.999995708 0.999999285 0.999999881
+1.12855136 1.0605408 0.879575133 0.643462956 0.41525647 0.236382291 0.11868234 0.0525536537 0.0205238555 0.00706813764
+0.00214627385 0.000574176956 0.000135729846 2.816491e-05 3.29991462e-06 1.25160261e-06
+-0.00363254547 -0.276226014 -0.454381615 -0.492464781 -0.418238044 -0.293374568 -0.174024194 -0.0884090886
+-0.0387664437 -0.0147406356 -0.0048758518 -0.00140118739 -0.000355143769 -7.71781779e-05 5.23613744e-06
+-6.90112256e-06
+-0.357555985 -0.23681435 -0.0535328165 0.0934755355 0.161646008 0.156454101 0.113343351 0.0663255453 0.0323843285
+0.0134075154 0.00475217355 0.00143630849 0.000385421648 8.48680211e-05 -3.7008831e-05 1.45687827e-05
+"""
+# tanh(j/2 + u) for 0 ≤ u ≤ 1/2, for u^0 to u^4: 119
+_BRIEF_TANH_WORDS = """
+0 0.462112248 0.761592329 0.905148625 0.964028001 0.986614466 0.995054841 0.998177946 0.999329329 0.999753237
+0.999909222 0.999966621 0.999987721 0.99999547 0.999998331 0.999999404
+0.99968195 0.78691119 0.420141995 0.18067871 0.0706163198 0.026576519 0.00985879451 0.00363722909 0.00133897481
+0.000491985411 0.000180593735 6.55438125e-05 2.40684349e-05 9.5131636e-06 3.69838517e-06 2.2138191e-07
+0.00682656001 -0.370195329 -0.322472245 -0.163207009 -0.0676145628 -0.0260012485 -0.00971342064 -0.00358580588
+-0.00131630164 -0.000477476366 -0.000171956301 -5.53830323e-05 -1.99858896e-05 -1.31807092e-05 -7.02950092e-06
+8.79024719e-06
+-0.379613757 -0.0597097911 0.118853107 0.0862689763 0.0395141505 0.0157423429 0.00593103748 0.00217604847
+0.000786165125 0.000268465868 8.77877101e-05 9.13389522e-06 2.21695996e-06 1.8047067e-05 1.39776566e-05
+-3.12403936e-05
+0.128227353 0.0966623053 -0.0120467329 -0.0230784863 -0.0121214557 -0.00504837139 -0.00190975738 -0.000684760453
+-0.000236637308 -6.727867e-05 -1.43955613e-05 1.64990906e-05 7.14573525e-06 -1.36714407e-05 -1.2603401e-05 3.17339e-05
+"""
+
+
+def _in_rows(words: str) -> list[list[float]]:
+    """Sixteen numbers in a row."""
+    found = [float(word) for word in words.split()]
+    return [found[start : start + 16] for start in range(0, len(found), 16)]
+
+
+_ERF_PIECES, _BRIEF_ERF_PIECES, _BRIEF_TANH_PIECES = map(_in_rows, (_ERF_WORDS, _BRIEF_ERF_WORDS, _BRIEF_TANH_WORDS))
+
+
+def _in_pieces(k: Sixteen, x: Value, per_unit: float, pieces: list[list[float]]) -> Value:
+    """An odd function by sixteen polynomials, so many of them from one whole number to the next."""
+    size = k.at_most(k.absolute(x), 16 / per_unit * (1 - 2.0**-24))
+    whole = _WHOLE / per_unit
+    shifted = k.add_down(size, whole)
+    u = k.sub(size, k.sub(shifted, whole))
+    *rest, found = [k.look_up(row, shifted) for row in pieces]
+    for coefficient in reversed(rest):
+        found = k.fma(found, u, coefficient)
+    return k.with_sign(found, x)
 
 
 def erf(k: Floats, x: Value) -> Value:
     """2/√π · ∫ e^(−t²) from 0 to x."""
     if isinstance(k, Sixteen):
-        size = k.at_most(k.absolute(x), 3.9999998)
-        shifted = k.add_down(size, _QUARTERS)
-        u = k.sub(size, k.sub(shifted, _QUARTERS))
-        *rest, found = [k.look_up(row, shifted) for row in _ERF_PIECES]
-        for coefficient in reversed(rest):
-            found = k.fma(found, u, coefficient)
-        return k.with_sign(found, x)
+        return _in_pieces(k, x, 4.0, _ERF_PIECES)
     size = k.at_most(k.absolute(x), 4.0)
     square = k.mul(x, x)
     near = k.fma(k.polynomial(square, _ERF), x, x)
@@ -192,3 +218,45 @@ def _quotient(k: Floats, a: Operand, b: Value) -> Value:
     inverse = k.nearly_inverse(b)
     error = k.fma(k.neg(b), inverse, 1.0)
     return k.mul(a, k.fma(inverse, error, inverse))
+
+
+def _brief_exp(k: Sixteen, x: Value) -> Value:
+    y = k.mul(x, _LOG2_E)
+    r = k.fraction(y, 0)
+    # Subnormal results are slow to make and nothing beside others.
+    some = k.compare("uge", x, -87.0)
+    return k.scaled(k.polynomial(r, _BRIEFLY), y, some)
+
+
+def _brief_sigmoid(k: Sixteen, x: Value) -> Value:
+    return k.nearly_inverse(k.add(_brief_exp(k, k.neg(x)), 1.0))
+
+
+def _brief_tanh(k: Sixteen, x: Value) -> Value:
+    return _in_pieces(k, x, 2.0, _BRIEF_TANH_PIECES)
+
+
+def _brief_erf(k: Sixteen, x: Value) -> Value:
+    return _in_pieces(k, x, 4.0, _BRIEF_ERF_PIECES)
+
+
+@dataclass(frozen=True)
+class Brief:
+    """A form of a function for what is rounded to 8 bits later, and its largest errors.
+
+    They are in parts of the result, absolute, and in parts of 1 − |result| (beyond half a unit of f32, which takes
+    that difference away from the exact forms as well).
+    """
+
+    work: Callable[[Sixteen, Value], Value]
+    relative: float
+    absolute: float = inf
+    beside_one: float = inf
+
+
+BRIEFLY: Mapping[str, Brief] = {
+    "exp": Brief(_brief_exp, 8e-5),
+    "sigmoid": Brief(_brief_sigmoid, 2e-4),
+    "tanh": Brief(_brief_tanh, 3.2e-4, 7.2e-6, 1.4e-5),
+    "erf": Brief(_brief_erf, 1.6e-4, 7e-6, 9.7e-4),
+}
