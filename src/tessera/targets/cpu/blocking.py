@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import gcd
+
+from xdsl.ir import Operation
 
 from tessera.dialects import tile
 from tessera.dialects.tile_types import tile_dtype, tile_type
@@ -51,10 +54,11 @@ class Blocking:
             return self._balanced(nest.rows, max(1, (self._registers - 1 - count * wide) // (count * wide)))
         if careful:
             return 1
-        if any(isinstance(op, tile.TransOp) for op in _sources(nest)):
+        if _transposes(nest):
             return min(nest.rows, self.machine.lanes)
-        reduces = any(isinstance(op, tile.ReduceOp) for op in nest.ops)
-        return min(nest.rows, 4 if reduces else 1)
+        if not any(isinstance(op, tile.ReduceOp) for op in nest.ops):
+            return 1
+        return min(nest.rows, 2 if _streams(nest) else 4)
 
     def _leaves_one(self, nest: Nest, phase: Phase, *, careful: bool) -> bool:
         """Whether a step has one column of many: then a group must have one row, or the rows would be in the lanes."""
@@ -73,12 +77,14 @@ class Blocking:
         if phase.dot is not None:
             return self.panel(phase.cols, _accumulator(phase.dot))
         lanes = self.machine.lanes
-        if careful or any(isinstance(op, tile.TransOp) for op in _sources(nest)):
+        if careful or _transposes(nest):
             width = lanes
-        else:
-            # About eight vectors at work at a time hide the time that each takes.
+        elif self._registers == 32:
+            # About eight vectors at work at a time hide the time that each takes; two do where memory takes longer.
             several = nest.rows > 1 and any(isinstance(op, tile.DotOp | tile.ReduceOp) for op in nest.ops)
-            width = (2 if several else 4) * lanes if self._registers == 32 else 2 * lanes
+            width = ((1 if _streams(nest) else 2) if several else 4) * lanes
+        else:
+            width = 2 * lanes
         # Steps that end where those of a product end can be left out together with them.
         for other in nest.phases:
             if other.dot is not None and other.cols == phase.cols:
@@ -95,15 +101,29 @@ def _accumulator(dot: tile.DotOp) -> DType:
     return tile_dtype(dot.c)
 
 
-def _sources(nest: Nest) -> list[object]:
-    """The transpositions behind the values that a nest's ops use; right operands of products are packed apart."""
-    found: list[object] = []
+def _transposes(nest: Nest) -> bool:
+    """Whether a nest's ops use transposed values; right operands of products are packed apart."""
+    return any(
+        isinstance(source, tile.TransOp) and 1 not in tile_type(source.result).get_shape() for source in _sources(nest)
+    )
+
+
+def _streams(nest: Nest) -> bool:
+    """Whether a nest reads tiles from arrays."""
+    return any(
+        isinstance(source, tile.LoadOp) and len(tile_type(source.result).get_shape()) == 2
+        for source in (*nest.ops, *_sources(nest))
+    )
+
+
+def _sources(nest: Nest) -> Iterator[Operation]:
+    """The ops outside a nest behind what it uses, as far as these are done again in it."""
     for op in nest.ops:
         waiting = [op.a, op.c] if isinstance(op, tile.DotOp) else list(op.operands)
         while waiting:
             owner = waiting.pop().owner
-            if isinstance(owner, tile.TransOp) and 1 not in tile_type(owner.result).get_shape():
-                found.append(owner)
-            if isinstance(owner, tile.ExpandOp | tile.BroadcastOp | tile.EwOp) and owner not in nest.ops:
+            if not isinstance(owner, Operation) or owner in nest.ops:
+                continue
+            yield owner
+            if isinstance(owner, tile.ExpandOp | tile.BroadcastOp | tile.EwOp):
                 waiting += owner.operands
-    return found
