@@ -124,7 +124,7 @@ def attention_cases() -> Iterator[Case]:
         ("bf16", False): (1.4, 1.45),
         ("bf16", True): (1.8, 1.9),
     }
-    blocks = {"f32": (24, 256), "bf16": (64, 256)}
+    blocks = {"f32": (24, 256), "bf16": (64, 512)}
     settings = [(8, 8, size, 64, dtype) for dtype in ("f32", "bf16") for size in (512, 1024, 2048)]
     for heads, groups, size, width, dtype in [*settings, (32, 8, 1024, 128, "f32")]:
         shapes = (1, heads, size, width), (1, groups, size, width), (1, groups, size, width)
@@ -155,10 +155,11 @@ def attention_cases() -> Iterator[Case]:
 
 
 def gemm_cases() -> Iterator[Case]:
+    blocks = {1024: (256, 256), 512: (256, 512), 128: (64, 128)}
     for dtype in ("f32", "bf16"):
         for m, n, k in ((1024, 1024, 1024), (512, 512, 64), (128, 1024, 64)):
             a, b = inputs(((m, k), (k, n)), dtype)
-            block = (32, 512, k) if dtype == "bf16" else (256, 256, k) if k > 64 else (128, 128, k)
+            block = (32, 512, k) if dtype == "bf16" else (*blocks[m], k)
             run = kernels.gemm.with_schedule(Schedule(block=block)).assume()[-(-m // block[0]), -(-n // block[1])]
             c = tessera.zeros((m, n), dtype=a[0].dtype)
             out = torch.empty((m, n), dtype=a[1].dtype)
@@ -224,7 +225,7 @@ def variant_cases() -> Iterator[Case]:
             [(heads, size, width)] * 3 + [(size, width), (width, hidden), (hidden, width)], dtype
         )
         slopes = as_dtype(2.0 ** -np.arange(1, heads + 1).astype(np.float32), "f32")
-        block = Schedule(block=(48, 256) if dtype == "f32" else (64, 256))
+        block = Schedule(block=(48, 256) if dtype == "f32" else (64, 512))
         run = {
             name: getattr(kernels, name).with_schedule(block)
             for name in (

@@ -63,7 +63,7 @@ def _grid(emitter: Emitter, op: cpu.GridOp) -> None:
     emitter.values[op.result] = emitter.f.load("i64", emitter.f.at(emitter.args, word), align=8)
 
 
-SHARE = 4
+SHARE = 32
 """Pieces of work per thread: enough that one which is late delays the others little."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tessera.dialects import tile
 from tessera.dialects.tile_types import tile_dtype
-from tessera.dtypes.types import i64
+from tessera.dtypes.types import f32, i64
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.emitter import Emitter, emits
 from tessera.targets.cpu.literals import literal
@@ -63,16 +63,29 @@ def _elementwise(emitter: Emitter, op: tile.EwOp) -> None:
     dtypes = [operand.dtype for operand in operands]
     machine = emitter.machine
     contract = machine.contract and ROUNDED not in op.attributes
+    pairs: dict[tuple[int, int], Value] = {}
 
     def brief(x: Value) -> Value:
-        return exponentials.BRIEFLY[op.fn.data].work(Sixteen(emitter.f, machine.level), x)
+        return exponentials.BRIEFLY[op.fn.data].work(Sixteen(emitter.f, machine.level, flushes=emitter.flushes), x)
+
+    def rounded(row: int, place: int) -> Value:
+        """Two vectors at once where there are two: one instruction rounds them."""
+        f, (operand,), lanes = emitter.f, operands, machine.lanes
+        first = place - place % 2
+        if operand.count < first + 2 or dtypes[0] is not f32:
+            return casts.cast(f, operand.vector(row, place), dtypes[0], op.result_dtype, machine.level, dot_only=True)
+        if (row, first) not in pairs:
+            both = f.shuffle(operand.vector(row, first), operand.vector(row, first + 1), range(2 * lanes))
+            pairs[row, first] = casts.cast(f, both, f32, op.result_dtype, machine.level, dot_only=True)
+        start = place % 2 * lanes
+        return f.shuffle(pairs[row, first], None, range(start, start + lanes))
 
     def make(row: int, place: int) -> Value:
+        if FOR_PRODUCTS in op.attributes:
+            return rounded(row, place)
         vectors = [operand.vector(row, place) for operand in operands]
         if BRIEF in op.attributes and fits_sixteens(vectors[0].type, machine.level):
             return in_sixteens(emitter.f, vectors, brief)
-        if FOR_PRODUCTS in op.attributes:
-            return casts.cast(emitter.f, vectors[0], dtypes[0], op.result_dtype, machine.level, dot_only=True)
         return elementwise.apply(
             emitter.f, op.fn.data, vectors, dtypes, op.result_dtype, machine.level, contract=contract
         )

@@ -110,6 +110,9 @@ class Emitter:
         self.layout = _layout(function)
         self.values: dict[SSAValue, Any] = {}
         self.places, self.static_size = _places(function)
+        products = any(isinstance(op, cpu.MatmulOp | cpu.DotOp) for op in function.body.walk())
+        self.flushes = products and machine.contract
+        """Whether subnormal numbers are taken as zeros; see `flush_subnormals`."""
         self.pending: list[tuple[object, RegisterTile]] = []
         self.f: Function
         self.cursor: Value | None = None
@@ -125,10 +128,9 @@ class Emitter:
         self.args, self.thread, self.threads, self.workspace = self.f.arguments
         self.bind_arguments()
         matrix = any(isinstance(op, cpu.MatmulOp) for op in self.source.body.walk())
-        products = any(isinstance(op, cpu.MatmulOp | cpu.DotOp) for op in self.source.body.walk())
         if matrix:
             configure_tiles(self.f)
-        before = flush_subnormals(self.f) if products and self.machine.contract else None
+        before = flush_subnormals(self.f) if self.flushes else None
         self.block(self.source.body.block)
         if before is not None:
             self.f.call("llvm.x86.sse.ldmxcsr", "void", [before])

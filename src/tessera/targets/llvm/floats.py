@@ -111,8 +111,10 @@ class Sixteen(Floats):
     _EVERY = Value("-1", "i16")
     _AS_SET = Value("4", "i32")  # the rounding that is set: to nearest even
 
-    def __init__(self, f: Function, level: str) -> None:
+    def __init__(self, f: Function, level: str, *, flushes: bool = False) -> None:
         super().__init__(f, SIXTEEN, level)
+        self.flushes = flushes
+        """Whether the processor writes zeros for subnormal results, which otherwise are slow to make."""
 
     def _masked(self, name: str, *operands: Value, where: Value | None = None) -> Value:
         """An operation under a mask; lanes that are not wanted are 0."""
