@@ -259,6 +259,38 @@ def test_values_have_the_fingerprint_of_what_they_are(a: Any, b: Any) -> None:
 
 @pytest.mark.parametrize("value", [object(), [1], {"a": 1}, np.ones(2), type("Mine", (), {"__module__": "mine"})])
 def test_what_may_change_has_none(value: Any) -> None:
+    check_nothing_is_told(value)
+
+
+def of_a_library(maker: str) -> Any:
+    """A function that a maker in a library gives: its name is that of all others."""
+    function = made(f"def f():\n    def inner(x):\n        return x + {maker}\n    return inner\n")()
+    function.__module__ = "numpy"
+    return function
+
+
+@pytest.mark.parametrize("value", [of_a_library("1"), np.frompyfunc(lambda x: x, 1, 1)])
+def test_functions_of_libraries_under_no_name_of_their_own_have_none(value: Any) -> None:
+    check_nothing_is_told(value)
+
+
+def test_the_functions_of_the_language_have_one_each() -> None:
+    names = [name for name in dir(tile) if isinstance(getattr(tile, name), types.FunctionType)]
+    assert len({told(getattr(tile, name)) for name in names}) == len({getattr(tile, name) for name in names}) > 40
+
+
+def test_a_kernel_of_another_function_of_the_language_is_another(tmp_path: Path) -> None:
+    @kernel
+    def applied(x: Any, *, fn: Callable[[Any], Any]):
+        return fn(tile.load(x))
+
+    x = np.linspace(0.1, 0.9, 64, dtype=np.float32).reshape(8, 8)
+    with knobs.cache_dir.using(tmp_path), knobs.backend.using("cpu"):
+        for fn, meant in ((tile.exp, np.exp), (tile.tanh, np.tanh), (tile.sqrt, np.sqrt)):
+            np.testing.assert_allclose(applied(x, fn=fn).numpy(), meant(x), rtol=1e-6)
+
+
+def check_nothing_is_told(value: Any) -> None:
     assert identity_of(value) is None
     assert identity_of((1, value)) is None
 

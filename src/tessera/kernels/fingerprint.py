@@ -7,6 +7,7 @@ compiled in each process anew.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from types import BuiltinFunctionType, CodeType, EllipsisType, FunctionType, MethodType, ModuleType
@@ -56,7 +57,7 @@ class Fingerprints:
             number = cast("Any", value)
             return ("number", number.dtype.str, number.tobytes())
         if isinstance(value, type) and not is_kernel_module(value.__module__):
-            return ("type", value.__module__, value.__qualname__)
+            return ("type", *_place(value))
         raise NoFingerprint(f"{value!r} of type {kind.__qualname__}")
 
     def all(self, values: Any) -> tuple[object, ...]:
@@ -64,7 +65,7 @@ class Fingerprints:
 
     def function(self, function: FunctionType) -> object:
         if not is_kernel_module(function.__module__):
-            return (function.__module__, function.__qualname__)
+            return _place(function)
         if function in self.functions:
             return self.functions[function]
         self.functions[function] = len(self.functions)
@@ -114,6 +115,22 @@ class Fingerprints:
         return tuple(sorted(str(self.of(value)) for value in values))
 
 
+def _place(value: Any) -> tuple[str, str]:
+    """The module and the name that a function or type is found under; functions of one maker have a name in common."""
+    found: Any = sys.modules.get(value.__module__)
+    for name in value.__qualname__.split("."):
+        found = getattr(found, name, None)
+    if found is not value:
+        raise NoFingerprint(f"{value!r}, which its module does not have under its name")
+    return value.__module__, value.__qualname__
+
+
+def _ufunc(value: np.ufunc) -> str:
+    if getattr(np, value.__name__, None) is not value:
+        raise NoFingerprint(f"{value!r}")
+    return value.__name__
+
+
 def _attributes(code: CodeType) -> Iterator[str]:
     yield from code.co_names
     for inner in code.co_consts:
@@ -137,5 +154,5 @@ _RULES: dict[type, Callable[[Fingerprints, Any], object]] = {
     Policy: lambda _, value: str(value),
     Schedule: lambda _, value: str(value),
     Space: lambda work, value: work.of(value.choices),
-    np.ufunc: lambda _, value: value.__name__,
+    np.ufunc: lambda _, value: _ufunc(value),
 }

@@ -91,7 +91,7 @@ def _atomic(name: str, kind: str, what: str) -> Callable[..., None]:
         _check_tile(value, name)
         tracer().atomic(kind, view, value, list(at))
 
-    combine.__name__ = name
+    combine.__name__ = combine.__qualname__ = name
     combine.__doc__ = f"{what}, each element in one indivisible step."
     return combine
 
@@ -229,7 +229,7 @@ def _reduction(kind: str) -> Callable[..., Tile]:
         reduced = tracer().reduce(kind, x, axis)
         return tracer().expand(reduced, axis % x.ndim) if keepdims else reduced
 
-    reduce.__name__ = kind
+    reduce.__name__ = reduce.__qualname__ = kind
     reduce.__doc__ = f"The {kind} along one axis, the last unless another is named."
     return reduce
 
@@ -243,7 +243,7 @@ def _unary(name: str) -> Callable[[Any], Any]:
             return float(elementwise.apply(name, [np.asarray(float(x))], [f64]))
         return tracer().apply(name, x)
 
-    apply.__name__ = name
+    apply.__name__ = apply.__qualname__ = name
     apply.__doc__ = f"The elementwise function {name}; on a number, the number."
     return apply
 

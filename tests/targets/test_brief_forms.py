@@ -1,0 +1,183 @@
+"""Brief forms of functions: their largest errors are those declared, and they stand only where these do no harm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from llvm_loops import HERE, Array, Loops, padded
+
+from tessera import bf16, f32, kernel, knobs, tile
+from tessera.dialects.elementwise import TABLE
+from tessera.targets.cpu import features
+from tessera.targets.cpu.compile import compile_kernel
+from tessera.targets.cpu.emit_tiles import BRIEF
+from tessera.targets.cpu.tile_to_cpu import TileToCpu
+from tessera.targets.llvm.exponentials import BRIEFLY, Brief
+from tessera.targets.llvm.floats import Sixteen
+from tessera.targets.llvm.text import Function, Value
+from tessera.transforms.context import CompileContext
+
+HALF_A_UNIT = 2.0**-24
+sixteens = pytest.mark.skipif("avx512" not in HERE, reason="sixteen lanes are AVX-512's")
+
+
+def run(form: Brief, x: Array, *, flushes: bool = False) -> Array:
+    def body(f: Function, operands: list[Value]) -> Value:
+        return form.work(Sixteen(f, "avx512", flushes=flushes), operands[0])
+
+    loops = Loops("avx512")
+    loops.add("brief", [f32], f32, 16, body)
+    return loops.run("brief", x)
+
+
+def exact(name: str, x: Array) -> Array:
+    with np.errstate(over="ignore"):
+        return np.asarray(TABLE[name].numpy(x.astype(np.float64)), np.float64)
+
+
+@sixteens
+@pytest.mark.parametrize("name", BRIEFLY)
+def test_errors_are_those_declared(name: str) -> None:
+    x = padded(np.concatenate([np.linspace(-20, 20, 400_001), np.linspace(-1, 1, 100_001)]).astype(np.float32))
+    form, got, true = BRIEFLY[name], run(BRIEFLY[name], x).astype(np.float64), exact(name, x)
+    error = np.abs(got - true)
+    some = true != 0
+    assert (error[some] / np.abs(true[some])).max() <= form.relative
+    assert (got[~some] == 0).all()
+    assert error.max() <= form.absolute
+    if form.beside_one < math.inf:
+        missing = 1 - np.abs(true)
+        far = missing > 1e-6
+        assert (np.maximum(error - HALF_A_UNIT, 0)[far] / missing[far]).max() <= form.beside_one
+        # The bounds are near what is so: a wrong coefficient would be seen.
+        assert error.max() >= form.absolute / 2
+
+
+@sixteens
+@pytest.mark.parametrize("name", BRIEFLY)
+def test_special_values(name: str) -> None:
+    x = padded(np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e30, -1e30, 3.4028235e38, -3.4028235e38], np.float32))
+    got, true = run(BRIEFLY[name], x), exact(name, x)
+    np.testing.assert_allclose(got, true, rtol=BRIEFLY[name].relative, atol=0)
+    if name in ("tanh", "erf"):
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(true))
+        assert set(np.abs(got[np.abs(x) > 10])) == {1.0}
+
+
+@sixteens
+def test_results_too_small_for_the_format_are_zeros() -> None:
+    x = padded(np.linspace(-110, -80, 3000).astype(np.float32))
+    got, true = run(BRIEFLY["exp"], x), exact("exp", x)
+    assert (got[x < -87.1] == 0).all()
+    np.testing.assert_allclose(got[x > -86.9], true[x > -86.9], rtol=BRIEFLY["exp"].relative)
+
+
+def gelu(x: Any) -> Any:
+    return 0.5 * x * (1 + tile.erf(x * 0.7071067811865476))
+
+
+def soft_cap(x: Any) -> Any:
+    return 30.0 * tile.tanh(x * (1 / 30))
+
+
+def wild_cap(x: Any) -> Any:
+    return 3000.0 * tile.tanh(x * (1 / 3000))
+
+
+def silu(x: Any) -> Any:
+    return x * tile.sigmoid(x)
+
+
+def exp_less_one(x: Any) -> Any:
+    return tile.exp(x) - 1.0
+
+
+def tanh_less_half(x: Any) -> Any:
+    return tile.tanh(x) - 0.5
+
+
+def inverse_tanh(x: Any) -> Any:
+    return 1 / tile.tanh(x)
+
+
+def weights_of(score: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def weights(rows: Any) -> Any:
+        scores = score(rows)
+        return tile.exp(scores - tile.max(scores, keepdims=True))
+
+    return weights
+
+
+@kernel
+def rounded(x: Any, *, fn: Callable[[Any], Any]):
+    return tile.cast(fn(tile.load(x)), bf16)
+
+
+@kernel
+def kept(x: Any, *, fn: Callable[[Any], Any]):
+    return fn(tile.load(x))
+
+
+@kernel
+def both_ways(x: Any, *, fn: Callable[[Any], Any]):
+    found = fn(tile.load(x))
+    return tile.cast(found, bf16), found
+
+
+@kernel
+def summed(x: Any, *, fn: Callable[[Any], Any]):
+    return tile.sum(fn(tile.load(x)))
+
+
+def brief_ops(run: Any, fn: Callable[[Any], Any]) -> list[str]:
+    """The functions that a kernel computes in their brief form."""
+    instance = run.lower(np.zeros((64, 64), np.float32), fn=fn)
+    module = instance.module.clone()
+    TileToCpu("avx512").apply(CompileContext.with_facts(None), module)
+    return sorted({op.properties["fn"].data for op in module.walk() if BRIEF in op.attributes})  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType, reportUnknownArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("fn", "expected"),
+    [
+        (tile.exp, ["exp"]),
+        (tile.tanh, ["tanh"]),
+        (gelu, ["erf"]),
+        (tile.sigmoid, ["sigmoid"]),
+        (silu, ["sigmoid"]),
+        (weights_of(soft_cap), ["exp", "tanh"]),
+        # An error of the cap's size in the exponent would show.
+        (weights_of(wild_cap), ["exp"]),
+        # Adding to it may leave the error alone.
+        (exp_less_one, []),
+        (tanh_less_half, []),
+        (inverse_tanh, []),
+    ],
+)
+def test_where_brief_forms_stand(fn: Callable[[Any], Any], expected: list[str]) -> None:
+    assert brief_ops(rounded, fn) == expected
+
+
+@pytest.mark.parametrize("run", [kept, both_ways, summed])
+@pytest.mark.parametrize("fn", [tile.exp, tile.tanh, gelu, weights_of(soft_cap)])
+def test_what_is_kept_as_it_is_has_no_brief_form(run: Any, fn: Callable[[Any], Any]) -> None:
+    assert brief_ops(run, fn) == []
+
+
+@pytest.mark.parametrize("fn", [tile.exp, tile.tanh, tile.erf, tile.sigmoid, gelu, weights_of(soft_cap)])
+def test_brief_forms_change_the_last_bit_at_most(fn: Callable[[Any], Any]) -> None:
+    # Below, f32 itself has nothing left of 1 + erf(x).
+    x = np.random.default_rng(3).uniform(-3, 6, (64, 64)).astype(np.float32)
+    instance = rounded.lower(x, fn=fn)
+    if features.level() in ("avx512", "amx"):
+        exactly = compile_kernel(instance.module, instance.name, optimization=1)
+        assert compile_kernel(instance.module, instance.name).image != exactly.image
+    got = rounded(x, fn=fn).numpy().view(np.uint16).astype(np.int32)
+    with knobs.backend.using("interpreter"):
+        meant = rounded(x, fn=fn).numpy().view(np.uint16).astype(np.int32)
+    assert np.abs(got - meant).max() <= 1
+    assert (got == meant).mean() > 0.7
