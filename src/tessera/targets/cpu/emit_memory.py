@@ -72,6 +72,15 @@ class _Access:
         """Whether the elements of a vector lie side by side."""
         return bool(self.offsets) and (self.inside or literal(self.view.strides[self._axis]) == 1)
 
+    def either(self, together: Callable[[], Sequence[Value]], apart: Callable[[], Sequence[Value]]) -> Sequence[Value]:
+        """What is done where the elements of a vector lie side by side, or are apart."""
+        if self.neighbours:
+            return together()
+        if not self.offsets:
+            return apart()
+        f = self.emitter.f
+        return f.branch(f.compare("eq", self.view.strides[self._axis], number(1, "i64")), together, apart)
+
     @property
     def align(self) -> int:
         return self.view.dtype.storage.itemsize
@@ -140,10 +149,14 @@ def _load(emitter: Emitter, op: tile.LoadOp) -> None:
         else:
             pad = elements.to_memory(f, constant(op.pad_value, dtype, lanes), dtype)
             every = number(1, vector(lanes, "i1")) if mask is None else mask
-            if access.neighbours:
-                read = f.masked_load(memory, access.pointer(row, place), every, pad, align=access.align)
-            else:
-                read = _gather(emitter, access.pointers(row, place), every, pad, access.align)
+
+            def together() -> Sequence[Value]:
+                return [f.masked_load(memory, access.pointer(row, place), every, pad, align=access.align)]
+
+            def apart() -> Sequence[Value]:
+                return [_gather(emitter, access.pointers(row, place), every, pad, access.align)]
+
+            (read,) = access.either(together, apart)
         return elements.to_register(f, read, dtype)
 
     made = emitter.make(op.result, make)
@@ -180,19 +193,30 @@ def _store(emitter: Emitter, op: tile.StoreOp) -> None:
     f, lanes, value = emitter.f, emitter.machine.lanes, emitter.tile(op.value)
     emitter.writing(tile.base_of(op.view))
     access = _access(emitter, op, value)
-    for row, place in value.places:
+
+    def put(row: int, place: int) -> None:
         mask = access.mask(row, place)
         written = elements.to_memory(f, value.vector(row, place), value.dtype)
-        if access.neighbours and mask is None:
-            f.store(written, access.pointer(row, place), align=access.align)
-        elif access.neighbours and access.inside:
-            live = value.elements - place * lanes
-            store_first(emitter, written, access.pointer(row, place), live, access.align)
-        elif access.neighbours and mask is not None:
-            f.masked_store(written, access.pointer(row, place), mask, align=access.align)
-        else:
+
+        def together() -> Sequence[Value]:
+            pointer = access.pointer(row, place)
+            if mask is None:
+                f.store(written, pointer, align=access.align)
+            elif access.inside:
+                store_first(emitter, written, pointer, value.elements - place * lanes, access.align)
+            else:
+                f.masked_store(written, pointer, mask, align=access.align)
+            return []
+
+        def apart() -> Sequence[Value]:
             every = number(1, vector(lanes, "i1")) if mask is None else mask
             _scatter(emitter, written, access.pointers(row, place), every, access.align)
+            return []
+
+        access.either(together, apart)
+
+    for row, place in value.places:
+        put(row, place)
 
 
 @emits(tile.AtomicOp)

@@ -1,7 +1,8 @@
 """cpu level → LLVM text: right operands of products copied into panels.
 
-A matrix that lies inside its view, elements side by side, is copied a vector at a time; edges and other strides go
-element by element. For the matrix unit, neighbours in a column are made neighbours in memory, 4 bytes of them.
+A matrix whose elements lie side by side is copied a vector at a time, under masks at the edges of its view where the
+processor has such; other strides, and edges elsewhere, go element by element. For the matrix unit, neighbours in a
+column are made neighbours in memory, 4 bytes of them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from tessera.targets.cpu.emit_tiles import square
 from tessera.targets.cpu.emitter import Emitter, View, emits
 from tessera.targets.cpu.literals import literal
 from tessera.targets.llvm import casts, elements
+from tessera.targets.llvm.elements import reaches
 from tessera.targets.llvm.text import Value, number, numbers, vector
 
 
@@ -33,26 +35,27 @@ def _pack(emitter: Emitter, op: cpu.PackOp) -> None:
     else:
         fast = packer.squares if transposed else packer.rows
     down, across = reversed(type_.shape) if transposed else type_.shape
+    padded = rounded_up(type_.shape[1], type_.width.data) if transposed else type_.padded_rows
+    zero, end = number(0, "i64"), number(padded, "i64")
     if INSIDE in op.attributes:
-        left = fast(number(down, "i64"))
-        if literal(left) == (rounded_up(type_.shape[1], type_.width.data) if transposed else type_.padded_rows):
+        left = fast(zero, number(down, "i64"))
+        if literal(left) == padded:
             return
+        dense = number(1, "i1")
     else:
         # Along its rows the view must hold all of the matrix; of its rows, some may be missing at the end.
-        whole = f.compare("eq", view.strides[1], number(1, "i64"))
-        for condition in (
-            f.compare("sle", f.add(offsets[1], across), view.sizes[1]),
-            f.compare("sge", offsets[1], number(0, "i64")),
-            f.compare("sge", offsets[0], number(0, "i64")),
-        ):
-            whole = f.binary("and", whole, condition)
-        there = f.intrinsic("smin", f.binary("sub", view.sizes[0], offsets[0]), number(down, "i64"))
-        live = f.select(whole, f.intrinsic("smax", there, number(0, "i64")), number(0, "i64"))
-        left = fast(live)
+        dense = f.compare("eq", view.strides[1], number(1, "i64"))
+        for offset in offsets:
+            dense = f.binary("and", dense, f.compare("sge", offset, zero))
+        whole = f.binary("and", dense, f.compare("sle", f.add(offsets[1], across), view.sizes[1]))
+        left = fast(zero, f.select(whole, packer.live(0, down), zero))
+    if reaches(emitter.machine.level, "avx512"):
+        packer.limits = packer.live(0, down), packer.live(1, across)
+        left = fast(left, f.select(dense, end, left))
     if transposed:
-        packer.elements(number(0, "i64"), left)
+        packer.elements(zero, left)
     else:
-        packer.elements(left, number(0, "i64"))
+        packer.elements(left, zero)
 
 
 class _Packer:
@@ -67,6 +70,14 @@ class _Packer:
         self.item = view.dtype.storage.itemsize
         self.row_count, self.col_count = type_.shape
         self.width, self.depth = type_.width.data, type_.depth.data
+        self.limits: tuple[Value, Value] | None = None
+        """How many of the view's rows and columns are there, if vectors are to be read under masks."""
+
+    def live(self, axis: int, most: int) -> Value:
+        """How many of so many elements the view has along an axis, from the matrix's first on."""
+        f = self.f
+        there = f.intrinsic("smin", f.binary("sub", self.view.sizes[axis], self.offsets[axis]), number(most, "i64"))
+        return f.intrinsic("smax", there, number(0, "i64"))
 
     def _source(self, row: Value, col: Value) -> Value:
         """The address of an element of the matrix."""
@@ -86,12 +97,21 @@ class _Packer:
         value = casts.cast(f, value, self.view.dtype, self.type.dtype, level)
         return elements.to_memory(f, value, self.type.dtype)
 
-    def _read(self, pointer: Value, live: int, lanes: int) -> Value:
-        """Neighbouring elements as they are; zeros beyond the matrix."""
+    def _read(self, row: Value, col: Value, ahead: int, live: int, lanes: int) -> Value:
+        """Neighbouring elements as they are, `ahead` places along the view's other axis; zeros beyond the matrix."""
         f = self.f
         memory = elements.memory_type(self.view.dtype, lanes)
         if live <= 0:
             return number(0, memory)
+        start, stride = self._source(row, col), self.view.strides[0]
+        pointer = f.at(start, f.times(f.times(stride, self.item), ahead)) if ahead else start
+        if self.limits is not None:
+            down, across = (col, row) if self.cols_axis == 0 else (row, col)
+            there, width = self.limits
+            width = f.select(f.compare("slt", f.add(down, ahead), there), width, number(0, "i64"))
+            count = f.convert("trunc", f.binary("sub", width, across), "i32")
+            mask = f.compare("slt", numbers(range(lanes), "i32"), f.splat(count, lanes))
+            return f.masked_load(memory, pointer, mask, number(0, memory), align=self.item)
         if live >= lanes:
             return f.load(memory, pointer, align=self.item)
         mask = numbers([lane < live for lane in range(lanes)], "i1")
@@ -111,91 +131,81 @@ class _Packer:
         if whole < stop:
             body(number(whole, "i64"), stop - whole)
 
-    def _up_to(self, live: Value, step: int, body: Callable[[Value], None]) -> Value:
+    def _steps(self, start: Value, stop: Value, step: int, body: Callable[[Value], None]) -> Value:
         """Whole steps up to a bound; gives where they end."""
         f = self.f
-        known = literal(live)
+        known = literal(stop)
         if known is not None:
             end = number(known // step * step, "i64")
         else:
-            end = f.binary("and", live, number(-step, "i64")) if step > 1 else live
+            end = f.binary("and", stop, number(-step, "i64")) if step > 1 else stop
 
         def turn(index: Value, _: list[Value]) -> Sequence[Value]:
             body(index)
             return []
 
-        f.loop(0, end, step, [], turn)
+        f.loop(start, end, step, [], turn)
         return end
 
-    def rows(self, live: Value) -> Value:
+    def rows(self, start: Value, stop: Value) -> Value:
         """Row after row, vector by vector."""
         f, lanes = self.f, self.lanes
         panels = -(-self.col_count // self.width)
 
         def one(row: Value) -> None:
-            start = self._source(row, number(0, "i64"))
             for col in range(0, panels * self.width, lanes):
-                read = self._read(f.at(start, col * self.item), self.col_count - col, lanes)
+                read = self._read(row, number(col, "i64"), 0, self.col_count - col, lanes)
                 line = self._panel(number(col // self.width, "i64"), row)
                 place = f.at(line, col % self.width * self.type.dtype.storage.itemsize)
                 f.store(self._converted(read), place, align=self.item)
 
-        return self._up_to(live, 1, one)
+        return self._steps(start, stop, 1, one)
 
-    def squares(self, live: Value) -> Value:
+    def squares(self, start: Value, stop: Value) -> Value:
         """The view's rows are the panel's columns: squares of lanes are read, turned and written."""
         f, lanes = self.f, self.lanes
-        step = f.times(self.view.strides[0], self.item)
 
         def strip(col: Value) -> None:
             panel = f.binary("udiv", col, number(self.width, "i64"))
             within = f.times(f.subtract(col, f.times(panel, self.width)), self.type.dtype.storage.itemsize)
 
             def turn(row: Value, live_rows: int) -> None:
-                start = self._source(row, col)
-                vectors = [
-                    self._converted(self._read(f.at(start, f.times(step, lane)), live_rows, lanes))
-                    for lane in range(lanes)
-                ]
+                vectors = [self._converted(self._read(row, col, lane, live_rows, lanes)) for lane in range(lanes)]
                 base = f.at(self._panel(panel, row), within)
                 for lane, turned in enumerate(square(self.emitter, vectors)[:live_rows]):
                     f.store(turned, f.at(base, lane * self.type.row_size), align=self.item)
 
             self._over(self.row_count, lanes, turn)
 
-        return self._up_to(live, lanes, strip)
+        return self._steps(start, stop, lanes, strip)
 
-    def deep_rows(self, live: Value) -> Value:
+    def deep_rows(self, start: Value, stop: Value) -> Value:
         """Rows that go together are interleaved, element by element."""
         f, width = self.f, self.width
 
         def line(row: Value) -> None:
             def panel(col: Value, live_cols: int) -> None:
-                rows = [
-                    self._read(self._source(f.add(row, ahead), col), live_cols, width) for ahead in range(self.depth)
-                ]
+                rows = [self._read(row, col, ahead, live_cols, width) for ahead in range(self.depth)]
                 number_ = f.binary("udiv", col, number(width, "i64"))
                 to = self._panel(number_, f.binary("udiv", row, number(self.depth, "i64")))
                 f.store(_interleaved(self.emitter, rows), to, align=self.item)
 
             self._over(self.col_count, width, panel)
 
-        return self._up_to(live, self.depth, line)
+        return self._steps(start, stop, self.depth, line)
 
-    def deep_squares(self, live: Value) -> Value:
+    def deep_squares(self, start: Value, stop: Value) -> Value:
         """Neighbours in the view's rows stay together: squares of 4-byte words are turned."""
         f, width, depth = self.f, self.width, self.depth
-        step = f.times(self.view.strides[0], self.item)
         word = vector(width, "i32")
 
         def panel(col: Value) -> None:
             number_ = f.binary("udiv", col, number(width, "i64"))
 
             def turn(row: Value, live_rows: int) -> None:
-                start = self._source(row, col)
                 words: list[Value] = []
                 for lane in range(width):
-                    read = self._read(f.at(start, f.times(step, lane)), live_rows, width * depth)
+                    read = self._read(row, col, lane, live_rows, width * depth)
                     words.append(f.op(word, f"bitcast {read} to {word}"))
                 to = self._panel(number_, f.binary("udiv", row, number(depth, "i64")))
                 for lane, turned in enumerate(square(self.emitter, words)):
@@ -203,7 +213,7 @@ class _Packer:
 
             self._over(self.row_count, width * depth, turn)
 
-        return self._up_to(live, width, panel)
+        return self._steps(start, stop, width, panel)
 
     def elements(self, first_row: Value, first_col: Value) -> None:
         """One element at a time, zeros outside the view: the edges, and strides that are not 1."""
