@@ -5,7 +5,7 @@ cpu.func @f(%n: index, %row: index, %col: index, %live: index) shapes [[], [], [
   %b = cpu.reserve %n : !cpu.panels<64x48xbf16, 16, 2>
   %out = cpu.buffer : !cpu.buffer<32x48xf32>
   cpu.matmul %a, %b[%n], %out[%row, %col] size [32, 48] : !cpu.buffer<32x64xbf16>, !cpu.panels<64x48xbf16, 16, 2>, !cpu.buffer<32x48xf32>
-  cpu.matmul added %a, %b[%n], %out[%row, %col] size [32, 16] depth %live {k} : !cpu.buffer<32x64xbf16>, !cpu.panels<64x48xbf16, 16, 2>, !cpu.buffer<32x48xf32>
+  cpu.matmul added %a, %b[%n], %out[%row, %col] size [32, 16] depth %n, %live {k} : !cpu.buffer<32x64xbf16>, !cpu.panels<64x48xbf16, 16, 2>, !cpu.buffer<32x48xf32>
   cpu.return
 }
 cpu.func @whole_numbers(%n: index) shapes [[]] grid [1] {
@@ -26,7 +26,7 @@ cpu.func @whole_numbers(%n: index) shapes [[]] grid [1] {
 // CHECK-NEXT:     %b = cpu.reserve %n : !cpu.panels<64x48xbf16, 16, 2>
 // CHECK-NEXT:     %out = cpu.buffer : !cpu.buffer<32x48xf32>
 // CHECK-NEXT:     cpu.matmul %a, %b[%n], %out[%row, %col] size [32, 48] : !cpu.buffer<32x64xbf16>, !cpu.panels<64x48xbf16, 16, 2>, !cpu.buffer<32x48xf32>
-// CHECK-NEXT:     cpu.matmul added %a, %b[%n], %out[%row, %col] size [32, 16] depth %live {k} : !cpu.buffer<32x64xbf16>, !cpu.panels<64x48xbf16, 16, 2>, !cpu.buffer<32x48xf32>
+// CHECK-NEXT:     cpu.matmul added %a, %b[%n], %out[%row, %col] size [32, 16] depth %n, %live {k} : !cpu.buffer<32x64xbf16>, !cpu.panels<64x48xbf16, 16, 2>, !cpu.buffer<32x48xf32>
 // CHECK-NEXT:     cpu.return
 // CHECK-NEXT:   }
 // CHECK-NEXT{LITERAL}:   cpu.func @whole_numbers(%n: index) shapes [[]] grid [1] {

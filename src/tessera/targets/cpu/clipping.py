@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -19,15 +18,15 @@ from tessera.dialects.tile_types import tile_dtype
 from tessera.dtypes.types import DType
 from tessera.targets.cpu.emit_memory import UNROLL
 from tessera.targets.cpu.nests import Analysis, Nest, Phase, shape_of
-from tessera.transforms.masks import Constant, Edge, Known, Linear, Window, dead_from, known_where_false, true_if
+from tessera.transforms.masks import Constant, Edge, Known, Linear, Window, dead_before, dead_from, known_where_false
 
 if TYPE_CHECKING:
-    from tessera.targets.cpu.tile_to_cpu import Lowering
+    pass
 
 STEP = 64
 """Columns by which the work of a run of nests is cut off: whole steps of all its phases."""
 Reads: TypeAlias = Callable[[SSAValue], Iterator[tuple[Operation, DType]]]
-_COLUMN = Block(arg_types=[IndexType()]).args[0]
+COLUMN = Block(arg_types=[IndexType()]).args[0]
 """Stands for the column that is asked about."""
 
 
@@ -79,56 +78,9 @@ def _with_mask(analysis: Analysis, nest: Nest, kept: set[SSAValue], mask: SSAVal
     return Clipping(mask, frozenset(phases), frozenset(products)) if phases else None
 
 
-def open_masks(lowering: Lowering, nest: Nest) -> tuple[SSAValue | None, frozenset[SSAValue]]:
-    """Masks of a nest of which numbers that are there tell whether they are true all over, and the condition for all.
-
-    Nests with products are left alone: beside these a mask costs little, and twice the code costs much.
-    """
-    masks: set[SSAValue] = set()
-    total: SSAValue | None = None
-    if nest.rows == 1 or nest.folds is not None or any(phase.dot is not None for phase in nest.phases):
-        return None, frozenset()
-    for op in nest.ops:
-        for mask in _masks_behind(lowering.analysis, op):
-            if mask in masks:
-                continue
-            condition = _is_open(lowering, mask)
-            if condition is not None:
-                masks.add(mask)
-                total = condition if total is None else lowering.add(arith.AndIOp(total, condition)).results[0]
-    return total, frozenset(masks)
-
-
-def _masks_behind(analysis: Analysis, op: Operation) -> Iterator[SSAValue]:
-    """The masks of an op and of free ones behind it."""
-    if isinstance(op, tile.EwOp) and op.fn.data == "select" and len(shape_of(op.result)) == 2:
-        yield op.operands_[0]
-    for operand in op.operands:
-        owner = operand.owner
-        if isinstance(operand.type, TensorType) and isinstance(owner, Operation) and analysis.is_free(operand):
-            yield from _masks_behind(analysis, owner)
-
-
-def _is_open(lowering: Lowering, mask: SSAValue) -> SSAValue | None:
-    """Whether a mask is true all over, if that can be told from numbers that are there."""
-    found: SSAValue | None = None
-    for sums in true_if(mask, Window.whole(shape_of(mask))):
-        every: SSAValue | None = None
-        for each in sums:
-            value = lowering.linear(each)
-            if value is None:
-                break
-            above = lowering.add(arith.CmpiOp(value, lowering.constant(0), 4)).results[0]
-            every = above if every is None else lowering.add(arith.AndIOp(every, above)).results[0]
-        else:
-            if every is not None:
-                found = every if found is None else lowering.add(arith.OrIOp(found, every)).results[0]
-    return found
-
-
 @dataclass(frozen=True)
 class BlockClipping:
-    """For a whole run of nests: tiles whose columns end where a mask is false for all rows."""
+    """For a whole run of nests: tiles whose columns begin and end where a mask is false for all rows."""
 
     mask: SSAValue
     tiles: frozenset[SSAValue]
@@ -138,7 +90,12 @@ class BlockClipping:
         return shape_of(self.mask)[1]
 
     def edges(self) -> Sequence[Sequence[Edge]]:
+        """From which column on nothing counts: see `dead_from`."""
         return _edges(self.mask, Linear(), shape_of(self.mask)[0])
+
+    def starts(self) -> Sequence[Sequence[Edge]]:
+        """Below which column nothing counts: see `dead_before`."""
+        return dead_before(self.mask, COLUMN, one_column(self.mask, Linear(), shape_of(self.mask)[0]))
 
     def covers(self, phase: Phase) -> bool:
         """Whether a phase works on such tiles alone."""
@@ -199,10 +156,14 @@ def _read(analysis: Analysis, nest: Nest, op: Operation) -> Iterator[SSAValue]:
 
 
 def _edges(mask: SSAValue, start: Linear, rows: int) -> Sequence[Sequence[Edge]]:
+    return dead_from(mask, COLUMN, one_column(mask, start, rows))
+
+
+def one_column(mask: SSAValue, start: Linear, rows: int) -> Window:
+    """Some rows of one column."""
     shape = shape_of(mask)
     at = Linear() if shape[0] == 1 else start
-    window = Window((at, Linear(((_COLUMN, 1),))), (min(rows, shape[0]), 1))
-    return dead_from(mask, _COLUMN, window)
+    return Window((at, Linear(((COLUMN, 1),))), (min(rows, shape[0]), 1))
 
 
 def _changes_nothing(op: Operation, known: Mapping[SSAValue, Known], kept: set[SSAValue]) -> bool:

@@ -422,7 +422,7 @@ class MatmulOp(IRDLOperation):
     """A strip of 16 or 32 rows of a·b, by the matrix unit, put into a buffer or added to what it holds.
 
     It has a multiple of 16 columns, and may go beyond what the operands hold: then what is there means nothing. With
-    `depth`, only so many columns of `a` count.
+    `depth`, only the columns of `a` from one to another count.
     """
 
     name = "cpu.matmul"
@@ -432,7 +432,7 @@ class MatmulOp(IRDLOperation):
     out = operand_def(AnyBuffer)
     row = operand_def(IndexType)
     col = operand_def(IndexType)
-    depth = opt_operand_def(IndexType)
+    depth = var_operand_def(IndexType)
     size = prop_def(Integers)
     added = opt_prop_def(UnitAttr)
     traits = traits_def(HasEffects())
@@ -452,10 +452,10 @@ class MatmulOp(IRDLOperation):
         size: tuple[int, int],
         *,
         added: bool,
-        depth: SSAValue | None = None,
+        depth: tuple[SSAValue, SSAValue] | None = None,
     ) -> None:
         super().__init__(
-            operands=[a, b, number, out, row, col, depth],
+            operands=[a, b, number, out, row, col, depth or ()],
             properties={"size": integers(size), "added": UnitAttr() if added else None},
         )
 
@@ -468,6 +468,8 @@ class MatmulOp(IRDLOperation):
         size = tuple(self.size.iter_values())
         if len(size) != 2 or size[0] not in (16, 32) or size[1] <= 0 or size[1] % TILE_ROWS:
             raise VerifyException("a strip has 16 or 32 rows and 16 columns or a multiple")
+        if len(self.depth) not in (0, 2):
+            raise VerifyException(f"a depth goes from one column to another, got {len(self.depth)} numbers")
         if out.dtype.bits != 32 or out.dtype.kind is not left.dtype.kind:
             raise VerifyException(f"products of {left.dtype} are not summed in {out.dtype}")
 

@@ -71,7 +71,7 @@ class _Strip:
         self.to = f.at(to, folded(f, "mul", col, number(4, "i64")))
         self.per_step = LINE // a.dtype.storage.itemsize
         self.steps = b.padded_rows // self.per_step
-        self.depth = None if op.depth is None else emitter.number(op.depth)
+        self.depth = [emitter.number(bound) for bound in op.depth]
 
     def load_rows(self, register: int, row: int, at: Value) -> None:
         """64 bytes of 16 rows of `a`."""
@@ -109,7 +109,7 @@ class _Strip:
 @emits(cpu.MatmulOp)
 def _matmul(emitter: Emitter, op: cpu.MatmulOp) -> None:
     strip = _Strip(emitter, op)
-    if strip.depth is None and 0 < strip.steps <= 2:
+    if not strip.depth and 0 < strip.steps <= 2:
         _with_resting_rows(strip)
     else:
         strip.over_panels(2, partial(_block, strip))
@@ -155,9 +155,10 @@ def _block(strip: _Strip, from_b: Value, to: Value, cols: int) -> None:
                 unit.multiply(_SUMS + 2 * i + j, _ROWS + i, _COLS + j)
         return []
 
-    if strip.depth is not None:
-        depth = f.add(strip.depth, strip.per_step - 1)
-        f.loop(0, f.binary("sdiv", depth, number(strip.per_step, "i64")), 1, [], step)
+    if strip.depth:
+        # Both are whole steps.
+        first, last = (f.binary("sdiv", bound, number(strip.per_step, "i64")) for bound in strip.depth)
+        f.loop(first, last, 1, [], step)
     elif strip.steps == 1:
         step(number(0, "i64"), [])
     elif strip.steps:

@@ -265,14 +265,16 @@ def _matmul(frame: Frame, op: cpu.MatmulOp, operands: Values) -> Values:
     # on the left what lies between the buffer's rows: zeros if somebody has cleared it.
     step = LINE // a.type.dtype.storage.itemsize
     deep = rounded_up(a.type.cols.data, step)
-    if depth:
-        _check_depth(depth[0], deep, step)
-        deep = depth[0]
+    first, last = depth or (0, deep)
+    for bound in (first, last):
+        _check_depth(bound, deep, step)
     matrix = b.matrix(number)
-    right = np.zeros((deep, width), matrix.dtype)
-    block = matrix[:deep, col : col + width]
+    right = np.zeros((max(0, last - first), width), matrix.dtype)
+    block = matrix[first:last, col : col + width]
     right[: block.shape[0], : block.shape[1]] = block
-    product, carrier = multiply(a.lines[row : row + height, :deep], right, a.type.dtype, b.type.dtype)
+    product, carrier = multiply(
+        a.lines[row : row + height, first : max(first, last)], right, a.type.dtype, b.type.dtype
+    )
     target = out.lines[row : row + height, col : col + width]
     with np.errstate(all="ignore"):
         if op.added is not None:

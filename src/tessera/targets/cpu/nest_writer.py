@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, TensorType
@@ -19,12 +19,13 @@ from tessera.dialects.elements import element_of, tile_of
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import DType, i8, i16, i32, i64, u8, u16, u32, u64
 from tessera.targets.cpu import dialect as cpu
-from tessera.targets.cpu.clipping import Clipping, clipping, open_masks
+from tessera.targets.cpu.clipping import STEP, Clipping, clipping
 from tessera.targets.cpu.cpu_types import BufferType, buffer_type
 from tessera.targets.cpu.emit_memory import UNROLL, mark_inside
 from tessera.targets.cpu.inside import inside, lane_axis, moved
 from tessera.targets.cpu.matrix_nests import write_matrix
 from tessera.targets.cpu.nests import Nest, Phase, domain, shape_of
+from tessera.targets.cpu.open_columns import OpenColumns, masks_behind, open_columns
 from tessera.targets.cpu.pieces import PIECES, Axes
 from tessera.targets.cpu.registers import is_column
 from tessera.transforms.folding import materialize
@@ -38,6 +39,9 @@ _index = IndexType()
 
 _NO_MASKS: frozenset[SSAValue] = frozenset()
 _SIGNED = {u8: i8, u16: i16, u32: i32, u64: i64}
+
+Bounds: TypeAlias = tuple[SSAValue, SSAValue]
+"""The first of some columns, and the first behind them."""
 
 EASY = 3
 """Elementwise steps that are sooner done again than kept in memory."""
@@ -59,8 +63,9 @@ class NestWriter:
         self.clipping = found if found is not None and self._ends_agree(found) else None
         self.live: SSAValue | None = None
         self.careful = False
+        self.open: OpenColumns | None = None
         self.masks = _NO_MASKS
-        """Masks that are true all over in this version."""
+        """Masks that are true all over in this loop."""
         self.zero: SSAValue
         self.pieces: dict[tuple[SSAValue, Axes], SSAValue] = {}
         self.rows: dict[SSAValue, SSAValue] = {}
@@ -180,28 +185,24 @@ class NestWriter:
             return
         condition = inside(self)
         if condition is not None:
-            self._either(condition, careful=True)
+            self._either(condition)
             return
-        condition, masks = open_masks(self.lowering, self.nest)
-        if condition is not None:
-            self._either(condition, masks=masks)
-        else:
-            self._version()
+        self.open = open_columns(self.lowering, self.nest)
+        self._version()
 
-    def _either(self, condition: SSAValue, *, careful: bool = False, masks: frozenset[SSAValue] = _NO_MASKS) -> None:
-        """Two versions: the first needs no tests, or no masks."""
+    def _either(self, condition: SSAValue) -> None:
+        """Two versions: the first needs no tests."""
 
-        def version(*, careful: bool, masks: frozenset[SSAValue]) -> Region:
+        def version(*, careful: bool) -> Region:
             def write() -> None:
-                self.careful, self.masks = careful, masks
+                self.careful = careful
                 self._version()
-                self.careful, self.masks = False, _NO_MASKS
+                self.careful = False
                 self.lowering.add(scf.YieldOp())
 
             return Region(self.lowering.within(Block(), write))
 
-        yes, no = version(careful=False, masks=masks), version(careful=careful, masks=_NO_MASKS)
-        self.lowering.add(scf.IfOp(condition, [], yes, no))
+        self.lowering.add(scf.IfOp(condition, [], version(careful=False), version(careful=True)))
 
     def _version(self) -> None:
         lowering, nest = self.lowering, self.nest
@@ -217,23 +218,24 @@ class NestWriter:
         if whole < nest.rows:
             run(lowering.constant(whole), nest.rows - whole)
 
-    def steps(self, whole: int, step: int, body: Callable[[SSAValue, int], None], end: SSAValue | None = None) -> None:
-        """A loop without carried values over whole steps, or up to `end`; a single one is written out."""
+    def steps(self, whole: int, step: int, body: Callable[[SSAValue, int], None], bounds: Bounds | None = None) -> None:
+        """A loop without carried values over whole steps, or within bounds; a single one is written out."""
         lowering = self.lowering
         if whole <= 0:
             return
-        if whole == step and end is None:
+        if whole == step and bounds is None:
             body(self.zero, step)
             return
+        start, stop = (self.zero, lowering.constant(whole)) if bounds is None else bounds
         block = Block(arg_types=[_index])
 
         def write() -> None:
             body(block.args[0], step)
             lowering.add(scf.YieldOp())
 
-        stop, every = lowering.constant(whole) if end is None else end, lowering.constant(step)
+        every = lowering.constant(step)
         lowering.within(block, write)
-        lowering.add(scf.ForOp(self.zero, stop, every, [], Region(block)))
+        lowering.add(scf.ForOp(start, stop, every, [], Region(block)))
 
     def _group(self) -> None:
         """All phases for one group of rows."""
@@ -244,7 +246,7 @@ class NestWriter:
             for op in ops:
                 self._row_op(op)
             if number < len(nest.phases):
-                self._unless_needless(nest.phases[number], self._end_of(number))
+                self._unless_needless(nest.phases[number], self._bounds_of(number))
         self.pieces = {}
         for value, dtype, buffer in self.kept:
             if value in self.rows:
@@ -273,11 +275,11 @@ class NestWriter:
             case _:
                 return (self.group if self.nest.rows > 1 else (self.zero, 1), (col, size))
 
-    def _unless_needless(self, phase: Phase, end: SSAValue | None) -> None:
+    def _unless_needless(self, phase: Phase, bounds: Bounds | None) -> None:
         """A phase that does nothing but scale rows where they are is left out if every factor is 1."""
         lowering, factor = self.lowering, self._factor(phase)
         if factor is None or self.nest.rows == 1:
-            self._phase(phase, end)
+            self._phase(phase, bounds)
             return
         shape = shape_of(self.rows[factor])
         one = self._full(1, shape, tile_dtype(factor))
@@ -285,7 +287,7 @@ class NestWriter:
         condition = lowering.add(cpu.AnyOp(changed)).results[0]
 
         def write() -> None:
-            self._phase(phase, end)
+            self._phase(phase, bounds)
             lowering.add(scf.YieldOp())
 
         block = lowering.within(Block(), write)
@@ -303,18 +305,16 @@ class NestWriter:
             factor = owner.operand
         return factor if factor in self.rows else None
 
-    def _end_of(self, number: int) -> SSAValue | None:
-        """Where a phase may stop before its last column."""
+    def _bounds_of(self, number: int) -> Bounds | None:
+        """Where a phase may begin behind its first column, and stop before its last."""
         lowering, phase = self.lowering, self.nest.phases[number]
-        if self.masks:
-            return None
         if self.clipping is not None and self.live is not None and number in self.clipping.phases:
-            return self.live
+            return self.zero, self.live
         if lowering.clipping is not None and phase.cols == lowering.clipping.cols and lowering.clipping.covers(phase):
             return lowering.live
         return None
 
-    def _phase(self, phase: Phase, end: SSAValue | None) -> None:
+    def _phase(self, phase: Phase, bounds: Bounds | None) -> None:
         lowering = self.lowering
         step = lowering.blocking.cols(self.nest, phase, careful=self.careful)
         whole = phase.cols // step * step
@@ -330,19 +330,12 @@ class NestWriter:
         if whole == step:
             partial = self._chunk(phase, self.zero, step, partial)
         elif whole:
-            block = Block(arg_types=[_index, *(value.type for value in partial)])
-
-            def write() -> None:
-                found = self._chunk(phase, block.args[0], step, list(block.args[1:]))
-                lowering.add(scf.YieldOp(*found))
-
-            stop, every = lowering.constant(whole), lowering.constant(step)
-            if end is not None:
+            start, stop = self.zero, lowering.constant(whole)
+            if bounds is not None:
+                first, end = bounds
+                start = first if STEP % step == 0 else start
                 stop = lowering.add(arith.MinSIOp(stop, self.rounded_up(end, step))).results[0]
-            lowering.within(block, write)
-            loop = scf.ForOp(self.zero, stop, every, partial, Region(block))
-            lowering.add(loop)
-            partial = [*loop.results]
+            partial = self._columns(phase, step, (start, stop), partial)
         if whole < phase.cols:
             partial = self._chunk(phase, lowering.constant(whole), phase.cols - whole, partial)
         for op, value in zip(reduces, partial, strict=True):
@@ -351,6 +344,56 @@ class NestWriter:
             lowering.add(finished)
             adopt_location([finished], op)
             self.rows[op.result] = self._shaped(finished.result, shape_of(op.result))
+
+    def _columns(self, phase: Phase, step: int, bounds: Bounds, partial: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        """Whole steps of a phase: one loop, or others around one whose columns need no masks."""
+        if self.open is None or not self._meets(phase, self.open.masks):
+            return self._loop(phase, step, bounds, partial)
+        (start, stop), lowering = bounds, self.lowering
+
+        def within(value: SSAValue, least: SSAValue) -> SSAValue:
+            above = lowering.add(arith.MaxSIOp(value, least)).results[0]
+            return lowering.add(arith.MinSIOp(above, stop)).results[0]
+
+        first = start
+        if self.open.first is not None:
+            first = self.rounded_up(within(self.open.first, start), step)
+            partial = self._loop(phase, step, (start, first), partial)
+        every = lowering.constant(step)
+        last = lowering.add(arith.DivSIOp(within(self.open.last, first), every)).results[0]
+        last = lowering.add(arith.MuliOp(last, every)).results[0]
+        self.masks = self.open.masks
+        partial = self._loop(phase, step, (first, last), partial)
+        self.masks = _NO_MASKS
+        return self._loop(phase, step, (last, stop), partial)
+
+    def _loop(self, phase: Phase, step: int, bounds: Bounds, partial: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        lowering = self.lowering
+        block = Block(arg_types=[_index, *(value.type for value in partial)])
+
+        def write() -> None:
+            found = self._chunk(phase, block.args[0], step, list(block.args[1:]))
+            lowering.add(scf.YieldOp(*found))
+
+        every = lowering.constant(step)
+        lowering.within(block, write)
+        loop = scf.ForOp(*bounds, every, partial, Region(block))
+        lowering.add(loop)
+        return loop.results
+
+    def _meets(self, phase: Phase, masks: frozenset[SSAValue]) -> bool:
+        """Whether a phase works with masks, in its own ops or in values that it makes again."""
+        waiting: list[Operation] = list(phase.ops)
+        while waiting:
+            op = waiting.pop()
+            if not masks.isdisjoint(masks_behind(self.lowering.analysis, op)):
+                return True
+            for operand in op.operands:
+                if isinstance(operand.type, TensorType):
+                    leaves = (leaf for leaf, _ in self.lowering.analysis.leaves(operand, self.nest.rows))
+                    made = [leaf.owner for leaf in leaves if leaf in self.nest.place and self._is_easy(leaf)]
+                    waiting += [owner for owner in made if isinstance(owner, Operation)]
+        return False
 
     def _shaped(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
         """A value of one row, with as many axes as the op it stands for gives."""

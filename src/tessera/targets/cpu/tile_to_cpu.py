@@ -101,8 +101,8 @@ class Lowering:
         self.shared: dict[tile.DotOp, SSAValue] = {}
         self.packed: dict[tile.DotOp, tuple[SSAValue, SSAValue]] = {}
         self.clipping: BlockClipping | None = None
-        self.live: SSAValue | None = None
-        """The columns of this run of nests that count, if they are cut off."""
+        self.live: tuple[SSAValue, SSAValue] | None = None
+        """The columns of this run of nests that count, from one to another, if others are left out."""
         self.own: set[SSAValue] = set()
         """Values of the new function that an analysis was told of."""
         self._constants: dict[tuple[Block, int], SSAValue] = {}
@@ -318,9 +318,10 @@ class Lowering:
         nests = self.analysis.nests(run)
         slots = self._slots(run, nests)
         self.clipping = block_clipping(self.analysis, nests, self.reads)
-        self.live = (
-            None if self.clipping is None else self.live_columns(self.clipping.cols, self.clipping.edges(), STEP)
-        )
+        self.live = None
+        if self.clipping is not None:
+            last = self.live_columns(self.clipping.cols, self.clipping.edges(), STEP)
+            self.live = self._first_column(self.clipping.starts(), STEP), last
         for nest in nests:
             self._prepare(nest)
             NestWriter(self, nest, slots).write()
@@ -505,6 +506,17 @@ class Lowering:
         live = self.add(arith.MaxSIOp(live, self.constant(0))).results[0]
         every = self.constant(step)
         return self.add(arith.MuliOp(self.add(arith.CeilDivSIOp(live, every)).results[0], every)).results[0]
+
+    def _first_column(self, found: Sequence[Sequence[Edge]], step: int) -> SSAValue:
+        """The first column that counts, rounded down to a step."""
+        first = self.constant(0)
+        for edges in found:
+            if (start := self.bound(edges, arith.MinSIOp, below=True)) is not None:
+                first = self.add(arith.MaxSIOp(first, start)).results[0]
+        if not found:
+            return first
+        every = self.constant(step)
+        return self.add(arith.MuliOp(self.add(arith.DivSIOp(first, every)).results[0], every)).results[0]
 
     def sum(self, a: SSAValue, b: SSAValue) -> SSAValue:
         return self.add(arith.AddiOp(a, b)).results[0]

@@ -1,0 +1,101 @@
+"""Columns for which masks are true in all rows: loops over them do without the masks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, SSAValue
+
+from tessera.dialects import tile
+from tessera.targets.cpu.clipping import COLUMN, one_column
+from tessera.targets.cpu.nests import Analysis, Nest, shape_of
+from tessera.transforms.masks import Linear, true_if
+
+if TYPE_CHECKING:
+    from tessera.targets.cpu.tile_to_cpu import Lowering
+
+
+@dataclass(frozen=True)
+class OpenColumns:
+    """Masks, and the columns from one to another in which all of them are true; None stands for the first of all."""
+
+    masks: frozenset[SSAValue]
+    first: SSAValue | None
+    last: SSAValue
+
+
+def open_columns(lowering: Lowering, nest: Nest) -> OpenColumns | None:
+    """What is known of a nest's masks.
+
+    Nests with products are left alone: beside these a mask costs little, and twice the code costs much.
+    """
+    if nest.rows == 1 or nest.folds is not None or any(phase.dot is not None for phase in nest.phases):
+        return None
+    masks, first, last = set[SSAValue](), None, None
+    for op in nest.ops:
+        for mask in masks_behind(lowering.analysis, op):
+            if mask in masks or (found := _range(lowering, mask)) is None:
+                continue
+            masks.add(mask)
+            first = _chosen(lowering, arith.MaxSIOp, [first, found[0]])
+            last = _chosen(lowering, arith.MinSIOp, [last, found[1]])
+    return None if last is None else OpenColumns(frozenset(masks), first, last)
+
+
+def masks_behind(analysis: Analysis, op: Operation) -> Iterator[SSAValue]:
+    """The masks of an op and of free ones behind it."""
+    if isinstance(op, tile.EwOp) and op.fn.data == "select" and len(shape_of(op.result)) == 2:
+        yield op.operands_[0]
+    for operand in op.operands:
+        owner = operand.owner
+        if isinstance(operand.type, TensorType) and isinstance(owner, Operation) and analysis.is_free(operand):
+            yield from masks_behind(analysis, owner)
+
+
+def _range(lowering: Lowering, mask: SSAValue) -> tuple[SSAValue | None, SSAValue] | None:
+    """The columns of a mask that are true in all rows, if numbers that are there tell."""
+    rows, cols = shape_of(mask)
+    cases = [_bounds(lowering, sums, cols) for sums in true_if(mask, one_column(mask, Linear(), rows))]
+    known = [case for case in cases if case is not None]
+    if not known:
+        return None
+    # Of cases that begin with the first column, the one that goes farthest has all the others in it.
+    ends = [last for first, last in known if first is None]
+    end = _chosen(lowering, arith.MaxSIOp, ends)
+    return known[0] if end is None else (None, end)
+
+
+def _bounds(lowering: Lowering, sums: Sequence[Linear], cols: int) -> tuple[SSAValue | None, SSAValue] | None:
+    """From which column to which all of some sums are above 0."""
+    first, last = list[SSAValue](), [lowering.constant(cols)]
+    for one in sums:
+        factor, rest = one.factor_of(COLUMN), lowering.linear(one.without(COLUMN))
+        if rest is None:
+            return None
+        if factor < 0:
+            last.append(lowering.add(arith.CeilDivSIOp(rest, lowering.constant(-factor))).results[0])
+        elif factor > 0:
+            below = lowering.add(arith.SubiOp(lowering.constant(0), rest)).results[0]
+            whole = lowering.add(arith.FloorDivSIOp(below, lowering.constant(factor))).results[0]
+            first.append(lowering.sum(whole, lowering.constant(1)))
+        else:
+            above = lowering.add(arith.CmpiOp(rest, lowering.constant(0), 4)).results[0]
+            choice = arith.SelectOp(above, lowering.constant(cols), lowering.constant(0))
+            last.append(lowering.add(choice).results[0])
+    end = _chosen(lowering, arith.MinSIOp, last)
+    assert end is not None
+    return _chosen(lowering, arith.MaxSIOp, first), end
+
+
+def _chosen(
+    lowering: Lowering, choose: type[arith.MaxSIOp | arith.MinSIOp], values: Sequence[SSAValue | None]
+) -> SSAValue | None:
+    found: SSAValue | None = None
+    for value in values:
+        if value is not None:
+            found = value if found is None else lowering.add(choose(found, value)).results[0]
+    return found
