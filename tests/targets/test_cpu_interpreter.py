@@ -330,7 +330,7 @@ cpu.pack %w[%c0, %c0], %b[%c1] : !tile.view<2, {t}, global>, !cpu.panels<24x37x{
 %o = cpu.buffer : !cpu.buffer<48x37x{s}>
 %ts = tile.load %y[%c0, %c0] : !tile.view<2, {s}, global> -> tensor<40x37x{s}>
 cpu.store %ts, %o[%c0, %c0] : tensor<40x37x{s}>, !cpu.buffer<48x37x{s}>
-cpu.matmul {added} %a, %b[%c1], %o[%c{row}, %c{col}] size [{size}]
+cpu.matmul {added} %a, %b[%c1], %o[%c{row}, %c{col}] size [{size}] {depth}
   : !cpu.buffer<48x24x{t}>, !cpu.panels<24x37x{t}, 16, {deep}>, !cpu.buffer<48x37x{s}>
 %to = cpu.load %o[%c0, %c0] : !cpu.buffer<48x37x{s}> -> tensor<40x37x{s}>
 tile.store %to, %y[%c0, %c0] : tensor<40x37x{s}>, !tile.view<2, {s}, global>
@@ -338,12 +338,20 @@ tile.store %to, %y[%c0, %c0] : tensor<40x37x{s}>, !tile.view<2, {s}, global>
 
 
 def matmul(
-    element: str, row: int, col: int, size: tuple[int, int], *, added: bool, clear: bool = True
+    element: str,
+    row: int,
+    col: int,
+    size: tuple[int, int],
+    *,
+    added: bool,
+    clear: bool = True,
+    depth: tuple[int, int] | None = None,
 ) -> tuple[Array, Array]:
     dtype, sums, total = TYPES[element]
     x, w, y = matrix(40, 24, dtype), matrix(24, 37, dtype, 1), matrix(40, 37, total, 2)
     wanted = y.copy()
-    product = x.astype(np.float64) @ w.astype(np.float64)
+    used = slice(*depth or (0, 24))
+    product = x[:, used].astype(np.float64) @ w[used].astype(np.float64)
     block = slice(row, row + size[0]), slice(col, col + size[1])
     wanted[block] = product[block] + (wanted[block] if added else 0)
     body = MATMUL.format(
@@ -355,6 +363,7 @@ def matmul(
         row=row,
         col=col,
         size=f"{size[0]}, {size[1]}",
+        depth="" if depth is None else f"depth %c{depth[0]}, %c{depth[1]}",
     )
     run(body, {"x": view(element), "w": view(element), "y": view(sums)}, x, w, y)
     return y, wanted
@@ -368,6 +377,15 @@ def matmul(
 def test_the_matrix_unit_works_on_blocks(element: str, added: bool, row: int, col: int, size: tuple[int, int]) -> None:
     found, wanted = matmul(element, row, col, size, added=added)
     assert np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("added", [True, False])
+@pytest.mark.parametrize("depth", [(0, 32), (0, 0), (32, 32), (32, 0)])
+def test_the_matrix_unit_takes_columns_from_one_to_another(added: bool, depth: tuple[int, int]) -> None:
+    found, wanted = matmul("bf16", 16, 0, (16, 32), added=added, depth=depth)
+    assert np.array_equal(found, wanted)
+    with pytest.raises(ShapeError, match="a product over 8 of 32 columns: expected whole steps of 32"):
+        matmul("bf16", 16, 0, (16, 32), added=added, depth=(8, 32))
 
 
 def test_the_matrix_unit_reads_what_lies_between_rows() -> None:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import random
 import sys
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from cpu_runs import MACHINES, at_cpu_level, at_tile_level, lowered
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import FloatAttr, IndexType, ModuleOp, f32
+from xdsl.dialects.builtin import FloatAttr, IndexType, ModuleOp, bf16, f32
 from xdsl.ir import Block, Region, SSAValue
 
+import tessera
 from tessera.dialects import tile
 from tessera.dialects.tile_types import ViewType
 from tessera.shapes.expr import dim
@@ -24,16 +27,31 @@ from tessera.targets.cpu import dialect as cpu
 
 sys.path.append(str(Path(__file__).parents[1] / "transforms"))
 masks: Any = import_module("random_masks")
-ROWS, KEYS, DEPTH = 9, 40, 3
+DEPTH = 3
 index = IndexType()
-view = ViewType(2, f32)
 
 
-def loop_program(seed: int) -> ModuleOp:
+@dataclass(frozen=True)
+class Size:
+    """Of programs: rows, keys, how many keys a turn has, and the type that is multiplied."""
+
+    rows: int
+    keys: int
+    widths: tuple[int, ...]
+    element: Any
+
+
+SMALL = Size(9, 40, (4, 8, 12, 17), f32)
+LARGE = Size(20, 400, (64, 128, 192), bf16)
+"""Large enough that the matrix unit's blocks are cut, too."""
+
+
+def loop_program(seed: int, size: Size = SMALL) -> ModuleOp:
     """Weights of queries and keys, masked; their sums, maxima and products with values, block by block of keys."""
     chance = random.Random(seed)
-    width, step = chance.choice((4, 8, 12, 17)), chance.choice((4, 8, 12, 17))
-    types = [view, view, view, view, view, view, index, index, index]
+    width, step = chance.choice(size.widths), chance.choice(size.widths)
+    given_, view = ViewType(2, size.element), ViewType(2, f32)
+    types = [given_, given_, given_, view, view, view, index, index, index]
     shapes = [["M", "D"], ["N", "D"], ["N", "D"], ["M", "D"], ["M", "O"], ["M", "O"], [], [], []]
     function = tile.FuncOp("k", types, 0, [[dim(size) for size in shape] for shape in shapes], [1])
     entry = function.body.block
@@ -44,29 +62,31 @@ def loop_program(seed: int) -> ModuleOp:
     def full(value: float, shape: tuple[int, int]) -> SSAValue:
         return writer.add(tile.FullOp(writer.add(arith.ConstantOp(FloatAttr(value, f32))), shape))
 
-    queries = writer.add(tile.LoadOp(q, [zero, zero], (ROWS, DEPTH)))
-    carried = [full(0.0, (ROWS, DEPTH)), full(0.0, (ROWS, 1)), full(-np.inf, (ROWS, 1))]
+    queries = writer.add(tile.LoadOp(q, [zero, zero], (size.rows, DEPTH)))
+    carried = [full(0.0, (size.rows, DEPTH)), full(0.0, (size.rows, 1)), full(-np.inf, (size.rows, 1))]
     body = Block(arg_types=[index, *(value.type for value in carried)])
     counter, acc, total, top = body.args
     writer.block, writer.numbers = body, [counter, *entry.args[6:]]
     keys = writer.add(tile.TransOp(writer.add(tile.LoadOp(k, [counter, zero], (width, DEPTH))), (1, 0)))
-    scores = writer.add(tile.DotOp(queries, keys, full(0.0, (ROWS, width))))
-    mask = writer.mask((ROWS, width))
-    weights = writer.add(tile.EwOp("select", [mask, scores, full(0.0, (ROWS, width))]))
+    scores = writer.add(tile.DotOp(queries, keys, full(0.0, (size.rows, width))))
+    mask = writer.mask((size.rows, width))
+    weights = writer.add(tile.EwOp("select", [mask, scores, full(0.0, (size.rows, width))]))
     sums = writer.add(tile.ExpandOp(writer.add(tile.ReduceOp("sum", weights, 1)), 1))
-    high = writer.add(tile.EwOp("select", [mask, scores, full(-np.inf, (ROWS, width))]))
+    high = writer.add(tile.EwOp("select", [mask, scores, full(-np.inf, (size.rows, width))]))
     tops = writer.add(tile.ExpandOp(writer.add(tile.ReduceOp("max", high, 1)), 1))
+    narrow = size.element != f32
+    factors = writer.add(tile.EwOp("cast", [weights], to=tessera.bf16)) if narrow else weights
     values = writer.add(tile.LoadOp(v, [counter, zero], (width, DEPTH)))
     following = [
-        writer.add(tile.DotOp(weights, values, acc)),
+        writer.add(tile.DotOp(factors, values, acc)),
         writer.add(tile.EwOp("add", [total, sums])),
         writer.add(tile.EwOp("max", [top, tops])),
     ]
     if chance.random() < 0.2:  # this changes something in every turn
-        following[1] = writer.add(tile.EwOp("add", [following[1], full(1.0, (ROWS, 1))]))
+        following[1] = writer.add(tile.EwOp("add", [following[1], full(1.0, (size.rows, 1))]))
     body.add_op(scf.YieldOp(*following))
     writer.block = entry
-    loop = scf.ForOp(zero, writer.number(KEYS), writer.number(step), carried, Region(body))
+    loop = scf.ForOp(zero, writer.number(size.keys), writer.number(step), carried, Region(body))
     entry.add_op(loop)
     for result, output in zip(loop.results, outputs, strict=True):
         entry.add_op(tile.StoreOp(result, output, [zero, zero]))
@@ -74,16 +94,17 @@ def loop_program(seed: int) -> ModuleOp:
     return ModuleOp([function])
 
 
-def arguments(seed: int) -> list[Any]:
+def arguments(seed: int, size: Size = SMALL) -> list[Any]:
     generator = np.random.default_rng(seed)
-    inputs = [generator.integers(-3, 4, (rows, DEPTH)).astype(np.float32) for rows in (ROWS, KEYS, KEYS)]
-    outputs = [np.zeros((ROWS, cols), np.float32) for cols in (DEPTH, 1, 1)]
-    return [*inputs, *outputs, *(int(number) for number in generator.integers(-20, 60, 3))]
+    dtype = np.float32 if size.element == f32 else ml_dtypes.bfloat16
+    inputs = [generator.integers(-3, 4, (rows, DEPTH)).astype(dtype) for rows in (size.rows, size.keys, size.keys)]
+    outputs = [np.zeros((size.rows, cols), np.float32) for cols in (DEPTH, 1, 1)]
+    return [*inputs, *outputs, *(int(number) for number in generator.integers(-20, size.keys + 20, 3))]
 
 
-def check(seed: int, level: str) -> None:
-    module = loop_program(seed)
-    given_ = arguments(seed)
+def check(seed: int, level: str, size: Size = SMALL) -> None:
+    module = loop_program(seed, size)
+    given_ = arguments(seed, size)
     expected = at_tile_level(module, "k", given_)
     found = at_cpu_level(lowered(module, level), "k", given_)
     # Small whole numbers: every order of sums gives the same bits.
@@ -103,6 +124,30 @@ def test_nothing_live_is_left_out(level: str, seed: int) -> None:
 @pytest.mark.parametrize("level", MACHINES)
 def test_nothing_live_is_left_out_of_thousands(level: str, seed: int) -> None:
     check(seed, level)
+
+
+@settings(max_examples=12)
+@given(st.integers(0, 10**9))
+def test_nothing_live_is_left_out_by_the_matrix_unit(seed: int) -> None:
+    check(seed, "amx", LARGE)
+
+
+@pytest.mark.acceptance
+@settings(max_examples=1000)
+@given(st.integers(0, 10**9))
+def test_nothing_live_is_left_out_by_the_matrix_unit_of_thousands(seed: int) -> None:
+    check(seed, "amx", LARGE)
+
+
+def test_much_is_left_out_by_the_matrix_unit() -> None:
+    cut, later = 0, 0
+    for seed in range(40):
+        products = [op for op in lowered(loop_program(seed, LARGE), "amx").walk() if isinstance(op, cpu.MatmulOp)]
+        depths = [op.depth for op in products if op.depth]
+        cut += bool(depths)
+        later += any(isinstance(first.owner, arith.MuliOp) for first, _ in depths)
+    assert cut > 4
+    assert later > 2
 
 
 def test_much_is_left_out() -> None:

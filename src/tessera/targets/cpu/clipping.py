@@ -119,9 +119,10 @@ def block_clipping(analysis: Analysis, nests: Sequence[Nest], reads: Reads) -> B
 
 
 def _block_with_mask(analysis: Analysis, nests: Sequence[Nest], reads: Reads, mask: SSAValue) -> BlockClipping | None:
-    rows, cols = shape_of(mask)
+    cols = shape_of(mask)[1]
     block = next(op for nest in nests for op in nest.ops).parent_block()
-    if cols % STEP or block is None or not _edges(mask, Linear(), rows):
+    whole = BlockClipping(mask, frozenset())
+    if cols % STEP or block is None or not (whole.edges() or whole.starts()):
         return None
     known = known_where_false(block.ops, mask)
     made = {value: nest for nest in nests for value, (_, is_row) in nest.place.items() if not is_row}

@@ -69,3 +69,14 @@ cpu.func @f(%n: index) shapes [[]] grid [1] {
   cpu.matmul %a, %b[%n], %o[%n, %n] size [16, 16] : !cpu.buffer<16x64xbf16>, !cpu.panels<64x48xbf16, 16, 2>, !cpu.buffer<16x48xi32>
   cpu.return
 }
+
+// -----
+
+cpu.func @half_a_depth(%n: index) shapes [[]] grid [1] {
+  %a = cpu.buffer : !cpu.buffer<32x64xbf16>
+  %b = cpu.reserve %n : !cpu.panels<64x48xbf16, 16, 2>
+  %out = cpu.buffer : !cpu.buffer<32x48xf32>
+  // expected: a depth goes from one column to another, got 1 numbers
+  cpu.matmul %a, %b[%n], %out[%n, %n] size [32, 16] depth %n : !cpu.buffer<32x64xbf16>, !cpu.panels<64x48xbf16, 16, 2>, !cpu.buffer<32x48xf32>
+  cpu.return
+}
