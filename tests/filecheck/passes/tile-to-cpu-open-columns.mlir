@@ -30,8 +30,9 @@ tile.func @window(%q: !tile.view<2, bf16, global>, %k: !tile.view<2, bf16, globa
   tile.return
 }
 
+// CHECK:              tile.load %q{{.*}} -> tensor<1x16xbf16>
 // CHECK:            scf.for [[COL:%\w+]] = [[FIRST:%\w+]] to [[LAST:%\w+]] step
-// CHECK-NEXT:         cpu.matmul {{.*}}, [[COL]]] size [32, 64] :
+// CHECK-NEXT:         cpu.matmul {{.*}}, [[COL]]{{\]}} size [32, 64] :
 // CHECK:            [[BEFORE:%\w+]] = scf.for {{%\w+}} = [[FIRST]] to [[OPEN:%\w+]] step
 // CHECK:              tile.ew<select>
 // CHECK:            [[WITHIN:%\w+]] = scf.for {{%\w+}} = [[OPEN]] to [[END:%\w+]] step {{.*}} = [[BEFORE]])

@@ -22,15 +22,15 @@ tile.func @softmax(%x: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global
   tile.return
 }
 
-// CHECK:            [[KEPT:%\w+]] = cpu.buffer : !cpu.buffer<4x48xf32>
+// CHECK:            [[KEPT:%\w+]] = cpu.buffer : !cpu.buffer<2x48xf32>
 // CHECK-NOT:        cpu.buffer
 // CHECK:            scf.for [[ROW:%\w+]] =
-// CHECK:              [[START:%\w+]] = tile.full {{.*}} : tensor<4x8xf32>
-// CHECK:              [[PART:%\w+]] = scf.for {{.*}} iter_args({{%\w+}} = [[START]]) -> (tensor<4x8xf32>) {
-// CHECK:                [[A:%\w+]] = tile.load %from{{.*}} -> tensor<4x16xf32>
-// CHECK-NEXT:           [[MORE:%\w+]] = cpu.partial<max> {{%\w+}}, [[A]] : tensor<4x8xf32>, tensor<4x16xf32> -> tensor<4x8xf32>
+// CHECK:              [[START:%\w+]] = tile.full {{.*}} : tensor<2x8xf32>
+// CHECK:              [[PART:%\w+]] = scf.for {{.*}} iter_args({{%\w+}} = [[START]]) -> (tensor<2x8xf32>) {
+// CHECK:                [[A:%\w+]] = tile.load %from{{.*}} -> tensor<2x16xf32>
+// CHECK-NEXT:           [[MORE:%\w+]] = cpu.partial<max> {{%\w+}}, [[A]] : tensor<2x8xf32>, tensor<2x16xf32> -> tensor<2x8xf32>
 // CHECK-NEXT:           scf.yield [[MORE]]
-// CHECK:              [[TOP:%\w+]] = tile.reduce<max> [[PART]], 1 : tensor<4x8xf32> -> tensor<4xf32>
+// CHECK:              [[TOP:%\w+]] = tile.reduce<max> [[PART]], 1 : tensor<2x8xf32> -> tensor<2xf32>
 // CHECK:              [[SUMS:%\w+]] = scf.for
 // CHECK:                tile.load %from
 // CHECK:                tile.expand [[TOP]], 1

@@ -30,7 +30,7 @@ tile.func @over(%u: !tile.view<2, bf16, global>, %v: !tile.view<2, bf16, global>
 // CHECK-NOT:      cpu.dot
 // CHECK:          cpu.func @into
 // CHECK:            scf.for
-// CHECK:              [[A:%\w+]] = tile.load %from{{.*}} -> tensor<4x16xf32>
+// CHECK:              [[A:%\w+]] = tile.load %from{{.*}} -> tensor<2x16xf32>
 // CHECK:              [[B:%\w+]] = tile.load %vector{{.*}} -> tensor<16x1xf32>
 // CHECK-NEXT:         [[LINE:%\w+]] = tile.trans [[B]], [1, 0]
 // CHECK-NEXT:         [[SPREAD:%\w+]] = tile.broadcast [[LINE]]
