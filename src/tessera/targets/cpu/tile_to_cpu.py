@@ -321,7 +321,7 @@ class Lowering:
         self.live = None
         if self.clipping is not None:
             last = self.live_columns(self.clipping.cols, self.clipping.edges(), STEP)
-            self.live = self._first_column(self.clipping.starts(), STEP), last
+            self.live = self._first_column(self.clipping.starts(), STEP, last), last
         for nest in nests:
             self._prepare(nest)
             NestWriter(self, nest, slots).write()
@@ -507,8 +507,8 @@ class Lowering:
         every = self.constant(step)
         return self.add(arith.MuliOp(self.add(arith.CeilDivSIOp(live, every)).results[0], every)).results[0]
 
-    def _first_column(self, found: Sequence[Sequence[Edge]], step: int) -> SSAValue:
-        """The first column that counts, rounded down to a step."""
+    def _first_column(self, found: Sequence[Sequence[Edge]], step: int, last: SSAValue) -> SSAValue:
+        """The first column that counts, rounded down to a step; `last`, if none before does."""
         first = self.constant(0)
         for edges in found:
             if (start := self.bound(edges, arith.MinSIOp, below=True)) is not None:
@@ -516,7 +516,8 @@ class Lowering:
         if not found:
             return first
         every = self.constant(step)
-        return self.add(arith.MuliOp(self.add(arith.DivSIOp(first, every)).results[0], every)).results[0]
+        whole = self.add(arith.MuliOp(self.add(arith.DivSIOp(first, every)).results[0], every)).results[0]
+        return self.add(arith.MinSIOp(whole, last)).results[0]
 
     def sum(self, a: SSAValue, b: SSAValue) -> SSAValue:
         return self.add(arith.AddiOp(a, b)).results[0]
