@@ -225,18 +225,11 @@ def variant_cases() -> Iterator[Case]:
             [(heads, size, width)] * 3 + [(size, width), (width, hidden), (hidden, width)], dtype
         )
         slopes = as_dtype(2.0 ** -np.arange(1, heads + 1).astype(np.float32), "f32")
-        block = Schedule(block=(48, 256) if dtype == "f32" else (64, 512))
-        run = {
-            name: getattr(kernels, name).with_schedule(block)
-            for name in (
-                "attention",
-                "window_attention",
-                "prefix_attention",
-                "alibi_attention",
-                "sigmoid_attention",
-                "mlp",
-            )
-        }
+        names = "attention", "window_attention", "prefix_attention", "alibi_attention", "sigmoid_attention", "mlp"
+        blocks = dict.fromkeys(names, (48, 256) if dtype == "f32" else (64, 512))
+        if dtype == "bf16":
+            blocks.update(window_attention=(32, 256), mlp=(64, 256))
+        run = {name: getattr(kernels, name).with_schedule(Schedule(block=block)) for name, block in blocks.items()}
         causal = rows >= cols
 
         def attend(
