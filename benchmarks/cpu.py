@@ -155,7 +155,7 @@ def attention_cases() -> Iterator[Case]:
 
 
 def gemm_cases() -> Iterator[Case]:
-    blocks = {1024: (256, 256), 512: (256, 512), 128: (64, 128)}
+    blocks = {1024: (256, 256), 512: (128, 128), 128: (64, 128)}
     for dtype in ("f32", "bf16"):
         for m, n, k in ((1024, 1024, 1024), (512, 512, 64), (128, 1024, 64)):
             a, b = inputs(((m, k), (k, n)), dtype)

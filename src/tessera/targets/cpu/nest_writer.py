@@ -183,12 +183,12 @@ class NestWriter:
         if self.nest.matrix:
             write_matrix(self)
             return
-        condition = inside(self)
-        if condition is not None:
-            self._either(condition)
-            return
         self.open = open_columns(self.lowering, self.nest)
-        self._version()
+        condition = inside(self)
+        if condition is None:
+            self._version()
+        else:
+            self._either(condition)
 
     def _either(self, condition: SSAValue) -> None:
         """Two versions: the first needs no tests."""
@@ -347,7 +347,7 @@ class NestWriter:
 
     def _columns(self, phase: Phase, step: int, bounds: Bounds, partial: Sequence[SSAValue]) -> Sequence[SSAValue]:
         """Whole steps of a phase: one loop, or others around one whose columns need no masks."""
-        if self.open is None or not self._meets(phase, self.open.masks):
+        if self.open is None or self.careful or not self._meets(phase, self.open.masks):
             return self._loop(phase, step, bounds, partial)
         (start, stop), lowering = bounds, self.lowering
 
