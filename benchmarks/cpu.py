@@ -229,6 +229,8 @@ def variant_cases() -> Iterator[Case]:
         blocks = dict.fromkeys(names, (48, 256) if dtype == "f32" else (64, 512))
         if dtype == "bf16":
             blocks.update(window_attention=(32, 256), mlp=(64, 256))
+        else:
+            blocks.update(window_attention=(24, 128))
         run = {name: getattr(kernels, name).with_schedule(Schedule(block=block)) for name, block in blocks.items()}
         causal = rows >= cols
 
