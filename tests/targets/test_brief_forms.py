@@ -162,6 +162,17 @@ def test_where_brief_forms_stand(fn: Callable[[Any], Any], expected: list[str]) 
     assert brief_ops(rounded, fn) == expected
 
 
+@pytest.mark.parametrize(("times", "expected"), [(1, ["exp"]), (3, ["exp"]), (4, []), (60, [])])
+def test_errors_that_add_up_are_counted(times: int, expected: list[str]) -> None:
+    def squared(x: Any) -> Any:
+        found = tile.exp(x)
+        for _ in range(times):
+            found = found * found
+        return found
+
+    assert brief_ops(rounded, squared) == expected
+
+
 @pytest.mark.parametrize("run", [kept, both_ways, summed])
 @pytest.mark.parametrize("fn", [tile.exp, tile.tanh, gelu, weights_of(soft_cap)])
 def test_what_is_kept_as_it_is_has_no_brief_form(run: Any, fn: Callable[[Any], Any]) -> None:

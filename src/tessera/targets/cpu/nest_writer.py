@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, TensorType
@@ -19,13 +19,13 @@ from tessera.dialects.elements import element_of, tile_of
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import DType, i8, i16, i32, i64, u8, u16, u32, u64
 from tessera.targets.cpu import dialect as cpu
-from tessera.targets.cpu.clipping import STEP, Clipping, clipping
+from tessera.targets.cpu.clipping import STEP, Clipping, clipping, live_columns
 from tessera.targets.cpu.cpu_types import BufferType, buffer_type
 from tessera.targets.cpu.emit_memory import UNROLL, mark_inside
 from tessera.targets.cpu.inside import inside, lane_axis, moved
 from tessera.targets.cpu.matrix_nests import write_matrix
 from tessera.targets.cpu.nests import Nest, Phase, domain, shape_of
-from tessera.targets.cpu.open_columns import OpenColumns, masks_behind, open_columns
+from tessera.targets.cpu.open_columns import NO_MASKS, Bounds, OpenColumns, open_columns, over_columns
 from tessera.targets.cpu.pieces import PIECES, Axes
 from tessera.targets.cpu.registers import is_column
 from tessera.transforms.folding import materialize
@@ -37,11 +37,7 @@ if TYPE_CHECKING:
 
 _index = IndexType()
 
-_NO_MASKS: frozenset[SSAValue] = frozenset()
 _SIGNED = {u8: i8, u16: i16, u32: i32, u64: i64}
-
-Bounds: TypeAlias = tuple[SSAValue, SSAValue]
-"""The first of some columns, and the first behind them."""
 
 EASY = 3
 """Elementwise steps that are sooner done again than kept in memory."""
@@ -64,7 +60,7 @@ class NestWriter:
         self.live: SSAValue | None = None
         self.careful = False
         self.open: OpenColumns | None = None
-        self.masks = _NO_MASKS
+        self.masks = NO_MASKS
         """Masks that are true all over in this loop."""
         self.zero: SSAValue
         self.pieces: dict[tuple[SSAValue, Axes], SSAValue] = {}
@@ -121,12 +117,12 @@ class NestWriter:
             elif is_row:
                 continue
             elif (isinstance(user, tile.DotOp) and user.a is value) or (
-                self._is_later(user, at) and not self._is_easy(value)
+                self._is_later(user, at) and not self.is_easy(value)
             ):
                 found.setdefault(dtype, False)
         return found
 
-    def _is_easy(self, value: SSAValue) -> bool:
+    def is_easy(self, value: SSAValue) -> bool:
         """Whether a value is sooner computed again, from tiles in memory, than kept."""
         if value not in self._easy:
             steps = self._steps_to(value)
@@ -167,7 +163,7 @@ class NestWriter:
         lowering, (start, size) = self.lowering, self.group
         lowering.own.add(start)
         row = Linear() if start is self.zero else Linear(((start, 1),))
-        return lowering.live_columns(self.clipping.cols, self.clipping.edges(row, size), UNROLL)
+        return live_columns(lowering, self.clipping.cols, self.clipping.edges(row, size), UNROLL)
 
     def rounded_up(self, value: SSAValue, step: int) -> SSAValue:
         lowering = self.lowering
@@ -335,7 +331,7 @@ class NestWriter:
                 first, end = bounds
                 start = first if STEP % step == 0 else start
                 stop = lowering.add(arith.MinSIOp(stop, self.rounded_up(end, step))).results[0]
-            partial = self._columns(phase, step, (start, stop), partial)
+            partial = over_columns(self, phase, step, (start, stop), partial)
         if whole < phase.cols:
             partial = self._chunk(phase, lowering.constant(whole), phase.cols - whole, partial)
         for op, value in zip(reduces, partial, strict=True):
@@ -345,29 +341,8 @@ class NestWriter:
             adopt_location([finished], op)
             self.rows[op.result] = self._shaped(finished.result, shape_of(op.result))
 
-    def _columns(self, phase: Phase, step: int, bounds: Bounds, partial: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        """Whole steps of a phase: one loop, or others around one whose columns need no masks."""
-        if self.open is None or self.careful or not self._meets(phase, self.open.masks):
-            return self._loop(phase, step, bounds, partial)
-        (start, stop), lowering = bounds, self.lowering
-
-        def within(value: SSAValue, least: SSAValue) -> SSAValue:
-            above = lowering.add(arith.MaxSIOp(value, least)).results[0]
-            return lowering.add(arith.MinSIOp(above, stop)).results[0]
-
-        first = start
-        if self.open.first is not None:
-            first = self.rounded_up(within(self.open.first, start), step)
-            partial = self._loop(phase, step, (start, first), partial)
-        every = lowering.constant(step)
-        last = lowering.add(arith.DivSIOp(within(self.open.last, first), every)).results[0]
-        last = lowering.add(arith.MuliOp(last, every)).results[0]
-        self.masks = self.open.masks
-        partial = self._loop(phase, step, (first, last), partial)
-        self.masks = _NO_MASKS
-        return self._loop(phase, step, (last, stop), partial)
-
-    def _loop(self, phase: Phase, step: int, bounds: Bounds, partial: Sequence[SSAValue]) -> Sequence[SSAValue]:
+    def loop(self, phase: Phase, step: int, bounds: Bounds, partial: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        """Whole steps of a phase, from one column to another."""
         lowering = self.lowering
         block = Block(arg_types=[_index, *(value.type for value in partial)])
 
@@ -380,20 +355,6 @@ class NestWriter:
         loop = scf.ForOp(*bounds, every, partial, Region(block))
         lowering.add(loop)
         return loop.results
-
-    def _meets(self, phase: Phase, masks: frozenset[SSAValue]) -> bool:
-        """Whether a phase works with masks, in its own ops or in values that it makes again."""
-        waiting: list[Operation] = list(phase.ops)
-        while waiting:
-            op = waiting.pop()
-            if not masks.isdisjoint(masks_behind(self.lowering.analysis, op)):
-                return True
-            for operand in op.operands:
-                if isinstance(operand.type, TensorType):
-                    leaves = (leaf for leaf, _ in self.lowering.analysis.leaves(operand, self.nest.rows))
-                    made = [leaf.owner for leaf in leaves if leaf in self.nest.place and self._is_easy(leaf)]
-                    waiting += [owner for owner in made if isinstance(owner, Operation)]
-        return False
 
     def _shaped(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
         """A value of one row, with as many axes as the op it stands for gives."""
@@ -509,7 +470,7 @@ class NestWriter:
         dtype, shape = tile_dtype(value), shape_of(value)
         result = tile_of(tuple(size for _, size in axes), dtype)
         local = self.local.get((value, dtype))
-        if local is None and value in self.nest.place and self._is_easy(value):
+        if local is None and value in self.nest.place and self.is_easy(value):
             op = value.owner
             assert isinstance(op, Operation)
             return self._make(op, axes)

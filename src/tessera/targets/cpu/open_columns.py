@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
@@ -12,11 +12,17 @@ from xdsl.ir import Operation, SSAValue
 
 from tessera.dialects import tile
 from tessera.targets.cpu.clipping import COLUMN, one_column
-from tessera.targets.cpu.nests import Analysis, Nest, shape_of
+from tessera.targets.cpu.nests import Analysis, Nest, Phase, shape_of
 from tessera.transforms.masks import Linear, true_if
 
 if TYPE_CHECKING:
+    from tessera.targets.cpu.nest_writer import NestWriter
     from tessera.targets.cpu.tile_to_cpu import Lowering
+
+
+Bounds: TypeAlias = tuple[SSAValue, SSAValue]
+"""The first of some columns, and the first behind them."""
+NO_MASKS: frozenset[SSAValue] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,7 @@ def open_columns(lowering: Lowering, nest: Nest) -> OpenColumns | None:
         return None
     masks, first, last = set[SSAValue](), None, None
     for op in nest.ops:
-        for mask in masks_behind(lowering.analysis, op):
+        for mask in _masks_behind(lowering.analysis, op):
             if mask in masks or (found := _range(lowering, mask)) is None:
                 continue
             masks.add(mask)
@@ -46,14 +52,54 @@ def open_columns(lowering: Lowering, nest: Nest) -> OpenColumns | None:
     return None if last is None else OpenColumns(frozenset(masks), first, last)
 
 
-def masks_behind(analysis: Analysis, op: Operation) -> Iterator[SSAValue]:
+def over_columns(
+    writer: NestWriter, phase: Phase, step: int, bounds: Bounds, partial: Sequence[SSAValue]
+) -> Sequence[SSAValue]:
+    """Whole steps of a phase: one loop, or others around one whose columns need no masks."""
+    if writer.open is None or writer.careful or not _meets(writer, phase, writer.open.masks):
+        return writer.loop(phase, step, bounds, partial)
+    (start, stop), lowering = bounds, writer.lowering
+
+    def within(value: SSAValue, least: SSAValue) -> SSAValue:
+        above = lowering.add(arith.MaxSIOp(value, least)).results[0]
+        return lowering.add(arith.MinSIOp(above, stop)).results[0]
+
+    first = start
+    if writer.open.first is not None:
+        first = writer.rounded_up(within(writer.open.first, start), step)
+        partial = writer.loop(phase, step, (start, first), partial)
+    every = lowering.constant(step)
+    last = lowering.add(arith.DivSIOp(within(writer.open.last, first), every)).results[0]
+    last = lowering.add(arith.MuliOp(last, every)).results[0]
+    writer.masks = writer.open.masks
+    partial = writer.loop(phase, step, (first, last), partial)
+    writer.masks = NO_MASKS
+    return writer.loop(phase, step, (last, stop), partial)
+
+
+def _meets(writer: NestWriter, phase: Phase, masks: frozenset[SSAValue]) -> bool:
+    """Whether a phase works with masks, in its own ops or in values that it makes again."""
+    waiting: list[Operation] = list(phase.ops)
+    while waiting:
+        op = waiting.pop()
+        if not masks.isdisjoint(_masks_behind(writer.lowering.analysis, op)):
+            return True
+        for operand in op.operands:
+            if isinstance(operand.type, TensorType):
+                leaves = (leaf for leaf, _ in writer.lowering.analysis.leaves(operand, writer.nest.rows))
+                made = [leaf.owner for leaf in leaves if leaf in writer.nest.place and writer.is_easy(leaf)]
+                waiting += [owner for owner in made if isinstance(owner, Operation)]
+    return False
+
+
+def _masks_behind(analysis: Analysis, op: Operation) -> Iterator[SSAValue]:
     """The masks of an op and of free ones behind it."""
     if isinstance(op, tile.EwOp) and op.fn.data == "select" and len(shape_of(op.result)) == 2:
         yield op.operands_[0]
     for operand in op.operands:
         owner = operand.owner
         if isinstance(operand.type, TensorType) and isinstance(owner, Operation) and analysis.is_free(operand):
-            yield from masks_behind(analysis, owner)
+            yield from _masks_behind(analysis, owner)
 
 
 def _range(lowering: Lowering, mask: SSAValue) -> tuple[SSAValue | None, SSAValue] | None:

@@ -17,7 +17,6 @@ from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.emit_memory import UNROLL, mark_inside
 from tessera.targets.cpu.emit_tiles import BRIEF, FOR_PRODUCTS, ROUNDED
 from tessera.targets.cpu.nests import shape_of
-from tessera.targets.cpu.tolerances import is_brief
 from tessera.transforms.folding import materialize
 from tessera.transforms.masks import Linear, positions
 
@@ -163,7 +162,7 @@ def _ew(writer: NestWriter, op: tile.EwOp, axes: Axes) -> Operation:
     )
     if op.fn.data == "mul" and op.result not in writer.lowering.multiples:
         made.attributes[ROUNDED] = UnitAttr()
-    if writer.lowering.machine.contract and is_brief(writer.lowering, op):
+    if writer.lowering.machine.contract and writer.lowering.tolerances.is_brief(op):
         made.attributes[BRIEF] = UnitAttr()
     if op.fn.data == "cast" and _takes_zeros(writer, op.result):
         made.attributes[FOR_PRODUCTS] = UnitAttr()

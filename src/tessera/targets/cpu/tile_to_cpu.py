@@ -23,7 +23,7 @@ from tessera.errors import CompileError
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu import features
 from tessera.targets.cpu.blocking import Blocking
-from tessera.targets.cpu.clipping import STEP, BlockClipping, block_clipping
+from tessera.targets.cpu.clipping import STEP, BlockClipping, block_clipping, first_column, live_columns
 from tessera.targets.cpu.cpu_types import LINE, TILE_ROWS, BufferType, PanelsType, rounded_up
 from tessera.targets.cpu.emit_memory import mark_inside
 from tessera.targets.cpu.emitter import Machine
@@ -33,6 +33,7 @@ from tessera.targets.cpu.inside import is_inside
 from tessera.targets.cpu.nest_writer import NestWriter
 from tessera.targets.cpu.nests import Analysis, Nest, domain, shape_of
 from tessera.targets.cpu.preparing import prepare
+from tessera.targets.cpu.tolerances import Tolerances
 from tessera.transforms.context import recorder_of
 from tessera.transforms.facts import Recorder
 from tessera.transforms.masks import Edge, Linear, Window, dead_before, dead_from, is_skippable, masks_in
@@ -91,6 +92,7 @@ class Lowering:
         """Whether subnormal numbers are taken as zeros; see `flush_subnormals`."""
         self.blocking = Blocking(machine)
         self.analysis = Analysis(function, fuse=fuse, matrix=self.blocking.has_matrix_unit)
+        self.tolerances = Tolerances(self.reads)
         self.values: dict[SSAValue, SSAValue] = {}
         """Scalars and views of the source, in the new function."""
         self.held: dict[SSAValue, SSAValue] = {}
@@ -320,8 +322,8 @@ class Lowering:
         self.clipping = block_clipping(self.analysis, nests, self.reads)
         self.live = None
         if self.clipping is not None:
-            last = self.live_columns(self.clipping.cols, self.clipping.edges(), STEP)
-            self.live = self._first_column(self.clipping.starts(), STEP, last), last
+            last = live_columns(self, self.clipping.cols, self.clipping.edges(), STEP)
+            self.live = first_column(self, self.clipping.starts(), STEP, last), last
         for nest in nests:
             self._prepare(nest)
             NestWriter(self, nest, slots).write()
@@ -496,28 +498,6 @@ class Lowering:
                     steps = self.add(arith.MuliOp(turns, self.values[op.step])).results[0]
                     first = self.add(arith.MaxSIOp(first, self.sum(self.values[op.lb], steps))).results[0]
         return first, last
-
-    def live_columns(self, cols: int, found: Sequence[Sequence[Edge]], step: int) -> SSAValue:
-        """The first column from which on nothing counts, rounded up to a step."""
-        live = self.constant(cols)
-        for edges in found:
-            if (end := self.bound(edges, arith.MaxSIOp)) is not None:
-                live = self.add(arith.MinSIOp(live, end)).results[0]
-        live = self.add(arith.MaxSIOp(live, self.constant(0))).results[0]
-        every = self.constant(step)
-        return self.add(arith.MuliOp(self.add(arith.CeilDivSIOp(live, every)).results[0], every)).results[0]
-
-    def _first_column(self, found: Sequence[Sequence[Edge]], step: int, last: SSAValue) -> SSAValue:
-        """The first column that counts, rounded down to a step; `last`, if none before does."""
-        first = self.constant(0)
-        for edges in found:
-            if (start := self.bound(edges, arith.MinSIOp, below=True)) is not None:
-                first = self.add(arith.MaxSIOp(first, start)).results[0]
-        if not found:
-            return first
-        every = self.constant(step)
-        whole = self.add(arith.MuliOp(self.add(arith.DivSIOp(first, every)).results[0], every)).results[0]
-        return self.add(arith.MinSIOp(whole, last)).results[0]
 
     def sum(self, a: SSAValue, b: SSAValue) -> SSAValue:
         return self.add(arith.AddiOp(a, b)).results[0]
