@@ -22,9 +22,6 @@ from tessera.targets.cpu.nests import Analysis, Nest, Phase, shape_of
 from tessera.transforms.masks import Constant, Edge, Known, Linear, Window, dead_before, dead_from, known_where_false
 
 if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
     from tessera.targets.cpu.tile_to_cpu import Lowering
 
 STEP = 64
