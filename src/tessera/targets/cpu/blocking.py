@@ -118,12 +118,13 @@ def _streams(nest: Nest) -> bool:
 
 def _sources(nest: Nest) -> Iterator[Operation]:
     """The ops outside a nest behind what it uses, as far as these are done again in it."""
-    for op in nest.ops:
-        waiting = [op.a, op.c] if isinstance(op, tile.DotOp) else list(op.operands)
-        while waiting:
-            owner = waiting.pop().owner
-            if not isinstance(owner, Operation) or owner in nest.ops:
-                continue
-            yield owner
-            if isinstance(owner, tile.ExpandOp | tile.BroadcastOp | tile.EwOp):
-                waiting += owner.operands
+    seen: set[Operation] = set(nest.ops)
+    waiting = [value for op in nest.ops for value in ([op.a, op.c] if isinstance(op, tile.DotOp) else op.operands)]
+    while waiting:
+        owner = waiting.pop().owner
+        if not isinstance(owner, Operation) or owner in seen:
+            continue
+        seen.add(owner)
+        yield owner
+        if isinstance(owner, tile.ExpandOp | tile.BroadcastOp | tile.EwOp):
+            waiting += owner.operands

@@ -6,9 +6,9 @@ product's left operand is 0. Phases need not run over such columns, and products
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, TensorType
@@ -16,7 +16,6 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.dialects import reductions, tile
 from tessera.dialects.tile_types import tile_dtype
-from tessera.dtypes.types import DType
 from tessera.targets.cpu.emit_memory import UNROLL
 from tessera.targets.cpu.nests import Analysis, Nest, Phase, shape_of
 from tessera.transforms.masks import Constant, Edge, Known, Linear, Window, dead_before, dead_from, known_where_false
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 STEP = 64
 """Columns by which the work of a run of nests is cut off: whole steps of all its phases."""
-Reads: TypeAlias = Callable[[SSAValue], Iterator[tuple[Operation, DType]]]
 COLUMN = Block(arg_types=[IndexType()]).args[0]
 """Stands for the column that is asked about."""
 
@@ -99,53 +97,60 @@ class BlockClipping:
         return dead_before(self.mask, COLUMN, one_column(self.mask, Linear(), shape_of(self.mask)[0]))
 
     def covers(self, phase: Phase) -> bool:
-        """Whether a phase works on such tiles alone."""
-        return all(
+        """Whether a phase works on such tiles, and on nothing else."""
+        return bool(phase.ops) and all(
             op.operand in self.tiles if isinstance(op, tile.ReduceOp) else op.results and op.results[0] in self.tiles
             for op in phase.ops
         )
 
 
-def block_clipping(analysis: Analysis, nests: Sequence[Nest], reads: Reads) -> BlockClipping | None:
+def block_clipping(analysis: Analysis, nests: Sequence[Nest]) -> BlockClipping | None:
     """What a run of nests may leave out where the matrix unit has part in it, whose blocks have many rows."""
     if not any(nest.matrix for nest in nests):
         return None
     for nest in nests:
         for op in nest.ops:
             if isinstance(op, tile.EwOp) and op.fn.data == "select" and len(shape_of(op.result)) == 2:
-                found = _block_with_mask(analysis, nests, reads, op.operands_[0])
+                found = _block_with_mask(analysis, nests, op.operands_[0])
                 if found is not None:
                     return found
     return None
 
 
-def _block_with_mask(analysis: Analysis, nests: Sequence[Nest], reads: Reads, mask: SSAValue) -> BlockClipping | None:
+def _block_with_mask(analysis: Analysis, nests: Sequence[Nest], mask: SSAValue) -> BlockClipping | None:
     cols = shape_of(mask)[1]
     block = next(op for nest in nests for op in nest.ops).parent_block()
     whole = BlockClipping(mask, frozenset())
     if cols % STEP or block is None or not (whole.edges() or whole.starts()):
         return None
     known = known_where_false(block.ops, mask)
-    made = {value: nest for nest in nests for value, (_, is_row) in nest.place.items() if not is_row}
-    tiles = {value for value in made if shape_of(value)[-1] == cols and len(shape_of(value)) == 2}
+    made = {value for nest in nests for value, (_, is_row) in nest.place.items() if not is_row}
+    phases = {op: phase for nest in nests for phase in nest.phases for op in phase.ops}
 
-    def is_harmless(value: SSAValue) -> bool:
-        for user, _ in reads(value):
-            if isinstance(user, tile.ReduceOp) and user.axis.value.data == 1:
-                nothing = reductions.TABLE[user.kind.data].identity(tile_dtype(user.operand))
-                if known.get(user.operand) != Constant(nothing):
+    def is_harmless(value: SSAValue, found: BlockClipping) -> bool:
+        """Whether nobody needs a tile's other columns; readers are in these nests, and leave them out themselves."""
+        for use in value.uses:
+            user = use.operation
+            if user not in phases:
+                return False
+            if isinstance(user, tile.ReduceOp):
+                nothing = reductions.TABLE[user.kind.data].identity(tile_dtype(value))
+                harmless = user.axis.value.data == 1 and known.get(value) == Constant(nothing)
+            elif isinstance(user, tile.DotOp):
+                if use.index != 0 or known.get(value) != Constant(0) or user not in analysis.matrix:
                     return False
-            elif isinstance(user, tile.DotOp) and user.a is value:
-                if known.get(value) != Constant(0) or user not in analysis.matrix:
-                    return False
-            elif not isinstance(user, tile.EwOp) or user.result not in tiles:
+                continue
+            else:
+                harmless = isinstance(user, tile.EwOp) and user.result in found.tiles
+            if not harmless or not found.covers(phases[user]):
                 return False
         return True
 
+    found = BlockClipping(mask, frozenset(v for v in made if len(shape_of(v)) == 2 and shape_of(v)[1] == cols))
     # A tile that others need in full takes those with it that it is made of.
-    while harmful := {value for value in tiles if not is_harmless(value)}:
-        tiles -= harmful
-    return BlockClipping(mask, frozenset(tiles)) if tiles else None
+    while harmful := {value for value in found.tiles if not is_harmless(value, found)}:
+        found = BlockClipping(mask, found.tiles - harmful)
+    return found if found.tiles else None
 
 
 def _read(analysis: Analysis, nest: Nest, op: Operation) -> Iterator[SSAValue]:

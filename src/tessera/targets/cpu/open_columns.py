@@ -98,7 +98,9 @@ def _masks_behind(analysis: Analysis, op: Operation) -> Iterator[SSAValue]:
         yield op.operands_[0]
     for operand in op.operands:
         owner = operand.owner
-        if isinstance(operand.type, TensorType) and isinstance(owner, Operation) and analysis.is_free(operand):
+        free = isinstance(operand.type, TensorType) and isinstance(owner, Operation) and analysis.is_free(operand)
+        # Behind a transposition, a mask's columns are others.
+        if free and isinstance(owner, Operation) and not isinstance(owner, tile.TransOp):
             yield from _masks_behind(analysis, owner)
 
 

@@ -108,7 +108,7 @@ def _as_float(writer: NestWriter, op: tile.EwOp, axes: Axes) -> Operation | None
     The sum of the two is rounded once, like the position itself.
     """
     found = positions(op.operands_[0]) if len(axes) == 2 and op.result_dtype is f32 else None
-    if found is None or max(map(abs, found[1:])) > _SMALL or not all(_counts(scalar) for scalar, _ in found[0].terms):
+    if found is None or max(map(abs, found[1:])) > _SMALL or not all(counts(scalar) for scalar, _ in found[0].terms):
         return None
     base, *factors = found
     lowering, shape = writer.lowering, tuple(size for _, size in axes)
@@ -141,7 +141,7 @@ def _as_float(writer: NestWriter, op: tile.EwOp, axes: Axes) -> Operation | None
     return lowering.add(tile.EwOp("add", [distance, lowering.add(tile.FullOp(near, shape)).results[0]]))
 
 
-def _counts(scalar: SSAValue) -> bool:
+def counts(scalar: SSAValue) -> bool:
     """Whether a scalar counts programs, turns or elements: memory bounds it, and numbers of users do not."""
     owner = scalar.owner
     if isinstance(owner, Block):

@@ -32,6 +32,7 @@ from tessera.targets.cpu.hoisting import Slice, axes_of, by_depth, sharing
 from tessera.targets.cpu.inside import is_inside
 from tessera.targets.cpu.nest_writer import NestWriter
 from tessera.targets.cpu.nests import Analysis, Nest, domain, shape_of
+from tessera.targets.cpu.pieces import counts
 from tessera.targets.cpu.preparing import prepare
 from tessera.targets.cpu.tolerances import Tolerances
 from tessera.transforms.context import recorder_of
@@ -40,6 +41,8 @@ from tessera.transforms.masks import Edge, Linear, Window, dead_before, dead_fro
 from tessera.transforms.rewriting import adopt_location
 
 _index = IndexType()
+_FAR = 1 << 60
+"""Farther than any position, and near enough that sums with it do not wrap."""
 
 
 @dataclass(frozen=True)
@@ -319,7 +322,7 @@ class Lowering:
         """Nests for a run of tile ops."""
         nests = self.analysis.nests(run)
         slots = self._slots(run, nests)
-        self.clipping = block_clipping(self.analysis, nests, self.reads)
+        self.clipping = block_clipping(self.analysis, nests)
         self.live = None
         if self.clipping is not None:
             last = live_columns(self, self.clipping.cols, self.clipping.edges(), STEP)
@@ -327,6 +330,7 @@ class Lowering:
         for nest in nests:
             self._prepare(nest)
             NestWriter(self, nest, slots).write()
+        self.clipping = self.live = None
 
     def _prepare(self, nest: Nest) -> None:
         """Packs the right operands of a nest's products."""
@@ -521,14 +525,22 @@ class Lowering:
         return found
 
     def linear(self, given: Linear) -> SSAValue | None:
-        """A sum of scalars, of the source or of the new function."""
-        total = self.constant(given.number)
+        """A sum of scalars, of the source or of the new function.
+
+        It is compared with 0 or with positions. A number of a user's is cut off where it is far beyond all of these,
+        because a sum with it could wrap.
+        """
+        total = self.constant(max(-_FAR, min(given.number, _FAR)))
+        free = [scalar for scalar, _ in given.terms if scalar not in self.own and not counts(scalar)]
         for scalar, factor in given.terms:
             value = self.values.get(scalar, scalar if scalar in self.own else None)
             if value is None:
                 return None
             if value.type != _index:
                 value = self.add(arith.IndexCastOp(value, _index)).results[0]
+            if free == [scalar] and abs(factor) == 1:
+                value = self.add(arith.MaxSIOp(value, self.constant(-_FAR))).results[0]
+                value = self.add(arith.MinSIOp(value, self.constant(_FAR))).results[0]
             if factor != 1:
                 value = self.add(arith.MuliOp(value, self.constant(factor))).results[0]
             total = self.sum(total, value)
