@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.dialects import tile
 from tessera.targets.cpu.clipping import COLUMN, one_column
@@ -98,9 +98,10 @@ def _masks_behind(analysis: Analysis, op: Operation) -> Iterator[SSAValue]:
         yield op.operands_[0]
     for operand in op.operands:
         owner = operand.owner
-        free = isinstance(operand.type, TensorType) and isinstance(owner, Operation) and analysis.is_free(operand)
         # Behind a transposition, a mask's columns are others.
-        if free and isinstance(owner, Operation) and not isinstance(owner, tile.TransOp):
+        if not isinstance(operand.type, TensorType) or isinstance(owner, Block | tile.TransOp):
+            continue
+        if analysis.is_free(operand):
             yield from _masks_behind(analysis, owner)
 
 
