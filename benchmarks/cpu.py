@@ -31,9 +31,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import handwritten
 
-import kernels
 import tessera
 from tessera import Schedule
+from tessera.bench.operators import kernels
 from tessera.targets.cpu import features, pool
 
 try:

@@ -32,6 +32,7 @@ LAYERS: list[set[str]] = [
     {"runtime"},
     {"kernels"},
     {""},
+    {"bench"},
     {"cli", "__main__"},
 ]
 HEIGHT = {part: height for height, parts in enumerate(LAYERS) for part in parts}

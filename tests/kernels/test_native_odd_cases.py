@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import library as lib  # pyright: ignore[reportMissingImports]  (beside this file)
@@ -32,10 +29,8 @@ from odd_arrays import (
 )
 
 from tessera import DType, Schedule, ShapeError, bf16, f16, f32, f64, i32, kernel, knobs, tile
+from tessera.bench.operators import kernels as measured
 from tessera.kernels.function import Kernel
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-measured: Any = import_module("kernels")
 
 
 @kernel

@@ -12,6 +12,7 @@ from tessera.errors import TesseraError
 
 # Each command lives in a module of its own, loaded when it is asked for: `tessera --help` stays quick.
 _COMMANDS = {
+    "bench": "tessera.cli.bench:bench",
     "cache": "tessera.cli.cache:cache",
     "demo": "tessera.cli.demo:demo",
     "env": "tessera.cli.environment:env",

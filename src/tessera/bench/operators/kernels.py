@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tessera import f32, kernel, tile
+from tessera.dtypes.types import bf16, f8e4m3, f8e5m2, f32
+from tessera.kernels import intrinsics as tile
+from tessera.kernels.function import kernel
+
+__written_like_a_user__ = True  # errors and IR point at the lines of this file
 
 Function = Callable[[Any], Any]
 Mask = Callable[[Any, Any], Any]
@@ -32,18 +36,23 @@ def soft_cap(x: Any) -> Any:
     return 30.0 * tile.tanh(x * (1 / 30))
 
 
+def computed(x: Any) -> Any:
+    """8-bit floats are stored, not computed with: bf16 holds each of them, and weights keep their digits."""
+    return x.to(bf16) if x.dtype.base in (f8e4m3, f8e5m2) else x
+
+
 @kernel
 def attention(q: Any, k: Any, v: Any, *, score: Function = identity, mask: Mask | None = None):
     """softmax(score(q·kᵀ/√d), masked)·v."""
     here = tile.context()
-    queries = tile.load(q)
+    queries = computed(tile.load(q))
     acc, top, total = tile.zeros((here.m, here.d)), tile.full((here.m,), -tile.INF), tile.zeros((here.m,))
     for block in tile.range_n(k.shape, here.n):
-        scores = score(tile.dot(queries, tile.load(k, block).T) * here.d**-0.5)
+        scores = score(tile.dot(queries, computed(tile.load(k, block)).T) * here.d**-0.5)
         if mask is not None:
             scores = tile.where(mask(tile.row_index(), tile.col_index(block)), scores, -tile.INF)
         weights, block_top, block_total = tile.softmax_online(scores)
-        block_v = tile.load(v, block)
+        block_v = computed(tile.load(v, block))
         acc, top, total = tile.softmax_accumulate(acc, top, total, weights, block_v, block_top, block_total)
     return tile.cast(acc / total[:, None], q.dtype)
 

@@ -1,0 +1,369 @@
+"""One case, a size and a precision: its implementations built, checked, timed in turns, and written down as rows."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from tessera import knobs
+from tessera.bench import clock, figures
+from tessera.bench.definitions import BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
+from tessera.bench.hardware import available_memory_bytes, conditions
+from tessera.bench.honesty import Auditor
+from tessera.bench.operator import Built, Implementation, OperatorBenchmark
+from tessera.bench.precision import Precision
+from tessera.bench.results import SKIPPED, BenchmarkError, Row
+from tessera.bench.sampling import Evictor, Inputs, RefusedError, Side, Yardstick, calls_for, settle, timed
+from tessera.bench.statistics import median_interval
+from tessera.errors import TesseraError
+
+_FEWEST = 8
+"""Samples before a rule may stop a case, unless time is up."""
+_WARM_SHARE = 0.1
+"""Of the time of a case: warming up longer than this wakes nothing that still sleeps."""
+_AUDITS = 0.1
+"""The share of samples that are checked."""
+_ONLY_OURS = (BenchmarkMode.SINGLE_GPU, BenchmarkMode.REGRESSION, BenchmarkMode.PROFILING)
+
+
+class Watch(Protocol):
+    """Who looks on while a case runs: told who is at work, asked whether to stop."""
+
+    def entering(self, implementation: str) -> None: ...
+
+    def stopping(self) -> bool: ...
+
+
+class Nobody:
+    """Nobody looks on."""
+
+    def entering(self, implementation: str) -> None:
+        pass
+
+    def stopping(self) -> bool:
+        return False
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, with the rows that there are."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        super().__init__()
+        self.rows = list(rows)
+
+
+@dataclass
+class Entry:
+    """An implementation in a case, from its building to its row."""
+
+    side: Side
+    built: Built
+    implementation: Implementation
+    build_seconds: float = 0.0
+    first_seconds: float = 0.0
+    seconds: float = 0.0
+    """Spent on its samples."""
+    found: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+def implementations_of(
+    benchmark: OperatorBenchmark, config: BenchmarkConfig, only: Sequence[str] | None
+) -> list[Implementation]:
+    """The implementations that a configuration asks for, in its order."""
+    from tessera.bench.definitions import BenchError
+
+    names = list(only or config.implementations or benchmark.implementations)
+    if unknown := [name for name in names if name not in benchmark.implementations]:
+        raise BenchError(
+            f"{benchmark.name} has no implementation {', '.join(unknown)}",
+            hint=f"it has {', '.join(benchmark.implementations)}",
+        )
+    if config.mode in _ONLY_OURS:
+        names = names[:1]
+    return [benchmark.implementations[name] for name in names]
+
+
+def run_case(
+    benchmark: OperatorBenchmark,
+    size: ProblemSize,
+    precision: Precision,
+    config: BenchmarkConfig,
+    *,
+    only: Sequence[str] | None = None,
+    ceilings: Mapping[str, Any] | None = None,
+    watch: Watch | None = None,
+) -> list[Row]:
+    """Every implementation of a benchmark at one size and precision. What fails is a row too."""
+    benchmark.check(size)
+    case = Case(benchmark, size, precision, config, ceilings or {}, watch or Nobody())
+    return case.run(implementations_of(benchmark, config, only))
+
+
+class Case:
+    """A case while it runs. `decided` is asked after each round, with all samples: a rule of the caller's own."""
+
+    def __init__(
+        self,
+        benchmark: OperatorBenchmark,
+        size: ProblemSize,
+        precision: Precision,
+        config: BenchmarkConfig,
+        ceilings: Mapping[str, Any],
+        watch: Watch,
+    ) -> None:
+        self.benchmark, self.size, self.precision, self.config = benchmark, size, precision, config
+        self.ceilings, self.watch = ceilings, watch
+        self.threads = config.threads or knobs.num_threads.value
+        seeds = np.random.SeedSequence(config.seed).spawn(2)
+        self.random = np.random.default_rng(seeds[0])
+        # Drawn from another stream than the inputs, so that nothing about a check follows from them.
+        self.auditor = Auditor(benchmark, size, precision, np.random.default_rng())
+        self.inputs = Inputs(benchmark, size, precision, np.random.default_rng(seeds[1]))
+        self.entries: list[Entry] = []
+        self.failures: list[Row] = []
+        self.yardstick: list[float] = []
+        self.interrupted = False
+        self.decided: Callable[[Sequence[Side]], bool] | None = None
+
+    @property
+    def running(self) -> list[Entry]:
+        return [entry for entry in self.entries if entry.side.error is None]
+
+    def run(self, implementations: Sequence[Implementation]) -> list[Row]:
+        needed = 6 * self.inputs.bytes  # two sets, the noise they come from, results, and the truth of some rows
+        if needed > available_memory_bytes():
+            message = f"needs {needed / 1e9:.1f} GB, {available_memory_bytes() / 1e9:.1f} GB are free"
+            return [self._failed(one.name, "out_of_memory", message) for one in implementations]
+        self.inputs.have(2)
+        conditions()  # so that the shares of the next reading are of this case
+        witness = clock.Witness()
+        try:
+            for one in implementations:
+                self._build(one)
+            self._check_all()
+            if self.running and MeasurementType.LATENCY in self.config.measurements:
+                self._warm_up()
+                self._sample()
+            if self.decided is None and not self.watch.stopping():
+                for entry in self.running:
+                    self._guarded(entry, partial(self._measure, entry))
+        except KeyboardInterrupt:
+            self.interrupted = True
+        self.interrupted = self.interrupted or self.watch.stopping()
+        wrong = witness.disagreement()
+        state = conditions()
+        rows = list(self.failures)
+        for entry in self.entries:
+            if wrong is not None and entry.side.error is None:
+                entry.side.error, entry.side.error_type = f"{wrong}: no time of this case counts", "refused"
+            if self.interrupted and not entry.side.samples and entry.side.error is None:
+                entry.side.error, entry.side.error_type = "interrupted before its first sample", "interrupted"
+            rows.append(self._row(entry, state))
+        figures.compare([row for row in rows if not isinstance(row, BenchmarkError)], self.config)
+        rows.sort(key=lambda row: [one.name for one in implementations].index(row.implementation))
+        if self.interrupted:
+            raise Interrupted(rows)
+        return rows
+
+    def _failed(self, name: str, kind: str, message: str, trace: str | None = None) -> BenchmarkError:
+        return BenchmarkError(
+            message,
+            kind,
+            trace,
+            benchmark_name=self.benchmark.name,
+            problem_size=dict(self.size),
+            precision=self.precision.name,
+            implementation=name,
+            threads=self.threads,
+        )
+
+    def _build(self, implementation: Implementation) -> None:
+        if (missing := implementation.framework.missing()) is not None:
+            self.failures.append(self._failed(implementation.name, SKIPPED, missing))
+            return
+        side = Side(implementation.name, implementation.framework, _not_built)
+        entry = Entry(side, Built(_not_built), implementation)
+        self.entries.append(entry)
+
+        def build() -> None:
+            implementation.framework.set_threads(self.threads)
+            began = clock.now()
+            entry.built = implementation.built(self.benchmark, self.size, self.precision)
+            entry.build_seconds = (clock.now() - began) / 1e9
+            side.call = entry.built.call
+
+        self._guarded(entry, build)
+
+    def _guarded(self, entry: Entry, action: Callable[[], None]) -> None:
+        """Does something with an implementation; whatever it raises takes it out of the race, and only it."""
+        self.watch.entering(entry.side.name)
+        side = entry.side
+        try:
+            action()
+        except RefusedError as error:
+            side.error, side.error_type = str(error), "refused"
+        except MemoryError as error:
+            side.error, side.error_type = f"out of memory: {error}" if str(error) else "out of memory", "out_of_memory"
+        except TesseraError as error:
+            side.error, side.error_type = error.message, "exception"
+            entry.found["trace"] = str(error)
+        except Exception as error:
+            short = _is_out_of_memory(error)
+            side.error = f"{type(error).__name__}: {error}"
+            side.error_type = "out_of_memory" if short else "exception"
+            entry.found["trace"] = traceback.format_exc()
+        finally:
+            self.watch.entering("")
+
+    def _call_once(self, entry: Entry) -> tuple[float, Any]:
+        side = entry.side
+        nanoseconds, result = timed(side.call, side.framework.finish, side.arguments(self.inputs.sets[:1]), 0)
+        return nanoseconds / 1e9, result
+
+    def _check_all(self) -> None:
+        """The first results, all on the same inputs. A peer that is less exact than the bound makes it wider."""
+        self.inputs.write(self.inputs.draw(1))
+        errors: dict[str, Any] = {}
+
+        def first(entry: Entry) -> None:
+            entry.first_seconds, result = self._call_once(entry)
+            errors[entry.side.name] = self.auditor.error(self.auditor.snapshot(entry.side, result), self.inputs.sets[0])
+
+        for entry in self.running:
+            self._guarded(entry, partial(first, entry))
+        for entry in self.running:
+            peers = [
+                errors[other.side.name].relative
+                for other in self.running
+                if other.side.framework.name != entry.side.framework.name
+            ]
+            entry.found["bound"] = max(self.precision.bound, 1.1 * min(peers, default=0.0))
+            self._guarded(entry, partial(self._judge, entry, errors[entry.side.name]))
+
+    def _judge(self, entry: Entry, error: Any) -> None:
+        self.auditor.bound = entry.found["bound"]
+        self.auditor.judge(entry.side, error)
+
+    def _warm_up(self) -> None:
+        def warm(entry: Entry) -> None:
+            quickest, spent = float("inf"), 0.0
+            for _ in range(max(1, self.config.warmup_iterations)):
+                self.inputs.write(self.inputs.draw(1))
+                seconds = self._call_once(entry)[0]
+                quickest, spent = min(quickest, seconds), spent + seconds
+                if spent > _WARM_SHARE * self.config.seconds_per_case:
+                    break
+            entry.side.calls = calls_for(quickest, self.config.sample_seconds, self.inputs)
+
+        for entry in self.running:
+            self._guarded(entry, partial(warm, entry))
+        # One set more than the longest sample uses: the call that wakes threads must not see what is timed.
+        self.inputs.have(1 + max((entry.side.calls for entry in self.running), default=1))
+
+    def _sample(self) -> None:
+        """Rounds, each with one sample of every implementation in an order drawn anew, until a rule says stop."""
+        evict = Evictor() if self.config.cold else None
+        yardstick = Yardstick()
+        deadline = clock.now() + round(self.config.seconds_per_case * 1e9)
+        for entry in self.running:
+            entry.side.calls = min(entry.side.calls, len(self.inputs.sets) - 1)
+        rounds = 0
+        while self.running and not self._enough(rounds, deadline):
+            most = max(entry.side.calls for entry in self.running)
+            places = self.inputs.draw(most + 1)
+            self.yardstick.append(yardstick())
+            racing = [entry for entry in self.running if self._has_time(entry)]
+            for place in map(int, self.random.permutation(len(racing))):
+                entry = racing[place]
+                self._guarded(entry, partial(self._one_sample, entry, places, evict))
+            rounds += 1
+            if self.config.pause_seconds:
+                clock.pause(self.config.pause_seconds)
+        # One more of each, for the check alone: by now every array has been seen before.
+        places = self.inputs.draw(len(self.inputs.sets))
+        for entry in self.running:
+            self._guarded(entry, partial(self._one_sample, entry, places, evict, last=True))
+
+    def _has_time(self, entry: Entry) -> bool:
+        """Whether an implementation still takes part: a slow one must not use up the time of the others."""
+        return len(entry.side.samples) < _FEWEST or entry.seconds < self.config.seconds_per_case / len(self.running)
+
+    def _one_sample(self, entry: Entry, places: Any, evict: Evictor | None, last: bool = False) -> None:
+        side, began = entry.side, clock.now()
+        self.inputs.write(places[: side.calls + 1])
+        settle(self.threads, [other.side for other in self.running])
+        arguments = side.arguments(self.inputs.sets[: side.calls + 1])
+        timed(side.call, side.framework.finish, arguments[side.calls :], 0)
+        if evict is not None:
+            evict()
+        # The last call is where work could be left undone, the others where it could be left out.
+        ends = not side.samples or (not last and self.random.random() < 0.5)
+        kept = side.calls - 1 if ends else int(self.random.integers(side.calls))
+        nanoseconds, result = timed(side.call, side.framework.finish, arguments[: side.calls], kept)
+        if last or not side.samples or self.auditor.draws(_AUDITS):
+            snapshot = self.auditor.snapshot(side, result)
+            self._judge(entry, self.auditor.error(snapshot, self.inputs.sets[kept]))
+        if last:
+            return
+        side.samples.append(nanoseconds / 1e9 / side.calls)
+        entry.seconds += (clock.now() - began) / 1e9
+
+    def _enough(self, rounds: int, deadline: int) -> bool:
+        if self.watch.stopping() or rounds >= self.config.timing_iterations:
+            return True
+        if rounds < _FEWEST:
+            return rounds >= 3 and clock.now() > deadline
+        if clock.now() > deadline:
+            return True
+        if self.decided is not None:
+            return self.decided([entry.side for entry in self.running])
+        if rounds % 4:
+            return False
+        return all(self._precise(entry.side.samples) or not self._has_time(entry) for entry in self.running)
+
+    def _precise(self, samples: Sequence[float]) -> bool:
+        found = median_interval(samples, self.config.statistical_significance)
+        middle = float(np.median(samples))
+        return max(found.high - middle, middle - found.low) <= self.config.max_variance_percent / 100 * middle
+
+    def _measure(self, entry: Entry) -> None:
+        """All that is asked for besides the latency."""
+        self.inputs.write(self.inputs.draw(len(self.inputs.sets)))
+        arguments = entry.side.arguments(self.inputs.sets)
+        entry.found.update(
+            figures.measure(self.benchmark, self.size, self.precision, self.config, entry.built, entry.side, arguments)
+        )
+
+    def _row(self, entry: Entry, state: Mapping[str, Any]) -> Row:
+        side = entry.side
+        if side.error is not None:
+            return self._failed(side.name, side.error_type, side.error, entry.found.get("trace"))
+        return figures.row(
+            figures.Seen(
+                self.benchmark,
+                self.size,
+                self.precision,
+                self.config,
+                self.threads,
+                side,
+                self.yardstick,
+                self.ceilings,
+                dict(state),
+                entry.found,
+                entry.first_seconds if entry.implementation.slow_to_build else None,
+                interrupted=self.interrupted,
+            )
+        )
+
+
+def _not_built(*_: Any) -> Any:
+    raise AssertionError("called before it was built")
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    return "out of memory" in str(error).lower() or "can't allocate memory" in str(error).lower()

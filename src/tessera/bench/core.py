@@ -1,0 +1,182 @@
+"""`TesseraBench`: runs benchmarks by name or as objects, and keeps what was found whatever happens."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from tessera.bench import ceilings, hardware, registry
+from tessera.bench.analysis import AnalysisEngine
+from tessera.bench.cases import Interrupted, Watch, run_case
+from tessera.bench.definitions import (
+    BenchError,
+    BenchmarkConfig,
+    BenchmarkMode,
+    BenchmarkProtocol,
+    MeasurementType,
+    ProblemSize,
+)
+from tessera.bench.measurement import MeasurementEngine
+from tessera.bench.operator import OperatorBenchmark
+from tessera.bench.precision import Precision, precision
+from tessera.bench.results import BenchmarkError, BenchmarkSuiteResult, Row
+from tessera.errors import TesseraError
+
+
+class Runner(Protocol):
+    """What runs a case: here in this process, or a worker of its own."""
+
+    def run_case(
+        self,
+        benchmark: OperatorBenchmark,
+        size: ProblemSize,
+        chosen: Precision,
+        config: BenchmarkConfig,
+        ceilings: Mapping[str, Any],
+    ) -> list[Row]: ...
+
+
+class Here:
+    """Cases run in this process: whatever kills it kills all."""
+
+    def __init__(self, watch: Watch | None = None) -> None:
+        self.watch = watch
+
+    def run_case(
+        self,
+        benchmark: OperatorBenchmark,
+        size: ProblemSize,
+        chosen: Precision,
+        config: BenchmarkConfig,
+        ceilings: Mapping[str, Any],
+    ) -> list[Row]:
+        return run_case(benchmark, size, chosen, config, ceilings=ceilings, watch=self.watch)
+
+
+def _to_nobody(_: Sequence[Row]) -> None:
+    """Nobody wants to know."""
+
+
+class TesseraBench:
+    """The engine (`TesseraBenchCore` in the specification).
+
+    `on_rows` is told of the rows of each case as soon as they are known. Ctrl-C ends a run and keeps its rows.
+    """
+
+    def __init__(
+        self,
+        tessera_runtime: Any = None,
+        *,
+        runner: Runner | None = None,
+        on_rows: Callable[[Sequence[Row]], None] | None = None,
+    ) -> None:
+        self.runtime = tessera_runtime
+        self.measurement_engine = MeasurementEngine()
+        self.analysis_engine = AnalysisEngine()
+        self.registered_benchmarks: dict[str, BenchmarkProtocol] = {}
+        self._runner = runner or Here()
+        self._on_rows: Callable[[Sequence[Row]], None] = on_rows or _to_nobody
+        self._ceilings: dict[tuple[int | None, str], dict[str, Any]] = {}
+
+    def register_benchmark(self, benchmark: BenchmarkProtocol) -> None:
+        """Adds a benchmark to this engine's own."""
+        name = benchmark.get_name()
+        if name in self.registered_benchmarks:
+            raise BenchError(f"benchmark {name} is registered already", hint="give it another name")
+        self.registered_benchmarks[name] = benchmark
+
+    def run_benchmark(self, benchmark_name: str, config: BenchmarkConfig | None = None) -> BenchmarkSuiteResult:
+        """One benchmark: all its sizes in all precisions of the configuration."""
+        return self._run([self._benchmark(benchmark_name)], config or BenchmarkConfig())
+
+    def run_benchmark_suite(
+        self, benchmark_names: Sequence[str], config: BenchmarkConfig | None = None
+    ) -> BenchmarkSuiteResult:
+        """Several benchmarks; one that fails is a row, and the others run."""
+        return self._run([self._benchmark(name) for name in benchmark_names], config or BenchmarkConfig())
+
+    def _benchmark(self, name: str) -> BenchmarkProtocol:
+        return self.registered_benchmarks.get(name) or registry.get(name)
+
+    def _run(self, benchmarks: Sequence[BenchmarkProtocol], config: BenchmarkConfig) -> BenchmarkSuiteResult:
+        if config.mode in (BenchmarkMode.MULTI_GPU, BenchmarkMode.DISTRIBUTED):
+            from tessera.bench.distributed import run_spread
+
+            return run_spread(benchmarks, config, self._on_rows)
+        if config.seed is None:
+            config = dataclasses.replace(config, seed=secrets.randbits(63))
+        suite = BenchmarkSuiteResult(environment={**hardware.environment(), "seed": config.seed})
+        try:
+            suite.ceilings = self._measured_ceilings(config)
+            for benchmark in benchmarks:
+                for rows in self._rows_of(benchmark, config, suite.ceilings):
+                    suite.extend(rows)
+                    self._on_rows(rows)
+        except KeyboardInterrupt as interrupt:
+            suite.interrupted = True
+            rows = interrupt.rows if isinstance(interrupt, Interrupted) else []
+            suite.extend(rows)
+            self._on_rows(rows)
+        suite.suite_end_time = time.time()
+        return suite
+
+    def _measured_ceilings(self, config: BenchmarkConfig) -> dict[str, Any]:
+        """Of this machine for the configuration's threads and precisions, measured once each."""
+        if MeasurementType.COMPUTE_UTILIZATION not in config.measurements:
+            return {}
+        wanted = [precision(policy).name for policy in config.precision_policies]
+        found: dict[str, Any] = {}
+        for name in wanted:
+            if (config.threads, name) not in self._ceilings:
+                self._ceilings[config.threads, name] = ceilings.measure(config.threads, [name])
+            for part, value in self._ceilings[config.threads, name].items():
+                found[part] = {**found.get(part, {}), **value} if isinstance(value, dict) else value
+        return found
+
+    def _rows_of(
+        self, benchmark: BenchmarkProtocol, config: BenchmarkConfig, measured: Mapping[str, Any]
+    ) -> Iterator[list[Row]]:
+        try:
+            benchmark.setup(config)
+            sizes = benchmark.get_problem_sizes() if config.sizes is None else config.sizes
+            for policy in config.precision_policies:
+                for size in sizes:
+                    yield self._case(benchmark, size, policy, config, measured)
+        except TesseraError as error:
+            yield [self._error(benchmark, {}, "", error)]
+        finally:
+            benchmark.cleanup()
+
+    def _case(
+        self,
+        benchmark: BenchmarkProtocol,
+        size: ProblemSize,
+        policy: str,
+        config: BenchmarkConfig,
+        measured: Mapping[str, Any],
+    ) -> list[Row]:
+        try:
+            if isinstance(benchmark, OperatorBenchmark):
+                return self._runner.run_case(benchmark, size, precision(policy), config, measured)
+            result = benchmark.run_single(size)
+            if not benchmark.validate_result(result):
+                result.add_error("the benchmark's own validation of the result failed")
+            return [result]
+        except Exception as error:
+            return [self._error(benchmark, size, policy, error)]
+
+    def _error(self, benchmark: BenchmarkProtocol, size: ProblemSize, policy: str, error: Exception) -> BenchmarkError:
+        kind = "out_of_memory" if isinstance(error, MemoryError) else "exception"
+        message = error.message if isinstance(error, TesseraError) else f"{type(error).__name__}: {error}"
+        return BenchmarkError(
+            message,
+            kind,
+            traceback.format_exc(),
+            benchmark_name=benchmark.get_name(),
+            problem_size=dict(size),
+            precision=policy,
+        )

@@ -1,0 +1,187 @@
+"""What implementations are written in: how a framework sees our arrays, when its results are there, its threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def library(name: str) -> Any:
+    """A module of a peer, which may not be installed: whoever asks has seen that nothing is missing."""
+    return import_module(name)
+
+
+def _nothing(_: Any) -> None:
+    """Results of frameworks that compute when they are called are there when the call returns."""
+
+
+@dataclass(frozen=True)
+class Framework:
+    """One of them. `finished` are the types a result may have: a promise of a result is none."""
+
+    name: str
+    modules: tuple[str, ...]
+    adapt: Callable[[Array], Any]
+    """An array as the framework's, over the same memory: what is written into one is in the other."""
+    to_numpy: Callable[[Any], Array]
+    finished: Callable[[], tuple[type, ...]]
+    set_threads: Callable[[int], None]
+    finish: Callable[[Any], None] = _nothing
+    """Waits until a result is there; part of the time that is measured."""
+    needs_gpu: bool = False
+    shares: bool = True
+    """Whether an adapted array sees what is written into ours; if not, it is made anew for every sample, untimed."""
+
+    def missing(self) -> str | None:
+        """Why it cannot be used here, or None."""
+        absent = [module for module in self.modules if find_spec(module) is None]
+        if absent:
+            return f"{' and '.join(absent)} not installed"
+        if self.needs_gpu and not has_gpu():
+            return "needs an NVIDIA GPU"
+        return None
+
+
+@cache
+def has_gpu() -> bool:
+    """Whether the NVIDIA driver knows a device; asked without loading a framework."""
+    import ctypes
+
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int(0)
+    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
+def _numpy_threads(count: int) -> None:
+    """NumPy's BLAS has its own threads, fixed when it is loaded: the worker sets OPENBLAS_NUM_THREADS before."""
+
+
+def _same(array: Array) -> Array:
+    return array
+
+
+def _tessera_tensor(array: Array) -> Any:
+    import tessera
+
+    return tessera.asarray(array, copy=False)
+
+
+def _tessera_array(tensor: Any) -> Array:
+    return tensor.numpy()
+
+
+def _tessera_types() -> tuple[type, ...]:
+    from tessera.runtime.tensor import Tensor
+
+    return (Tensor,)
+
+
+def _tessera_threads(count: int) -> None:
+    from tessera.runtime.executable import start_pool
+    from tessera.targets.cpu import pool
+
+    start_pool()
+    pool.set_threads(count)
+
+
+def _torch_tensor(array: Array) -> Any:
+    torch = library("torch")
+
+    names = {"bfloat16": "bfloat16", "float8_e4m3fn": "float8_e4m3fn", "float8_e5m2": "float8_e5m2"}
+    if (name := names.get(array.dtype.name)) is None:
+        return torch.from_numpy(array)
+    raw = array.view(np.int16 if array.dtype.itemsize == 2 else np.int8)
+    return torch.from_numpy(raw).view(getattr(torch, name))
+
+
+def _on_gpu(array: Array) -> Any:
+    return _torch_tensor(array).cuda()
+
+
+def _gpu_finish(_: Any) -> None:
+    torch = library("torch")
+
+    torch.cuda.synchronize()
+
+
+def _torch_array(tensor: Any) -> Array:
+    return tensor.detach().cpu().double().numpy()
+
+
+def _torch_types() -> tuple[type, ...]:
+    torch = library("torch")
+
+    return (torch.Tensor,)
+
+
+def _torch_threads(count: int) -> None:
+    torch = library("torch")
+
+    torch.set_num_threads(count)
+
+
+def _jax_array(array: Array) -> Any:
+    jax = library("jax")
+
+    # JAX arrays cannot change, so its inputs are made anew; the copy is not timed.
+    return jax.numpy.asarray(array)
+
+
+def _jax_types() -> tuple[type, ...]:
+    jax = library("jax")
+
+    return (jax.Array,)
+
+
+def _jax_finish(result: Any) -> None:
+    result.block_until_ready()
+
+
+FRAMEWORKS = {
+    framework.name: framework
+    for framework in (
+        Framework("numpy", ("numpy",), _same, np.asarray, lambda: (np.ndarray,), _numpy_threads),
+        Framework("tessera", (), _tessera_tensor, _tessera_array, _tessera_types, _tessera_threads),
+        Framework("torch", ("torch",), _torch_tensor, _torch_array, _torch_types, _torch_threads),
+        Framework(
+            "torch_cuda",
+            ("torch",),
+            _on_gpu,
+            _torch_array,
+            _torch_types,
+            _torch_threads,
+            _gpu_finish,
+            needs_gpu=True,
+            shares=False,
+        ),
+        Framework(
+            "triton",
+            ("torch", "triton"),
+            _on_gpu,
+            _torch_array,
+            _torch_types,
+            _torch_threads,
+            _gpu_finish,
+            needs_gpu=True,
+            shares=False,
+        ),
+        Framework(
+            "jax", ("jax", "jaxlib"), _jax_array, np.asarray, _jax_types, _numpy_threads, _jax_finish, shares=False
+        ),
+    )
+}
+
+
+def adapted(framework: Framework, arrays: Sequence[Array]) -> tuple[Any, ...]:
+    return tuple(framework.adapt(array) for array in arrays)

@@ -1,0 +1,83 @@
+"""Whether a result counts: accurate for the inputs of that very call, finished, of the declared type, fairly timed.
+
+What is checked cannot be foreseen: which samples, which of their calls and which rows are drawn after the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tessera.bench.definitions import ProblemSize
+from tessera.bench.frameworks import Array
+from tessera.bench.operator import OperatorBenchmark
+from tessera.bench.precision import Precision
+from tessera.bench.sampling import RefusedError, Side
+
+_WORK = 1 << 23
+"""About how many elements a check may touch."""
+
+
+@dataclass(frozen=True)
+class Error:
+    """How far a result is from the truth."""
+
+    relative: float
+    """In norm."""
+    absolute: float
+    """The largest one."""
+    rounding: float = 0.0
+    """What the truth itself loses when it is rounded to the declared type: nothing can be closer."""
+
+
+class Auditor:
+    """Compares results of one case with the truth."""
+
+    def __init__(
+        self, benchmark: OperatorBenchmark, size: ProblemSize, precision: Precision, random: np.random.Generator
+    ) -> None:
+        self._benchmark, self._size, self._precision, self._random = benchmark, size, precision, random
+        self._shape = tuple(benchmark.output_shape(size))
+        self.bound = precision.bound
+
+    def draws(self, share: float) -> bool:
+        """Whether a sample is checked, drawn when it is over."""
+        return bool(self._random.random() < share)
+
+    def snapshot(self, side: Side, result: Any) -> Array:
+        """The result as it is at this moment: what arrives later does not count."""
+        return side.array(result, self._precision.storage, self._shape)
+
+    def error(self, found: Array, inputs: Sequence[Array]) -> Error:
+        """Of some rows of a result, against the truth for its inputs."""
+        rows = self._rows()
+        truth = self._benchmark.truth(self._size, rows, *(array.astype(np.float64) for array in inputs))
+        seen = found[..., rows, :] if found.ndim > 1 else found  # a result of one axis is one row
+        difference = np.where(seen == truth, 0.0, seen - truth)  # equal infinities are no difference
+        norm = float(np.linalg.norm(truth))
+        away = float(np.linalg.norm(difference))
+        relative = away / norm if norm > 0 else away
+        absolute = float(np.abs(difference).max(initial=0.0))
+        lost = float(np.linalg.norm(truth.astype(self._precision.storage).astype(np.float64) - truth))
+        return Error(relative if np.isfinite(relative) else float("inf"), absolute, lost / norm if norm > 0 else 0.0)
+
+    def judge(self, side: Side, error: Error) -> None:
+        """Takes a side out of the race whose result is too far off."""
+        side.worst_error = max(side.worst_error, error.relative)
+        side.largest_difference = max(side.largest_difference, error.absolute)
+        bound = max(self.bound, 1.1 * error.rounding)
+        if not error.relative <= bound:
+            raise RefusedError(
+                f"the result for fresh inputs is wrong: relative error {error.relative:.2e}, "
+                f"{self._precision.name} allows {bound:.2e}"
+            )
+
+    def _rows(self) -> Array:
+        count = self._shape[-2] if len(self._shape) > 1 else 1
+        allowed = max(8, _WORK // max(1, self._benchmark.row_cost(self._size)))
+        if count <= allowed:
+            return np.arange(count)
+        return np.sort(self._random.choice(count, allowed, replace=False))

@@ -1,0 +1,210 @@
+"""`MeasurementEngine`: measurements around any piece of code, and timers of devices behind one interface."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from tessera.bench import clock
+from tessera.bench.definitions import BenchError, MeasurementType
+from tessera.bench.hardware import EnergyMeter, HardwareProfiler
+
+
+class Timer(Protocol):
+    """Times work on a device: `start` and `stop` around it, the second gives milliseconds when the work is done."""
+
+    method: str
+
+    def start(self) -> None: ...
+
+    def stop(self) -> float: ...
+
+
+class WallClock:
+    """The processor's clock: work is done when the call returns."""
+
+    method = "wall_clock"
+
+    def start(self) -> None:
+        self._began = clock.now()
+
+    def stop(self) -> float:
+        return (clock.now() - self._began) / 1e6
+
+
+class Event(Protocol):
+    """A mark in a device's queue of work."""
+
+    def record(self) -> None: ...
+
+    def synchronize(self) -> None: ...
+
+    def milliseconds_since(self, earlier: Any) -> float: ...
+
+
+class EventTimer:
+    """A device's own clock, by two marks in its queue. The device waits for neither."""
+
+    method = "device_events"
+
+    def __init__(self, make_event: Callable[[], Event]) -> None:
+        self._make = make_event
+
+    def start(self) -> None:
+        self._first = self._make()
+        self._first.record()
+
+    def stop(self) -> float:
+        last = self._make()
+        last.record()
+        last.synchronize()
+        return last.milliseconds_since(self._first)
+
+
+class GraphTimer:
+    """Work recorded once as a graph and launched many times between two marks: what launching costs is shared."""
+
+    method = "device_graph"
+
+    def __init__(self, make_event: Callable[[], Event], launch: Callable[[], None], launches: int = 10) -> None:
+        if launches < 1:
+            raise BenchError(f"a graph is launched at least once, got {launches}")
+        self._events, self._launch, self._launches = EventTimer(make_event), launch, launches
+
+    def start(self) -> None:
+        self._events.start()
+
+    def stop(self) -> float:
+        """Milliseconds of one launch."""
+        for _ in range(self._launches):
+            self._launch()
+        return self._events.stop() / self._launches
+
+
+_timers: dict[str, Callable[[], Timer]] = {"cpu": WallClock}
+
+
+def register_timer(device: str, make: Callable[[], Timer]) -> None:
+    """How work on a kind of device is timed; targets call this."""
+    _timers[device] = make
+
+
+def timer_for(device: str) -> Timer:
+    if device not in _timers:
+        raise BenchError(f"there is no timer for {device!r}", hint=f"one of {', '.join(_timers)}")
+    return _timers[device]()
+
+
+class MeasurementEngine:
+    """Measures what happens within a `with` statement.
+
+        with engine.measure_execution([MeasurementType.LATENCY], {"flops": 1e9}) as found:
+            work()
+        found[MeasurementType.LATENCY]["latency_ms"]
+
+    `context` says what the work is: `device`, `flops`, `bytes`, `calls`, and for accuracy `result` and `reference`,
+    functions that are called afterwards. What cannot be measured holds `unavailable` with the reason.
+    """
+
+    def __init__(self) -> None:
+        self.active_measurements: dict[str, dict[MeasurementType, dict[str, Any]]] = {}
+        self.hardware_profiler = HardwareProfiler()
+        self._numbers = itertools.count()
+
+    @property
+    def distributed_coordinator(self) -> Any:
+        from tessera.bench.distributed import DistributedCoordinator
+
+        return DistributedCoordinator()
+
+    @contextmanager
+    def measure_execution(
+        self, measurement_types: Sequence[MeasurementType], context: Mapping[str, Any] | None = None
+    ) -> Generator[dict[MeasurementType, dict[str, Any]]]:
+        context = context or {}
+        found: dict[MeasurementType, dict[str, Any]] = {kind: {} for kind in measurement_types}
+        energy = EnergyMeter() if MeasurementType.ENERGY in found else None
+        handle = (
+            self.hardware_profiler.start_profiling()
+            if MeasurementType.COMPUTE_UTILIZATION in found or MeasurementType.OCCUPANCY in found
+            else None
+        )
+        timer = timer_for(context.get("device", "cpu"))
+        if energy is not None:
+            energy.start()
+        timer.start()
+        try:
+            yield found
+        finally:
+            milliseconds = timer.stop()
+            joules = None if energy is None else energy.stop()
+            profile = None if handle is None else self.hardware_profiler.stop_profiling(handle)
+            for kind, figures in found.items():
+                figures.update(_STOPPED[kind](milliseconds, joules, energy, profile, context))
+            if MeasurementType.LATENCY in found:
+                found[MeasurementType.LATENCY]["method"] = timer.method
+            self.active_measurements[f"measure_{next(self._numbers)}"] = found
+
+
+def _latency(milliseconds: float, *_: Any) -> dict[str, Any]:
+    context: Mapping[str, Any] = _[-1]
+    return {"latency_ms": milliseconds / context.get("calls", 1)}
+
+
+def _per_second(what: str, name: str) -> Callable[..., dict[str, Any]]:
+    def rate(milliseconds: float, *rest: Any) -> dict[str, Any]:
+        context: Mapping[str, Any] = rest[-1]
+        if what not in context:
+            return {"unavailable": f"the context does not say how many {what} the work takes"}
+        return {name: context[what] * context.get("calls", 1) / (milliseconds / 1e3)}
+
+    return rate
+
+
+def _utilization(milliseconds: float, _joules: Any, _energy: Any, profile: Any, context: Any) -> dict[str, Any]:
+    """Of the peak that the context names; and the share of the processors' time that the process used."""
+    used = profile.get("user_seconds", 0.0) + profile.get("system_seconds", 0.0)
+    found: dict[str, Any] = {"processor_seconds": used, "profile": profile}
+    peak = context.get("peak_flops_per_second")
+    if peak is None or "flops" not in context:
+        return {**found, "unavailable": "the context names no peak_flops_per_second and flops"}
+    rate = context["flops"] * context.get("calls", 1) / (milliseconds / 1e3)
+    return {**found, "compute_utilization_percent": 100 * rate / peak}
+
+
+def _energy(_milliseconds: float, joules: float | None, meter: Any, _profile: Any, context: Any) -> dict[str, Any]:
+    if joules is None:
+        return {"unavailable": meter.unavailable or "no meter"}
+    return {"energy_joules": joules / context.get("calls", 1)}
+
+
+def _occupancy(*_: Any) -> dict[str, Any]:
+    return {"unavailable": "a figure of GPUs"}
+
+
+def _accuracy(*rest: Any) -> dict[str, Any]:
+    import numpy as np
+
+    context: Mapping[str, Any] = rest[-1]
+    if "result" not in context or "reference" not in context:
+        return {"unavailable": "the context names no result and reference"}
+    found, truth = (np.asarray(context[name](), dtype=np.float64) for name in ("result", "reference"))
+    difference = np.where(found == truth, 0.0, found - truth)
+    norm = float(np.linalg.norm(truth))
+    return {
+        "relative_error": float(np.linalg.norm(difference)) / (norm or 1.0),
+        "max_abs_error": float(np.abs(difference).max(initial=0.0)),
+    }
+
+
+_STOPPED: Mapping[MeasurementType, Callable[..., dict[str, Any]]] = {
+    MeasurementType.LATENCY: _latency,
+    MeasurementType.THROUGHPUT: _per_second("flops", "throughput_ops_per_sec"),
+    MeasurementType.MEMORY_BANDWIDTH: _per_second("bytes", "memory_bytes_per_second"),
+    MeasurementType.COMPUTE_UTILIZATION: _utilization,
+    MeasurementType.ENERGY: _energy,
+    MeasurementType.OCCUPANCY: _occupancy,
+    MeasurementType.ACCURACY: _accuracy,
+}

@@ -1,0 +1,171 @@
+"""`OperatorBenchmark`: an operator in several implementations, as one short class; and `@implementation`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from tessera.bench.definitions import BenchError, BenchmarkConfig, ProblemSize
+from tessera.bench.frameworks import FRAMEWORKS, Array, Framework
+from tessera.bench.precision import Precision
+from tessera.bench.precision import precision as read_precision
+from tessera.bench.results import BenchmarkError, BenchmarkResult
+
+if TYPE_CHECKING:
+    from tessera.kernels.function import Kernel
+
+Call = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Built:
+    """What an implementation gives where there is more to tell than the call: the kernel behind it."""
+
+    call: Call
+    kernel: Kernel | None = None
+    keywords: Mapping[str, Any] | None = None
+    """What the kernel is called with besides the inputs."""
+    output: Callable[[], Any] | None = None
+    """Makes the array that the kernel fills, where it does not return one: its last argument."""
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """One way to compute an operator: how it is built for a size and a precision."""
+
+    name: str
+    framework: Framework
+    build: Callable[[Any, ProblemSize, Precision], Call | Built]
+    slow_to_build: bool = False
+    """Left out of quick runs."""
+
+    def built(self, benchmark: OperatorBenchmark, size: ProblemSize, precision: Precision) -> Built:
+        made = self.build(benchmark, size, precision)
+        return made if isinstance(made, Built) else Built(made)
+
+
+def implementation(
+    framework: str, *, name: str | None = None, slow_to_build: bool = False
+) -> Callable[[Callable[[Any, ProblemSize, Precision], Call | Built]], Implementation]:
+    """Declares a method that builds an implementation: it returns a function of the inputs, as the framework's arrays.
+
+    The first one of a class is the one that others are compared with.
+    """
+    if framework not in FRAMEWORKS:
+        raise BenchError(f"unknown framework {framework!r}", hint=f"one of {', '.join(FRAMEWORKS)}")
+
+    def declare(build: Callable[[Any, ProblemSize, Precision], Call | Built]) -> Implementation:
+        return Implementation(name or build.__name__, FRAMEWORKS[framework], build, slow_to_build)
+
+    return declare
+
+
+class OperatorBenchmark:
+    """A benchmark of an operator. A subclass names sizes, inputs, the truth and the operations, and implementations.
+
+    Results are arrays whose second-to-last axis are rows that can be checked each on its own.
+    """
+
+    name: ClassVar[str]
+    description: ClassVar[str] = ""
+    precisions: ClassVar[Sequence[str]] = ("f32", "bf16")
+    sizes: ClassVar[Sequence[ProblemSize]] = ()
+    quick: ClassVar[Sequence[ProblemSize]] = ()
+    """A few small sizes that say most of what there is to say."""
+    cpu: ClassVar[Sequence[ProblemSize]] = ()
+    """What a processor does in milliseconds, where `sizes` are for larger machines."""
+    implementations: ClassVar[Mapping[str, Implementation]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = {made.name: made for made in vars(cls).values() if isinstance(made, Implementation)}
+        cls.implementations = {**cls.implementations, **own}
+
+    def shapes(self, size: ProblemSize) -> Sequence[tuple[int, ...]]:
+        """The shapes of the inputs."""
+        raise NotImplementedError
+
+    def output_shape(self, size: ProblemSize) -> tuple[int, ...]:
+        """The shape of the result; the first input's where nothing else is said."""
+        return self.shapes(size)[0]
+
+    def truth(self, size: ProblemSize, rows: Array, *inputs: Array) -> Array:
+        """Those rows of the result, from inputs in float64."""
+        raise NotImplementedError
+
+    def row_cost(self, size: ProblemSize) -> int:
+        """How many elements the truth of one row touches."""
+        shape = self.output_shape(size)
+        return math.prod(shape) // max(1, shape[-2]) if len(shape) > 1 else math.prod(shape)
+
+    def flops(self, size: ProblemSize) -> float:
+        """Floating-point operations that the result takes, by its definition."""
+        raise NotImplementedError
+
+    def fill(self, place: int, array: Array, noise: Array) -> None:
+        """Writes fresh numbers into an input; `noise` are as many normal ones, in the array's type and shape."""
+        np.copyto(array, noise)
+
+    def smallest(self, size: ProblemSize) -> ProblemSize | None:
+        """A size of the same kind with next to no work, to see what a call costs; None where there is none."""
+        return None
+
+    def check(self, size: ProblemSize) -> None:
+        """Refuses sizes that make no sense; by default those that lack what other sizes have, or are not positive."""
+        known = {name for one in (*self.sizes, *self.cpu, *self.quick) for name in one}
+        if known and set(size) != known:
+            raise BenchError(
+                f"{self.name}: a size has {', '.join(sorted(known))}; got {', '.join(sorted(size)) or 'nothing'}",
+                hint="write --size name=value,name=value",
+            )
+        for name, value in size.items():
+            if isinstance(value, int) and not isinstance(value, bool) and value < 1:
+                raise BenchError(f"{self.name}: {name} must be at least 1, got {value}", hint="give a size above 0")
+
+    def bytes_moved(self, size: ProblemSize, precision: Precision) -> float:
+        """The least that a call moves: each input once, each result once."""
+        elements = sum(math.prod(shape) for shape in (*self.shapes(size), self.output_shape(size)))
+        return float(elements * precision.storage.itemsize)
+
+    # What the protocol asks for.
+
+    def get_name(self) -> str:
+        return self.name
+
+    def get_description(self) -> str:
+        return self.description
+
+    def get_supported_precisions(self) -> list[str]:
+        return list(self.precisions)
+
+    def get_problem_sizes(self) -> list[dict[str, Any]]:
+        return [dict(size) for size in self.sizes]
+
+    def setup(self, config: BenchmarkConfig) -> None:
+        """Takes the configuration that `run_single` follows."""
+        self.config = config
+
+    def run_single(self, problem_size: ProblemSize) -> BenchmarkResult:
+        """The first implementation alone, in the configuration's first precision."""
+        from tessera.bench.cases import run_case
+
+        config = getattr(self, "config", None) or BenchmarkConfig()
+        first = (config.implementations or list(self.implementations))[0]
+        found = run_case(self, problem_size, read_precision(config.precision_policies[0]), config, only=[first])
+        row = found[-1]
+        if isinstance(row, BenchmarkError):
+            raise BenchError(f"{self.name} by {first}: {row.error_message}", hint="run the implementation by itself")
+        return row
+
+    def cleanup(self) -> None:
+        """Nothing is kept between cases."""
+
+    def validate_result(self, result: BenchmarkResult) -> bool:
+        """Whether the figures can be: there is a time, and the result was accurate."""
+        if result.latency_ms is None or not 0 < result.latency_ms < math.inf:
+            return False
+        return result.is_valid()

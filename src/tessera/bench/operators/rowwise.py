@@ -1,0 +1,185 @@
+"""Operators over rows: softmax, layer norm, RMS norm, and GELU with a bias."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tessera.bench.definitions import ProblemSize
+from tessera.bench.frameworks import Array, library
+from tessera.bench.operator import Built, OperatorBenchmark, implementation
+from tessera.bench.operators import kernels
+from tessera.bench.precision import Precision
+from tessera.kernels.schedule import Schedule
+
+_BLOCK = Schedule(block=(16, 16))
+
+
+class _Rowwise(OperatorBenchmark):
+    sizes = ({"rows": 1024, "cols": 1024}, {"rows": 4096, "cols": 1024}, {"rows": 1024, "cols": 8192})
+    quick = ({"rows": 1024, "cols": 1024}, {"rows": 4096, "cols": 1024})
+    vectors = 0
+    """How many inputs there are besides the rows, each as wide as a row."""
+    flops_per_element = 1.0
+
+    def shapes(self, size: ProblemSize) -> list[tuple[int, ...]]:
+        return [(size["rows"], size["cols"]), *[(size["cols"],)] * self.vectors]
+
+    def flops(self, size: ProblemSize) -> float:
+        return self.flops_per_element * size["rows"] * size["cols"]
+
+    def smallest(self, size: ProblemSize) -> ProblemSize:
+        return {"rows": 1, "cols": 16}
+
+
+class SoftmaxBenchmark(_Rowwise):
+    name = "softmax"
+    description = "softmax over rows"
+    flops_per_element = 5.0
+
+    def truth(self, size: ProblemSize, rows: Array, *inputs: Array) -> Array:
+        chosen = inputs[0][rows]
+        weights = np.exp(chosen - chosen.max(-1, keepdims=True))
+        return weights / weights.sum(-1, keepdims=True)
+
+    @implementation("tessera")
+    def tessera(self, size: ProblemSize, precision: Precision) -> Built:
+        kernel = kernels.softmax.with_schedule(_BLOCK)
+        return Built(kernel, kernel)
+
+    @implementation("torch")
+    def torch(self, size: ProblemSize, precision: Precision) -> Any:
+        torch = library("torch")
+
+        return partial(torch.softmax, dim=-1)
+
+    @implementation("torch", slow_to_build=True)
+    def inductor(self, size: ProblemSize, precision: Precision) -> Any:
+        torch = library("torch")
+
+        return torch.compile(partial(torch.softmax, dim=-1), dynamic=False)
+
+    @implementation("numpy")
+    def numpy(self, size: ProblemSize, precision: Precision) -> Any:
+        def softmax(x: Array) -> Array:
+            wide = x.astype(np.float32)
+            weights = np.exp(wide - wide.max(-1, keepdims=True))
+            return (weights / weights.sum(-1, keepdims=True)).astype(x.dtype)
+
+        return softmax
+
+
+class LayerNormBenchmark(_Rowwise):
+    name = "layernorm"
+    description = "layer norm over rows, with weight and bias"
+    vectors = 2
+    flops_per_element = 8.0
+
+    def truth(self, size: ProblemSize, rows: Array, *inputs: Array) -> Array:
+        x, weight, bias = inputs
+        centred = x[rows] - x[rows].mean(-1, keepdims=True)
+        return centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * weight + bias
+
+    @implementation("tessera")
+    def tessera(self, size: ProblemSize, precision: Precision) -> Built:
+        kernel = kernels.layernorm.with_schedule(_BLOCK)
+        return Built(kernel, kernel)
+
+    @implementation("torch")
+    def torch(self, size: ProblemSize, precision: Precision) -> Any:
+        functional = library("torch.nn.functional")
+
+        def layernorm(x: Any, weight: Any, bias: Any) -> Any:
+            return functional.layer_norm(x, (size["cols"],), weight, bias, 1e-5)
+
+        return layernorm
+
+    @implementation("torch", slow_to_build=True)
+    def inductor(self, size: ProblemSize, precision: Precision) -> Any:
+        torch, functional = library("torch"), library("torch.nn.functional")
+
+        def layernorm(x: Any, weight: Any, bias: Any) -> Any:
+            return functional.layer_norm(x, (size["cols"],), weight, bias, 1e-5)
+
+        return torch.compile(layernorm, dynamic=False)
+
+    @implementation("numpy")
+    def numpy(self, size: ProblemSize, precision: Precision) -> Any:
+        def layernorm(x: Array, weight: Array, bias: Array) -> Array:
+            wide = x.astype(np.float32)
+            centred = wide - wide.mean(-1, keepdims=True)
+            scaled = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + np.float32(1e-5))
+            return (scaled * weight.astype(np.float32) + bias.astype(np.float32)).astype(x.dtype)
+
+        return layernorm
+
+
+class RmsNormBenchmark(_Rowwise):
+    name = "rmsnorm"
+    description = "RMS norm over rows, with a weight"
+    vectors = 1
+    flops_per_element = 4.0
+
+    def truth(self, size: ProblemSize, rows: Array, *inputs: Array) -> Array:
+        x, weight = inputs
+        return x[rows] / np.sqrt((x[rows] ** 2).mean(-1, keepdims=True) + 1e-6) * weight
+
+    @implementation("tessera")
+    def tessera(self, size: ProblemSize, precision: Precision) -> Built:
+        kernel = kernels.rmsnorm.with_schedule(_BLOCK)
+        return Built(kernel, kernel)
+
+    @implementation("torch")
+    def torch(self, size: ProblemSize, precision: Precision) -> Any:
+        functional = library("torch.nn.functional")
+
+        def rmsnorm(x: Any, weight: Any) -> Any:
+            return functional.rms_norm(x, (size["cols"],), weight, 1e-6)
+
+        return rmsnorm
+
+    @implementation("numpy")
+    def numpy(self, size: ProblemSize, precision: Precision) -> Any:
+        def rmsnorm(x: Array, weight: Array) -> Array:
+            wide = x.astype(np.float32)
+            scale = 1 / np.sqrt((wide**2).mean(-1, keepdims=True) + np.float32(1e-6))
+            return (wide * scale * weight.astype(np.float32)).astype(x.dtype)
+
+        return rmsnorm
+
+
+class GeluBenchmark(_Rowwise):
+    name = "gelu"
+    description = "GELU (by erf) of rows plus a bias"
+    vectors = 1
+    flops_per_element = 12.0
+
+    def truth(self, size: ProblemSize, rows: Array, *inputs: Array) -> Array:
+        shifted = inputs[0][rows] + inputs[1]
+        return 0.5 * shifted * (1 + np.vectorize(math.erf)(shifted / math.sqrt(2)))
+
+    @implementation("tessera")
+    def tessera(self, size: ProblemSize, precision: Precision) -> Built:
+        kernel = kernels.gelu_bias.with_schedule(_BLOCK)
+        return Built(kernel, kernel)
+
+    @implementation("torch")
+    def torch(self, size: ProblemSize, precision: Precision) -> Any:
+        functional = library("torch.nn.functional")
+
+        def gelu(x: Any, bias: Any) -> Any:
+            return functional.gelu(x + bias)
+
+        return gelu
+
+    @implementation("torch", slow_to_build=True)
+    def inductor(self, size: ProblemSize, precision: Precision) -> Any:
+        torch, functional = library("torch"), library("torch.nn.functional")
+
+        def gelu(x: Any, bias: Any) -> Any:
+            return functional.gelu(x + bias)
+
+        return torch.compile(gelu, dynamic=False)

@@ -1,0 +1,271 @@
+"""Who runs a task: a fresh process on a share of this machine's processors. Whatever kills it is an outcome, no end.
+
+`Worker` is the side that asks; `main` is the loop of the process that works. They share a pipe.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from importlib import import_module
+from multiprocessing.connection import Connection, Pipe
+from typing import Any, Protocol, cast
+
+from tessera.bench.definitions import BenchError
+from tessera.bench.results import BenchmarkResult
+from tessera.errors import TesseraError
+
+LOST = "lost"
+_TRACE_CHARACTERS = 4000
+_CLOSE_SECONDS = 2.0
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+# Libraries make their threads when they are loaded, and threads inherit processors: both are set before any import.
+_BOOT = (
+    "import os, sys; os.sched_setaffinity(0, map(int, sys.argv[1].split(','))); "
+    "from tessera.bench.ranks import main; main(int(sys.argv[2]))"
+)
+_THREADS = ("TESSERA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# A worker is no rank, even if the process that asks is one.
+_OF_LAUNCHERS = ("PMI_", "PMIX_", "OMPI_", "HYDI_", "MPI_LOCAL")
+
+
+@dataclass(frozen=True)
+class Task:
+    """A function by its name, `module:qualname`, and its arguments. One that takes longer than `seconds` is ended.
+
+    The arguments are pickled, so that only the process that works has to know what they are.
+    """
+
+    function: str
+    arguments: bytes
+    seconds: float
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], arguments: Sequence[Any], seconds: float) -> Task:
+        name = reference(function)
+        try:
+            return cls(name, pickle.dumps(tuple(arguments)), seconds)
+        except Exception as error:
+            raise BenchError(
+                f"the arguments of {name} cannot be sent to another process: {error}", hint="give what can be pickled"
+            ) from None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the function returned, or why it did not."""
+
+    value: Any = None
+    error: str | None = None
+    kind: str = "exception"
+    """As in `BenchmarkError.error_type`; `lost` for a rank that no longer answers."""
+    trace: str | None = None
+
+
+class Device(Protocol):
+    """What a task can be given to: a worker here, or another rank, which has a worker of its own."""
+
+    def give(self, task: Task) -> None: ...
+
+    def poll(self) -> Outcome | None:
+        """The outcome of the task, or None while there is none. Never waits."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def reference(function: Callable[..., Any]) -> str:
+    """The name by which a fresh process finds a function."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    hint = "define it at the top of a module that can be imported; what it needs are its arguments"
+    if not module or not name or module == "__main__" or "<" in name:
+        raise BenchError(
+            f"devices are processes of their own: they cannot find {name or repr(function)} of {module or 'no module'}",
+            hint=hint,
+        )
+    made = f"{module}:{name}"
+    try:
+        found = resolve(made)
+    except (ImportError, AttributeError) as error:
+        raise BenchError(f"devices cannot import {made}: {error}", hint=hint) from None
+    if found is not function:
+        raise BenchError(f"{made} is another object than the function that was given", hint=hint)
+    return made
+
+
+def resolve(name: str) -> Any:
+    """What a name of `reference` stands for."""
+    module, _, path = name.partition(":")
+    return reduce(getattr, path.split("."), import_module(module))
+
+
+def shares(processors: Sequence[int], count: int) -> list[list[int]]:
+    """Equal shares of processors; what does not divide is left idle. More shares than processors: some meet."""
+    each = max(1, len(processors) // count)
+    return [[processors[(each * place + one) % len(processors)] for one in range(each)] for place in range(count)]
+
+
+class Worker:
+    """A process on some processors, started when it is first needed and again when it has died."""
+
+    def __init__(self, processors: Sequence[int], threads: int) -> None:
+        self.processors, self.threads = list(processors), threads
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: Any = None
+        self._log: Any = None
+        self._task: Task | None = None
+        self._began = 0.0
+        self._refused: Outcome | None = None
+
+    def give(self, task: Task) -> None:
+        assert self._task is None, "one task at a time"
+        if self._process is not None and self._process.poll() is not None:
+            self.close()  # it died after its last task, which nobody waits for
+        connection = self._connection or self._start()
+        self._task, self._began = task, time.monotonic()
+        try:
+            connection.send(task)
+        except OSError:
+            self._refused = self._death()
+
+    def poll(self) -> Outcome | None:
+        if self._task is None:
+            return None
+        outcome = self._refused or self._answer(self._task)
+        if outcome is not None:
+            self._task = self._refused = None
+        return outcome
+
+    def _answer(self, task: Task) -> Outcome | None:
+        assert self._connection is not None
+        try:
+            if self._connection.poll():
+                return self._connection.recv()
+        except (EOFError, OSError):
+            return self._death()
+        except Exception as error:  # a value that cannot be read here
+            return failure(error)
+        if time.monotonic() - self._began > task.seconds:
+            return self._death(f"no answer for {task.seconds:.0f} s; the process was ended")
+        return None
+
+    def _start(self) -> Any:
+        ours, theirs = Pipe()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the process is)
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(_OF_LAUNCHERS)}
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _BOOT, ",".join(map(str, self.processors)), str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            env={**environment, **dict.fromkeys(_THREADS, str(self.threads))},
+            start_new_session=True,  # Ctrl-C is for us
+        )
+        theirs.close()
+        self._connection = ours
+        ours.send(list(sys.path))
+        return ours
+
+    def _death(self, why: str | None = None) -> Outcome:
+        assert self._process is not None
+        if why is not None:
+            self._process.kill()
+        status = self._process.wait()
+        self._log.seek(0)
+        trace = self._log.read()[-_TRACE_CHARACTERS:].decode("utf-8", "replace")
+        self._forget()
+        if why is not None:
+            return Outcome(error=why, kind="hung", trace=trace or None)
+        kind = "out_of_memory" if status == -signal.SIGKILL else "crash"
+        return Outcome(error=_in_words(status), kind=kind, trace=trace or None)
+
+    def close(self) -> None:
+        """Ends the process, if there is one; a task that it is at is given up."""
+        if self._process is None:
+            return
+        if self._connection is not None:
+            self._connection.close()
+        if self._task is not None:
+            self._process.kill()
+        try:
+            self._process.wait(_CLOSE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._forget()
+        self._task = self._refused = None
+
+    def _forget(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        if self._log is not None:
+            self._log.close()
+        self._process = self._connection = self._log = None
+
+
+def _in_words(status: int) -> str:
+    if status >= 0:
+        return f"the process ended with status {status}"
+    name = signal.Signals(-status).name
+    often = ", most likely by the system because memory ran out" if -status == signal.SIGKILL else ""
+    return f"the process was killed by {name}{often}"
+
+
+def failure(error: BaseException) -> Outcome:
+    """An exception as an outcome."""
+    message = error.message if isinstance(error, TesseraError) else f"{type(error).__name__}: {error}"
+    kind = "out_of_memory" if isinstance(error, MemoryError) else "exception"
+    return Outcome(error=message, kind=kind, trace="".join(traceback.format_exception(error)))
+
+
+def run(task: Task) -> Outcome:
+    """Does a task here."""
+    try:
+        return Outcome(resolve(task.function)(*pickle.loads(task.arguments)))
+    except (Exception, SystemExit) as error:
+        return failure(error)
+
+
+def figures_of(function: str, arguments: tuple[Any, ...]) -> dict[str, Any]:
+    """Calls a user's function, on its device; its figures as a mapping."""
+    returned: Any = resolve(function)(*arguments)
+    found: Mapping[str, Any] = {}
+    if isinstance(returned, BenchmarkResult):
+        found = {**vars(returned), "config": None}
+    elif isinstance(returned, Mapping):
+        found = cast("Mapping[str, Any]", returned)
+    if not isinstance(found.get("latency_ms"), (int, float)):
+        raise BenchError(
+            f"{function} must return a mapping with latency_ms; got {returned!r}",
+            hint="return {'latency_ms': …, 'throughput_ops_per_sec': …}",
+        )
+    return dict(found)
+
+
+def main(descriptor: int) -> None:
+    """The loop of the process that works: a task, its outcome, the next task."""
+    faulthandler.enable()
+    # Launchers kill ranks without a word; what ranks have started must not live on.
+    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+    connection: Connection[Any, Any] = Connection(descriptor)
+    sys.path[:] = connection.recv()
+    while True:
+        try:
+            outcome = run(connection.recv())
+            connection.send(outcome)
+        except (EOFError, OSError):
+            return
+        except Exception as error:  # a value that cannot be sent
+            connection.send(failure(error))

@@ -1,0 +1,78 @@
+"""Benchmarks by name: those that ship, those of installed packages (entry points), and those of the user's files."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tessera.bench.definitions import BenchError, BenchmarkProtocol
+
+GROUP = "tessera.benchmarks"
+# Loaded when they are asked for: kernels need the compiler.
+_OURS = {
+    "flash_attention": "tessera.bench.operators.flash_attention:FlashAttentionBenchmark",
+    "gelu": "tessera.bench.operators.rowwise:GeluBenchmark",
+    "gemm": "tessera.bench.operators.gemm:GemmBenchmark",
+    "layernorm": "tessera.bench.operators.rowwise:LayerNormBenchmark",
+    "rmsnorm": "tessera.bench.operators.rowwise:RmsNormBenchmark",
+    "softmax": "tessera.bench.operators.rowwise:SoftmaxBenchmark",
+}
+_registered: dict[str, Callable[[], BenchmarkProtocol]] = {}
+T = TypeVar("T", bound=type)
+
+
+def register(benchmark: T) -> T:
+    """Decorates a benchmark class: it can be run by its name."""
+    made = benchmark()
+    if not isinstance(made, BenchmarkProtocol):
+        missing = [name for name in _asked() if not hasattr(made, name)]
+        raise BenchError(
+            f"{benchmark.__name__} is no benchmark: it lacks {', '.join(missing)}", hint="derive from OperatorBenchmark"
+        )
+    name = made.get_name()
+    if name in _OURS or name in _registered:
+        raise BenchError(f"benchmark {name} is registered already", hint="give it another name")
+    _registered[name] = benchmark
+    return benchmark
+
+
+def _asked() -> Iterator[str]:
+    return (name for name in vars(BenchmarkProtocol) if not name.startswith("_"))
+
+
+def names() -> list[str]:
+    """All that can be asked for."""
+    return sorted({*_OURS, *_registered, *(point.name for point in entry_points(group=GROUP))})
+
+
+def get(name: str) -> BenchmarkProtocol:
+    """A new benchmark of that name."""
+    if name in _registered:
+        return _registered[name]()
+    if name in _OURS:
+        module, _, kind = _OURS[name].partition(":")
+        return getattr(import_module(module), kind)()
+    for point in entry_points(group=GROUP, name=name):
+        made: Any = point.load()()
+        if not isinstance(made, BenchmarkProtocol):
+            raise BenchError(
+                f"entry point {point.value} is no benchmark", hint="it must name a BenchmarkProtocol class"
+            )
+        return made
+    raise BenchError(f"unknown benchmark {name!r}", hint=f"one of {', '.join(names())}; or --file with your own")
+
+
+def load(path: Path) -> list[str]:
+    """Runs a user's file, which registers benchmarks; their names."""
+    if not path.is_file():
+        raise BenchError(f"cannot read {path}", hint="give a Python file with @register classes")
+    before = set(_registered)
+    runpy.run_path(str(path), run_name=f"tessera_benchmarks_{path.stem}")
+    made = sorted(set(_registered) - before)
+    if not made:
+        raise BenchError(f"{path} registers no benchmark", hint="decorate the class with tessera.bench.register")
+    return made

@@ -1,0 +1,1 @@
+"""How results leave a run: files, tables, one page, and the history of runs."""

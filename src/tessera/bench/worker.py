@@ -1,0 +1,327 @@
+"""Cases in a process of their own: what crashes, hangs or runs out of memory there is a row, and the run goes on.
+
+`Isolated` is the side that asks; `python -m tessera.bench.worker` is the side that works. They share a pipe for cases
+and rows, and a page of memory in which the worker notes who is at work, so that a crash has a name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import faulthandler
+import mmap
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Self
+
+from tessera import knobs
+from tessera.bench import clock, figures, registry
+from tessera.bench.cases import Interrupted, implementations_of, run_case
+from tessera.bench.definitions import BenchmarkConfig, BenchmarkMode, ProblemSize
+from tessera.bench.frameworks import has_gpu
+from tessera.bench.hardware import available_memory_bytes
+from tessera.bench.operator import OperatorBenchmark
+from tessera.bench.precision import Precision, precision
+from tessera.bench.results import BenchmarkError, BenchmarkResult, Row
+
+_GRACE_SECONDS = 20.0
+"""What a worker gets to finish its sample when a run is interrupted."""
+_POLL_SECONDS = 0.05
+_TRACE_CHARACTERS = 4000
+REGRESSION_PROCESSES = 3
+"""A regression run takes its samples in this many processes: memory lies elsewhere in each."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """One case, as the worker gets it."""
+
+    benchmark: str
+    size: dict[str, Any]
+    precision: str
+    config: BenchmarkConfig
+    ceilings: dict[str, Any]
+    only: list[str]
+
+
+class _Page:
+    """The shared page: whether to stop, how often somebody was entered, and who."""
+
+    _SIZE = 4096
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self._memory = mmap.mmap(descriptor, self._SIZE)
+
+    @classmethod
+    def make(cls) -> _Page:
+        descriptor = os.memfd_create("tessera-bench")
+        os.ftruncate(descriptor, cls._SIZE)
+        return cls(descriptor)
+
+    def close(self) -> None:
+        self._memory.close()
+        os.close(self.descriptor)
+
+    def stop(self) -> None:
+        self._memory[0] = 1
+
+    def stopping(self) -> bool:
+        return self._memory[0] == 1
+
+    def entering(self, implementation: str) -> None:
+        name = implementation.encode()[:255]
+        self._memory[1] = 0
+        self._memory[16 : 16 + len(name)] = name
+        self._memory[1] = len(name)
+        self._memory[8:16] = (self.entered + 1).to_bytes(8, "little")
+
+    @property
+    def entered(self) -> int:
+        return int.from_bytes(self._memory[8:16], "little")
+
+    @property
+    def at_work(self) -> str:
+        return self._memory[16 : 16 + self._memory[1]].decode()
+
+
+class _GoneError(Exception):
+    """The worker died or was ended: what kind of failure, in words, and its last words."""
+
+    def __init__(self, kind: str, message: str, culprit: str, trace: str) -> None:
+        super().__init__(message)
+        self.kind, self.culprit, self.trace = kind, culprit, trace
+
+
+class Isolated:
+    """Runs cases in a worker; benchmarks are found there by name, after running the same files."""
+
+    def __init__(self, files: Sequence[Path] = (), *, hang_seconds: float = 300.0) -> None:
+        self._files, self._hang_seconds = list(files), hang_seconds
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: Connection[Any, Any] | None = None
+        self._page: _Page | None = None
+        self._log: Any = None
+        self._ready = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def run_case(
+        self,
+        benchmark: OperatorBenchmark,
+        size: ProblemSize,
+        chosen: Precision,
+        config: BenchmarkConfig,
+        ceilings: Mapping[str, Any],
+    ) -> list[Row]:
+        benchmark.check(size)
+        names = [one.name for one in implementations_of(benchmark, config, None)]
+        job = Job(benchmark.name, dict(size), chosen.name, config, dict(ceilings), names)
+        if config.mode is not BenchmarkMode.REGRESSION:
+            return self._run(job)
+        shorter = dataclasses.replace(config, seconds_per_case=config.seconds_per_case / REGRESSION_PROCESSES)
+        found: list[list[Row]] = []
+        for _ in range(REGRESSION_PROCESSES):
+            self.close()
+            found.append(self._run(dataclasses.replace(job, config=shorter)))
+        return figures.merged(found, config)
+
+    def _run(self, job: Job) -> list[Row]:
+        """A case, again without whoever killed the worker, until it is done."""
+        failed: list[Row] = []
+        left = list(job.only)
+        while left:
+            try:
+                return [*failed, *self._ask(dataclasses.replace(job, only=left))]
+            except _GoneError as gone:
+                culprit = gone.culprit if gone.culprit in left else left[0]
+                left.remove(culprit)
+                failed.append(_failure(job, culprit, gone))
+        return failed
+
+    def _ask(self, job: Job) -> list[Row]:
+        page, connection = self._started(job.config)
+        began = clock.now()
+        try:
+            if not self._ready:
+                self._reply(page, connection)
+                self._ready, began = True, clock.now()
+            connection.send(job)
+            reply = self._reply(page, connection)
+        except (EOFError, OSError):
+            raise self._gone() from None
+        except KeyboardInterrupt:
+            page.stop()
+            rows = self._last_rows(connection)
+            self.close()
+            raise Interrupted(rows) from None
+        rows, counted = reply
+        passed = (clock.now() - began) / 1e9
+        # The worker's clock against ours, which nothing in the worker can reach.
+        if counted > passed + 0.1 or counted < 0.9 * passed - 0.5:
+            self.close()
+            message = f"the worker's clock counted {counted:.2f} s while {passed:.2f} s passed: no time of it counts"
+            return [_failure(job, row.implementation, _GoneError("refused", message, "", "")) for row in rows]
+        return rows
+
+    def _started(self, config: BenchmarkConfig) -> tuple[_Page, Connection[Any, Any]]:
+        if self._page is not None and self._connection is not None:
+            return self._page, self._connection
+        page, (ours, theirs) = _Page.make(), _pipe()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the worker)
+        threads = str(config.threads or knobs.num_threads.value)
+        # BLAS libraries make their threads when they are loaded.
+        environment = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
+        self._process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "tessera.bench.worker",
+                str(theirs.fileno()),
+                str(page.descriptor),
+                *map(str, self._files),
+            ],
+            pass_fds=[theirs.fileno(), page.descriptor],
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            env=environment,
+            start_new_session=True,  # Ctrl-C is for us; the worker is told
+        )
+        theirs.close()
+        self._page, self._connection = page, ours
+        return page, ours
+
+    def _reply(self, page: _Page, connection: Connection[Any, Any]) -> Any:
+        """What the worker answers; one that enters nobody for long hangs."""
+        entered, since = page.entered, clock.now()
+        while not connection.poll(_POLL_SECONDS):
+            if page.entered != entered:
+                entered, since = page.entered, clock.now()
+            if clock.now() - since > self._hang_seconds * 1e9:
+                raise self._gone(f"no answer for {self._hang_seconds:.0f} s", "hung")
+        return connection.recv()
+
+    def _last_rows(self, connection: Connection[Any, Any]) -> list[Row]:
+        try:
+            if connection.poll(_GRACE_SECONDS):
+                return connection.recv()[0]
+        except (EOFError, OSError, KeyboardInterrupt):
+            pass
+        return []
+
+    def _gone(self, why: str | None = None, kind: str = "crash") -> _GoneError:
+        assert self._process is not None
+        assert self._page is not None
+        if why is not None:
+            self._process.kill()
+        status = self._process.wait()
+        self._log.seek(0)
+        trace = self._log.read()[-_TRACE_CHARACTERS:].decode("utf-8", "replace")
+        if why is None:
+            why = _death(status)
+            kind = "out_of_memory" if status == -signal.SIGKILL else "crash"
+        culprit = self._page.at_work
+        self.close()
+        return _GoneError(kind, why, culprit, trace)
+
+    def close(self) -> None:
+        """Ends the worker, if there is one."""
+        if self._connection is not None:
+            self._connection.close()
+        if self._process is not None:
+            try:
+                self._process.wait(2)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        if self._page is not None:
+            self._page.close()
+        if self._log is not None:
+            self._log.close()
+        self._process = self._connection = self._page = self._log = None
+        self._ready = False
+
+
+def _pipe() -> tuple[Connection[Any, Any], Connection[Any, Any]]:
+    """Both ends of a pipe that carries objects both ways."""
+    ours, theirs = socket.socketpair()
+    return Connection(ours.detach()), Connection(theirs.detach())
+
+
+def _death(status: int) -> str:
+    if status >= 0:
+        return f"the process ended with status {status}"
+    name = signal.Signals(-status).name
+    if -status == signal.SIGKILL:
+        return f"the process was killed ({name}), most likely by the system because memory ran out"
+    return f"the process was killed by {name}"
+
+
+def _failure(job: Job, implementation: str, gone: _GoneError) -> BenchmarkError:
+    return BenchmarkError(
+        str(gone),
+        gone.kind,
+        gone.trace or None,
+        benchmark_name=job.benchmark,
+        problem_size=job.size,
+        precision=job.precision,
+        implementation=implementation,
+        threads=job.config.threads or knobs.num_threads.value,
+    )
+
+
+def serve(connection: Connection[Any, Any], page: _Page) -> None:
+    """The worker's loop: a case, its rows, the next case."""
+    connection.send("ready")
+    while True:
+        try:
+            job: Job = connection.recv()
+        except EOFError:
+            return
+        began = clock.now()
+        benchmark = registry.get(job.benchmark)
+        assert isinstance(benchmark, OperatorBenchmark)
+        benchmark.setup(job.config)
+        try:
+            rows = run_case(
+                benchmark,
+                job.size,
+                precision(job.precision),
+                job.config,
+                only=job.only,
+                ceilings=job.ceilings,
+                watch=page,
+            )
+        except Interrupted as interrupt:
+            rows = interrupt.rows
+        # Configurations come back as they were sent: rows need not carry them.
+        plain = [dataclasses.replace(row, config=None) if isinstance(row, BenchmarkResult) else row for row in rows]
+        connection.send((plain, (clock.now() - began) / 1e9))
+
+
+def main(arguments: Sequence[str]) -> None:
+    faulthandler.enable()
+    connection: Connection[Any, Any] = Connection(int(arguments[0]))
+    page = _Page(int(arguments[1]))
+    if not has_gpu():  # drivers of GPUs map far more than there is
+        limit = available_memory_bytes()
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    for path in arguments[2:]:
+        registry.load(Path(path))
+    serve(connection, page)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

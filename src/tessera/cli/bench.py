@@ -1,0 +1,189 @@
+"""`tessera bench`: runs benchmarks, compares runs, keeps their history, and says by its exit status how it went."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tessera.bench.definitions import BenchError, BenchmarkMode, MeasurementType
+from tessera.cli import bench_session as session
+
+_STATUSES = """
+\b
+Exit status: 0 all is well, 1 a mistake in what was asked, 2 a mistake in the command line, 3 an implementation failed,
+4 a regression, 5 results could not be written, 130 interrupted. Of several, the largest.
+"""
+
+
+def _outputs(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Where results go."""
+    for option in reversed(
+        [
+            click.option("--json", "json_path", type=click.Path(path_type=Path), help="All results, samples included."),
+            click.option("--csv", "csv_path", type=click.Path(path_type=Path), help="One line per row."),
+            click.option("--md", "md_path", type=click.Path(path_type=Path), help="Tables in Markdown."),
+            click.option("--html", "html_path", type=click.Path(path_type=Path), help="One page with plots."),
+            click.option(
+                "--history", "history_path", type=click.Path(path_type=Path), help="An SQLite file to add to."
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def _how(command: Callable[..., Any]) -> Callable[..., Any]:
+    """How benchmarks are run."""
+    modes, kinds = [mode.value for mode in BenchmarkMode], [kind.value for kind in MeasurementType]
+    for option in reversed(
+        [
+            click.option("--quick", is_flag=True, help="A few small sizes, less time: under a minute."),
+            click.option("--size", "sizes", multiple=True, metavar="NAME=N,…", help="A size; may be repeated."),
+            click.option(
+                "--set", "set_name", default=None, help="Attention sizes: small, medium, large, variable, mixed, cpu."
+            ),
+            click.option("--precision", "precisions", multiple=True, help="f32, bf16, …; may be repeated."),
+            click.option(
+                "--implementations", default=None, metavar="A,B", help="Only these; the first is the baseline."
+            ),
+            click.option(
+                "--mode", type=click.Choice(modes), default=None, help="By default comparison; for check, regression."
+            ),
+            click.option("--measure", "measures", multiple=True, type=click.Choice(kinds), help="Only these."),
+            click.option("--threads", type=click.IntRange(1), default=None, help="For every implementation alike."),
+            click.option("--seconds", type=click.FloatRange(0.01), default=None, help="The most time for a case."),
+            click.option("--samples", type=click.IntRange(1), default=None, help="The most samples of each."),
+            click.option("--cold", is_flag=True, help="Empty the caches before each sample."),
+            click.option(
+                "--pause", type=click.FloatRange(0), default=0.0, help="Seconds between rounds, to cool down."
+            ),
+            click.option("--seed", type=int, default=None, help="Of the inputs; otherwise another one each time."),
+            click.option(
+                "--file", "files", multiple=True, type=click.Path(path_type=Path), help="A Python file with benchmarks."
+            ),
+            click.option("--in-process", is_flag=True, help="Do not protect the run from crashes; for debuggers."),
+            click.option("--hang-seconds", type=click.FloatRange(1), default=300.0, show_default=True),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+@click.group(epilog=_STATUSES)
+def bench() -> None:
+    """TesseraBench: benchmarks that are calibrated and hard to fool."""
+
+
+@bench.command("list")
+@click.option("--file", "files", multiple=True, type=click.Path(path_type=Path))
+def list_command(files: tuple[Path, ...]) -> None:
+    """What can be run, and which implementations can be used here."""
+    from tessera.bench import registry
+    from tessera.bench.operator import OperatorBenchmark
+
+    for path in files:
+        registry.load(path)
+    for name in registry.names():
+        benchmark = registry.get(name)
+        click.echo(f"{name:18} {benchmark.get_description()}")
+        if isinstance(benchmark, OperatorBenchmark):
+            for one in benchmark.implementations.values():
+                missing = one.framework.missing()
+                click.echo(f"    {one.name:18} {'ready' if missing is None else f'skipped: {missing}'}")
+
+
+@bench.command(epilog=_STATUSES)
+@click.argument("names", nargs=-1, required=True, metavar="BENCHMARK…")
+@_how
+@_outputs
+def run(names: tuple[str, ...], **options: Any) -> None:
+    """Runs benchmarks: accuracy first, implementations in turns, fresh inputs for every call."""
+    suite, status = session.run(names, options)
+    sys.exit(max(status, session.write(suite, options)))
+
+
+@bench.command(epilog=_STATUSES)
+@click.argument("baseline", type=click.Path(path_type=Path))
+@click.argument("current", type=click.Path(path_type=Path))
+@click.option("--threshold", type=click.FloatRange(0), default=None, help="Percent that a change must exceed to count.")
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="The verdicts.")
+def compare(baseline: Path, current: Path, threshold: float | None, json_path: Path | None) -> None:
+    """Compares two result files; status 4 if anything became worse."""
+    from tessera.bench.reporting.exchange import read_json
+
+    sys.exit(session.judge(read_json(baseline), read_json(current), threshold, json_path))
+
+
+@bench.command(epilog=_STATUSES)
+@click.argument("names", nargs=-1, metavar="[BENCHMARK…]")
+@click.option(
+    "--baseline", type=click.Path(path_type=Path), required=True, help="The results to hold this run against."
+)
+@click.option("--threshold", type=click.FloatRange(0), default=None, help="Percent that a change must exceed to count.")
+@click.option("--verdicts", "verdicts_path", type=click.Path(path_type=Path), help="The verdicts as JSON.")
+@_how
+@_outputs
+def check(
+    names: tuple[str, ...], baseline: Path, threshold: float | None, verdicts_path: Path | None, **options: Any
+) -> None:
+    """Runs what the baseline ran (or some of it) and compares; status 4 if anything became worse."""
+    from tessera.bench.reporting.exchange import read_json
+
+    before = read_json(baseline)
+    wanted = names or tuple(dict.fromkeys(row.benchmark_name for row in before.results.values()))
+    if not options["sizes"] and not options["quick"] and not options["set_name"]:
+        options["like"] = [row for row in before.results.values() if row.benchmark_name in wanted]
+    options["mode"] = options["mode"] or BenchmarkMode.REGRESSION.value
+    suite, status = session.run(wanted, options)
+    status = max(status, session.write(suite, options))
+    if suite.interrupted:
+        sys.exit(status)
+    sys.exit(max(status, session.judge(session.part_of(before, suite), suite, threshold, verdicts_path)))
+
+
+@bench.command()
+@click.argument("results", type=click.Path(path_type=Path))
+@_outputs
+def report(results: Path, **options: Any) -> None:
+    """Turns a result file (or the journal of a run that was cut off) into tables and pages."""
+    from rich.console import Console
+
+    from tessera.bench.reporting.exchange import Journal, read_json
+    from tessera.bench.reporting.tables import print_suite
+
+    suite = Journal.recover(results) if results.suffix == ".journal" else read_json(results)
+    print_suite(suite, Console())
+    sys.exit(session.write(suite, options))
+
+
+@bench.command()
+@click.argument("history", type=click.Path(path_type=Path))
+@click.option("--key", default=None, help="Rows whose key contains this.")
+@click.option("--metric", default="latency_ms", show_default=True)
+def history(history: Path, key: str | None, metric: str) -> None:
+    """Shows the runs in a history, or the figures of some rows over time."""
+    from tessera.bench.reporting.history import History
+
+    if not history.is_file():
+        raise BenchError(f"there is no history {history}", hint="tessera bench run … --history FILE makes one")
+    with History(history) as kept:
+        if key is None:
+            for one in kept.runs():
+                click.echo(str(one))
+            return
+        for name in [name for name in kept.keys() if key in name]:
+            click.echo(name)
+            for point in kept.series(name, metric):
+                click.echo(f"    {point}")
+
+
+@bench.command()
+def workflow() -> None:
+    """Prints a workflow for GitHub Actions that checks each change against the main branch."""
+    from tessera.bench.reporting.workflow import ci_workflow
+
+    click.echo(ci_workflow(), nl=False)

@@ -1,0 +1,294 @@
+"""A run of benchmarks from the command line: its configurations, its journal, its files and its exit status."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from tessera.bench import registry
+from tessera.bench.comparison import METRICS, compare_runs
+from tessera.bench.configs import SETS
+from tessera.bench.core import Here, TesseraBench
+from tessera.bench.definitions import BenchError, BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
+from tessera.bench.frameworks import has_gpu
+from tessera.bench.hardware import detect
+from tessera.bench.operator import OperatorBenchmark
+from tessera.bench.precision import precision
+from tessera.bench.reporting import exchange, tables
+from tessera.bench.results import BenchmarkSuiteResult, Row
+from tessera.bench.worker import Isolated
+from tessera.errors import ResourceError
+
+FAILED, REGRESSED, NOT_WRITTEN, INTERRUPTED = 3, 4, 5, 130
+_QUICK_SECONDS, _QUICK_SAMPLES = 2.0, 60
+Options = Mapping[str, Any]
+
+
+def run(names: Sequence[str], options: Options) -> tuple[BenchmarkSuiteResult, int]:
+    """Runs benchmarks as the options say; the status is of what failed."""
+    for path in options["files"]:
+        registry.load(path)
+    console = Console()
+    plans = [(name, config) for name in names for config in configs(name, options)]
+    journal = _Journal(options["json_path"])
+    runner = Here() if options["in_process"] else Isolated(options["files"], hang_seconds=options["hang_seconds"])
+    suites: list[BenchmarkSuiteResult] = []
+    with tables.Progress(console, total=sum(_row_count(name, config) for name, config in plans)) as progress:
+
+        def on_rows(rows: Sequence[Row]) -> None:
+            for row in rows:
+                journal.append(row)
+                progress.finish(row)
+
+        engine = TesseraBench(runner=runner, on_rows=on_rows)
+        try:
+            for name, config in plans:
+                progress.begin(name)
+                suites.append(engine.run_benchmark(name, config))
+                if suites[-1].interrupted:
+                    break
+        finally:
+            if isinstance(runner, Isolated):
+                runner.close()
+    suite = _joined(suites)
+    journal.close(suite)
+    tables.print_suite(suite, console)
+    if suite.interrupted:
+        return suite, INTERRUPTED
+    return suite, FAILED if suite.get_failed_results() or not suite.get_successful_results() else 0
+
+
+def _joined(suites: Sequence[BenchmarkSuiteResult]) -> BenchmarkSuiteResult:
+    first, *others = suites
+    for other in others:
+        first.extend(other.results.values())
+        for name, found in other.ceilings.items():
+            first.ceilings[name] = {**first.ceilings.get(name, {}), **found} if isinstance(found, dict) else found
+        first.interrupted = first.interrupted or other.interrupted
+        first.suite_end_time = other.suite_end_time
+    return first
+
+
+def configs(name: str, options: Options) -> list[BenchmarkConfig]:
+    """What the options mean for a benchmark: one configuration per set of sizes that share their precisions."""
+    benchmark = registry.get(name)
+    quick = options["quick"]
+    mode = BenchmarkMode(options["mode"] or BenchmarkMode.COMPARISON.value)
+    base = BenchmarkConfig(name, benchmark.get_description(), mode, hardware=detect())
+    measures = [MeasurementType(kind) for kind in options["measures"]] or list(base.measurements)
+    if mode is BenchmarkMode.PROFILING and not options["measures"]:
+        measures = list(MeasurementType)
+    base = dataclasses.replace(
+        base,
+        measurements=measures,
+        threads=options["threads"],
+        seconds_per_case=options["seconds"] or (_QUICK_SECONDS if quick else base.seconds_per_case),
+        timing_iterations=options["samples"] or (_QUICK_SAMPLES if quick else base.timing_iterations),
+        cold=options["cold"],
+        pause_seconds=options["pause"],
+        seed=options["seed"],
+        implementations=_implementations(benchmark, options),
+    )
+    policies = list(options["precisions"]) or ["f32", "bf16"]
+    for policy in policies:
+        precision(policy)
+    return [
+        dataclasses.replace(base, sizes=sizes, precision_policies=[policy], threads=threads)
+        for sizes, policy, threads in _sizes(name, benchmark, policies, options)
+    ]
+
+
+def _implementations(benchmark: Any, options: Options) -> list[str] | None:
+    if options["implementations"]:
+        return [name.strip() for name in options["implementations"].split(",")]
+    if options["quick"] and isinstance(benchmark, OperatorBenchmark):
+        return [one.name for one in benchmark.implementations.values() if not one.slow_to_build]
+    return None
+
+
+def _sizes(
+    name: str, benchmark: Any, policies: Sequence[str], options: Options
+) -> list[tuple[list[ProblemSize] | None, str, int | None]]:
+    threads = options["threads"]
+    if options["sizes"]:
+        given: list[ProblemSize] | None = [_size(text) for text in options["sizes"]]
+        return [(given, policy, threads) for policy in policies]
+    if (chosen := options["set_name"]) is not None:
+        if chosen not in SETS or name != "flash_attention":
+            raise BenchError(
+                f"{name} has no set {chosen!r}", hint=f"flash_attention has {', '.join(SETS)}; others take --size"
+            )
+        made = SETS[chosen]()
+        return [
+            ([one.size for one in made if one.dtype == dtype], dtype, threads)
+            for dtype in dict.fromkeys(one.dtype for one in made)
+            if not options["precisions"] or dtype in {precision(policy).name for policy in policies}
+        ]
+    if like := [row for row in options.get("like", ()) if row.benchmark_name == name]:
+        kinds = dict.fromkeys((row.precision, row.threads) for row in like)
+        return [
+            (_unique([row.problem_size for row in like if (row.precision, row.threads) == kind]), *kind)
+            for kind in kinds
+            if not options["precisions"] or kind[0] in {precision(policy).name for policy in policies}
+        ]
+    sizes: Sequence[ProblemSize] | None = None
+    if isinstance(benchmark, OperatorBenchmark):
+        sizes = benchmark.quick if options["quick"] else benchmark.sizes if has_gpu() else benchmark.cpu
+    return [(list(sizes) if sizes else None, policy, threads) for policy in policies]
+
+
+def _unique(sizes: Sequence[ProblemSize]) -> list[ProblemSize]:
+    return list({tuple(size.items()): size for size in sizes}.values())
+
+
+def _size(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for part in text.split(","):
+        name, separator, value = part.partition("=")
+        if not separator or not name.strip() or not value.strip():
+            raise BenchError(f"cannot read the size {text!r}", hint="write --size seq_len=512,head_dim=64")
+        found[name.strip()] = _value(value.strip(), text)
+    return found
+
+
+def _value(word: str, text: str) -> Any:
+    if word.lower() in ("true", "false"):
+        return word.lower() == "true"
+    try:
+        return int(word)
+    except ValueError:
+        raise BenchError(
+            f"cannot read {word!r} in the size {text!r}", hint="values are whole numbers or true, false"
+        ) from None
+
+
+def _row_count(name: str, config: BenchmarkConfig) -> int:
+    benchmark = registry.get(name)
+    sizes = len(config.sizes if config.sizes is not None else benchmark.get_problem_sizes())
+    if not isinstance(benchmark, OperatorBenchmark):
+        return sizes * len(config.precision_policies)
+    ours = config.mode in (BenchmarkMode.COMPARISON,)
+    rows = len(config.implementations or benchmark.implementations) if ours else 1
+    return sizes * len(config.precision_policies) * rows
+
+
+class _Journal:
+    """Rows beside the result file until that is written; without a result file there is none."""
+
+    def __init__(self, target: Path | None) -> None:
+        self.path = None if target is None else target.with_name(target.name + ".journal")
+        self._open: exchange.Journal | None = None
+        if self.path is None:
+            return
+        try:
+            self.path.unlink(missing_ok=True)
+            self._open = exchange.Journal(self.path)
+            self._open.begin(BenchmarkSuiteResult())
+        except (OSError, ResourceError) as error:
+            self._give_up(error)
+
+    def append(self, row: Row) -> None:
+        if self._open is None:
+            return
+        try:
+            self._open.append(row)
+        except ResourceError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        """Results are in memory still; the run goes on."""
+        click.echo(f"no journal is kept: {error.message if isinstance(error, ResourceError) else error}", err=True)
+        self._open = None
+
+    def close(self, suite: BenchmarkSuiteResult) -> None:
+        if self._open is None:
+            return
+        try:
+            self._open.finish(suite)
+        except ResourceError as error:
+            self._give_up(error)
+            return
+        self._open.close()
+
+
+def write(suite: BenchmarkSuiteResult, options: Options) -> int:
+    """Writes every file that was asked for. One that cannot be written does not keep the others from it."""
+    kept = options["history_path"]
+    writers: list[tuple[Path | None, Callable[[Path], None]]] = [
+        (options["json_path"], partial(_write_json, suite)),
+        (options["csv_path"], partial(exchange.write_csv, suite)),
+        (options["md_path"], partial(_write_markdown, suite)),
+        (kept, partial(_add_to_history, suite)),
+        (options["html_path"], partial(_write_page, suite, kept)),
+    ]
+    return max(_tried(path, writer) for path, writer in writers)
+
+
+def _tried(path: Path | None, writer: Callable[[Path], None]) -> int:
+    if path is None:
+        return 0
+    try:
+        writer(path)
+    except ResourceError as error:
+        error.span = error.span if error.placed else None
+        click.echo(f"{type(error).__name__}: {error}", err=True)
+        return NOT_WRITTEN
+    return 0
+
+
+def _write_json(suite: BenchmarkSuiteResult, path: Path) -> None:
+    exchange.write_json(suite, path)
+    # All of it is in the file now.
+    path.with_name(path.name + ".journal").unlink(missing_ok=True)
+
+
+def _write_markdown(suite: BenchmarkSuiteResult, path: Path) -> None:
+    from tessera.bench.reporting.markdown import write_markdown
+
+    write_markdown(suite, path)
+
+
+def _write_page(suite: BenchmarkSuiteResult, kept: Path | None, path: Path) -> None:
+    from tessera.bench.reporting.history import History
+    from tessera.bench.reporting.page import write_page
+
+    history = History(kept) if kept is not None and kept.is_file() else None
+    try:
+        write_page(suite, path, history=history)
+    finally:
+        if history is not None:
+            history.close()
+
+
+def _add_to_history(suite: BenchmarkSuiteResult, path: Path) -> None:
+    from tessera.bench.reporting.history import History
+
+    with History(path) as history:
+        history.add(suite, commit=os.environ.get("GITHUB_SHA"))
+
+
+def part_of(before: BenchmarkSuiteResult, suite: BenchmarkSuiteResult) -> BenchmarkSuiteResult:
+    """Those rows of a baseline that a run was to repeat: peers that it did not run are not missing."""
+    ran = {(row.benchmark_name, row.implementation) for row in suite.results.values()}
+    kept = {
+        key: row
+        for key, row in before.results.items()
+        if (row.benchmark_name, row.implementation) in ran or not row.implementation
+    }
+    return dataclasses.replace(before, results=kept)
+
+
+def judge(before: BenchmarkSuiteResult, after: BenchmarkSuiteResult, threshold: float | None, path: Path | None) -> int:
+    """Prints what changed; the status says whether anything became worse."""
+    found = compare_runs(before, after, None if threshold is None else dict.fromkeys(METRICS, threshold))
+    tables.print_comparison(found, Console())
+    text = json.dumps(found.to_dict(), indent=1) + "\n"
+    return max(found.exit_code, _tried(path, lambda path: exchange.write_atomically(path, text)))

@@ -1,0 +1,143 @@
+"""Cheats fail, for the reason that they are; honest implementations beside them do not."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import cheats  # pyright: ignore[reportMissingImports]  (beside this file)
+import numpy as np
+import pytest
+
+from tessera.bench import clock
+from tessera.bench.cases import run_case
+from tessera.bench.definitions import BenchmarkConfig, MeasurementType
+from tessera.bench.honesty import Auditor
+from tessera.bench.operators.flash_attention import FlashAttentionBenchmark
+from tessera.bench.precision import precision
+from tessera.bench.results import BenchmarkError, BenchmarkResult, Row
+from tessera.bench.sampling import Inputs
+
+CONFIG = BenchmarkConfig(
+    measurements=(MeasurementType.LATENCY, MeasurementType.ACCURACY), seconds_per_case=0.5, timing_iterations=40, seed=5
+)
+
+
+def rows_of(benchmark: Any, *names: str, config: BenchmarkConfig = CONFIG) -> dict[str, Row]:
+    found = run_case(benchmark, cheats.ROWS, precision("f32"), config, only=list(names) or None)
+    return {row.implementation: row for row in found}
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("cached", "wrong"),
+        ("skips_repeats", "wrong"),
+        ("finishes_later", "wrong"),
+        ("finishes_soon", "wrong"),
+        ("promises", "a finished result is a ndarray"),
+        ("lower_precision", "wrong"),
+        ("returns_half", "float32 was declared"),
+        ("skips_the_last_rows", "wrong"),
+    ],
+)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_cheat_is_refused_and_the_honest_one_beside_it_is_not(name: str, why: str, seed: int) -> None:
+    config = BenchmarkConfig(measurements=CONFIG.measurements, seconds_per_case=0.3, timing_iterations=20, seed=seed)
+    found = rows_of(cheats.CheatsBenchmark(), "honest", name, config=config)
+    honest, cheat = found["honest"], found[name]
+    assert isinstance(honest, BenchmarkResult)
+    assert honest.is_valid()
+    assert honest.measurements_count > 0
+    assert isinstance(cheat, BenchmarkError)
+    assert cheat.error_type == "refused"
+    assert why in cheat.error_message
+
+
+@pytest.mark.parametrize("calls", [1, 5])
+def test_skipping_is_seen_in_samples_of_several_calls(calls: int) -> None:
+    config = BenchmarkConfig(
+        measurements=CONFIG.measurements,
+        seconds_per_case=1.0,
+        timing_iterations=40,
+        sample_seconds=calls * 1e-3,
+        seed=3,
+    )
+    found = rows_of(cheats.CheatsBenchmark(), "honest", "skips_repeats", config=config)
+    assert isinstance(found["skips_repeats"], BenchmarkError)
+
+
+@pytest.mark.parametrize("name", ["patches_time", "patches_ours"])
+def test_who_touches_a_clock_gets_no_times(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "perf_counter_ns", time.perf_counter_ns)
+    monkeypatch.setattr(clock, "now", clock.now)
+    found = rows_of(cheats.TimerBenchmark(), "honest", name)
+    row = found[name]
+    assert isinstance(row, BenchmarkError)
+    assert row.error_type == "refused"
+    assert "clock" in row.error_message or "replaced" in row.error_message
+
+
+def test_a_clock_that_runs_slow_is_seen_though_nothing_looks_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    witness = clock.Witness()
+    real = clock.now
+    began = real()
+    monkeypatch.setattr(witness, "_now", lambda: began + (real() - began) // 2)
+    witness._began = began
+    time.sleep(0.3)
+    assert "while" in (witness.disagreement() or "")
+
+
+def test_an_untouched_clock_agrees() -> None:
+    witness = clock.Witness()
+    time.sleep(0.1)
+    assert witness.disagreement() is None
+    assert clock.touched() == []
+
+
+def test_honest_implementations_agree_with_each_other() -> None:
+    found = rows_of(cheats.HonestBenchmark())
+    assert set(found) == {"honest", "again"}
+    assert all(isinstance(row, BenchmarkResult) and row.is_valid() for row in found.values())
+
+
+def test_inputs_are_never_the_same_twice() -> None:
+    inputs = Inputs(cheats.HonestBenchmark(), cheats.ROWS, precision("f32"), np.random.default_rng(0))
+    inputs.have(2)
+    seen: set[bytes] = set()
+    for _ in range(20):
+        inputs.write(inputs.draw(2))
+        seen |= {array.tobytes() for arrays in inputs.sets for array in arrays}
+    assert len(seen) == 20 * 2 * 2
+
+
+def test_equal_places_make_equal_inputs() -> None:
+    inputs = Inputs(cheats.HonestBenchmark(), cheats.ROWS, precision("bf16"), np.random.default_rng(0))
+    inputs.have(1)
+    places = inputs.draw(1)
+    inputs.write(places)
+    first = [array.copy() for array in inputs.sets[0]]
+    inputs.write(inputs.draw(1))
+    assert any((a != b).any() for a, b in zip(first, inputs.sets[0], strict=True))
+    inputs.write(places)
+    assert all((a == b).all() for a, b in zip(first, inputs.sets[0], strict=True))
+
+
+def test_rows_to_check_are_drawn_where_there_are_many() -> None:
+    size = {"batch_size": 1, "num_heads": 16, "seq_len": 16384, "head_dim": 64, "causal": True}
+    auditor = Auditor(FlashAttentionBenchmark(), size, precision("f32"), np.random.default_rng(1))
+    first, second = auditor._rows(), auditor._rows()
+    assert 8 <= len(first) < 16384
+    assert len(set(first.tolist())) == len(first)
+    assert first.tolist() != second.tolist()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_nan_and_infinity_are_wrong_where_the_truth_is_finite(value: float) -> None:
+    auditor = Auditor(cheats.HonestBenchmark(), cheats.ROWS, precision("f32"), np.random.default_rng(1))
+    random = np.random.default_rng(2)
+    a, b = (random.standard_normal((256, 256)) for _ in range(2))
+    found = a @ b
+    assert auditor.error(found, [a, b]).relative < 1e-12
+    found[17, 3] = value
+    assert auditor.error(found, [a, b]).relative == float("inf")

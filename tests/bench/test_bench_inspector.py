@@ -1,0 +1,270 @@
+"""Tests the counts of the four levels: against IR counted by hand, and instructions against another disassembler."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessera as ts
+from tessera import bf16, kernel, tile
+from tessera.bench import instructions, integration
+from tessera.bench.inspector import IRInspector
+from tessera.targets.cpu import features
+from tessera.targets.cpu.compile import EFFORTS
+from tessera.targets.llvm import machine
+
+X = np.random.default_rng(0).standard_normal((100, 64), np.float32)
+Q = ts.randn((2, 128, 64), bf16, seed=0)
+
+
+@kernel
+def softmax(x: Any):
+    loaded = tile.load(x)
+    weights = tile.exp(loaded - tile.max(loaded, axis=1)[:, None])
+    return weights / tile.sum(weights, axis=1)[:, None]
+
+
+@kernel
+def scores(q: Any, k: Any):
+    """Sums of products over blocks of keys, the keys transposed."""
+    here = tile.context()
+    queries, acc = tile.load(q), tile.zeros((here.m, here.n))
+    for block in tile.range_n(k.shape, here.n):
+        acc = tile.dot(queries, tile.load(k, block).T, acc)
+    return tile.cast(tile.max(acc, axis=1), q.dtype)
+
+
+@cache
+def target() -> integration.TargetIR:
+    return integration.to_target_ir(_tiles(softmax, X))
+
+
+def _tiles(made: Any, *args: Any) -> integration.TileIR:
+    return integration.to_tile_ir(integration.to_schedule_ir(integration.to_graph_ir(made, args)))
+
+
+@cache
+def attention() -> dict[str, Any]:
+    return IRInspector().inspect(scores, Q, Q)
+
+
+def test_all_levels_have_the_specified_keys_and_go_into_json() -> None:
+    found = attention()
+    json.dumps(found)
+    expected = {
+        "graph_ir": "node_count operation_types memory_footprint_estimate autodiff_complexity collective_operations",
+        "schedule_ir": "loop_structure tiling_configuration fusion_opportunities memory_layout_optimizations"
+        " parallelization_strategy",
+        "tile_ir": "shared_memory_usage register_pressure tensor_core_utilization async_copy_patterns"
+        " synchronization_overhead",
+        "target_ir": "instruction_count instruction_mix occupancy_estimate memory_access_patterns"
+        " optimization_passes_applied",
+    }
+    assert set(found) == set(expected)
+    for level, keys in expected.items():
+        assert set(keys.split()) <= found[level].keys(), level
+
+
+def test_the_graph() -> None:
+    found = attention()["graph_ir"]
+    assert found["node_count"] == 1
+    assert found["operation_types"] == {"graph.call_kernel": 1}
+    # q and k of 2·128·64 elements, and the maxima of 2·128 rows, all of 2 bytes.
+    assert found["memory_footprint_estimate"] == 2 * (2 * 2 * 128 * 64 + 2 * 128)
+    assert found["autodiff_complexity"] == found["collective_operations"] == 0
+    assert found["kernel_operation_types"]["tile.dot"] == 1
+
+
+def test_a_graph_of_other_ops_as_text() -> None:
+    text = """
+    graph.func @main(%a: !graph.tensor<[4, 8], f32>, %b: !graph.tensor<[8, N], f32>) -> (!graph.tensor<[4, N], f32>) {
+      %0 = graph.ew<neg> %a : !graph.tensor<[4, 8], f32> -> !graph.tensor<[4, 8], f32>
+      %1 = graph.matmul %0, %b : !graph.tensor<[4, 8], f32>, !graph.tensor<[8, N], f32> -> !graph.tensor<[4, N], f32>
+      graph.return %1 : !graph.tensor<[4, N], f32>
+    }"""
+    found = IRInspector().inspect_graph_ir(text)
+    assert found["operation_types"] == {"graph.ew": 1, "graph.matmul": 1}
+    assert found["memory_footprint_estimate"] is None
+    assert "sizes" in found["unavailable"]["memory_footprint_estimate"]
+    known = IRInspector().inspect_graph_ir(text.replace("N]", "16]"))
+    assert known["memory_footprint_estimate"] == 4 * (2 * 4 * 8 + 8 * 16 + 4 * 16)
+
+
+def test_the_schedule() -> None:
+    found = attention()["schedule_ir"]
+    (loop,) = found["loop_structure"]["scores"]
+    assert (loop["from"], loop["to"], loop["step"], loop["carried"], loop["loops"]) == (0, None, 64, 1, [])
+    assert found["tiling_configuration"] == {"scores": {"block": (64, 64)}}
+    (launch,) = found["parallelization_strategy"]
+    assert launch["extents"] == [2, 2]
+    assert launch["programs"] == 4
+    assert found["memory_layout_optimizations"]["transposed_loads"] == 1
+    assert found["fusion_opportunities"] == {"regions": 0, "launches": 1, "launches_that_feed_only_another": 0}
+
+
+def test_a_schedule_as_text_leaves_the_grid_open() -> None:
+    lowered = integration.to_schedule_ir(integration.to_graph_ir(scores, (Q, Q)))
+    found = IRInspector().inspect_schedule_ir(lowered.text)
+    assert found["parallelization_strategy"][0]["programs"] is None
+    assert found["unavailable"]
+    assert found["loop_structure"] == attention()["schedule_ir"]["loop_structure"]
+
+
+def test_the_tiles() -> None:
+    found = attention()["tile_ir"]
+    assert found["tensor_core_utilization"]["tile_dots"] == 1
+    is_amx = features.level() == "amx"
+    assert (found["tensor_core_utilization"]["matrix_instructions"] > 0) == is_amx
+    assert (found["tensor_core_utilization"]["matrix_ops"] > 0) == is_amx
+    assert (found["register_pressure"]["tile_registers"] > 0) == is_amx
+    assert found["register_pressure"]["vector_registers"] <= found["register_pressure"]["vector_registers_there_are"]
+    assert found["shared_memory_usage"]["shared_bytes"] == 0
+    assert found["async_copy_patterns"] == {"async_copies": 0, "loads": 2}
+    assert found["synchronization_overhead"]["barriers"] == 0
+    # The queue of work, at least.
+    assert found["synchronization_overhead"]["locked_instructions"] >= 1
+
+
+def test_the_workspace_is_what_the_machine_code_asks_for() -> None:
+    """Without panels, the function that the emitter writes returns just this number."""
+    found = IRInspector().inspect_tile_ir(_tiles(softmax, X), target())
+    assert found["shared_memory_usage"]["panels"] == []
+    body = instructions.functions_of(target().assembly)["softmax.workspace"]
+    constants = [
+        int(one.operands[0][1:], 0) for one in body if one.name.startswith("mov") and one.operands[0][0] == "$"
+    ]
+    returned = constants[-1] if constants else 0
+    assert found["shared_memory_usage"]["workspace_bytes"] == returned
+
+
+def test_tiles_without_machine_code_say_what_is_missing() -> None:
+    found = IRInspector().inspect_tile_ir(_tiles(scores, Q, Q).text)
+    assert found["register_pressure"] is None
+    assert found["shared_memory_usage"]["workspace_bytes"] is None
+    assert "target IR" in found["unavailable"]["register_pressure"]
+    assert found["tensor_core_utilization"]["tile_dots"] == 1
+
+
+def test_the_target() -> None:
+    found = IRInspector().inspect_target_ir(target())
+    assert found["instruction_count"] == sum(found["instruction_mix"].values()) == found["functions"]["softmax"]
+    assert found["optimization_passes_applied"] == list(target().stages_ms)
+    assert {"graph-to-schedule", "tile-to-cpu", "emit"} <= set(found["optimization_passes_applied"])
+    assert found["occupancy_estimate"] is None
+    assert found["unavailable"]["occupancy_estimate"]
+    assert found["instruction_mix"].get("other", 0) < 0.02 * found["instruction_count"]
+    as_text = IRInspector().inspect_target_ir(target().assembly)
+    assert as_text["instruction_mix"] == found["instruction_mix"]
+
+
+@pytest.mark.skipif(shutil.which("objdump") is None, reason="compares with objdump, which is not installed")
+@pytest.mark.parametrize("made", [softmax, scores])
+def test_another_disassembler_sees_the_same_instructions(made: Any, tmp_path: Path) -> None:
+    """The assembly is another output than the machine code that runs; here that is disassembled."""
+    ir = integration.to_target_ir(_tiles(made, *((X,) if made is softmax else (Q, Q))))
+    processor, extras = features.target(ir.chosen.level)
+    code = machine.compile_text(ir.text, cpu=processor, features=extras, opt=EFFORTS[ir.chosen.optimization].codegen)
+    path = tmp_path / "kernel.o"
+    path.write_bytes(code)
+    shown = subprocess.run(
+        ["objdump", "-d", "--no-show-raw-insn", str(path)], capture_output=True, text=True, check=True
+    ).stdout
+    _, _, rest = shown.partition(f"<{ir.instance.name}>:")
+    lines = re.findall(r"^\s+[0-9a-f]+:\t(\S+)", rest.partition("\n\n")[0], re.MULTILINE)
+    # Padding between blocks is in the code only.
+    theirs = [name for name in lines if not name.startswith(("nop", "data16", "cs", "xchg", "int3"))]
+    ours = instructions.functions_of(ir.assembly)[ir.instance.name]
+    assert len(ours) == len(theirs)
+    for pattern in (r"vfn?m(add|sub)", r"tdp", r"tileload", r"j"):
+        assert sum(bool(re.match(pattern, one.name)) for one in ours) == sum(
+            bool(re.match(pattern, name)) for name in theirs
+        ), pattern
+
+
+ASSEMBLY = """
+	.text
+	.globl	work
+work:
+	pushq	%rbp
+	movq	%rsp, %rbp
+	vmovups	(%rdi), %zmm0
+	vmovups	%zmm31, -64(%rbp)
+	vmovups	64(%rsp), %zmm1
+	vfmadd231ps	(%rsi,%rax,4){1to16}, %zmm0, %zmm2
+	vfmadd213ps	.LCPI0_0(%rip), %zmm0, %zmm2
+	vmovdqu16	(%rdx), %zmm3 {%k1} {z}
+	vmovups	%zmm3, (%rdx) {%k2}
+	vgatherqps	(%rdx,%zmm4,4), %ymm5 {%k1}
+	vmovntps	%zmm3, (%rdx)
+	vbroadcastss	4(%rdi), %zmm6
+	movq	%rax, 8(%rsp)
+	addq	%rax, (%rdi)
+	cmpq	%rax, (%rdi)
+	lock		xaddq	%rax, (%r8)
+	leaq	8(%rdi), %r9
+	prefetcht0	(%rdi)
+	tileloadd	(%rsi,%rax), %tmm0
+	tdpbf16ps	%tmm2, %tmm1, %tmm0
+	vaddss	(%rdi), %xmm7, %xmm7
+	jne	.LBB0_1
+.LBB0_1:
+	retq
+.Lfunc_end0:
+	.size	work, .Lfunc_end0-work
+	.section	.rodata,"a",@progbits
+table:
+	.long	1
+"""
+
+
+def test_assembly_is_read_line_by_line() -> None:
+    functions = instructions.functions_of(ASSEMBLY)
+    assert set(functions) == {"work"}
+    body = functions["work"]
+    assert len(body) == 23
+    assert instructions.mix(body) == {
+        "vector_move": 6,
+        "scalar_move": 4,
+        "vector_fma": 2,
+        "amx": 2,
+        "gather_scatter": 1,
+        "vector_shuffle": 1,
+        "scalar_integer": 1,
+        "compare": 1,
+        "atomic": 1,
+        "prefetch": 1,
+        "scalar_float": 1,
+        "branch": 1,
+        "return": 1,
+    }
+    assert instructions.memory_accesses(body) == {
+        "vector_loads": 1,
+        "stack_vector_stores": 1,
+        "stack_vector_loads": 1,
+        "broadcast_loads": 2,
+        "constant_loads": 1,
+        "masked_vector_loads": 1,
+        "masked_vector_stores": 1,
+        "gather_loads": 1,
+        "nontemporal_vector_stores": 1,
+        "stack_scalar_stores": 1,
+        "scalar_loads": 4,
+        "scalar_stores": 2,
+        "prefetches": 1,
+        "tile_loads": 1,
+    }
+    assert instructions.registers(body) == {
+        "vector_registers": 9,
+        "vector_bits": 512,
+        "tile_registers": 3,
+        "mask_registers": 2,
+        "general_registers": 7,
+    }

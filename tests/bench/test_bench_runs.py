@@ -1,0 +1,628 @@
+"""Runs: what configurations, modes and measurements change; failures are rows; results survive interruption."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import cheats  # pyright: ignore[reportMissingImports]  (beside this file)
+import numpy as np
+import pytest
+
+from tessera import knobs
+from tessera.bench import registry
+from tessera.bench.cases import Case, Interrupted, Nobody, run_case
+from tessera.bench.configs import SETS, StandardBenchmarkConfigs
+from tessera.bench.core import TesseraBench
+from tessera.bench.definitions import (
+    BenchError,
+    BenchmarkConfig,
+    BenchmarkMode,
+    BenchmarkProtocol,
+    HardwareConfig,
+    MeasurementType,
+)
+from tessera.bench.measurement import EventTimer, GraphTimer, MeasurementEngine, register_timer, timer_for
+from tessera.bench.operator import OperatorBenchmark, implementation
+from tessera.bench.operators.flash_attention import FlashAttentionBenchmark
+from tessera.bench.precision import BOUNDS, precision
+from tessera.bench.results import BenchmarkError, BenchmarkResult, BenchmarkSuiteResult
+from tessera.bench.worker import REGRESSION_PROCESSES, Isolated
+
+CHEATS = Path(__file__).with_name("cheats.py")
+TINY: dict[str, Any] = {"rows": 64, "cols": 64}
+QUICK = BenchmarkConfig(
+    seconds_per_case=0.2,
+    timing_iterations=12,
+    sizes=[TINY],
+    precision_policies=["f32"],
+    measurements=(MeasurementType.LATENCY, MeasurementType.ACCURACY),
+    threads=1,
+    seed=1,
+)
+
+
+def only(rows: list[Any]) -> BenchmarkResult:
+    (row,) = rows
+    assert isinstance(row, BenchmarkResult), row
+    return row
+
+
+def run_softmax(config: BenchmarkConfig, *names: str) -> list[Any]:
+    chosen = list(names) or ["tessera"]
+    return run_case(registry.get("softmax"), TINY, precision("f32"), config, only=chosen)  # pyright: ignore[reportArgumentType]
+
+
+# What a configuration changes
+
+
+def test_a_row_says_what_was_measured() -> None:
+    row = only(run_softmax(QUICK))
+    assert row.latency_ms is not None
+    assert row.confidence_interval_95 is not None
+    assert row.confidence_interval_95[0] <= row.latency_ms <= row.confidence_interval_95[1]
+    assert row.measurements_count == len(row.samples_ms) == len(row.yardstick_ms) > 0
+    assert row.latency_ms == float(np.median(row.samples_ms))
+    assert row.numerical_accuracy is not None
+    assert row.numerical_accuracy < 2e-6
+    assert row.flops == 5 * 64 * 64
+    assert row.bytes_moved == 2 * 64 * 64 * 4
+    assert row.stages_ms["llvm"] > 0
+    assert row.compilation_time_ms == pytest.approx(sum(row.stages_ms.values()))
+    assert row.host_overhead_us is not None
+    assert 0 < row.host_overhead_us < 10_000
+    assert row.unavailable["autotuning_time_ms"]
+    assert row.conditions
+
+
+def test_the_most_samples_are_not_exceeded() -> None:
+    config = dataclasses.replace(QUICK, timing_iterations=5, max_variance_percent=0.0, seconds_per_case=30.0)
+    assert only(run_softmax(config)).measurements_count == 5
+
+
+def test_time_stops_a_case() -> None:
+    config = dataclasses.replace(QUICK, timing_iterations=10**6, max_variance_percent=0.0, seconds_per_case=0.1)
+    assert 3 <= only(run_softmax(config)).measurements_count < 10**4
+
+
+def test_precise_enough_stops_a_case() -> None:
+    config = dataclasses.replace(QUICK, timing_iterations=10**6, max_variance_percent=1e6, seconds_per_case=60.0)
+    assert only(run_softmax(config)).measurements_count == 8
+
+
+def test_a_seed_makes_the_same_inputs() -> None:
+    def first_inputs(seed: int) -> bytes:
+        case = Case(
+            cheats.HonestBenchmark(), TINY, precision("f32"), dataclasses.replace(QUICK, seed=seed), {}, Nobody()
+        )
+        case.inputs.have(1)
+        case.inputs.write(case.inputs.draw(1))
+        return case.inputs.sets[0][0].tobytes()
+
+    assert first_inputs(7) == first_inputs(7)
+    assert first_inputs(7) != first_inputs(8)
+
+
+def test_cold_caches_are_slower_to_read() -> None:
+    class Reading(OperatorBenchmark):
+        """Reads a megabyte, which fits into a cache and is quick to find there."""
+
+        name = "reading"
+
+        def shapes(self, size: Any) -> list[tuple[int, ...]]:
+            return [(1, 1 << 18)]
+
+        def output_shape(self, size: Any) -> tuple[int, ...]:
+            return (1, 1)
+
+        def truth(self, size: Any, rows: Any, *inputs: Any) -> Any:
+            return inputs[0].max(keepdims=True)
+
+        def flops(self, size: Any) -> float:
+            return float(1 << 18)
+
+        @implementation("numpy")
+        def numpy(self, size: Any, precision: Any) -> Any:
+            def largest(x: Any) -> Any:
+                return x.max(keepdims=True)
+
+            return largest
+
+    config = dataclasses.replace(
+        QUICK, timing_iterations=10, seconds_per_case=20.0, max_variance_percent=0.0, sample_seconds=1e-6
+    )
+    quickest = {False: float("inf"), True: float("inf")}
+    for cold in (False, True) * 3:  # in turns, for the machine may be busy with other things now and then
+        row = only(run_case(Reading(), {}, precision("f32"), dataclasses.replace(config, cold=cold)))
+        quickest[cold] = min(quickest[cold], *row.samples_ms)
+    assert quickest[True] > quickest[False]
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"),
+    [
+        (MeasurementType.THROUGHPUT, "throughput_ops_per_sec"),
+        (MeasurementType.ACCURACY, "numerical_accuracy"),
+        (MeasurementType.MEMORY_BANDWIDTH, "memory_bandwidth_gbps"),
+        (MeasurementType.COMPUTE_UTILIZATION, "compute_utilization_percent"),
+        (MeasurementType.LATENCY, "latency_ms"),
+    ],
+)
+def test_a_measurement_is_made_when_it_is_asked_for(kind: MeasurementType, field: str) -> None:
+    ceilings = {"flops_per_second": {"f32": 1e12}}
+    base = () if kind is MeasurementType.LATENCY else (MeasurementType.LATENCY,)
+    case = registry.get("softmax")
+    found: list[BenchmarkResult] = []
+    for measurements in ((*base, kind), base or (MeasurementType.ACCURACY,)):
+        config = dataclasses.replace(QUICK, measurements=measurements)
+        found.append(only(run_case(case, TINY, precision("f32"), config, only=["tessera"], ceilings=ceilings)))  # pyright: ignore[reportArgumentType]
+    with_it, without = found
+    assert getattr(with_it, field) is not None
+    assert getattr(without, field) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"), [(MeasurementType.ENERGY, "energy_joules"), (MeasurementType.OCCUPANCY, "occupancy_percent")]
+)
+def test_a_counter_that_is_not_there_says_why(kind: MeasurementType, field: str) -> None:
+    row = only(run_softmax(dataclasses.replace(QUICK, measurements=(MeasurementType.LATENCY, kind))))
+    if getattr(row, field) is None:
+        assert row.unavailable[field]
+    without = only(run_softmax(dataclasses.replace(QUICK, measurements=(MeasurementType.LATENCY,))))
+    assert field not in without.unavailable
+
+
+def test_utilisation_is_of_the_measured_peak() -> None:
+    config = dataclasses.replace(QUICK, measurements=(MeasurementType.LATENCY, MeasurementType.COMPUTE_UTILIZATION))
+    found = TesseraBench().run_benchmark("softmax", dataclasses.replace(config, implementations=["tessera"]))
+    row = only(list(found.results.values()))
+    peak = found.ceilings["flops_per_second"]["f32"]
+    assert row.latency_ms is not None
+    assert row.flops is not None
+    assert row.compute_utilization_percent == pytest.approx(100 * row.flops / (row.latency_ms / 1e3) / peak)
+
+
+# Modes
+
+
+@pytest.mark.parametrize(
+    ("mode", "names"),
+    [
+        (BenchmarkMode.COMPARISON, {"tessera", "numpy"}),
+        (BenchmarkMode.SINGLE_GPU, {"tessera"}),
+        (BenchmarkMode.REGRESSION, {"tessera"}),
+        (BenchmarkMode.PROFILING, {"tessera"}),
+    ],
+)
+def test_a_mode_decides_who_runs(mode: BenchmarkMode, names: set[str]) -> None:
+    config = dataclasses.replace(QUICK, mode=mode, implementations=["tessera", "numpy"])
+    found = TesseraBench().run_benchmark("softmax", config).get_successful_results().values()
+    assert {row.implementation for row in found} == names
+    compared = {row.implementation for row in found if row.baseline is not None}
+    assert compared == ({"numpy"} if mode is BenchmarkMode.COMPARISON else set())
+    assert {bool(row.inspection) for row in found} == {mode is BenchmarkMode.PROFILING}
+
+
+def test_a_comparison_is_by_pairs() -> None:
+    config = dataclasses.replace(QUICK, implementations=["numpy", "tessera"])
+    found = TesseraBench().run_benchmark("softmax", config).get_successful_results()
+    row = next(row for row in found.values() if row.implementation == "tessera")
+    assert row.baseline == "numpy"
+    assert row.speedup is not None
+    assert row.speedup_interval is not None
+    assert row.speedup_interval[0] <= row.speedup <= row.speedup_interval[1]
+
+
+def test_a_regression_run_takes_samples_in_several_processes() -> None:
+    config = dataclasses.replace(QUICK, mode=BenchmarkMode.REGRESSION, implementations=["tessera"])
+    with Isolated() as runner:
+        found = TesseraBench(runner=runner).run_benchmark("softmax", config)
+    row = only(list(found.results.values()))
+    assert len(row.conditions["process_medians_ms"]) == REGRESSION_PROCESSES
+    assert row.measurements_count == len(row.samples_ms) == len(row.yardstick_ms) >= 3 * REGRESSION_PROCESSES
+
+
+# Failures
+
+
+def test_a_failure_is_a_row_and_the_others_run() -> None:
+    config = dataclasses.replace(QUICK, implementations=["honest", "raises", "eats_memory"], sizes=[cheats.ROWS])
+    engine = TesseraBench()
+    engine.register_benchmark(cheats.FailingBenchmark())
+    suite = engine.run_benchmark("product_failing", config)
+    kinds = {row.implementation: row.error_type for row in suite.results.values() if isinstance(row, BenchmarkError)}
+    assert kinds == {"raises": "exception", "eats_memory": "out_of_memory"}
+    (honest,) = suite.get_successful_results().values()
+    assert honest.implementation == "honest"
+    raised = next(row for row in suite.get_failed_results().values() if row.implementation == "raises")
+    assert isinstance(raised, BenchmarkError)
+    assert "no such luck" in raised.error_message
+    assert "RuntimeError" in (raised.stack_trace or "")
+
+
+def test_a_crash_has_a_name_and_the_others_run() -> None:
+    registry.load(CHEATS) if "product_failing" not in registry.names() else None
+    names = ["honest", "crashes", "exits", "eats_memory_slowly"]
+    config = dataclasses.replace(QUICK, implementations=names, sizes=[cheats.ROWS], timing_iterations=30)
+    engine = TesseraBench(runner=(runner := Isolated([CHEATS])))
+    with runner:
+        suite = engine.run_benchmark("product_failing", config)
+    failed = {row.implementation: row for row in suite.results.values() if isinstance(row, BenchmarkError)}
+    assert {name: row.error_type for name, row in failed.items()} == {
+        "crashes": "crash",
+        "exits": "crash",
+        "eats_memory_slowly": "out_of_memory",
+    }
+    assert "SIGSEGV" in failed["crashes"].error_message
+    assert "Segmentation fault" in (failed["crashes"].stack_trace or "")
+    assert "status 7" in failed["exits"].error_message
+    assert [row.implementation for row in suite.get_successful_results().values()] == ["honest"]
+
+
+def test_who_hangs_is_ended() -> None:
+    config = dataclasses.replace(QUICK, implementations=["honest", "hangs"], sizes=[cheats.ROWS])
+    with Isolated([CHEATS], hang_seconds=4.0) as runner:
+        suite = TesseraBench(runner=runner).run_benchmark("product_hanging", config)
+    (failed,) = suite.get_failed_results().values()
+    assert isinstance(failed, BenchmarkError)
+    assert (failed.implementation, failed.error_type) == ("hangs", "hung")
+    assert [row.implementation for row in suite.get_successful_results().values()] == ["honest"]
+
+
+def test_a_missing_peer_is_skipped_by_name() -> None:
+    config = dataclasses.replace(QUICK, implementations=["tessera", "torch_sdpa_cudnn"])
+    config = dataclasses.replace(
+        config, sizes=[{"batch_size": 1, "num_heads": 1, "seq_len": 32, "head_dim": 16, "causal": True}]
+    )
+    suite = TesseraBench().run_benchmark("flash_attention", config)
+    (skipped,) = suite.get_skipped_results().values()
+    assert skipped.implementation == "torch_sdpa_cudnn"
+    assert "GPU" in skipped.error_message or "torch" in skipped.error_message
+    assert suite.get_failed_results() == {}
+
+
+def test_an_interrupted_case_keeps_its_samples() -> None:
+    class After:
+        def __init__(self) -> None:
+            self.left = 60
+
+        def entering(self, implementation: str) -> None:
+            self.left -= 1
+
+        def stopping(self) -> bool:
+            return self.left <= 0
+
+    config = dataclasses.replace(QUICK, timing_iterations=10**6, max_variance_percent=0.0, seconds_per_case=60.0)
+    with pytest.raises(Interrupted) as caught:
+        run_case(cheats.HonestBenchmark(), cheats.ROWS, precision("f32"), config, watch=After())
+    rows = caught.value.rows
+    assert {row.implementation for row in rows} == {"honest", "again"}
+    assert all(isinstance(row, BenchmarkResult) and "interrupted" in row.warnings[-1] for row in rows)
+
+
+def test_ctrl_c_in_an_implementation_ends_the_run_and_keeps_the_rows_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Pressed(cheats.HonestBenchmark):
+        name = "pressed"
+
+        @implementation("numpy")
+        def presses(self, size: Any, precision: Any) -> Any:
+            def call(a: Any, b: Any) -> Any:
+                if size["rows"] == 32:
+                    raise KeyboardInterrupt
+                return a @ b
+
+            return call
+
+    engine = TesseraBench()
+    engine.register_benchmark(Pressed())
+    sizes = [{"rows": 64, "cols": 64}, {"rows": 32, "cols": 64}, {"rows": 16, "cols": 64}]
+    suite = engine.run_benchmark("pressed", dataclasses.replace(QUICK, sizes=sizes))
+    assert suite.interrupted
+    assert {row.problem_size["rows"] for row in suite.get_successful_results().values()} == {64}
+    kinds = {row.error_type for row in suite.results.values() if isinstance(row, BenchmarkError)}
+    assert kinds == {"interrupted"}
+
+
+def test_a_problem_too_large_for_memory_is_a_row() -> None:
+    size = {"rows": 1 << 24, "cols": 1 << 18}
+    rows = run_case(registry.get("softmax"), size, precision("f32"), QUICK, only=["tessera"])  # pyright: ignore[reportArgumentType]
+    (row,) = rows
+    assert isinstance(row, BenchmarkError)
+    assert row.error_type == "out_of_memory"
+    assert "GB" in row.error_message
+
+
+# Names, sizes, precisions
+
+
+def test_every_benchmark_that_ships_runs_accurately() -> None:
+    small: dict[str, dict[str, Any]] = {
+        "gemm": {"m": 48, "n": 40, "k": 24},
+        "flash_attention": {"batch_size": 1, "num_heads": 2, "seq_len": 48, "head_dim": 16, "causal": True},
+    }
+    for name in ("flash_attention", "gelu", "gemm", "layernorm", "rmsnorm", "softmax"):
+        assert name in registry.names()
+        config = dataclasses.replace(
+            QUICK,
+            sizes=[small.get(name, TINY)],
+            precision_policies=["f32", "bf16"],
+            implementations=["tessera"],
+            timing_iterations=4,
+        )
+        suite = TesseraBench().run_benchmark(name, config)
+        assert len(suite.get_successful_results()) == 2, suite.results
+
+
+def test_the_example_benchmark_follows_the_protocol() -> None:
+    benchmark = FlashAttentionBenchmark()
+    assert isinstance(benchmark, BenchmarkProtocol)
+    assert benchmark.get_name() == "flash_attention"
+    assert "online softmax" in benchmark.get_description()
+    assert {"fp16", "bf16", "fp8_e4m3@accum(fp32)", "fp8_e5m2@accum(fp32)"} <= set(benchmark.get_supported_precisions())
+    sizes = benchmark.get_problem_sizes()
+    assert len(sizes) == 4 * 3 * 5 * 2 + 3
+    assert {"batch_size": 1, "num_heads": 16, "seq_len": 65536, "head_dim": 64, "causal": True} in sizes
+    benchmark.setup(dataclasses.replace(QUICK, precision_policies=["bf16@accum(fp32)"]))
+    try:
+        size = {"batch_size": 2, "num_heads": 2, "seq_len": 96, "head_dim": 32, "causal": True}
+        result = benchmark.run_single(size)
+        assert benchmark.validate_result(result)
+        assert result.precision == "bf16"
+        assert result.flops == 4 * 2 * 2 * 96**2 * 32 / 2
+        assert result.compilation_time_ms is not None
+        result.latency_ms = None
+        assert not benchmark.validate_result(result)
+    finally:
+        benchmark.cleanup()
+
+
+@pytest.mark.parametrize("policy", ["fp16", "fp8_e4m3@accum(fp32)", "fp8_e5m2@accum(fp32)"])
+def test_the_example_benchmark_runs_in_its_other_precisions(policy: str) -> None:
+    size = {"batch_size": 1, "num_heads": 2, "seq_len": 512, "head_dim": 64, "causal": True}
+    row = only(run_case(FlashAttentionBenchmark(), size, precision(policy), QUICK, only=["tessera"]))
+    assert row.precision == precision(policy).name
+
+
+def test_a_plain_protocol_benchmark_runs() -> None:
+    class Plain:
+        cleaned = 0
+
+        def get_name(self) -> str:
+            return "plain"
+
+        def get_description(self) -> str:
+            return "nothing much"
+
+        def get_supported_precisions(self) -> list[str]:
+            return ["f32"]
+
+        def get_problem_sizes(self) -> list[dict[str, Any]]:
+            return [{"n": 1}, {"n": 2}, {"n": 3}]
+
+        def setup(self, config: BenchmarkConfig) -> None:
+            self.config = config
+
+        def run_single(self, problem_size: Any) -> BenchmarkResult:
+            if problem_size["n"] == 2:
+                raise ValueError("two is not allowed")
+            return BenchmarkResult("plain", dict(problem_size), self.config, latency_ms=float(problem_size["n"]))
+
+        def cleanup(self) -> None:
+            Plain.cleaned += 1
+
+        def validate_result(self, result: BenchmarkResult) -> bool:
+            return result.latency_ms == 1.0
+
+    engine = TesseraBench()
+    engine.register_benchmark(Plain())
+    with pytest.raises(BenchError, match="already"):
+        engine.register_benchmark(Plain())
+    suite = engine.run_benchmark("plain", dataclasses.replace(QUICK, sizes=None))
+    assert len(suite.results) == 3
+    assert len(suite.get_successful_results()) == 1
+    assert len(suite.get_failed_results()) == 2
+    assert suite.calculate_suite_statistics()["failed_benchmarks"] == 2
+    assert Plain.cleaned == 1
+    both = engine.run_benchmark_suite(["plain", "softmax"], dataclasses.replace(QUICK, implementations=["tessera"]))
+    assert {row.benchmark_name for row in both.results.values()} == {"plain", "softmax"}
+
+
+def test_unknown_names_are_told_with_those_that_exist() -> None:
+    with pytest.raises(BenchError, match="unknown benchmark") as caught:
+        TesseraBench().run_benchmark("sofmax")
+    assert "softmax" in (caught.value.hint or "")
+    with pytest.raises(BenchError, match="no implementation tessra") as caught:
+        run_softmax(QUICK, "tessra")
+    assert "tessera" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("size", [{"rows": 0, "cols": 64}, {"rows": -1, "cols": 64}, {"rows": 64}, {"rows": 1, "x": 2}])
+def test_sizes_that_make_no_sense_are_refused(size: dict[str, int]) -> None:
+    with pytest.raises(BenchError):
+        run_case(registry.get("softmax"), size, precision("f32"), QUICK, only=["tessera"])  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("policy", "name"),
+    [
+        ("fp32", "f32"),
+        ("bf16@accum(fp32)", "bf16"),
+        ("FP16", "f16"),
+        ("fp8_e4m3@accum(fp32)", "f8e4m3"),
+        ("f64", "f64"),
+    ],
+)
+def test_precisions_have_two_spellings(policy: str, name: str) -> None:
+    assert precision(policy).name == name
+    assert precision(policy).bound == BOUNDS[name]
+
+
+@pytest.mark.parametrize("policy", ["f33", "", "bf16@accum(bf16)", "bf16@", "int3"])
+def test_unknown_precisions_are_refused(policy: str) -> None:
+    with pytest.raises(BenchError):
+        precision(policy)
+
+
+def test_standard_configurations_are_the_specified_ones() -> None:
+    assert [one.description for one in StandardBenchmarkConfigs.get_small_configs()] == [
+        "Small: 1x8x512x64",
+        "Small: 1x8x1024x64",
+        "Small: 2x8x512x64",
+    ]
+    assert [one.size["seq_len"] for one in StandardBenchmarkConfigs.get_variable_length_configs()] == [
+        1024,
+        2048,
+        4096,
+        8192,
+    ]
+    assert [one.dtype for one in StandardBenchmarkConfigs.get_mixed_precision_configs()] == ["f16", "bf16", "f8e4m3"]
+    assert StandardBenchmarkConfigs.get_large_configs()[-1].head_dim == 128
+    assert StandardBenchmarkConfigs.get_medium_configs()[0].batch_size == 4
+    benchmark = FlashAttentionBenchmark()
+    for make in SETS.values():
+        for one in make():
+            benchmark.check(one.size)
+            precision(one.dtype)
+    most = max(benchmark.flops(one.size) for one in StandardBenchmarkConfigs.get_cpu_configs())
+    assert most < 10e9  # a fraction of a second on any processor
+
+
+def test_causal_attention_counts_half_the_operations() -> None:
+    size = {"batch_size": 2, "num_heads": 3, "seq_len": 128, "head_dim": 64, "causal": False}
+    full = FlashAttentionBenchmark().flops(size)
+    assert full == 4 * 2 * 3 * 128**2 * 64
+    assert FlashAttentionBenchmark().flops({**size, "causal": True}) == full / 2
+
+
+def test_threads_are_the_same_for_all() -> None:
+    with knobs.num_threads.using(2):
+        assert only(run_softmax(dataclasses.replace(QUICK, threads=None))).threads == 2
+    assert only(run_softmax(dataclasses.replace(QUICK, threads=1))).threads == 1
+
+
+def test_registering_twice_or_something_else_is_refused() -> None:
+    class Nothing:
+        pass
+
+    with pytest.raises(BenchError, match="lacks"):
+        registry.register(Nothing)
+
+    class Again(OperatorBenchmark):
+        name = "softmax"
+
+    with pytest.raises(BenchError, match="already"):
+        registry.register(Again)
+
+
+def test_files_that_register_nothing_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "nothing.py").write_text("x = 1\n")
+    with pytest.raises(BenchError, match="registers no benchmark"):
+        registry.load(tmp_path / "nothing.py")
+    with pytest.raises(BenchError, match="cannot read"):
+        registry.load(tmp_path / "absent.py")
+
+
+def test_hardware_defaults_are_the_specified_ones() -> None:
+    hardware = HardwareConfig("sm_90")
+    assert (hardware.gpu_count, hardware.memory_size_gb, hardware.memory_bandwidth_gbps) == (1, 80, 3352.0)
+    assert (hardware.nvlink_bandwidth_gbps, hardware.nvswitch_bandwidth_gbps) == (900.0, 1800.0)
+
+
+# Results
+
+
+def test_a_suite_tells_success_failure_and_what_was_skipped() -> None:
+    suite = BenchmarkSuiteResult()
+    good = BenchmarkResult("a", {"n": 1}, latency_ms=2.0, throughput_ops_per_sec=4.0)
+    bad = BenchmarkResult("b", {"n": 1}, latency_ms=2.0)
+    bad.add_error("wrong")
+    suite.extend([good, bad, BenchmarkError("gone", "crash", benchmark_name="c")])
+    suite.add(BenchmarkError("absent", "skipped", benchmark_name="d"))
+    assert set(suite.get_successful_results()) == {good.key}
+    assert len(suite.get_failed_results()) == 2
+    assert len(suite.get_skipped_results()) == 1
+    found = suite.calculate_suite_statistics()
+    assert (found["total_benchmarks"], found["successful_benchmarks"], found["failed_benchmarks"]) == (4, 1, 2)
+    assert (found["average_latency_ms"], found["average_throughput"]) == (2.0, 4.0)
+    assert BenchmarkSuiteResult().calculate_suite_statistics() == {}
+    assert good.calculate_efficiency(8.0) == 50.0
+    assert bad.calculate_efficiency(8.0) == 0.0
+    good.add_warning("slow")
+    assert good.warnings == ["slow"]
+    assert good.is_valid()
+    assert not bad.is_valid()
+
+
+# The engine around any code
+
+
+def test_the_engine_measures_what_is_asked_for() -> None:
+    engine = MeasurementEngine()
+    kinds = list(MeasurementType)
+    values = np.arange(4.0)
+    context = {
+        "flops": 1e6,
+        "bytes": 1e6,
+        "peak_flops_per_second": 1e12,
+        "result": lambda: values * (1 + 1e-3),
+        "reference": lambda: values,
+    }
+    with engine.measure_execution(kinds, context) as found:
+        np.linalg.norm(np.ones((200, 200)) @ np.ones((200, 200)))
+    milliseconds = found[MeasurementType.LATENCY]["latency_ms"]
+    assert milliseconds > 0
+    assert found[MeasurementType.LATENCY]["method"] == "wall_clock"
+    assert found[MeasurementType.THROUGHPUT]["throughput_ops_per_sec"] == pytest.approx(1e9 / milliseconds)
+    assert found[MeasurementType.MEMORY_BANDWIDTH]["memory_bytes_per_second"] == pytest.approx(1e9 / milliseconds)
+    assert found[MeasurementType.ACCURACY]["relative_error"] == pytest.approx(1e-3)
+    assert found[MeasurementType.COMPUTE_UTILIZATION]["compute_utilization_percent"] > 0
+    assert found[MeasurementType.OCCUPANCY]["unavailable"]
+    assert set(found[MeasurementType.ENERGY]) & {"energy_joules", "unavailable"}
+    assert list(engine.active_measurements.values()) == [found]
+
+
+def test_the_engine_says_what_the_context_lacks() -> None:
+    kinds = [MeasurementType.THROUGHPUT, MeasurementType.ACCURACY]
+    with MeasurementEngine().measure_execution(kinds) as found:
+        pass
+    assert set(found) == set(kinds)
+    assert all("unavailable" in figures for figures in found.values())
+
+
+def test_an_exception_in_the_code_is_passed_on_and_the_time_kept() -> None:
+    engine = MeasurementEngine()
+    with pytest.raises(ValueError, match="mine"), engine.measure_execution([MeasurementType.LATENCY]):
+        raise ValueError("mine")
+    (kept,) = engine.active_measurements.values()
+    assert kept[MeasurementType.LATENCY]["latency_ms"] >= 0
+
+
+def test_devices_are_timed_by_their_own_clock() -> None:
+    class Mark:
+        """A device whose clock goes on by 3 ms with every mark."""
+
+        clock = 0.0
+
+        def record(self) -> None:
+            Mark.clock += 3.0
+            self.at, self.waited = Mark.clock, False
+
+        def synchronize(self) -> None:
+            self.waited = True
+
+        def milliseconds_since(self, earlier: Mark) -> float:
+            assert self.waited
+            return self.at - earlier.at
+
+    register_timer("pretend", lambda: EventTimer(Mark))
+    with MeasurementEngine().measure_execution([MeasurementType.LATENCY], {"device": "pretend"}) as found:
+        pass
+    assert found[MeasurementType.LATENCY] == {"latency_ms": 3.0, "method": "device_events"}
+    launched: list[int] = []
+    timer = GraphTimer(Mark, lambda: launched.append(1), launches=6)
+    timer.start()
+    assert timer.stop() == 0.5
+    assert len(launched) == 6
+    with pytest.raises(BenchError, match="no timer"):
+        timer_for("abacus")
