@@ -19,11 +19,11 @@ help:
 demo: .venv/core.stamp
 	$(BIN)/tessera demo
 
-test: lint
+test: lint .venv/browser.stamp
 	$(BIN)/pytest -n $(JOBS) -m "$(MARKERS)" $(if $(PEERS),--require-peers)
 
 # POSIX sh has no pipefail: the status travels through a file, and a missing one fails.
-acceptance: $(STAMP)
+acceptance: $(STAMP) .venv/browser.stamp
 	@mkdir -p acceptance
 	@rm -f .venv/acceptance.status
 	@{ $(BIN)/pytest -n $(JOBS) -m "not gpu$(if $(PEERS),, and not peers)" --durations=10 \
@@ -52,9 +52,18 @@ clean:
 	@touch $@
 
 .venv/test.stamp: .venv/core.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test,lint]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test,lint,bench,dist]"
 	@touch $@
 
 .venv/peers.stamp: .venv/test.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test,lint,peers]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test,lint,bench,dist,peers]"
+	@touch $@
+
+# The tests of the benchmark page open it in a real browser.
+.venv/browser.stamp: .venv/test.stamp
+	@for name in chromium chromium-browser google-chrome chrome; do command -v $$name >/dev/null && exit 0; done; \
+	become=; [ "$$(id -u)" = 0 ] || become="sudo -n"; \
+	{ command -v apt-get >/dev/null && $$become apt-get update -q && \
+	  $$become env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends chromium; } || \
+	{ echo "The tests of the benchmark page need a browser, and it could not be installed: put chromium on PATH" >&2; exit 1; }
 	@touch $@

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import fcntl
 import json
 import os
 import select
@@ -57,21 +58,21 @@ class Browser:
         self._number = 0
 
     def __enter__(self) -> Self:
-        self._profile = tempfile.mkdtemp(prefix="tessera-browser-")
+        self.profile = tempfile.mkdtemp(prefix="tessera-browser-")
         # The browser reads commands from its descriptor 3 and answers on 4.
         commands, self._commands = os.pipe()
         self._answers, answers = os.pipe()
         # Above 4, so that moving one into its place does not overwrite the other.
         high = [_above_four(descriptor) for descriptor in (commands, answers)]
         script = f'exec 3<&{high[0]} 4>&{high[1]} {high[0]}<&- {high[1]}>&-; exec "$@"'
-        self._process = subprocess.Popen(
-            ["/bin/bash", "-c", script, "browser", self._executable, *_FLAGS, f"--user-data-dir={self._profile}"],
+        self.process = subprocess.Popen(
+            ["/bin/bash", "-c", script, "browser", self._executable, *_FLAGS, f"--user-data-dir={self.profile}"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=high,
             start_new_session=True,
-            env={**os.environ, "HOME": self._profile, "DBUS_SESSION_BUS_ADDRESS": "disabled:"},
+            env={**os.environ, "HOME": self.profile, "DBUS_SESSION_BUS_ADDRESS": "disabled:"},
         )
         for descriptor in high:
             os.close(descriptor)
@@ -90,11 +91,11 @@ class Browser:
 
     def _end(self) -> None:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
         os.close(self._commands)
         os.close(self._answers)
-        shutil.rmtree(self._profile, ignore_errors=True)
+        shutil.rmtree(self.profile, ignore_errors=True)
 
     def open(self, path: Path, width: int = 1280, height: int = 900, *, dark: bool = False) -> None:
         """Opens a file and waits until it is loaded and laid out."""
@@ -189,8 +190,6 @@ class Browser:
 
 
 def _above_four(descriptor: int) -> int:
-    import fcntl
-
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD, 10)
     os.close(descriptor)
     return moved

@@ -110,7 +110,7 @@ def returns_nothing() -> None:
 def _dies_at_its_first_task(how: str) -> None:
     """Not the worker but the rank's own process."""
 
-    def give(worker: Worker, task: object) -> None:
+    def give(self: Worker, task: object) -> None:
         if how == "rank_leaves":
             os._exit(7)
         os.kill(os.getpid(), signal.SIGKILL)

@@ -21,18 +21,46 @@ NORMAL, SHIFTED = random.normal(10.0, 0.2, 40), random.normal(10.3, 0.2, 35)
 WIDE, SKEWED = random.normal(10.0, 2.0, 40), random.lognormal(2.3, 0.5, 40)
 
 ANALYSIS_KEYS = {
-    "mean", "std", "median", "cv_percent", "min", "max", "confidence_interval", "confidence_level", "outliers_count",
-    "outliers_percent", "is_normal_distribution", "normality_test", "normality_p_value", "sample_size", "is_reliable",
-}  # fmt: skip
+    "mean",
+    "std",
+    "median",
+    "cv_percent",
+    "min",
+    "max",
+    "confidence_interval",
+    "confidence_level",
+    "outliers_count",
+    "outliers_percent",
+    "is_normal_distribution",
+    "normality_test",
+    "normality_p_value",
+    "sample_size",
+    "is_reliable",
+}
 COMPARISON_KEYS = {
-    "test_name", "statistic", "p_value", "is_significant", "significance_level", "mean_a", "mean_b", "mean_difference",
-    "mean_difference_percent", "cohens_d", "effect_size", "confidence_interval_difference", "sample_size_a",
+    "test_name",
+    "statistic",
+    "p_value",
+    "is_significant",
+    "significance_level",
+    "mean_a",
+    "mean_b",
+    "mean_difference",
+    "mean_difference_percent",
+    "cohens_d",
+    "effect_size",
+    "confidence_interval_difference",
+    "sample_size_a",
     "sample_size_b",
-}  # fmt: skip
+}
 REGRESSION_KEYS = {
-    "is_regression", "regression_severity", "regression_threshold_percent", "performance_change_percent",
-    "baseline_mean_performance", "current_mean_performance",
-}  # fmt: skip
+    "is_regression",
+    "regression_severity",
+    "regression_threshold_percent",
+    "performance_change_percent",
+    "baseline_mean_performance",
+    "current_mean_performance",
+}
 
 
 def test_the_engine_has_the_attributes_of_the_specification():

@@ -459,6 +459,9 @@ def printed(suite: BenchmarkSuiteResult, width: int) -> str:
 def test_tables_show_every_case_and_every_reason() -> None:
     suite = made_up.suite()
     suite.environment["unavailable"] = {"governor": "no [cpufreq]"}
+    next(iter(suite.get_successful_results().values())).add_warning("noisy: known to 8 %")
+    suite.ceilings["warnings"] = ["f32: the machine was busy"]
+    suite.interrupted = True
     text = printed(suite, 140)
     assert text.count("implementation ") == 6
     assert "flash_attention  batch=1 heads=8 length=1024 bf16" in text
@@ -466,7 +469,10 @@ def test_tables_show_every_case_and_every_reason() -> None:
     assert "triton skipped: triton is not installed" in text
     assert "1.25× 1.21–1.29" in text
     assert "3.0e-07 ≤ 2e-06" in text
-    assert "governor: unavailable (no [cpufreq])" in text
+    assert "governor (no [cpufreq]); energy_joules (no RAPL domain at /sys/class/powercap)" in text
+    assert "\n  tessera: noisy: known to 8 %\n" in text
+    assert "note: ceilings: f32: the machine was busy" in text
+    assert "note: the run was interrupted" in text
     assert "23 measured, 1 failed, 1 skipped" in text
 
 

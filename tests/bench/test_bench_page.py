@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import random
 import re
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -377,6 +379,56 @@ def test_a_missing_browser_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) 
     assert str(raised.value) == INSTALL
 
 
+def test_the_browser_hears_what_goes_wrong_on_a_page(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.html"
+    path.write_text(
+        """<!doctype html><link rel="icon" href="data:,"><img src="missing.png">
+        <script>console.warn("careful"); null.length</script>"""
+    )
+    browser.open(path)
+    heard = "\n".join(browser.messages)
+    assert "warning: careful" in heard
+    assert "exception: " in heard
+    assert any(address.endswith("missing.png") for address in browser.requests)
+    with pytest.raises(AssertionError):
+        is_quiet(browser, path)
+
+
+def living(group: int) -> list[str]:
+    """The processes of a group that run; those that only wait to be noticed do not."""
+    found: list[str] = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, _, rest = path.read_text().rpartition(")")
+            state, _, of_group = rest.split()[:3]
+            if int(of_group) == group and state not in "ZX":
+                found.append(name)
+    return found
+
+
+def test_the_browser_ends_with_its_statement() -> None:
+    running = Browser()
+    with contextlib.suppress(ZeroDivisionError), running:
+        assert len(living(running.process.pid)) > 1
+        assert Path(running.profile).is_dir()
+        raise ZeroDivisionError
+    assert running.process.returncode is not None
+    assert not Path(running.profile).exists()
+    deadline = time.monotonic() + 60
+    while living(running.process.pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert living(running.process.pid) == []
+
+
+def test_texts_that_cover_each_other_are_found() -> None:
+    texts = [
+        {"text": "a", "box": [0, 0, 20, 10]},
+        {"text": "b", "box": [15, 2, 40, 12]},
+        {"text": "c", "box": [42, 0, 50, 9]},
+    ]
+    assert overlaps(texts) == [("a", "b")]
+
+
 def test_sections_without_plots_say_why() -> None:
     for section in plots.sections(BenchmarkSuiteResult()):
         assert section.plots == []
@@ -427,13 +479,14 @@ def test_comparisons_begin_with_what_asks_for_attention() -> None:
         "regression",
         r"why\|row slower",
     ]
-    console = Console(file=io.StringIO(), width=160, no_color=True)
+    console = Console(file=io.StringIO(), width=80, no_color=True)
     tables.print_comparison(comparison(), console)
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()
     assert text.index("row slower") < text.index("row unclear") < text.index("row faster") < text.index("row same")
     for part in (
-        "regression: row slower latency_ms: why|row slower",
+        "latency_ms: why|row slower",
+        "latency_ms                 1.000     1.100   +9.5 %   +8.5 … +10.5 % regression",
         "missing in the current run: row gone",
         "not in the baseline: row new",
         "environment: cores 2 before, 4 now",

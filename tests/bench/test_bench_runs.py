@@ -12,6 +12,7 @@ import pytest
 
 from tessera import knobs
 from tessera.bench import registry
+from tessera.bench.analysis import AnalysisEngine
 from tessera.bench.cases import Case, Interrupted, Nobody, run_case
 from tessera.bench.configs import SETS, StandardBenchmarkConfigs
 from tessera.bench.core import TesseraBench
@@ -23,6 +24,9 @@ from tessera.bench.definitions import (
     HardwareConfig,
     MeasurementType,
 )
+from tessera.bench.distributed import DistributedCoordinator
+from tessera.bench.inspector import IRInspector
+from tessera.bench.integration import CompilationProfiler, LocalRuntime, TesseraIntegration
 from tessera.bench.measurement import EventTimer, GraphTimer, MeasurementEngine, register_timer, timer_for
 from tessera.bench.operator import OperatorBenchmark, implementation
 from tessera.bench.operators.flash_attention import FlashAttentionBenchmark
@@ -181,6 +185,88 @@ def test_utilisation_is_of_the_measured_peak() -> None:
     assert row.latency_ms is not None
     assert row.flops is not None
     assert row.compute_utilization_percent == pytest.approx(100 * row.flops / (row.latency_ms / 1e3) / peak)
+
+
+def test_every_optimisation_level_is_a_row_of_ours() -> None:
+    config = dataclasses.replace(QUICK, ir_optimization_levels=["O3", "O0"], autotuning_enabled=False)
+    rows = run_softmax(config, "tessera", "numpy")
+    assert [row.implementation for row in rows] == ["tessera", "numpy", "tessera O0"]
+    assert all(isinstance(row, BenchmarkResult) for row in rows)
+    assert rows[0].stages_ms["llvm"] != rows[2].stages_ms["llvm"]
+    assert "off" in rows[0].unavailable["autotuning_time_ms"]
+    with pytest.raises(BenchError, match="O9"):
+        run_softmax(dataclasses.replace(QUICK, ir_optimization_levels=["O9"]))
+
+
+def test_warming_up_calls_as_often_as_asked() -> None:
+    class Counted(OperatorBenchmark):
+        name = "counted"
+        calls = 0
+
+        def shapes(self, size: Any) -> list[tuple[int, ...]]:
+            return [(4, 4)]
+
+        def truth(self, size: Any, rows: Any, *inputs: Any) -> Any:
+            return inputs[0][rows]
+
+        def flops(self, size: Any) -> float:
+            return 16.0
+
+        @implementation("numpy")
+        def numpy(self, size: Any, precision: Any) -> Any:
+            def call(x: Any) -> Any:
+                Counted.calls += 1
+                return x.copy()
+
+            return call
+
+    counts: list[int] = []
+    for warmup in (1, 31):
+        Counted.calls = 0
+        config = dataclasses.replace(
+            QUICK, warmup_iterations=warmup, timing_iterations=1, sample_seconds=1e-9, seconds_per_case=60.0
+        )
+        row = only(run_case(Counted(), {}, precision("f32"), config))
+        assert row.measurements_count == 1
+        counts.append(Counted.calls)
+    assert counts[1] - counts[0] == 30
+
+
+def test_more_confidence_takes_more_samples() -> None:
+    rule = Case(cheats.HonestBenchmark(), TINY, precision("f32"), QUICK, {}, Nobody())
+    samples = [1.0 + 0.001 * place for place in range(40)]
+    for confidence, enough in ((0.5, True), (0.9999, False)):
+        rule.config = dataclasses.replace(QUICK, statistical_significance=confidence, max_variance_percent=0.8)
+        assert rule.precise(samples) is enough
+
+
+def test_a_row_has_its_spread_and_its_error() -> None:
+    row = only(run_softmax(dataclasses.replace(QUICK, timing_iterations=8)))
+    assert row.standard_deviation == pytest.approx(float(np.std(row.samples_ms, ddof=1)))
+    assert row.reference_comparison is not None
+    assert row.reference_comparison["error"] <= row.reference_comparison["bound"] == 2e-6
+    assert row.reference_comparison["max_abs_error"] < 1e-6
+
+
+def test_the_engine_is_made_of_its_parts() -> None:
+    runtime = object()
+    engine = TesseraBench(runtime)
+    assert engine.runtime is runtime
+    assert isinstance(engine.measurement_engine, MeasurementEngine)
+    assert isinstance(engine.analysis_engine, AnalysisEngine)
+    assert engine.registered_benchmarks == {}
+    engine.register_benchmark(cheats.HonestBenchmark())
+    assert list(engine.registered_benchmarks) == ["product_honest"]
+    assert engine.measurement_engine.hardware_profiler.get_memory_counters()["rss_bytes"] > 0
+    assert isinstance(engine.measurement_engine.distributed_coordinator, DistributedCoordinator)
+
+
+def test_the_integration_layer_is_made_of_its_parts() -> None:
+    runtime = LocalRuntime()
+    layer = TesseraIntegration(runtime)
+    assert layer.runtime is runtime
+    assert isinstance(layer.ir_inspector, IRInspector)
+    assert isinstance(layer.compilation_profiler, CompilationProfiler)
 
 
 # Modes
@@ -526,6 +612,7 @@ def test_files_that_register_nothing_are_refused(tmp_path: Path) -> None:
 def test_hardware_defaults_are_the_specified_ones() -> None:
     hardware = HardwareConfig("sm_90")
     assert (hardware.gpu_count, hardware.memory_size_gb, hardware.memory_bandwidth_gbps) == (1, 80, 3352.0)
+    assert (hardware.compute_capability, hardware.tensor_cores) == ("9.0", True)
     assert (hardware.nvlink_bandwidth_gbps, hardware.nvswitch_bandwidth_gbps) == (900.0, 1800.0)
 
 
@@ -545,6 +632,9 @@ def test_a_suite_tells_success_failure_and_what_was_skipped() -> None:
     found = suite.calculate_suite_statistics()
     assert (found["total_benchmarks"], found["successful_benchmarks"], found["failed_benchmarks"]) == (4, 1, 2)
     assert (found["average_latency_ms"], found["average_throughput"]) == (2.0, 4.0)
+    good.compute_utilization_percent = 30.0
+    assert suite.calculate_suite_statistics()["average_efficiency"] == 30.0
+    assert all(row.timestamp > 0 for row in suite.results.values() if isinstance(row, BenchmarkError))
     assert BenchmarkSuiteResult().calculate_suite_statistics() == {}
     assert good.calculate_efficiency(8.0) == 50.0
     assert bad.calculate_efficiency(8.0) == 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from tessera import knobs
 from tessera.bench import clock, figures
-from tessera.bench.definitions import BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
+from tessera.bench.definitions import BenchError, BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
 from tessera.bench.hardware import available_memory_bytes, conditions
 from tessera.bench.honesty import Auditor
 from tessera.bench.operator import Built, Implementation, OperatorBenchmark
@@ -28,6 +28,8 @@ _WARM_SHARE = 0.1
 """Of the time of a case: warming up longer than this wakes nothing that still sleeps."""
 _AUDITS = 0.1
 """The share of samples that are checked."""
+DEFAULT_LEVEL = "O3"
+_LEVELS = {f"O{level}": level for level in knobs.OPTIMIZATIONS}
 _ONLY_OURS = (BenchmarkMode.SINGLE_GPU, BenchmarkMode.REGRESSION, BenchmarkMode.PROFILING)
 
 
@@ -75,8 +77,6 @@ def implementations_of(
     benchmark: OperatorBenchmark, config: BenchmarkConfig, only: Sequence[str] | None
 ) -> list[Implementation]:
     """The implementations that a configuration asks for, in its order."""
-    from tessera.bench.definitions import BenchError
-
     names = list(only or config.implementations or benchmark.implementations)
     if unknown := [name for name in names if name not in benchmark.implementations]:
         raise BenchError(
@@ -100,8 +100,27 @@ def run_case(
 ) -> list[Row]:
     """Every implementation of a benchmark at one size and precision. What fails is a row too."""
     benchmark.check(size)
-    case = Case(benchmark, size, precision, config, ceilings or {}, watch or Nobody())
-    return case.run(implementations_of(benchmark, config, only))
+    rows: list[Row] = []
+    for place, level in enumerate(config.ir_optimization_levels):
+        case = Case(benchmark, size, precision, config, ceilings or {}, watch or Nobody())
+        wanted = implementations_of(benchmark, config, only)
+        if place:  # the levels are of our compiler: peers run once
+            wanted = [one for one in wanted if one.framework.name == "tessera"]
+        with knobs.optimization.using(_level(level)):
+            rows += case.run([_at_level(one, level) for one in wanted])
+    return rows
+
+
+def _level(name: str) -> int:
+    if name not in _LEVELS:
+        raise BenchError(f"unknown optimisation level {name!r}", hint=f"one of {', '.join(_LEVELS)}")
+    return _LEVELS[name]
+
+
+def _at_level(implementation: Implementation, level: str) -> Implementation:
+    """Ours has the level in its name, unless it is the one that everybody gets."""
+    ours = implementation.framework.name == "tessera" and level != DEFAULT_LEVEL
+    return replace(implementation, name=f"{implementation.name} {level}") if ours else implementation
 
 
 class Case:
@@ -324,9 +343,10 @@ class Case:
             return self.decided([entry.side for entry in self.running])
         if rounds % 4:
             return False
-        return all(self._precise(entry.side.samples) or not self._has_time(entry) for entry in self.running)
+        return all(self.precise(entry.side.samples) or not self._has_time(entry) for entry in self.running)
 
-    def _precise(self, samples: Sequence[float]) -> bool:
+    def precise(self, samples: Sequence[float]) -> bool:
+        """Whether the median is known as well as the configuration asks for."""
         found = median_interval(samples, self.config.statistical_significance)
         middle = float(np.median(samples))
         return max(found.high - middle, middle - found.low) <= self.config.max_variance_percent / 100 * middle
@@ -336,7 +356,16 @@ class Case:
         self.inputs.write(self.inputs.draw(len(self.inputs.sets)))
         arguments = entry.side.arguments(self.inputs.sets)
         entry.found.update(
-            figures.measure(self.benchmark, self.size, self.precision, self.config, entry.built, entry.side, arguments)
+            figures.measure(
+                self.benchmark,
+                self.size,
+                self.precision,
+                self.config,
+                entry.implementation,
+                entry.built,
+                entry.side,
+                arguments,
+            )
         )
 
     def _row(self, entry: Entry, state: Mapping[str, Any]) -> Row:

@@ -40,10 +40,10 @@ def _uptime(read: Callable[[int, int], bytes] = os.read, open_: Callable[[str, i
 
 
 class Witness:
-    """Compares the time that we count with the system's, over a while."""
+    """Compares the time that a clock counts with the system's, over a while."""
 
-    def __init__(self) -> None:
-        self._now, self._uptime = now, _uptime
+    def __init__(self, counted: Callable[[], int] = now) -> None:
+        self._now, self._uptime = counted, _uptime
         self._began, self._began_outside = self._now(), self._uptime()
 
     def disagreement(self) -> str | None:

@@ -24,6 +24,7 @@ from tessera.bench.measurement import MeasurementEngine
 from tessera.bench.operator import OperatorBenchmark
 from tessera.bench.precision import Precision, precision
 from tessera.bench.results import BenchmarkError, BenchmarkSuiteResult, Row
+from tessera.bench.sampling import YARDSTICK
 from tessera.errors import TesseraError
 
 
@@ -109,7 +110,9 @@ class TesseraBench:
             return run_spread(benchmarks, config, self._on_rows)
         if config.seed is None:
             config = dataclasses.replace(config, seed=secrets.randbits(63))
-        suite = BenchmarkSuiteResult(environment={**hardware.environment(), "seed": config.seed})
+        suite = BenchmarkSuiteResult(
+            environment={**hardware.environment(), "seed": config.seed, "yardstick": YARDSTICK}
+        )
         try:
             suite.ceilings = self._measured_ceilings(config)
             for benchmark in benchmarks:

@@ -12,7 +12,7 @@ from tessera.bench import clock, integration, statistics
 from tessera.bench.counters import Counters
 from tessera.bench.definitions import BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
 from tessera.bench.hardware import EnergyMeter, HardwareProfiler
-from tessera.bench.operator import Built, OperatorBenchmark
+from tessera.bench.operator import Built, Implementation, OperatorBenchmark
 from tessera.bench.precision import Precision
 from tessera.bench.results import BenchmarkError, BenchmarkResult, Row
 from tessera.bench.sampling import Inputs, Side
@@ -46,6 +46,7 @@ def measure(
     size: ProblemSize,
     precision: Precision,
     config: BenchmarkConfig,
+    implementation: Implementation,
     built: Built,
     side: Side,
     arguments: Sequence[tuple[Any, ...]],
@@ -75,7 +76,7 @@ def measure(
     if MeasurementType.OCCUPANCY in asked:
         unavailable["occupancy_percent"] = _GPU_FIGURE
     if (smallest := benchmark.smallest(size)) is not None and side.framework.name in ("tessera", "torch", "numpy"):
-        found["host_overhead_us"] = _overhead(benchmark, smallest, precision, side)
+        found["host_overhead_us"] = _overhead(benchmark, implementation, smallest, precision, side)
     if built.kernel is not None:
         values = arguments[0] if built.output is None else (*arguments[0], built.output())
         found["stages_ms"] = integration.stages(built.kernel, values, built.keywords or {})
@@ -98,9 +99,11 @@ def _stream(side: Side, arguments: Sequence[tuple[Any, ...]], seconds: float) ->
     return (clock.now() - began) / 1e9, calls
 
 
-def _overhead(benchmark: OperatorBenchmark, size: ProblemSize, precision: Precision, side: Side) -> float:
+def _overhead(
+    benchmark: OperatorBenchmark, implementation: Implementation, size: ProblemSize, precision: Precision, side: Side
+) -> float:
     """Microseconds of a call with next to no work, by the same implementation."""
-    call = benchmark.implementations[side.name].built(benchmark, size, precision).call
+    call = implementation.built(benchmark, size, precision).call
     inputs = Inputs(benchmark, size, precision, np.random.default_rng(0))
     inputs.have(1)
     inputs.write(inputs.draw(1))
@@ -217,7 +220,8 @@ def _compile(made: BenchmarkResult, seen: Seen) -> None:
         made.stages_ms = dict(stages)
         made.compilation_time_ms = sum(stages.values())
         made.ir_optimization_time_ms = sum(ms for name, ms in stages.items() if name not in ("llvm", "image", "load"))
-        made.unavailable["autotuning_time_ms"] = "there is no tuner yet"
+        tuning = seen.config.autotuning_enabled
+        made.unavailable["autotuning_time_ms"] = "there is no tuner yet" if tuning else "tuning is switched off"
     elif seen.compile_seconds is not None:
         made.compilation_time_ms = 1e3 * seen.compile_seconds
         made.unavailable["ir_optimization_time_ms"] = "the framework does not tell"

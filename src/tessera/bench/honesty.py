@@ -53,7 +53,7 @@ class Auditor:
 
     def error(self, found: Array, inputs: Sequence[Array]) -> Error:
         """Of some rows of a result, against the truth for its inputs."""
-        rows = self._rows()
+        rows = self.rows_to_check()
         truth = self._benchmark.truth(self._size, rows, *(array.astype(np.float64) for array in inputs))
         seen = found[..., rows, :] if found.ndim > 1 else found  # a result of one axis is one row
         difference = np.where(seen == truth, 0.0, seen - truth)  # equal infinities are no difference
@@ -75,7 +75,8 @@ class Auditor:
                 f"{self._precision.name} allows {bound:.2e}"
             )
 
-    def _rows(self) -> Array:
+    def rows_to_check(self) -> Array:
+        """All rows where there are few, otherwise some, drawn anew each time."""
         count = self._shape[-2] if len(self._shape) > 1 else 1
         allowed = max(8, _WORK // max(1, self._benchmark.row_cost(self._size)))
         if count <= allowed:

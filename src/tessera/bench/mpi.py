@@ -222,6 +222,8 @@ class Job:
     def follow(self, worker: Worker) -> Any:
         """The other ranks: does what rank 0 asks for until the run is over; what `end` was given."""
         number = None
+        # Ctrl-C reaches all ranks; rank 0 says what follows from it.
+        held = signal.signal(signal.SIGINT, signal.SIG_IGN) if _may_set_signals() else None
         try:
             while True:
                 for message in self._heard_from_first():
@@ -235,6 +237,8 @@ class Job:
                     number = None
                 time.sleep(_IDLE_SECONDS if number is None else _BUSY_SECONDS)
         finally:
+            if held is not None:
+                signal.signal(signal.SIGINT, held)
             worker.close()
 
     def leave(self) -> None:
@@ -272,6 +276,10 @@ def job(patience: float | None = None) -> Job:
     return _job[0]
 
 
+def _may_set_signals() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
 def _joined(patience: float) -> Job:
     expected = mpi_rank()
     assert expected is not None, "asked for outside of an MPI job"
@@ -293,10 +301,10 @@ def _joined(patience: float) -> Job:
             f"the launcher calls this rank {expected[0]} of {expected[1]}, MPI calls it {rank} of {size}",
             hint="mpirun and mpi4py belong to different MPIs; use the mpirun that was installed beside mpi4py",
         )
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL:
+    if _may_set_signals() and signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL:
         # Hydra's way to say that a rank died, where it was told not to kill the others.
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-    library = MPI.Get_library_version().split("\n")[0].strip()
+    library = " ".join(MPI.Get_library_version().split("\n")[0].replace("Version:", "").split())
     made = Job(rank, size, library, world.Dup(), MPI.Finalize)
     faulthandler.cancel_dump_traceback_later()
     atexit.register(made.leave)

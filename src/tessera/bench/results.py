@@ -91,7 +91,8 @@ class BenchmarkResult:
     @property
     def key(self) -> str:
         """Names the row in its suite, and the same row in other runs."""
-        return row_key(self.benchmark_name, self.problem_size, self.precision, self.implementation, self.threads)
+        key = row_key(self.benchmark_name, self.problem_size, self.precision, self.implementation, self.threads)
+        return f"{key}/{len(self.ranks)} ranks" if self.ranks else key
 
     @property
     def case(self) -> str:

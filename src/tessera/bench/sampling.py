@@ -173,6 +173,10 @@ def calls_for(seconds_per_call: float, sample_seconds: float, inputs: Inputs) ->
     return max(1, min(wanted, _MOST_CALLS, _INPUT_BYTES // max(1, inputs.bytes)))
 
 
+YARDSTICK = f"square roots and small products, NumPy {np.__version__}"
+"""Runs are compared by it only where it was the same."""
+
+
 class Yardstick:
     """A short piece of work that never changes, timed beside the samples: how fast the machine is just then."""
 

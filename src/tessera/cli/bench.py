@@ -115,7 +115,7 @@ def compare(baseline: Path, current: Path, threshold: float | None, json_path: P
     """Compares two result files; status 4 if anything became worse."""
     from tessera.bench.reporting.exchange import read_json
 
-    sys.exit(session.judge(read_json(baseline), read_json(current), threshold, json_path))
+    sys.exit(session.judge(session.compared(read_json(baseline), read_json(current), threshold), json_path))
 
 
 @bench.command(epilog=_STATUSES)
@@ -139,10 +139,11 @@ def check(
         options["like"] = [row for row in before.results.values() if row.benchmark_name in wanted]
     options["mode"] = options["mode"] or BenchmarkMode.REGRESSION.value
     suite, status = session.run(wanted, options)
-    status = max(status, session.write(suite, options))
     if suite.interrupted:
-        sys.exit(status)
-    sys.exit(max(status, session.judge(session.part_of(before, suite), suite, threshold, verdicts_path)))
+        sys.exit(max(status, session.write(suite, options)))
+    comparison = session.compared(session.part_of(before, suite), suite, threshold)
+    status = max(status, session.write(suite, options, comparison))
+    sys.exit(max(status, session.judge(comparison, verdicts_path)))
 
 
 @bench.command()
@@ -167,18 +168,35 @@ def report(results: Path, **options: Any) -> None:
 def history(history: Path, key: str | None, metric: str) -> None:
     """Shows the runs in a history, or the figures of some rows over time."""
     from tessera.bench.reporting.history import History
+    from tessera.bench.reporting.wording import moment
 
     if not history.is_file():
         raise BenchError(f"there is no history {history}", hint="tessera bench run … --history FILE makes one")
     with History(history) as kept:
         if key is None:
             for one in kept.runs():
-                click.echo(str(one))
+                click.echo(
+                    f"{one.id:>5}  {moment(one.time)}  {(one.commit or '-')[:12]:12}  "
+                    f"{one.measured} measured, {one.failed} failed"
+                )
             return
-        for name in [name for name in kept.keys() if key in name]:
+        for name in [name for name in kept.keys() if key in name]:  # noqa: SIM118  (a history is no dictionary)
             click.echo(name)
             for point in kept.series(name, metric):
-                click.echo(f"    {point}")
+                interval = "" if point.low is None else f"  ({point.low:.5g} to {point.high:.5g})"
+                click.echo(f"    {moment(point.time)}  {(point.commit or '-')[:12]:12}  {point.value:.5g}{interval}")
+
+
+@bench.command()
+@click.argument("name", default="softmax", metavar="[BENCHMARK]")
+@click.option("--size", "size_text", default=None, metavar="NAME=N,…", help="By default the first quick size.")
+@click.option("--precision", "policy", default="f32", show_default=True)
+@click.option("--slower", type=click.FloatRange(0), default=5.0, show_default=True, help="Percent.")
+@click.option("--count", type=click.IntRange(1), default=10, show_default=True, help="Duels of each kind.")
+@click.option("--threads", type=click.IntRange(1), default=1, show_default=True)
+def calibrate(name: str, size_text: str | None, policy: str, slower: float, count: int, threads: int) -> None:
+    """How far verdicts can be trusted on this machine: a kernel against itself, and against itself made slower."""
+    session.calibrate(name, size_text, policy, slower, count, threads)
 
 
 @bench.command()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -14,10 +13,11 @@ import click
 from rich.console import Console
 
 from tessera.bench import registry
-from tessera.bench.comparison import METRICS, compare_runs
+from tessera.bench.comparison import METRICS, Comparison, compare_runs
 from tessera.bench.configs import SETS
 from tessera.bench.core import Here, TesseraBench
 from tessera.bench.definitions import BenchError, BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
+from tessera.bench.distributed import mpi_rank
 from tessera.bench.frameworks import has_gpu
 from tessera.bench.hardware import detect
 from tessera.bench.operator import OperatorBenchmark
@@ -36,9 +36,10 @@ def run(names: Sequence[str], options: Options) -> tuple[BenchmarkSuiteResult, i
     """Runs benchmarks as the options say; the status is of what failed."""
     for path in options["files"]:
         registry.load(path)
-    console = Console()
+    leading = leads()
+    console = Console(quiet=not leading)
     plans = [(name, config) for name in names for config in configs(name, options)]
-    journal = _Journal(options["json_path"])
+    journal = _Journal(options["json_path"] if leading else None)
     runner = Here() if options["in_process"] else Isolated(options["files"], hang_seconds=options["hang_seconds"])
     suites: list[BenchmarkSuiteResult] = []
     with tables.Progress(console, total=sum(_row_count(name, config) for name, config in plans)) as progress:
@@ -66,6 +67,12 @@ def run(names: Sequence[str], options: Options) -> tuple[BenchmarkSuiteResult, i
     return suite, FAILED if suite.get_failed_results() or not suite.get_successful_results() else 0
 
 
+def leads() -> bool:
+    """Whether this process prints and writes: of several ranks under MPI the first, otherwise the only one."""
+    rank = mpi_rank()
+    return rank is None or rank[0] == 0
+
+
 def _joined(suites: Sequence[BenchmarkSuiteResult]) -> BenchmarkSuiteResult:
     first, *others = suites
     for other in others:
@@ -81,7 +88,8 @@ def configs(name: str, options: Options) -> list[BenchmarkConfig]:
     """What the options mean for a benchmark: one configuration per set of sizes that share their precisions."""
     benchmark = registry.get(name)
     quick = options["quick"]
-    mode = BenchmarkMode(options["mode"] or BenchmarkMode.COMPARISON.value)
+    alone = BenchmarkMode.COMPARISON if mpi_rank() is None else BenchmarkMode.DISTRIBUTED
+    mode = BenchmarkMode(options["mode"] or alone.value)
     base = BenchmarkConfig(name, benchmark.get_description(), mode, hardware=detect())
     measures = [MeasurementType(kind) for kind in options["measures"]] or list(base.measurements)
     if mode is BenchmarkMode.PROFILING and not options["measures"]:
@@ -175,8 +183,8 @@ def _row_count(name: str, config: BenchmarkConfig) -> int:
     sizes = len(config.sizes if config.sizes is not None else benchmark.get_problem_sizes())
     if not isinstance(benchmark, OperatorBenchmark):
         return sizes * len(config.precision_policies)
-    ours = config.mode in (BenchmarkMode.COMPARISON,)
-    rows = len(config.implementations or benchmark.implementations) if ours else 1
+    all_run = config.mode is BenchmarkMode.COMPARISON
+    rows = len(config.implementations or benchmark.implementations) if all_run else 1
     return sizes * len(config.precision_policies) * rows
 
 
@@ -184,7 +192,9 @@ class _Journal:
     """Rows beside the result file until that is written; without a result file there is none."""
 
     def __init__(self, target: Path | None) -> None:
-        self.path = None if target is None else target.with_name(target.name + ".journal")
+        # A pipe or a device has no place beside it.
+        plain = target is not None and (target.is_file() or not target.exists())
+        self.path = target.with_name(target.name + ".journal") if plain and target is not None else None
         self._open: exchange.Journal | None = None
         if self.path is None:
             return
@@ -219,15 +229,17 @@ class _Journal:
         self._open.close()
 
 
-def write(suite: BenchmarkSuiteResult, options: Options) -> int:
+def write(suite: BenchmarkSuiteResult, options: Options, comparison: Comparison | None = None) -> int:
     """Writes every file that was asked for. One that cannot be written does not keep the others from it."""
+    if not leads():
+        return 0
     kept = options["history_path"]
     writers: list[tuple[Path | None, Callable[[Path], None]]] = [
         (options["json_path"], partial(_write_json, suite)),
         (options["csv_path"], partial(exchange.write_csv, suite)),
         (options["md_path"], partial(_write_markdown, suite)),
         (kept, partial(_add_to_history, suite)),
-        (options["html_path"], partial(_write_page, suite, kept)),
+        (options["html_path"], partial(_write_page, suite, kept, comparison)),
     ]
     return max(_tried(path, writer) for path, writer in writers)
 
@@ -237,7 +249,7 @@ def _tried(path: Path | None, writer: Callable[[Path], None]) -> int:
         return 0
     try:
         writer(path)
-    except ResourceError as error:
+    except (ResourceError, BenchError) as error:
         error.span = error.span if error.placed else None
         click.echo(f"{type(error).__name__}: {error}", err=True)
         return NOT_WRITTEN
@@ -256,13 +268,13 @@ def _write_markdown(suite: BenchmarkSuiteResult, path: Path) -> None:
     write_markdown(suite, path)
 
 
-def _write_page(suite: BenchmarkSuiteResult, kept: Path | None, path: Path) -> None:
+def _write_page(suite: BenchmarkSuiteResult, kept: Path | None, comparison: Comparison | None, path: Path) -> None:
     from tessera.bench.reporting.history import History
     from tessera.bench.reporting.page import write_page
 
     history = History(kept) if kept is not None and kept.is_file() else None
     try:
-        write_page(suite, path, history=history)
+        write_page(suite, path, history=history, comparison=comparison)
     finally:
         if history is not None:
             history.close()
@@ -290,5 +302,20 @@ def judge(before: BenchmarkSuiteResult, after: BenchmarkSuiteResult, threshold: 
     """Prints what changed; the status says whether anything became worse."""
     found = compare_runs(before, after, None if threshold is None else dict.fromkeys(METRICS, threshold))
     tables.print_comparison(found, Console())
-    text = json.dumps(found.to_dict(), indent=1) + "\n"
+    text = exchange.json_text(found.to_dict())
     return max(found.exit_code, _tried(path, lambda path: exchange.write_atomically(path, text)))
+
+
+def calibrate(name: str, size_text: str | None, policy: str, slower: float, count: int, threads: int) -> None:
+    """Fights duels with a known outcome and prints how they ended."""
+    from tessera.bench.duel import BUDGET
+    from tessera.bench.duel import calibrate as fight
+
+    benchmark = registry.get(name)
+    if not isinstance(benchmark, OperatorBenchmark):
+        raise BenchError(f"{name} has no implementations to calibrate with", hint="take an OperatorBenchmark")
+    size = _size(size_text) if size_text else benchmark.quick[0]
+    config = dataclasses.replace(BUDGET, threads=threads)
+    for percent in (0.0, slower):
+        found = fight(benchmark, size, precision(policy), percent, count, config, lambda one: click.echo(one.reason))
+        click.echo(str(found))

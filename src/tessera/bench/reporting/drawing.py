@@ -152,10 +152,10 @@ def _formatter(label: Callable[[float], str]) -> Callable[[float, int | None], s
     return lambda value, _: label(value)
 
 
-def plain_axis(axis: Any, label: Callable[[float], str]) -> None:
+def plain_axis(axis: Any, label: Callable[[float], str], *, whole: bool = False) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    axis.set_major_locator(MaxNLocator(6))
+    axis.set_major_locator(MaxNLocator(6, integer=whole))
     axis.set_major_formatter(FuncFormatter(_formatter(label)))
 
 

@@ -45,6 +45,11 @@ def write_json(suite: BenchmarkSuiteResult, path: str | os.PathLike[str]) -> Non
     write_atomically(path, _text(to_dict(suite), indent=1) + "\n")
 
 
+def json_text(data: Mapping[str, Any]) -> str:
+    """Any figures as JSON, infinities and NaN included."""
+    return _text(_tagged(data), indent=1) + "\n"
+
+
 def read_json(path: str | os.PathLike[str]) -> BenchmarkSuiteResult:
     data = _parsed(_read(path))
     if not isinstance(data, dict):

@@ -136,12 +136,12 @@ def whiskers(line: list[BenchmarkResult]) -> list[list[float]]:
 
 
 def short_time(milliseconds: float) -> str:
-    unit = wording.time_unit([milliseconds * (1 + 1e-9)])
+    unit = wording.time_unit([milliseconds])
     return f"{milliseconds / unit.size:.3g} {unit.name}"
 
 
 def short_rate(rate: float) -> str:
-    unit = wording.rate_unit([rate * (1 + 1e-9)])
+    unit = wording.rate_unit([rate])
     return f"{rate / unit.size:.3g} {unit.name}"
 
 

@@ -32,7 +32,7 @@ def suite_markdown(suite: BenchmarkSuiteResult) -> str:
             parts.append(table(["implementation", *headings], rows))
         without = [row for row in group.rows if wording.reason(row)]
         parts.append(_list(f"{group.name(row)} {wording.status(row)}: {wording.reason(row)}" for row in without))
-    parts.append(_list(f"note: {note}" for note in wording.notes(suite)))
+    parts.append(_list(f"note: {note}" for note in wording.all_notes(suite)))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

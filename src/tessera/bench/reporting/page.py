@@ -82,7 +82,7 @@ def page(suite: BenchmarkSuiteResult, *, history: History | None = None, compari
             for change in (wording.ordered_changes(comparison) if comparison else ())
         ],
         remarks=wording.comparison_notes(comparison) if comparison else [],
-        notes=wording.notes(suite),
+        notes=wording.all_notes(suite),
         facts=wording.environment_facts(suite),
     )
     return "".join(letter if letter >= " " or letter in "\n\t" else "\N{REPLACEMENT CHARACTER}" for letter in text)

@@ -136,13 +136,19 @@ def _latency_plots(rows: Sequence[BenchmarkResult], palette: Palette) -> list[Pl
                     capsize=2.5,
                 )
                 draw.mark([bars.lines[0], *bars.lines[1], *bars.lines[2]], index, name)
-            time_axis(axes, [row.latency_ms or 1.0 for row in chosen])
+            time_axis(axes, _ends(chosen))
             if axis.by_size:
                 axes.set_xscale("log")
             dress(axes, axis, "latency")
 
         plots.append(Plot(title, draw.svg(paint, 3.2), axis.legend))
     return plots
+
+
+def _ends(rows: Sequence[BenchmarkResult]) -> list[float]:
+    """What an axis of these rows' times has to reach."""
+    ends = (end for row in rows for end in (row.latency_ms, *(row.confidence_interval_95 or ())))
+    return [end for end in ends if end and 0 < end < math.inf]
 
 
 def _speedup_plots(rows: Sequence[BenchmarkResult], palette: Palette) -> list[Plot]:
@@ -380,6 +386,7 @@ def _sample_plots(rows: Sequence[BenchmarkResult], palette: Palette) -> list[Plo
             beside.set_xlabel("count")
             drawing.plain_axis(axes.yaxis, lambda value: f"{value:g}")
             drawing.named_ticks(beside.xaxis, {})
+            drawing.plain_axis(axes.xaxis, lambda value: f"{value:g}", whole=True)
             axes.margins(x=0.02, y=0.06)
 
         caption = f"The {len(kept)} of {len(cases)} cases with the widest spread." if len(kept) < len(cases) else ""
@@ -432,7 +439,8 @@ def _history_plots(rows: Sequence[BenchmarkResult], history: History | None, pal
                     linewidth=0,
                 )
                 draw.mark([*line, band], index, row.implementation)
-            time_axis(axes, [point.value for row in some for point in series[row.key]])
+            ends = [end for row in some for point in series[row.key] for end in (point.value, point.low, point.high)]
+            time_axis(axes, [end for end in ends if end and 0 < end < math.inf])
             drawing.named_ticks(axes.xaxis, dict(sorted(runs.items())))
             axes.set_xlabel("run")
             axes.set_ylabel("latency")

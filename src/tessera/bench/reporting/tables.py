@@ -12,7 +12,7 @@ from rich.progress import Progress as RichProgress
 from rich.table import Table
 from rich.text import Text
 
-from tessera.bench.comparison import Comparison, Verdict
+from tessera.bench.comparison import Change, Comparison, Verdict
 from tessera.bench.reporting import wording
 from tessera.bench.results import BenchmarkResult, BenchmarkSuiteResult, Row
 
@@ -40,6 +40,8 @@ def suite_tables(suite: BenchmarkSuiteResult) -> RenderableType:
     if ceilings := wording.ceilings_text(suite):
         parts.append(Text(f"measured ceilings: {ceilings}"))
     parts += [Text(f"note: {note}", style="yellow") for note in wording.notes(suite)]
+    if missing := wording.unavailable(suite):
+        parts.append(Text(f"unavailable: {'; '.join(f'{name} ({why})' for name, why in missing)}", style="dim"))
     parts.append(Text(wording.counts_text(suite), style="bold"))
     return Group(*parts)
 
@@ -65,6 +67,8 @@ class _GroupTable:
                 table.add_row(Text(group.name(row)), *cells, style=_STYLES.get(wording.status(row), ""))
             yield table
         yield from (_without_figures(group, row) for row in group.rows if wording.reason(row))
+        for row in group.results:
+            yield from (Text(f"  {group.name(row)}: {warning}", style="yellow") for warning in row.warnings)
         yield Text("")
 
 
@@ -83,24 +87,31 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
 
 
 def comparison_table(comparison: Comparison) -> RenderableType:
-    """Every change, what asks for attention first, then what could not be compared."""
+    """A row and what became of its figures, what asks for attention first; then what could not be compared."""
+    by_row: dict[str, list[Change]] = {}
+    for change in wording.ordered_changes(comparison):
+        by_row.setdefault(change.key, []).append(change)
     parts: list[RenderableType] = []
-    if comparison.changes:
-        table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-        for heading in wording.CHANGE_HEADINGS[:-1]:
-            figure = heading in ("baseline", "current", "change", "interval")
-            table.add_column(heading, justify="right" if figure else "left", overflow="fold", no_wrap=figure)
-        for change in wording.ordered_changes(comparison):
-            table.add_row(*map(Text, wording.change_cells(change)[:-1]), style=_VERDICT_STYLES[change.verdict])
-        parts.append(table)
-    parts += [
-        Text(f"{wording.verdict_text(change.verdict)}: {change.key} {change.metric}: {change.reason}", style=style)
-        for change in wording.ordered_changes(comparison)
-        if (style := _VERDICT_STYLES[change.verdict])
-    ]
+    for key, changes in by_row.items():
+        parts += [Text(key, style="bold"), _change_table(changes)]
+        for change in changes:
+            if style := _VERDICT_STYLES[change.verdict]:
+                parts.append(Text(f"  {change.metric}: {change.reason}", style=style))
+        parts.append(Text(""))
     parts += [Text(f"note: {note}", style="yellow") for note in wording.comparison_notes(comparison)]
     parts.append(Text(wording.comparison_text(comparison), style="bold"))
     return Group(*parts)
+
+
+def _change_table(changes: list[Change]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim")
+    # Widths of their own would not line up from row to row.
+    for heading, width in zip(wording.CHANGE_HEADINGS[1:-1], (22, 9, 9, 8, 16, 11), strict=True):
+        words = heading in ("metric", "verdict")
+        table.add_column(heading, justify="left" if words else "right", width=width, overflow="fold")
+    for change in changes:
+        table.add_row(*map(Text, wording.change_cells(change)[1:-1]), style=_VERDICT_STYLES[change.verdict])
+    return table
 
 
 class Progress:

@@ -27,7 +27,7 @@ _RATES = (Unit("MFLOP/s", 1e6), Unit("GFLOP/s", 1e9), Unit("TFLOP/s", 1e12), Uni
 
 
 def time_unit(milliseconds: Iterable[float | None]) -> Unit:
-    """The unit in which the shortest of the times is a number above 1."""
+    """The unit in which the times, by their geometric mean, are numbers above 1."""
     return _unit(milliseconds, _TIMES)
 
 
@@ -36,8 +36,10 @@ def rate_unit(operations_per_second: Iterable[float | None]) -> Unit:
 
 
 def _unit(values: Iterable[float | None], units: tuple[Unit, ...]) -> Unit:
-    smallest = min((value for value in values if value and 0 < value < math.inf), default=1.0)
-    return next((unit for unit in reversed(units) if smallest >= unit.size), units[0])
+    logarithms = [math.log(value) for value in values if value and 0 < value < math.inf]
+    # A little more, so that what rounding made of exactly 1 is still 1.
+    middle = math.exp(sum(logarithms) / len(logarithms)) * (1 + 1e-9) if logarithms else 1.0
+    return next((unit for unit in reversed(units) if middle >= unit.size), units[0])
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -266,16 +268,20 @@ def columns(suite: BenchmarkSuiteResult) -> list[Column]:
 
 
 def notes(suite: BenchmarkSuiteResult) -> list[str]:
-    """What else the reader has to know: warnings by row, and figures that could not be had, each reason once."""
-    found: list[str] = []
-    if suite.interrupted:
-        found.append("the run was interrupted; these are the rows so far")
-    for row in suite.results.values():
-        if isinstance(row, BenchmarkResult):
-            found += [f"{row.benchmark_name} {row.case} {row.implementation}: {warning}" for warning in row.warnings]
+    """What the reader has to know about the run as a whole."""
+    found = ["the run was interrupted; these are the rows so far"] if suite.interrupted else []
     warnings = suite.ceilings.get("warnings")
     if isinstance(warnings, list | tuple):
         found += [f"ceilings: {warning}" for warning in cast(Iterable[Any], warnings)]
+    return found
+
+
+def all_notes(suite: BenchmarkSuiteResult) -> list[str]:
+    """With the warnings of every row, and what could not be had, each reason once."""
+    found = notes(suite)
+    for row in suite.results.values():
+        if isinstance(row, BenchmarkResult):
+            found += [f"{row.benchmark_name} {row.case} {row.implementation}: {warning}" for warning in row.warnings]
     return found + [f"{name}: unavailable ({why})" for name, why in unavailable(suite)]
 
 
@@ -337,7 +343,8 @@ def _fact(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_fact(inner)}" for name, inner in cast(Mapping[Any, Any], value).items())
     if isinstance(value, list | tuple):
-        return ", ".join(_fact(inner) for inner in cast(Iterable[Any], value))
+        parts = [_fact(inner) for inner in cast(Iterable[Any], value)]
+        return ("; " if any(", " in part for part in parts) else ", ").join(parts)
     if isinstance(value, float):
         return number(value)
     return "" if value is None else str(value)
