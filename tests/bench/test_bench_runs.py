@@ -258,7 +258,10 @@ def test_the_engine_is_made_of_its_parts() -> None:
     engine.register_benchmark(cheats.HonestBenchmark())
     assert list(engine.registered_benchmarks) == ["product_honest"]
     assert engine.measurement_engine.hardware_profiler.get_memory_counters()["rss_bytes"] > 0
-    assert isinstance(engine.measurement_engine.distributed_coordinator, DistributedCoordinator)
+    coordinator = engine.measurement_engine.distributed_coordinator
+    assert isinstance(coordinator, DistributedCoordinator)
+    mesh = coordinator.setup_benchmark_mesh([0, 1], {"axes": ["dp"], "shape": [2]})
+    assert coordinator.mesh_configs[mesh]["device_ids"] == [0, 1]
 
 
 def test_the_integration_layer_is_made_of_its_parts() -> None:

@@ -24,6 +24,10 @@ from tessera.errors import TesseraError
 
 _FEWEST = 8
 """Samples before a rule may stop a case, unless time is up."""
+_FEWEST_OF_SLOW = 3
+"""Samples of an implementation that uses up its share of the time."""
+_LONG_SECONDS = 0.01
+"""In a call as long as this, what waking threads takes is nothing."""
 _WARM_SHARE = 0.1
 """Of the time of a case: warming up longer than this wakes nothing that still sleeps."""
 _AUDITS = 0.1
@@ -68,6 +72,8 @@ class Entry:
     implementation: Implementation
     build_seconds: float = 0.0
     first_seconds: float = 0.0
+    quickest: float = 0.0
+    """The seconds of a call when it was warmed up."""
     seconds: float = 0.0
     """Spent on its samples."""
     found: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -277,6 +283,7 @@ class Case:
                 quickest, spent = min(quickest, seconds), spent + seconds
                 if spent > _WARM_SHARE * self.config.seconds_per_case:
                     break
+            entry.quickest = quickest
             entry.side.calls = calls_for(quickest, self.config.sample_seconds, self.inputs)
 
         for entry in self.running:
@@ -310,14 +317,17 @@ class Case:
 
     def _has_time(self, entry: Entry) -> bool:
         """Whether an implementation still takes part: a slow one must not use up the time of the others."""
-        return len(entry.side.samples) < _FEWEST or entry.seconds < self.config.seconds_per_case / len(self.running)
+        if self.decided is not None or len(entry.side.samples) < _FEWEST_OF_SLOW:
+            return True
+        return entry.seconds < self.config.seconds_per_case / len(self.running)
 
     def _one_sample(self, entry: Entry, places: Any, evict: Evictor | None, last: bool = False) -> None:
         side, began = entry.side, clock.now()
         self.inputs.write(places[: side.calls + 1])
         settle(self.threads, [other.side for other in self.running])
         arguments = side.arguments(self.inputs.sets[: side.calls + 1])
-        timed(side.call, side.framework.finish, arguments[side.calls :], 0)
+        if entry.quickest < _LONG_SECONDS:
+            timed(side.call, side.framework.finish, arguments[side.calls :], 0)
         if evict is not None:
             evict()
         # The last call is where work could be left undone, the others where it could be left out.
@@ -336,7 +346,7 @@ class Case:
         if self.watch.stopping() or rounds >= self.config.timing_iterations:
             return True
         if rounds < _FEWEST:
-            return rounds >= 3 and clock.now() > deadline
+            return rounds >= _FEWEST_OF_SLOW and clock.now() > deadline
         if clock.now() > deadline:
             return True
         if self.decided is not None:

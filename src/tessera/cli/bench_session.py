@@ -298,9 +298,13 @@ def part_of(before: BenchmarkSuiteResult, suite: BenchmarkSuiteResult) -> Benchm
     return dataclasses.replace(before, results=kept)
 
 
-def judge(before: BenchmarkSuiteResult, after: BenchmarkSuiteResult, threshold: float | None, path: Path | None) -> int:
+def compared(before: BenchmarkSuiteResult, after: BenchmarkSuiteResult, threshold: float | None) -> Comparison:
+    """What changed; the threshold, in percent, is for every metric."""
+    return compare_runs(before, after, None if threshold is None else dict.fromkeys(METRICS, threshold))
+
+
+def judge(found: Comparison, path: Path | None) -> int:
     """Prints what changed; the status says whether anything became worse."""
-    found = compare_runs(before, after, None if threshold is None else dict.fromkeys(METRICS, threshold))
     tables.print_comparison(found, Console())
     text = exchange.json_text(found.to_dict())
     return max(found.exit_code, _tried(path, lambda path: exchange.write_atomically(path, text)))

@@ -1,0 +1,77 @@
+"""The names of the specification's document on TesseraBench: each has a Python name and a test, or a reason why not."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TABLE = Path(__file__).with_name("specified_names.tsv")
+ROWS = [tuple(line.split("\t")) for line in TABLE.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+NAMED = [row for row in ROWS if row[1] != "-"]
+
+
+def found(path: str) -> Any:
+    """What a dotted name means; attributes of instances are looked up on one that is made without arguments."""
+    parts = path.split(".")
+    for count in range(len(parts), 0, -1):
+        try:
+            value: Any = import_module(".".join(parts[:count]))
+        except ImportError:
+            continue
+        for part in parts[count:]:
+            value = _member(value, part)
+        return value
+    raise AssertionError(path)
+
+
+def _member(owner: Any, name: str) -> Any:
+    if hasattr(owner, name):
+        return getattr(owner, name)
+    if dataclasses.is_dataclass(owner) and name in {field.name for field in dataclasses.fields(owner)}:
+        return name
+    return getattr(owner(), name)
+
+
+@cache
+def source_of(file: str) -> tuple[str, frozenset[str]]:
+    text = (ROOT / file).read_text(encoding="utf-8")
+    names = {node.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)}
+    return text, frozenset(names)
+
+
+def test_the_table_has_every_kind_of_name() -> None:
+    assert len(ROWS) > 250
+    assert all(len(row) == 3 for row in ROWS)
+    assert len({row[0] for row in ROWS}) == len(ROWS)
+    classes = {row[0] for row in ROWS if re.fullmatch(r"[A-Z]\w+", row[0])}
+    assert {
+        "TesseraBenchCore",
+        "MeasurementEngine",
+        "AnalysisEngine",
+        "IRInspector",
+        "FlashAttentionBenchmark",
+    } <= classes
+
+
+@pytest.mark.parametrize(("specified", "python", "test"), NAMED, ids=[row[0] for row in NAMED])
+def test_a_name_exists_and_a_test_uses_it(specified: str, python: str, test: str) -> None:
+    name, _, key = python.partition("[")
+    found(name)
+    file, _, function = test.partition("::")
+    text, functions = source_of(file)
+    assert function in functions, f"{file} has no {function}"
+    word = key.rstrip("]") or python.rsplit(".", 1)[-1]
+    assert re.search(rf"\b{re.escape(word)}\b", text), f"{file} does not mention {word}"
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row[1] == "-"], ids=lambda row: row[0])
+def test_what_is_left_out_has_a_reason(row: tuple[str, ...]) -> None:
+    assert len(row[2].split()) >= 5
