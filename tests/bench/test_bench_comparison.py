@@ -510,3 +510,15 @@ def test_bad_samples_are_named_with_their_row():
     after.samples_ms[3] = math.nan
     with pytest.raises(BenchError, match=r"current gemm/.*samples_ms\[3\] is nan"):
         compare_runs(suite(result()), suite(after))
+
+
+@pytest.mark.parametrize(
+    ("metric", "before", "after"), [("throughput_ops_per_sec", 2e9, 1e9), ("compilation_time_ms", 100.0, 200.0)]
+)
+def test_a_single_figure_of_a_machine_that_became_slower_is_no_regression(
+    metric: str, before: float, after: float
+) -> None:
+    assert compare_figures(before, after, metric).verdict is Verdict.REGRESSION
+    assert compare_figures(before, after, metric, drift=math.log(2.0)).verdict is Verdict.UNDECIDED
+    # What does not depend on the machine's speed is not excused by it.
+    assert compare_figures(1e-7, 1e-5, "numerical_accuracy", drift=math.log(100.0)).verdict is Verdict.REGRESSION

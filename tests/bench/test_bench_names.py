@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import re
 from functools import cache
 from importlib import import_module
@@ -35,7 +34,7 @@ def found(path: str) -> Any:
 def _member(owner: Any, name: str) -> Any:
     if hasattr(owner, name):
         return getattr(owner, name)
-    if dataclasses.is_dataclass(owner) and name in {field.name for field in dataclasses.fields(owner)}:
+    if name in getattr(owner, "__dataclass_fields__", {}):
         return name
     return getattr(owner(), name)
 

@@ -64,6 +64,8 @@ class Metric:
     """Figures below this count as this: they are as good as zero."""
     follows: str | None = None
     """The metric that this one is computed from: a change of that is not told twice."""
+    drift: int = 0
+    """What a machine that became slower does to it: 1 for times, -1 for rates, 0 for what does not care."""
 
     @property
     def worse_sign(self) -> float:
@@ -74,7 +76,7 @@ METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric("latency_ms", "ms", "lower", 2.0, 10.0, 1e-6),
-        Metric("throughput_ops_per_sec", "FLOP/s", "higher", 2.0, 15.0, 1.0),
+        Metric("throughput_ops_per_sec", "FLOP/s", "higher", 2.0, 25.0, 1.0, drift=-1),
         Metric("memory_bandwidth_gbps", "GB/s", "higher", 2.0, 10.0, 1e-6, follows="latency_ms"),
         Metric("compute_utilization_percent", "%", "higher", 2.0, 10.0, 1e-6, follows="latency_ms"),
         Metric("speedup", "×", "higher", 2.0, 10.0, 1e-6, follows="latency_ms"),
@@ -83,10 +85,10 @@ METRICS: dict[str, Metric] = {
         Metric("registers_per_thread", "registers", "lower", 5.0, 0.0, 1.0),
         Metric("shared_memory_per_block", "bytes", "lower", 5.0, 0.0, 1.0),
         Metric("occupancy_percent", "%", "higher", 5.0, 0.0, 0.1),
-        Metric("compilation_time_ms", "ms", "lower", 10.0, 50.0, 1.0),
+        Metric("compilation_time_ms", "ms", "lower", 10.0, 60.0, 1.0, drift=1),
         Metric("ir_optimization_time_ms", "ms", "lower", 10.0, 50.0, 1.0, follows="compilation_time_ms"),
-        Metric("autotuning_time_ms", "ms", "lower", 10.0, 100.0, 10.0),
-        Metric("host_overhead_us", "µs", "lower", 10.0, 25.0, 0.1),
+        Metric("autotuning_time_ms", "ms", "lower", 10.0, 100.0, 10.0, drift=1),
+        Metric("host_overhead_us", "µs", "lower", 10.0, 60.0, 0.1, drift=1),
         Metric("launch_us", "µs", "lower", 10.0, 50.0, 0.1),
         Metric("kernel_ms", "ms", "lower", 2.0, 10.0, 1e-6),
         # A factor of two: inputs differ between runs, and with them the rounding.
@@ -216,9 +218,12 @@ def change_of(
     )
 
 
-def compare_figures(baseline: float, current: float, metric: str | Metric, threshold: float | None = None) -> Change:
+def compare_figures(
+    baseline: float, current: float, metric: str | Metric, threshold: float | None = None, drift: float = 0.0
+) -> Change:
     """Compares two single figures; what equal code may differ by (`Metric.single_percent`) makes up the interval.
 
+    `drift` is how much slower the machine became, as a logarithm: the interval covers the change with and without it.
     There are no more samples to ask for, so SAME is what lies within that, or within the threshold.
     """
     metric = find_metric(metric)
@@ -231,7 +236,8 @@ def compare_figures(baseline: float, current: float, metric: str | Metric, thres
     floor = metric.floor or 5e-324
     estimate = math.log(max(current, floor)) - math.log(max(baseline, floor))
     spread = math.log1p(metric.single_percent / 100.0)
-    interval = Interval(estimate - spread, estimate + spread, 1.0)
+    ends = estimate, estimate - metric.drift * drift
+    interval = Interval(min(ends) - spread, max(ends) + spread, 1.0)
     verdict = decide(estimate, interval, metric, threshold)
     if verdict is Verdict.UNDECIDED and abs(estimate) <= max(spread, math.log1p(threshold / 100.0)):
         verdict = Verdict.SAME
@@ -472,13 +478,19 @@ class _Runs:
             if metric.name == "latency_ms" and before.samples_ms and after.samples_ms:
                 change = self._latency(key, before, after, threshold)
             elif first is not None and second is not None:
-                change = compare_figures(first, second, metric, threshold)
+                change = compare_figures(first, second, metric, threshold, self._drift(before, after))
             else:
                 if (first is None) != (second is None):
                     self.notes.append(f"{metric.name}: only in the {'current' if first is None else 'baseline'} run")
                 continue
             compared.add(metric.name)
             self.changes.append(replace(change, key=key))
+
+    def _drift(self, before: BenchmarkResult, after: BenchmarkResult) -> float:
+        """How much slower the machine was for the second row, by the yardstick; 0 where there is none."""
+        if not (self.same_yardstick and before.yardstick_ms and after.yardstick_ms):
+            return 0.0
+        return math.log(float(np.median(after.yardstick_ms))) - math.log(float(np.median(before.yardstick_ms)))
 
     def _latency(self, key: str, before: BenchmarkResult, after: BenchmarkResult, threshold: float | None) -> Change:
         first = checked(before.samples_ms, f"baseline {key}: samples_ms", positive=True)
@@ -493,10 +505,9 @@ class _Runs:
                 min(one.low for one in both), max(one.high for one in both), min(one.confidence for one in both)
             )
             found = replace(scaled, log_interval=hull, p_value=max(plain.p_value, scaled.p_value))
-            drift = math.log(float(np.median(marks[1]))) - math.log(float(np.median(marks[0])))
             remark = (
                 f"{percent(plain.log_estimate):+.2f} % before the yardstick is taken into account, "
-                f"which changed by {percent(drift):+.2f} %"
+                f"which changed by {percent(self._drift(before, after)):+.2f} %"
             )
         interval = found.log_interval
         widened = replace(interval, low=interval.low - self.between, high=interval.high + self.between)
