@@ -110,7 +110,12 @@ class Odd:
 
     def scores(self, *shape: int, modest: bool = False) -> Array:
         """Numbers whose products are scores: exact ones, where the scores may be so large that roundings show."""
-        return self(*shape, exact=self.special == "huge" or not REPEATED.keys().isdisjoint(self.layouts), modest=modest)
+        return self(*shape, exact=self.special == "huge" or self.repeats, modest=modest)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether there may be arrays whose rows or columns are all the same."""
+        return not REPEATED.keys().isdisjoint(self.layouts)
 
     def whole(self, low: int, high: int, *shape: int, dtype: DType) -> Array:
         values = self.random.integers(low, high, shape)
