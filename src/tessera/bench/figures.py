@@ -18,7 +18,8 @@ from tessera.bench.results import BenchmarkError, BenchmarkResult, Row
 from tessera.bench.sampling import Inputs, Side
 
 _STREAM_SECONDS = 0.05
-_SLOW_TO_FADE = "calls return when their work is done: starting it cannot be told from it"
+_SYNCHRONOUS = "calls return when their work is done: starting it cannot be told from it"
+_BY_WALL_CLOCK = "calls of this framework are timed by the wall clock, until the GPU has finished"
 _GPU_FIGURE = "a figure of GPUs"
 
 
@@ -74,7 +75,7 @@ def measure(
         else:
             found["energy_joules"] = joules / calls
     if MeasurementType.OCCUPANCY in asked:
-        unavailable["occupancy_percent"] = _GPU_FIGURE
+        unavailable["occupancy_percent"] = "the framework does not tell" if side.framework.needs_gpu else _GPU_FIGURE
     if (smallest := benchmark.smallest(size)) is not None and side.framework.name in ("tessera", "torch", "numpy"):
         found["host_overhead_us"] = _overhead(benchmark, implementation, smallest, precision, side)
     if built.kernel is not None:
@@ -163,14 +164,20 @@ def row(seen: Seen) -> BenchmarkResult:
         if name in found:
             setattr(made, name, found[name])
     _compile(made, seen)
+    on_gpu = side.framework.needs_gpu
     made.unavailable.update(
-        launch_us=_SLOW_TO_FADE,
-        kernel_ms="the processor has no clock of its own",
-        registers_per_thread=_GPU_FIGURE,
-        shared_memory_per_block=_GPU_FIGURE,
+        launch_us=_BY_WALL_CLOCK if on_gpu else _SYNCHRONOUS,
+        kernel_ms=_BY_WALL_CLOCK if on_gpu else "the processor has no clock of its own",
+        registers_per_thread="the framework does not tell" if on_gpu else _GPU_FIGURE,
+        shared_memory_per_block="the framework does not tell" if on_gpu else _GPU_FIGURE,
     )
+    if on_gpu:
+        made.peak_memory_mb = None
+        made.unavailable["peak_memory_mb"] = "what the process grew by is not what the GPU held"
     if made.host_overhead_us is None:
-        made.unavailable.setdefault("host_overhead_us", "the benchmark has no smallest size")
+        smallest = seen.benchmark.smallest(seen.size)
+        why = "the benchmark has no smallest size" if smallest is None else "not measured for this framework"
+        made.unavailable.setdefault("host_overhead_us", why)
     if seen.interrupted:
         made.add_warning(f"interrupted after {len(side.samples)} samples")
     return made
@@ -206,6 +213,9 @@ def _rates(made: BenchmarkResult, seen: Seen, per_call: float | None, asked: set
     if MeasurementType.MEMORY_BANDWIDTH in asked and made.bytes_moved is not None:
         made.memory_bandwidth_gbps = made.bytes_moved / per_call / 1e9
     if MeasurementType.COMPUTE_UTILIZATION in asked and made.flops is not None:
+        if seen.side.framework.needs_gpu:
+            made.unavailable["compute_utilization_percent"] = "the ceilings that were measured are the processor's"
+            return
         peak = seen.ceilings.get("flops_per_second", {}).get(seen.precision.name)
         if peak:
             made.compute_utilization_percent = 100 * made.flops / per_call / peak
