@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from typing import Any
 
@@ -9,14 +10,15 @@ import cheats  # pyright: ignore[reportMissingImports]  (beside this file)
 import numpy as np
 import pytest
 
-from tessera.bench import clock
+from tessera.bench import clock, figures
 from tessera.bench.cases import run_case
 from tessera.bench.definitions import BenchmarkConfig, MeasurementType
+from tessera.bench.frameworks import FRAMEWORKS
 from tessera.bench.honesty import Auditor
 from tessera.bench.operators.flash_attention import FlashAttentionBenchmark
 from tessera.bench.precision import precision
 from tessera.bench.results import BenchmarkError, BenchmarkResult, Row
-from tessera.bench.sampling import Inputs
+from tessera.bench.sampling import Inputs, Side, timed
 
 CONFIG = BenchmarkConfig(
     measurements=(MeasurementType.LATENCY, MeasurementType.ACCURACY), seconds_per_case=0.5, timing_iterations=40, seed=5
@@ -52,6 +54,99 @@ def test_a_cheat_is_refused_and_the_honest_one_beside_it_is_not(name: str, why: 
     assert isinstance(cheat, BenchmarkError)
     assert cheat.error_type == "refused"
     assert why in cheat.error_message
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("changes_inputs", "changed its input 1"), ("computes_now_and_then", "wrong")]
+)
+@pytest.mark.parametrize("sample", [1e-6, 3e-3])
+def test_cleverer_cheats_are_refused(name: str, why: str, sample: float) -> None:
+    config = dataclasses.replace(CONFIG, sample_seconds=sample, seconds_per_case=2.0, max_variance_percent=0.0)
+    found = rows_of(cheats.ClevererBenchmark(), "honest", name, config=config)
+    assert isinstance(found["honest"], BenchmarkResult)
+    cheat = found[name]
+    assert isinstance(cheat, BenchmarkError)
+    assert why in cheat.error_message
+
+
+def test_nothing_can_be_computed_ahead() -> None:
+    """The inputs come last: what was computed before them is wrong."""
+    found = rows_of(cheats.ClevererBenchmark(), "honest", "works_ahead")
+    cheat = found["works_ahead"]
+    assert isinstance(cheat, BenchmarkError)
+    assert "wrong" in cheat.error_message
+
+
+def test_contents_do_not_come_again() -> None:
+    config = dataclasses.replace(CONFIG, timing_iterations=400, seconds_per_case=3.0, max_variance_percent=0.0)
+    found = run_case(
+        cheats.ClevererBenchmark(),
+        {"rows": 16, "cols": 16},
+        precision("f32"),
+        config,
+        only=["remembers_contents", "honest"],
+    )
+    assert all(isinstance(row, BenchmarkResult) for row in found)
+    assert cheats.CHEATED["calls"] > 100
+    assert cheats.CHEATED["hits"] <= 2
+
+
+def test_a_peer_that_is_far_off_excuses_nobody() -> None:
+    auditor = Auditor(cheats.HonestBenchmark(), cheats.ROWS, precision("f32"), np.random.default_rng(1))
+    assert auditor.widened([]) == 2e-6
+    assert auditor.widened([1e-7]) == 2e-6
+    assert auditor.widened([4e-6]) == pytest.approx(4.4e-6)
+    assert auditor.widened([4e-6, 1e6]) == pytest.approx(4.4e-6)
+    assert auditor.widened([1e6, 1e-3]) == 2e-6
+
+
+@pytest.mark.parametrize("kind", [MeasurementType.THROUGHPUT, MeasurementType.MEMORY_BANDWIDTH])
+def test_a_cheat_has_no_throughput_either(kind: MeasurementType) -> None:
+    config = dataclasses.replace(CONFIG, measurements=(kind,))
+    found = rows_of(cheats.CheatsBenchmark(), "honest", "cached", "skips_repeats", config=config)
+    assert isinstance(found["honest"], BenchmarkResult)
+    assert isinstance(found["cached"], BenchmarkError)
+    assert isinstance(found["skips_repeats"], BenchmarkError)
+
+
+@pytest.mark.parametrize(
+    ("busy", "threads", "told"), [(1.0, 1, False), (1.9, 1, True), (1.9, 2, False), (3.5, 2, True)]
+)
+def test_more_processors_than_asked_for_are_told(busy: float, threads: int, told: bool) -> None:
+    row = BenchmarkResult("a", {}, threads=threads)
+    figures.doubts(row, busy)
+    assert any("processors worked" in warning for warning in row.warnings) is told
+
+
+def test_how_many_processors_worked_is_measured() -> None:
+    side = Side("a", FRAMEWORKS["numpy"], cheats.product)
+    ones = np.ones((256, 256), np.float32)
+    found = timed(side.call, side.framework.finish, [(ones, ones)] * 20)
+    assert found.wall > 0
+    assert found.busy > 0
+    assert len(found.results) == 20
+
+
+def test_an_implementation_that_wants_to_leave_leaves_alone() -> None:
+    found = rows_of(cheats.ClevererBenchmark(), "honest", "leaves")
+    assert isinstance(found["honest"], BenchmarkResult)
+    assert isinstance(found["leaves"], BenchmarkError)
+    assert "SystemExit" in found["leaves"].error_message
+
+
+def test_more_than_the_machine_can_do_is_refused() -> None:
+    config = dataclasses.replace(CONFIG, measurements=(MeasurementType.LATENCY, MeasurementType.COMPUTE_UTILIZATION))
+    rates: dict[float, BenchmarkResult] = {}
+    for peak in (1e4, 1e13):
+        ceilings = {"flops_per_second": {"f32": peak}}
+        (row,) = run_case(
+            cheats.HonestBenchmark(), cheats.ROWS, precision("f32"), config, only=["honest"], ceilings=ceilings
+        )
+        assert isinstance(row, BenchmarkResult)
+        rates[peak] = row
+    assert not rates[1e4].is_valid()
+    assert "cannot have been done" in rates[1e4].errors[0]
+    assert rates[1e13].is_valid()
 
 
 @pytest.mark.parametrize("calls", [1, 5])

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +195,10 @@ def test_every_optimisation_level_is_a_row_of_ours() -> None:
     rows = run_softmax(config, "tessera", "numpy")
     assert [row.implementation for row in rows] == ["tessera", "numpy", "tessera O0"]
     assert all(isinstance(row, BenchmarkResult) for row in rows)
-    assert rows[0].stages_ms["llvm"] != rows[2].stages_ms["llvm"]
+    # One compile optimises and fuses; the other takes each op as a loop of its own.
+    config = dataclasses.replace(config, mode=BenchmarkMode.PROFILING)
+    counts = [row.inspection["target_ir"]["instruction_count"] for row in run_softmax(config, "tessera")]
+    assert counts[0] != counts[1]
     assert "off" in rows[0].unavailable["autotuning_time_ms"]
     with pytest.raises(BenchError, match="O9"):
         run_softmax(dataclasses.replace(QUICK, ir_optimization_levels=["O9"]))
@@ -351,12 +357,109 @@ def test_a_crash_has_a_name_and_the_others_run() -> None:
 
 def test_who_hangs_is_ended() -> None:
     config = dataclasses.replace(QUICK, implementations=["honest", "hangs"], sizes=[cheats.ROWS])
-    with Isolated([CHEATS], hang_seconds=4.0) as runner:
+    with Isolated([CHEATS], hang_seconds=8.0) as runner:
         suite = TesseraBench(runner=runner).run_benchmark("product_hanging", config)
     (failed,) = suite.get_failed_results().values()
     assert isinstance(failed, BenchmarkError)
     assert (failed.implementation, failed.error_type) == ("hangs", "hung")
     assert [row.implementation for row in suite.get_successful_results().values()] == ["honest"]
+
+
+def test_nobody_is_blamed_for_a_mistake_of_the_benchmark() -> None:
+    config = dataclasses.replace(QUICK, implementations=["honest"], sizes=[cheats.ROWS], ir_optimization_levels=["O9"])
+    with Isolated([CHEATS]) as runner:
+        suite = TesseraBench(runner=runner).run_benchmark("product_honest", config)
+    (row,) = suite.results.values()
+    assert isinstance(row, BenchmarkError)
+    assert (row.implementation, row.error_type) == ("", "exception")
+    assert "O9" in row.error_message
+
+
+def test_rows_from_a_worker_have_their_configuration() -> None:
+    config = dataclasses.replace(QUICK, implementations=["tessera"], cold=True, timing_iterations=3)
+    with Isolated() as runner:
+        (row,) = TesseraBench(runner=runner).run_benchmark("softmax", config).results.values()
+    assert isinstance(row, BenchmarkResult)
+    assert row.config is not None
+    assert row.config.cold
+
+
+def test_a_worker_ends_with_its_parent(tmp_path: Path) -> None:
+    script = tmp_path / "orphan.py"
+    script.write_text(
+        "import os, signal, sys\nfrom tessera.bench.worker import Isolated\n"
+        "from tessera.bench.definitions import BenchmarkConfig\n"
+        "runner = Isolated()\npage, connection = runner._started(BenchmarkConfig(threads=1))\n"
+        "connection.recv()\nprint(runner._process.pid, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    found = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120, check=False)
+    worker = int(found.stdout)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and _is_alive(worker):
+        time.sleep(0.05)
+    assert not _is_alive(worker)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return False
+
+
+def test_an_extra_that_fails_does_not_cost_the_row() -> None:
+    class NoSmall(cheats.HonestBenchmark):
+        name = "no_small"
+
+        def smallest(self, size: Any) -> Any:
+            raise ValueError("there is none")
+
+    row = only(run_case(NoSmall(), cheats.ROWS, precision("f32"), QUICK, only=["honest"]))
+    assert row.latency_ms is not None
+    assert "there is none" in row.unavailable["host_overhead_us"]
+
+
+def test_a_suite_survives_a_setup_that_fails() -> None:
+    class BadSetup(cheats.HonestBenchmark):
+        name = "bad_setup"
+
+        def setup(self, config: BenchmarkConfig) -> None:
+            raise ValueError("not today")
+
+    engine = TesseraBench()
+    engine.register_benchmark(BadSetup())
+    suite = engine.run_benchmark_suite(
+        ["softmax", "bad_setup"], dataclasses.replace(QUICK, implementations=["tessera"])
+    )
+    assert len(suite.get_successful_results()) == 1
+    (failed,) = suite.get_failed_results().values()
+    assert isinstance(failed, BenchmarkError)
+    assert "not today" in failed.error_message
+
+
+def test_a_name_that_means_something_else_is_refused() -> None:
+    with pytest.raises(BenchError, match="quick means something else"):
+        type("Taken", (OperatorBenchmark,), {"quick": cheats.HonestBenchmark.honest})
+
+
+def test_peak_memory_is_seen_whatever_ran_before() -> None:
+    class Hungry(cheats.HonestBenchmark):
+        name = "hungry"
+
+        @implementation("numpy")
+        def hungry(self, size: Any, precision: Any) -> Any:
+            def call(a: Any, b: Any) -> Any:
+                wasted = np.ones(8 << 20)  # 64 MB
+                return a @ b + np.float32(0 * wasted[0])
+
+            return call
+
+    rows = run_case(Hungry(), cheats.ROWS, precision("f32"), QUICK, only=["hungry", "honest"])
+    peaks = {row.implementation: row.peak_memory_mb for row in rows if isinstance(row, BenchmarkResult)}
+    assert peaks["hungry"] is not None
+    assert peaks["honest"] is not None
+    assert 60 < peaks["hungry"] < 80
+    assert peaks["honest"] < 16
 
 
 def test_a_missing_peer_is_skipped_by_name() -> None:

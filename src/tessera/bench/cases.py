@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ import numpy as np
 from tessera import knobs
 from tessera.bench import clock, figures
 from tessera.bench.definitions import BenchError, BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
+from tessera.bench.extras import Extras
 from tessera.bench.hardware import available_memory_bytes, conditions
 from tessera.bench.honesty import Auditor
 from tessera.bench.operator import Built, Implementation, OperatorBenchmark
@@ -31,7 +33,15 @@ _LONG_SECONDS = 0.01
 _WARM_SHARE = 0.1
 """Of the time of a case: warming up longer than this wakes nothing that still sleeps."""
 _AUDITS = 0.1
-"""The share of samples that are checked."""
+"""The smallest share of samples that are checked; where checks are quick, all of them are."""
+_AUDIT_TIME = 0.5
+"""What checks may take, of the time of samples, before not every one is checked."""
+_SAMPLED = {
+    MeasurementType.LATENCY,
+    MeasurementType.THROUGHPUT,
+    MeasurementType.MEMORY_BANDWIDTH,
+    MeasurementType.COMPUTE_UTILIZATION,
+}
 DEFAULT_LEVEL = "O3"
 _LEVELS = {f"O{level}": level for level in knobs.OPTIMIZATIONS}
 _ONLY_OURS = (BenchmarkMode.SINGLE_GPU, BenchmarkMode.REGRESSION, BenchmarkMode.PROFILING)
@@ -70,12 +80,14 @@ class Entry:
     side: Side
     built: Built
     implementation: Implementation
-    build_seconds: float = 0.0
     first_seconds: float = 0.0
     quickest: float = 0.0
     """The seconds of a call when it was warmed up."""
     seconds: float = 0.0
     """Spent on its samples."""
+    audits: int = 0
+    audit_seconds: float = 0.0
+    out_of_time: bool = False
     found: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
@@ -167,11 +179,14 @@ class Case:
         self.inputs.have(2)
         conditions()  # so that the shares of the next reading are of this case
         witness = clock.Witness()
+        collecting = gc.isenabled()
+        gc.collect()
+        gc.disable()
         try:
             for one in implementations:
                 self._build(one)
             self._check_all()
-            if self.running and MeasurementType.LATENCY in self.config.measurements:
+            if self.running and _SAMPLED & set(self.config.measurements):
                 self._warm_up()
                 self._sample()
             if self.decided is None and not self.watch.stopping():
@@ -179,6 +194,9 @@ class Case:
                     self._guarded(entry, partial(self._measure, entry))
         except KeyboardInterrupt:
             self.interrupted = True
+        finally:
+            if collecting:
+                gc.enable()
         self.interrupted = self.interrupted or self.watch.stopping()
         wrong = witness.disagreement()
         state = conditions()
@@ -217,9 +235,7 @@ class Case:
 
         def build() -> None:
             implementation.framework.set_threads(self.threads)
-            began = clock.now()
             entry.built = implementation.built(self.benchmark, self.size, self.precision)
-            entry.build_seconds = (clock.now() - began) / 1e9
             side.call = entry.built.call
 
         self._guarded(entry, build)
@@ -237,7 +253,9 @@ class Case:
         except TesseraError as error:
             side.error, side.error_type = error.message, "exception"
             entry.found["trace"] = str(error)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit too: it is the implementation that ends, not the run
             short = _is_out_of_memory(error)
             side.error = f"{type(error).__name__}: {error}"
             side.error_type = "out_of_memory" if short else "exception"
@@ -246,28 +264,29 @@ class Case:
             self.watch.entering("")
 
     def _call_once(self, entry: Entry) -> tuple[float, Any]:
+        """A call that does not count, on inputs of its own; its seconds and its result."""
         side = entry.side
-        nanoseconds, result = timed(side.call, side.framework.finish, side.arguments(self.inputs.sets[:1]), 0)
-        return nanoseconds / 1e9, result
+        found = timed(side.call, side.framework.finish, side.arguments(self.inputs, 0, 1))
+        return found.wall / 1e9, found.results[0]
 
     def _check_all(self) -> None:
-        """The first results, all on the same inputs. A peer that is less exact than the bound makes it wider."""
-        self.inputs.write(self.inputs.draw(1))
+        """The first results, all on equal inputs. A peer that is less exact than the bound makes it wider."""
+        places = self.inputs.draw(1)
         errors: dict[str, Any] = {}
 
         def first(entry: Entry) -> None:
+            self.inputs.write(places)
             entry.first_seconds, result = self._call_once(entry)
-            errors[entry.side.name] = self.auditor.error(self.auditor.snapshot(entry.side, result), self.inputs.sets[0])
+            snapshot, inputs = self.auditor.snapshot(entry.side, result), self.inputs.again(places[0])
+            self.auditor.unchanged(self.inputs.sets[0], inputs)
+            errors[entry.side.name] = self.auditor.error(snapshot, inputs, first=True)
 
         for entry in self.running:
             self._guarded(entry, partial(first, entry))
-        for entry in self.running:
-            peers = [
-                errors[other.side.name].relative
-                for other in self.running
-                if other.side.framework.name != entry.side.framework.name
-            ]
-            entry.found["bound"] = max(self.precision.bound, 1.1 * min(peers, default=0.0))
+        racing = self.running
+        for entry in racing:
+            others = [one.side for one in racing if one.side.framework.name != entry.side.framework.name]
+            entry.found["bound"] = self.auditor.widened([errors[side.name].relative for side in others])
             self._guarded(entry, partial(self._judge, entry, errors[entry.side.name]))
 
     def _judge(self, entry: Entry, error: Any) -> None:
@@ -284,24 +303,24 @@ class Case:
                 if spent > _WARM_SHARE * self.config.seconds_per_case:
                     break
             entry.quickest = quickest
-            entry.side.calls = calls_for(quickest, self.config.sample_seconds, self.inputs)
 
         for entry in self.running:
             self._guarded(entry, partial(warm, entry))
-        # One set more than the longest sample uses: the call that wakes threads must not see what is timed.
-        self.inputs.have(1 + max((entry.side.calls for entry in self.running), default=1))
+        # As many calls for all, by the quickest: how much memory a sample goes through is the same for all.
+        quickest = min((entry.quickest for entry in self.running), default=1.0)
+        calls = calls_for(quickest, self.config.sample_seconds, self.inputs)
+        self.inputs.have(1 + calls)
+        for entry in self.running:
+            entry.side.calls = min(calls, len(self.inputs.sets) - 1)
 
     def _sample(self) -> None:
         """Rounds, each with one sample of every implementation in an order drawn anew, until a rule says stop."""
         evict = Evictor() if self.config.cold else None
         yardstick = Yardstick()
         deadline = clock.now() + round(self.config.seconds_per_case * 1e9)
-        for entry in self.running:
-            entry.side.calls = min(entry.side.calls, len(self.inputs.sets) - 1)
         rounds = 0
         while self.running and not self._enough(rounds, deadline):
-            most = max(entry.side.calls for entry in self.running)
-            places = self.inputs.draw(most + 1)
+            places = self.inputs.draw(len(self.inputs.sets) - 1)
             self.yardstick.append(yardstick())
             racing = [entry for entry in self.running if self._has_time(entry)]
             for place in map(int, self.random.permutation(len(racing))):
@@ -311,36 +330,57 @@ class Case:
             if self.config.pause_seconds:
                 clock.pause(self.config.pause_seconds)
         # One more of each, for the check alone: by now every array has been seen before.
-        places = self.inputs.draw(len(self.inputs.sets))
+        places = self.inputs.draw(len(self.inputs.sets) - 1)
         for entry in self.running:
             self._guarded(entry, partial(self._one_sample, entry, places, evict, last=True))
 
     def _has_time(self, entry: Entry) -> bool:
-        """Whether an implementation still takes part: a slow one must not use up the time of the others."""
-        if self.decided is not None or len(entry.side.samples) < _FEWEST_OF_SLOW:
-            return True
-        return entry.seconds < self.config.seconds_per_case / len(self.running)
+        """Whether an implementation still takes part: a slow one must not use up the time of the others.
+
+        Who is out stays out, so that equal places in two lists of samples are from the same round.
+        """
+        if self.decided is None and len(entry.side.samples) >= _FEWEST_OF_SLOW:
+            entry.out_of_time |= entry.seconds > self.config.seconds_per_case / len(self.running)
+        return not entry.out_of_time
 
     def _one_sample(self, entry: Entry, places: Any, evict: Evictor | None, last: bool = False) -> None:
         side, began = entry.side, clock.now()
-        self.inputs.write(places[: side.calls + 1])
+        side.framework.set_threads(self.threads)  # another implementation may have changed it
         settle(self.threads, [other.side for other in self.running])
-        arguments = side.arguments(self.inputs.sets[: side.calls + 1])
         if entry.quickest < _LONG_SECONDS:
-            timed(side.call, side.framework.finish, arguments[side.calls :], 0)
+            self.inputs.write(self.inputs.draw(1))
+            self._call_once(entry)
+        self.inputs.write(places[: side.calls], first=1)
+        arguments = side.arguments(self.inputs, 1, 1 + side.calls)
         if evict is not None:
             evict()
-        # The last call is where work could be left undone, the others where it could be left out.
-        ends = not side.samples or (not last and self.random.random() < 0.5)
-        kept = side.calls - 1 if ends else int(self.random.integers(side.calls))
-        nanoseconds, result = timed(side.call, side.framework.finish, arguments[: side.calls], kept)
-        if last or not side.samples or self.auditor.draws(_AUDITS):
-            snapshot = self.auditor.snapshot(side, result)
-            self._judge(entry, self.auditor.error(snapshot, self.inputs.sets[kept]))
+        found = timed(side.call, side.framework.finish, arguments)
+        if last or self._is_checked(entry):
+            self._audit(entry, found.results, places)
         if last:
             return
-        side.samples.append(nanoseconds / 1e9 / side.calls)
+        side.samples.append(found.wall / 1e9 / side.calls)
+        side.wall, side.busy = side.wall + found.wall / 1e9, side.busy + found.busy / 1e9
         entry.seconds += (clock.now() - began) / 1e9
+
+    def _is_checked(self, entry: Entry) -> bool:
+        """The first sample always; later ones as often as the time for it allows, drawn when they are over."""
+        if not entry.side.samples:
+            return True
+        sampling = (entry.seconds - entry.audit_seconds) / len(entry.side.samples)
+        share = _AUDIT_TIME * sampling / max(1e-9, entry.audit_seconds / max(1, entry.audits))
+        return self.auditor.draws(max(_AUDITS, share))
+
+    def _audit(self, entry: Entry, results: Sequence[Any], places: Any) -> None:
+        # The last call is where work could be left undone, the others where it could be left out.
+        began = clock.now()
+        ends = not entry.side.samples or self.auditor.draws(0.5)
+        kept = len(results) - 1 if ends else self.auditor.choose(len(results))
+        snapshot, inputs = self.auditor.snapshot(entry.side, results[kept]), self.inputs.again(places[kept])
+        self.auditor.unchanged(self.inputs.sets[1 + kept], inputs)
+        self._judge(entry, self.auditor.error(snapshot, inputs))
+        entry.audits += 1
+        entry.audit_seconds += (clock.now() - began) / 1e9
 
     def _enough(self, rounds: int, deadline: int) -> bool:
         if self.watch.stopping() or rounds >= self.config.timing_iterations:
@@ -364,19 +404,18 @@ class Case:
     def _measure(self, entry: Entry) -> None:
         """All that is asked for besides the latency."""
         self.inputs.write(self.inputs.draw(len(self.inputs.sets)))
-        arguments = entry.side.arguments(self.inputs.sets)
-        entry.found.update(
-            figures.measure(
-                self.benchmark,
-                self.size,
-                self.precision,
-                self.config,
-                entry.implementation,
-                entry.built,
-                entry.side,
-                arguments,
-            )
+        arguments = entry.side.arguments(self.inputs, 0, len(self.inputs.sets))
+        extras = Extras(
+            self.benchmark,
+            self.size,
+            self.precision,
+            self.config,
+            entry.implementation,
+            entry.built,
+            entry.side,
+            arguments,
         )
+        entry.found.update(extras.measure())
 
     def _row(self, entry: Entry, state: Mapping[str, Any]) -> Row:
         side = entry.side
@@ -404,5 +443,5 @@ def _not_built(*_: Any) -> Any:
     raise AssertionError("called before it was built")
 
 
-def _is_out_of_memory(error: Exception) -> bool:
+def _is_out_of_memory(error: BaseException) -> bool:
     return "out of memory" in str(error).lower() or "can't allocate memory" in str(error).lower()

@@ -9,6 +9,8 @@ from collections.abc import Callable
 now: Callable[[], int] = time.perf_counter_ns
 """Nanoseconds; whoever times binds it before any implementation runs."""
 
+busy: Callable[[], int] = time.process_time_ns
+"""Nanoseconds that all threads of this process have worked."""
 pause: Callable[[float], None] = time.sleep
 
 # Names of the time module that an implementation might replace, as they were.

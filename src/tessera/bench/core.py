@@ -149,7 +149,7 @@ class TesseraBench:
             for policy in config.precision_policies:
                 for size in sizes:
                     yield self._case(benchmark, size, policy, config, measured)
-        except TesseraError as error:
+        except Exception as error:
             yield [self._error(benchmark, {}, "", error)]
         finally:
             benchmark.cleanup()

@@ -27,7 +27,6 @@ BUDGET = BenchmarkConfig(
     measurements=(MeasurementType.LATENCY,),
     timing_iterations=4000,
     seconds_per_case=20.0,
-    sample_seconds=1e-3,
 )
 """What a duel may take by default."""
 

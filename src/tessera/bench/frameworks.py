@@ -64,7 +64,17 @@ def has_gpu() -> bool:
 
 
 def _numpy_threads(count: int) -> None:
-    """NumPy's BLAS has its own threads, fixed when it is loaded: the worker sets OPENBLAS_NUM_THREADS before."""
+    """The threads of NumPy's BLAS."""
+    _blas().limit(limits=count, user_api="blas")
+
+
+@cache
+def _blas() -> Any:
+    return library("threadpoolctl").ThreadpoolController()
+
+
+def _jax_threads(count: int) -> None:
+    """JAX takes as many as there are; the processors that a process may use are what limits it."""
 
 
 def _same(array: Array) -> Array:
@@ -141,7 +151,8 @@ def _jax_array(array: Array) -> Any:
 def _jax_types() -> tuple[type, ...]:
     jax = library("jax")
 
-    return (jax.Array,)
+    made: Any = jax.numpy.zeros(1)
+    return (made.__class__,)  # jax.Array itself is abstract
 
 
 def _jax_finish(result: Any) -> None:
@@ -151,7 +162,7 @@ def _jax_finish(result: Any) -> None:
 FRAMEWORKS = {
     framework.name: framework
     for framework in (
-        Framework("numpy", ("numpy",), _same, np.asarray, lambda: (np.ndarray,), _numpy_threads),
+        Framework("numpy", ("numpy", "threadpoolctl"), _same, np.asarray, lambda: (np.ndarray,), _numpy_threads),
         Framework("tessera", (), _tessera_tensor, _tessera_array, _tessera_types, _tessera_threads),
         Framework("torch", ("torch",), _torch_tensor, _torch_array, _torch_types, _torch_threads),
         Framework(
@@ -177,7 +188,7 @@ FRAMEWORKS = {
             shares=False,
         ),
         Framework(
-            "jax", ("jax", "jaxlib"), _jax_array, np.asarray, _jax_types, _numpy_threads, _jax_finish, shares=False
+            "jax", ("jax", "jaxlib"), _jax_array, np.asarray, _jax_types, _jax_threads, _jax_finish, shares=False
         ),
     )
 }

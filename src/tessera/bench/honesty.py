@@ -1,6 +1,7 @@
 """Whether a result counts: accurate for the inputs of that very call, finished, of the declared type, fairly timed.
 
-What is checked cannot be foreseen: which samples, which of their calls and which rows are drawn after the call.
+What is checked cannot be foreseen: which samples, which of their calls and which rows are drawn after the calls. The
+truth is computed from inputs made again, not from arrays that the implementation could write to.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from tessera.bench.precision import Precision
 from tessera.bench.sampling import RefusedError, Side
 
 _WORK = 1 << 23
-"""About how many elements a check may touch."""
+"""About how many elements the first check may touch, and the many that follow."""
+_WORK_LATER = 1 << 20
+PEER_LIMIT = 4.0
+"""A peer that is further off than so many bounds makes the bound of others no wider."""
 
 
 @dataclass(frozen=True)
@@ -43,17 +47,26 @@ class Auditor:
         self._shape = tuple(benchmark.output_shape(size))
         self.bound = precision.bound
 
+    def widened(self, peers: Sequence[float]) -> float:
+        """The bound, or 1.1 times the error of the best peer if that is more, and not out of all proportion."""
+        near = [error for error in peers if error <= PEER_LIMIT * self._precision.bound]
+        return max(self._precision.bound, 1.1 * min(near, default=0.0))
+
     def draws(self, share: float) -> bool:
         """Whether a sample is checked, drawn when it is over."""
         return bool(self._random.random() < share)
+
+    def choose(self, count: int) -> int:
+        """Which call of a sample is checked."""
+        return int(self._random.integers(count))
 
     def snapshot(self, side: Side, result: Any) -> Array:
         """The result as it is at this moment: what arrives later does not count."""
         return side.array(result, self._precision.storage, self._shape)
 
-    def error(self, found: Array, inputs: Sequence[Array]) -> Error:
+    def error(self, found: Array, inputs: Sequence[Array], *, first: bool = False) -> Error:
         """Of some rows of a result, against the truth for its inputs."""
-        rows = self.rows_to_check()
+        rows = self.rows_to_check(_WORK if first else _WORK_LATER)
         truth = self._benchmark.truth(self._size, rows, *(array.astype(np.float64) for array in inputs))
         seen = found[..., rows, :] if found.ndim > 1 else found  # a result of one axis is one row
         difference = np.where(seen == truth, 0.0, seen - truth)  # equal infinities are no difference
@@ -63,6 +76,12 @@ class Auditor:
         absolute = float(np.abs(difference).max(initial=0.0))
         lost = float(np.linalg.norm(truth.astype(self._precision.storage).astype(np.float64) - truth))
         return Error(relative if np.isfinite(relative) else float("inf"), absolute, lost / norm if norm > 0 else 0.0)
+
+    def unchanged(self, given: Sequence[Array], inputs: Sequence[Array]) -> None:
+        """Refuses whoever wrote into its inputs."""
+        for place, (array, made) in enumerate(zip(given, inputs, strict=True)):
+            if array.tobytes() != made.tobytes():
+                raise RefusedError(f"it changed its input {place}: what was computed cannot be told")
 
     def judge(self, side: Side, error: Error) -> None:
         """Takes a side out of the race whose result is too far off."""
@@ -75,10 +94,10 @@ class Auditor:
                 f"{self._precision.name} allows {bound:.2e}"
             )
 
-    def rows_to_check(self) -> Array:
+    def rows_to_check(self, work: int = _WORK) -> Array:
         """All rows where there are few, otherwise some, drawn anew each time."""
         count = self._shape[-2] if len(self._shape) > 1 else 1
-        allowed = max(8, _WORK // max(1, self._benchmark.row_cost(self._size)))
+        allowed = max(8, work // max(1, self._benchmark.row_cost(self._size)))
         if count <= allowed:
             return np.arange(count)
         return np.sort(self._random.choice(count, allowed, replace=False))

@@ -83,6 +83,11 @@ class OperatorBenchmark:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         own = {made.name: made for made in vars(cls).values() if isinstance(made, Implementation)}
+        if taken := [name for name, made in vars(cls).items() if isinstance(made, Implementation) and name in _TAKEN]:
+            raise BenchError(
+                f"{cls.__name__}: {', '.join(taken)} means something else in a benchmark",
+                hint='call the method otherwise: @implementation("numpy", name="quick")',
+            )
         cls.implementations = {**cls.implementations, **own}
 
     def shapes(self, size: ProblemSize) -> Sequence[tuple[int, ...]]:
@@ -169,3 +174,6 @@ class OperatorBenchmark:
         if result.latency_ms is None or not 0 < result.latency_ms < math.inf:
             return False
         return result.is_valid()
+
+
+_TAKEN = {name for name in (*vars(OperatorBenchmark), *OperatorBenchmark.__annotations__) if not name.startswith("_")}

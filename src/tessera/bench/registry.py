@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import traceback
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tessera.bench.definitions import BenchError, BenchmarkProtocol
+from tessera.errors import SourceSpan, TesseraError
 
 GROUP = "tessera.benchmarks"
 # Loaded when they are asked for: kernels need the compiler.
@@ -71,7 +73,17 @@ def load(path: Path) -> list[str]:
     if not path.is_file():
         raise BenchError(f"cannot read {path}", hint="give a Python file with @register classes")
     before = set(_registered)
-    runpy.run_path(str(path), run_name=f"tessera_benchmarks_{path.stem}")
+    try:
+        runpy.run_path(str(path), run_name=f"tessera_benchmarks_{path.stem}")
+    except TesseraError:
+        raise
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        raise BenchError(
+            f"{path} cannot be loaded: {type(error).__name__}: {error}",
+            span=SourceSpan(frame.filename, frame.lineno or 1),
+            hint="it has to run before its benchmarks can",
+        ) from error
     made = sorted(set(_registered) - before)
     if not made:
         raise BenchError(f"{path} registers no benchmark", hint="decorate the class with tessera.bench.register")

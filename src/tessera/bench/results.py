@@ -215,4 +215,5 @@ def size_text(size: Mapping[str, Any]) -> str:
 
 
 def row_key(benchmark: str, size: Mapping[str, Any], precision: str, implementation: str, threads: int) -> str:
-    return "/".join((benchmark, size_text(size), precision, implementation, f"{threads} threads"))
+    """The same whatever order the size was given in."""
+    return "/".join((benchmark, size_text(dict(sorted(size.items()))), precision, implementation, f"{threads} threads"))

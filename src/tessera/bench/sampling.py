@@ -1,7 +1,8 @@
 """Taking samples: implementations in turns, fresh inputs for every call, results kept for a check nobody can foresee.
 
-A sample is a number of calls, each on inputs of its own, and the wait for their results. Before it, untimed: the inputs
-are rewritten, other implementations' threads get the time to fall asleep, and one call on other inputs wakes its own.
+A sample is a number of calls, each on inputs of its own, and the wait for their results. Before it, untimed: other
+implementations' threads get the time to fall asleep, one call on other inputs wakes its own, and then, last of all, the
+inputs of the sample are written: nothing can be computed ahead.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ from tessera.bench.precision import Precision
 _MOST_CALLS = 256
 _INPUT_BYTES = 256 << 20
 """All sets of inputs together."""
+_FEWEST_NUMBERS = 1 << 22
+"""Of the noise that inputs are cut from: small inputs must not come again."""
 _SETTLE_SECONDS = 0.02
 """What threads that wait for work by turning round need to fall asleep, and a little more."""
 _EVICT_BYTES = 512 << 20
 
 
 class Inputs:
-    """Sets of inputs in our own memory, rewritten before each sample with numbers that were never there before."""
+    """Sets of inputs in our own memory, written anew before each sample. The first is for calls that do not count."""
 
     def __init__(
         self, benchmark: OperatorBenchmark, size: Any, precision: Precision, random: np.random.Generator
@@ -42,7 +45,8 @@ class Inputs:
     def _noise(self) -> Array:
         """Each input is a stretch of this, from a place drawn anew each time: as quick as copying memory."""
         longest = max(math.prod(shape) for shape in self._shapes)
-        return self._random.standard_normal(2 * longest + 4093, dtype=np.float32).astype(self._storage)
+        count = max(_FEWEST_NUMBERS, 2 * longest + 4093)
+        return self._random.standard_normal(count, dtype=np.float32).astype(self._storage)
 
     @property
     def bytes(self) -> int:
@@ -53,17 +57,30 @@ class Inputs:
         """At least so many sets, if memory allows."""
         allowed = max(2, min(count, _INPUT_BYTES // max(1, self.bytes)))
         while len(self.sets) < allowed:
-            self.sets.append([np.zeros(shape, self._storage) for shape in self._shapes])
+            self.sets.append(self._empty())
+
+    def _empty(self) -> list[Array]:
+        return [np.zeros(shape, self._storage) for shape in self._shapes]
 
     def draw(self, count: int) -> Array:
         """Where in the noise the inputs of so many sets begin. Equal places make equal inputs."""
-        return self._random.integers(0, len(self._noise) // 2 - 1, (count, len(self._shapes)))
+        longest = max(math.prod(shape) for shape in self._shapes)
+        return self._random.integers(0, len(self._noise) - longest, (count, len(self._shapes)))
 
-    def write(self, places: Array) -> None:
-        """Fills the first sets."""
-        for arrays, row in zip(self.sets, places, strict=False):
-            for place, (array, begin) in enumerate(zip(arrays, row, strict=True)):
-                self._benchmark.fill(place, array, self._noise[begin : begin + array.size].reshape(array.shape))
+    def write(self, places: Array, first: int = 0) -> None:
+        """Fills sets, from one on."""
+        for arrays, row in zip(self.sets[first:], places, strict=False):
+            self._fill(arrays, row)
+
+    def _fill(self, arrays: Sequence[Array], row: Array) -> None:
+        for place, (array, begin) in enumerate(zip(arrays, row, strict=True)):
+            self._benchmark.fill(place, array, self._noise[begin : begin + array.size].reshape(array.shape))
+
+    def again(self, row: Array) -> list[Array]:
+        """The inputs that places make, in memory that no implementation has seen: what the truth is computed from."""
+        arrays = self._empty()
+        self._fill(arrays, row)
+        return arrays
 
 
 @dataclass
@@ -77,6 +94,9 @@ class Side:
     """In a sample."""
     samples: list[float] = field(default_factory=list[float])
     """Seconds per call."""
+    wall: float = 0.0
+    """Seconds of all samples, and how many processor seconds the whole process used meanwhile."""
+    busy: float = 0.0
     worst_error: float = 0.0
     largest_difference: float = 0.0
     error: str | None = None
@@ -84,13 +104,13 @@ class Side:
     error_type: str = "exception"
     _views: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
 
-    def arguments(self, sets: Sequence[Sequence[Array]]) -> list[tuple[Any, ...]]:
-        """The sets as this side's framework sees them."""
+    def arguments(self, inputs: Inputs, first: int, last: int) -> list[tuple[Any, ...]]:
+        """Some of the sets as this side's framework sees them."""
         if not self.framework.shares:
-            return [adapted(self.framework, arrays) for arrays in sets]
-        while len(self._views) < len(sets):
-            self._views.append(adapted(self.framework, sets[len(self._views)]))
-        return self._views[: len(sets)]
+            return [adapted(self.framework, arrays) for arrays in inputs.sets[first:last]]
+        while len(self._views) < last:
+            self._views.append(adapted(self.framework, inputs.sets[len(self._views)]))
+        return self._views[first:last]
 
     def array(self, result: Any, storage: np.dtype[Any], shape: tuple[int, ...]) -> Array:
         """A result in float64, copied at once; refuses what is no finished result of the declared type."""
@@ -120,35 +140,35 @@ class RefusedError(Exception):
     """A result that does not count."""
 
 
-def timed(
-    call: Call, finish: Callable[[Any], None], arguments: Sequence[tuple[Any, ...]], kept: int
-) -> tuple[int, Any]:
-    """Nanoseconds of one call per set of arguments, waited for; and the result of one of the calls.
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """What a few calls took in nanoseconds, by the clock and of processor time; and their results, all of them."""
 
-    The clock is bound when the module is loaded: replacing it later changes nothing here.
-    """
-    return _timed(call, finish, arguments, kept)
+    wall: int
+    busy: int
+    results: list[Any]
 
 
-def _make_timed(now: Callable[[], int]) -> Callable[..., tuple[int, Any]]:
-    def run(
-        call: Call, finish: Callable[[Any], None], arguments: Sequence[tuple[Any, ...]], kept: int
-    ) -> tuple[int, Any]:
-        before, chosen, after = arguments[:kept], arguments[kept], arguments[kept + 1 :]
-        result = None
+def timed(call: Call, finish: Callable[[Any], None], arguments: Sequence[tuple[Any, ...]]) -> Timing:
+    """One call per set of arguments, waited for. All results are held, so that nobody knows which will be looked at."""
+    return _timed(call, finish, arguments)
+
+
+def _make_timed(now: Callable[[], int], busy: Callable[[], int]) -> Callable[..., Timing]:
+    """The clocks are bound when the module is loaded: replacing them later changes nothing here."""
+
+    def run(call: Call, finish: Callable[[Any], None], arguments: Sequence[tuple[Any, ...]]) -> Timing:
+        worked = busy()
         began = now()
-        for one in before:
-            result = call(*one)
-        held = result = call(*chosen)
-        for one in after:
-            result = call(*one)
-        finish(result)
-        return now() - began, held
+        results = [call(*one) for one in arguments]
+        finish(results[-1])
+        ended = now()
+        return Timing(ended - began, busy() - worked, results)
 
     return run
 
 
-_timed = _make_timed(clock.now)
+_timed = _make_timed(clock.now, clock.busy)
 
 
 def settle(threads: int, sides: Sequence[Side]) -> None:

@@ -6,6 +6,8 @@ and rows, and a page of memory in which the worker notes who is at work, so that
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import dataclasses
 import faulthandler
 import mmap
@@ -24,17 +26,23 @@ from typing import Any, Self
 from tessera import knobs
 from tessera.bench import clock, figures, registry
 from tessera.bench.cases import Interrupted, implementations_of, run_case
-from tessera.bench.definitions import BenchmarkConfig, BenchmarkMode, ProblemSize
+from tessera.bench.definitions import BenchError, BenchmarkConfig, BenchmarkMode, ProblemSize
 from tessera.bench.frameworks import has_gpu
 from tessera.bench.hardware import available_memory_bytes
 from tessera.bench.operator import OperatorBenchmark
 from tessera.bench.precision import Precision, precision
 from tessera.bench.results import BenchmarkError, BenchmarkResult, Row
+from tessera.errors import TesseraError
 
 _GRACE_SECONDS = 20.0
 """What a worker gets to finish its sample when a run is interrupted."""
 _POLL_SECONDS = 0.05
+_ASLEEP_SECONDS = 2.0
+"""Between two looks, when this process itself was not running."""
+_START_SECONDS = 120.0
+"""What a worker gets to load everything."""
 _TRACE_CHARACTERS = 4000
+_PARENT_DEATH_SIGNAL = 1
 REGRESSION_PROCESSES = 3
 """A regression run takes its samples in this many processes: memory lies elsewhere in each."""
 
@@ -109,7 +117,7 @@ class Isolated:
         self._connection: Connection[Any, Any] | None = None
         self._page: _Page | None = None
         self._log: Any = None
-        self._ready = False
+        self._ready, self._threads, self._stalled = False, 0, 0
 
     def __enter__(self) -> Self:
         return self
@@ -129,60 +137,85 @@ class Isolated:
         names = [one.name for one in implementations_of(benchmark, config, None)]
         job = Job(benchmark.name, dict(size), chosen.name, config, dict(ceilings), names)
         if config.mode is not BenchmarkMode.REGRESSION:
-            return self._run(job)
-        shorter = dataclasses.replace(config, seconds_per_case=config.seconds_per_case / REGRESSION_PROCESSES)
+            try:
+                return self._with_config(self._run(job), config)
+            except Interrupted as interrupt:
+                raise Interrupted(self._with_config(interrupt.rows, config)) from None
+        shorter = dataclasses.replace(
+            config,
+            seconds_per_case=config.seconds_per_case / REGRESSION_PROCESSES,
+            timing_iterations=-(-config.timing_iterations // REGRESSION_PROCESSES),
+        )
         found: list[list[Row]] = []
         for _ in range(REGRESSION_PROCESSES):
             self.close()
-            found.append(self._run(dataclasses.replace(job, config=shorter)))
-        return figures.merged(found, config)
+            try:
+                found.append(self._run(dataclasses.replace(job, config=shorter)))
+            except Interrupted as interrupt:
+                whole = [*found, interrupt.rows] if interrupt.rows else found
+                raise Interrupted(self._with_config(figures.merged(whole, config), config)) from None
+        return self._with_config(figures.merged(found, config), config)
+
+    @staticmethod
+    def _with_config(rows: Sequence[Row], config: BenchmarkConfig) -> list[Row]:
+        """Rows come back from the worker without the configuration that it was sent."""
+        return [dataclasses.replace(row, config=config) if isinstance(row, BenchmarkResult) else row for row in rows]
 
     def _run(self, job: Job) -> list[Row]:
-        """A case, again without whoever killed the worker, until it is done."""
+        """A case, again without whoever killed the worker, until it is done; once more if it was nobody's turn."""
         failed: list[Row] = []
-        left = list(job.only)
+        left, nobodys = list(job.only), 0
         while left:
             try:
                 return [*failed, *self._ask(dataclasses.replace(job, only=left))]
             except _GoneError as gone:
-                culprit = gone.culprit if gone.culprit in left else left[0]
-                left.remove(culprit)
-                failed.append(_failure(job, culprit, gone))
+                culprit = next((name for name in left if gone.culprit.split(" ")[0] == name), None)
+                if culprit is not None:
+                    left.remove(culprit)
+                    failed.append(_failure(job, culprit, gone))
+                    continue
+                nobodys += 1
+                if nobodys == 2:
+                    return [*failed, *[_failure(job, name, gone) for name in left]]
         return failed
 
     def _ask(self, job: Job) -> list[Row]:
         page, connection = self._started(job.config)
-        began = clock.now()
         try:
             if not self._ready:
                 self._reply(page, connection)
-                self._ready, began = True, clock.now()
+                self._ready = True
+            began, self._stalled = clock.now(), 0
             connection.send(job)
-            reply = self._reply(page, connection)
+            kind, content, counted = self._reply(page, connection)
         except (EOFError, OSError):
             raise self._gone() from None
         except KeyboardInterrupt:
             page.stop()
-            rows = self._last_rows(connection)
+            rows = self._last_rows(connection) if self._ready else []
             self.close()
             raise Interrupted(rows) from None
-        rows, counted = reply
-        passed = (clock.now() - began) / 1e9
+        if kind == "error":
+            raise content
+        passed = (clock.now() - began - self._stalled) / 1e9
         # The worker's clock against ours, which nothing in the worker can reach.
-        if counted > passed + 0.1 or counted < 0.9 * passed - 0.5:
+        if counted > passed + 0.1 + self._stalled / 1e9 or counted < 0.9 * passed - 0.5:
             self.close()
             message = f"the worker's clock counted {counted:.2f} s while {passed:.2f} s passed: no time of it counts"
-            return [_failure(job, row.implementation, _GoneError("refused", message, "", "")) for row in rows]
-        return rows
+            return [_failure(job, row.implementation, _GoneError("refused", message, "", "")) for row in content]
+        return content
 
     def _started(self, config: BenchmarkConfig) -> tuple[_Page, Connection[Any, Any]]:
+        threads = config.threads or knobs.num_threads.value
         if self._page is not None and self._connection is not None:
-            return self._page, self._connection
+            if threads == self._threads:
+                return self._page, self._connection
+            self.close()
+        self._threads = threads
         page, (ours, theirs) = _Page.make(), _pipe()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the worker)
-        threads = str(config.threads or knobs.num_threads.value)
         # BLAS libraries make their threads when they are loaded.
-        environment = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
         self._process = subprocess.Popen(
             [
                 sys.executable,
@@ -204,19 +237,24 @@ class Isolated:
         return page, ours
 
     def _reply(self, page: _Page, connection: Connection[Any, Any]) -> Any:
-        """What the worker answers; one that enters nobody for long hangs."""
-        entered, since = page.entered, clock.now()
+        """What the worker answers; one that enters nobody for long hangs. What this process slept is not counted."""
+        entered, since, looked = page.entered, clock.now(), clock.now()
+        limit = max(_START_SECONDS, self._hang_seconds) if not self._ready else self._hang_seconds
         while not connection.poll(_POLL_SECONDS):
+            gap, looked = clock.now() - looked, clock.now()
+            if gap > _ASLEEP_SECONDS * 1e9:  # stopped, or the machine was suspended
+                self._stalled, since = self._stalled + gap, since + gap
             if page.entered != entered:
                 entered, since = page.entered, clock.now()
-            if clock.now() - since > self._hang_seconds * 1e9:
-                raise self._gone(f"no answer for {self._hang_seconds:.0f} s", "hung")
+            if clock.now() - since > limit * 1e9:
+                raise self._gone(f"no answer for {limit:.0f} s", "hung")
         return connection.recv()
 
     def _last_rows(self, connection: Connection[Any, Any]) -> list[Row]:
         try:
             if connection.poll(_GRACE_SECONDS):
-                return connection.recv()[0]
+                kind, content, _ = connection.recv()
+                return content if kind == "rows" else []
         except (EOFError, OSError, KeyboardInterrupt):
             pass
         return []
@@ -225,7 +263,7 @@ class Isolated:
         assert self._process is not None
         assert self._page is not None
         if why is not None:
-            self._process.kill()
+            self._kill()
         status = self._process.wait()
         self._log.seek(0)
         trace = self._log.read()[-_TRACE_CHARACTERS:].decode("utf-8", "replace")
@@ -236,6 +274,12 @@ class Isolated:
         self.close()
         return _GoneError(kind, why, culprit, trace)
 
+    def _kill(self) -> None:
+        """Ends the worker and what it has started: they are a group of their own."""
+        assert self._process is not None
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
     def close(self) -> None:
         """Ends the worker, if there is one."""
         if self._connection is not None:
@@ -244,7 +288,7 @@ class Isolated:
             try:
                 self._process.wait(2)
             except subprocess.TimeoutExpired:
-                self._process.kill()
+                self._kill()
                 self._process.wait()
         if self._page is not None:
             self._page.close()
@@ -291,28 +335,38 @@ def serve(connection: Connection[Any, Any], page: _Page) -> None:
         except EOFError:
             return
         began = clock.now()
-        benchmark = registry.get(job.benchmark)
-        assert isinstance(benchmark, OperatorBenchmark)
-        benchmark.setup(job.config)
         try:
-            rows = run_case(
-                benchmark,
-                job.size,
-                precision(job.precision),
-                job.config,
-                only=job.only,
-                ceilings=job.ceilings,
-                watch=page,
-            )
-        except Interrupted as interrupt:
-            rows = interrupt.rows
-        # Configurations come back as they were sent: rows need not carry them.
-        plain = [dataclasses.replace(row, config=None) if isinstance(row, BenchmarkResult) else row for row in rows]
-        connection.send((plain, (clock.now() - began) / 1e9))
+            reply = "rows", _rows_of(job, page)
+        except Exception as error:  # of a benchmark, not of an implementation: it belongs to whoever asked
+            reply = "error", _carried(error)
+        connection.send((*reply, (clock.now() - began) / 1e9))
+
+
+def _rows_of(job: Job, page: _Page) -> list[Row]:
+    benchmark = registry.get(job.benchmark)
+    assert isinstance(benchmark, OperatorBenchmark)
+    benchmark.setup(job.config)
+    try:
+        rows = run_case(
+            benchmark, job.size, precision(job.precision), job.config, only=job.only, ceilings=job.ceilings, watch=page
+        )
+    except Interrupted as interrupt:
+        rows = interrupt.rows
+    # The configuration is what was sent: it need not travel back.
+    return [dataclasses.replace(row, config=None) if isinstance(row, BenchmarkResult) else row for row in rows]
+
+
+def _carried(error: Exception) -> Exception:
+    """The error as one that can travel to another process."""
+    if isinstance(error, TesseraError | MemoryError):
+        return error
+    return BenchError(f"{type(error).__name__}: {error}", hint="run with --in-process to see where")
 
 
 def main(arguments: Sequence[str]) -> None:
     faulthandler.enable()
+    # Whoever asks for the work ends without a word: so does this process.
+    ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     connection: Connection[Any, Any] = Connection(int(arguments[0]))
     page = _Page(int(arguments[1]))
     if not has_gpu():  # drivers of GPUs map far more than there is

@@ -14,8 +14,9 @@ from tessera.cli import bench_session as session
 
 _STATUSES = """
 \b
-Exit status: 0 all is well, 1 a mistake in what was asked, 2 a mistake in the command line, 3 an implementation failed,
-4 a regression, 5 results could not be written, 130 interrupted. Of several, the largest.
+Exit status: 0 all is well, 1 a mistake in what was asked, 2 a mistake in the command line,
+3 an implementation failed or there was nothing to compare, 4 a regression, 5 results could
+not be written, 130 interrupted. Of several, the largest.
 """
 
 
@@ -143,7 +144,7 @@ def check(
         sys.exit(max(status, session.write(suite, options)))
     comparison = session.compared(session.part_of(before, suite), suite, threshold)
     status = max(status, session.write(suite, options, comparison))
-    sys.exit(max(status, session.judge(comparison, verdicts_path)))
+    sys.exit(max(status, session.judge(comparison, verdicts_path, complete=True)))
 
 
 @bench.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ import click
 from rich.console import Console
 
 from tessera.bench import registry
+from tessera.bench.cases import implementations_of
 from tessera.bench.comparison import METRICS, Comparison, compare_runs
 from tessera.bench.configs import SETS
 from tessera.bench.core import Here, TesseraBench
@@ -36,9 +38,14 @@ def run(names: Sequence[str], options: Options) -> tuple[BenchmarkSuiteResult, i
     """Runs benchmarks as the options say; the status is of what failed."""
     for path in options["files"]:
         registry.load(path)
+    options = {**options, "seed": options["seed"] if options["seed"] is not None else secrets.randbits(63)}
     leading = leads()
     console = Console(quiet=not leading)
     plans = [(name, config) for name in names for config in configs(name, options)]
+    if not plans:
+        raise BenchError(
+            "there is nothing to run", hint="no size is left for these precisions; see --set and --precision"
+        )
     journal = _Journal(options["json_path"] if leading else None)
     runner = Here() if options["in_process"] else Isolated(options["files"], hang_seconds=options["hang_seconds"])
     suites: list[BenchmarkSuiteResult] = []
@@ -108,15 +115,22 @@ def configs(name: str, options: Options) -> list[BenchmarkConfig]:
     policies = list(options["precisions"]) or ["f32", "bf16"]
     for policy in policies:
         precision(policy)
-    return [
+    made = [
         dataclasses.replace(base, sizes=sizes, precision_policies=[policy], threads=threads)
         for sizes, policy, threads in _sizes(name, benchmark, policies, options)
     ]
+    if isinstance(benchmark, OperatorBenchmark):  # mistakes are told before anything runs
+        implementations_of(benchmark, base, None)
+        for size in (size for config in made for size in config.sizes or ()):
+            benchmark.check(size)
+    return made
 
 
 def _implementations(benchmark: Any, options: Options) -> list[str] | None:
     if options["implementations"]:
         return [name.strip() for name in options["implementations"].split(",")]
+    if like := [row.implementation for row in options.get("like", ()) if row.benchmark_name == benchmark.get_name()]:
+        return list(dict.fromkeys(like))
     if options["quick"] and isinstance(benchmark, OperatorBenchmark):
         return [one.name for one in benchmark.implementations.values() if not one.slow_to_build]
     return None
@@ -199,7 +213,8 @@ class _Journal:
         if self.path is None:
             return
         try:
-            self.path.unlink(missing_ok=True)
+            if self.path.exists():  # of a run that was killed: nobody has read it yet
+                self.path.replace(self.path.with_name(self.path.name + ".old"))
             self._open = exchange.Journal(self.path)
             self._open.begin(BenchmarkSuiteResult())
         except (OSError, ResourceError) as error:
@@ -303,11 +318,15 @@ def compared(before: BenchmarkSuiteResult, after: BenchmarkSuiteResult, threshol
     return compare_runs(before, after, None if threshold is None else dict.fromkeys(METRICS, threshold))
 
 
-def judge(found: Comparison, path: Path | None) -> int:
-    """Prints what changed; the status says whether anything became worse."""
+def judge(found: Comparison, path: Path | None, *, complete: bool = False) -> int:
+    """Prints what changed; the status says whether anything became worse, or nothing could be compared.
+
+    `complete`: what the baseline has must be there.
+    """
     tables.print_comparison(found, Console())
     text = exchange.json_text(found.to_dict())
-    return max(found.exit_code, _tried(path, lambda path: exchange.write_atomically(path, text)))
+    lacking = FAILED if not found.changes or (complete and found.missing) else 0
+    return max(found.exit_code, lacking, _tried(path, lambda path: exchange.write_atomically(path, text)))
 
 
 def calibrate(name: str, size_text: str | None, policy: str, slower: float, count: int, threads: int) -> None:

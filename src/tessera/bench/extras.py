@@ -1,0 +1,143 @@
+"""Measurements besides the samples, each a run of its own: energy, memory, counters, overhead, the compile, the IR."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tessera.bench import clock, integration
+from tessera.bench.counters import Counters
+from tessera.bench.definitions import BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
+from tessera.bench.hardware import EnergyMeter, HardwareProfiler
+from tessera.bench.operator import Built, Implementation, OperatorBenchmark
+from tessera.bench.precision import Precision
+from tessera.bench.sampling import Inputs, Side
+from tessera.errors import TesseraError
+
+_STREAM_SECONDS = 0.05
+_OVERHEAD = ("tessera", "torch", "numpy")
+"""The frameworks whose calls return when their work is done."""
+
+
+@dataclass
+class Extras:
+    """What is measured of one implementation when its samples are taken; what fails is unavailable, with the reason."""
+
+    benchmark: OperatorBenchmark
+    size: ProblemSize
+    precision: Precision
+    config: BenchmarkConfig
+    implementation: Implementation
+    built: Built
+    side: Side
+    arguments: Sequence[tuple[Any, ...]]
+    found: dict[str, Any] = field(default_factory=dict[str, Any])
+    unavailable: dict[str, str] = field(default_factory=dict[str, str])
+
+    def measure(self) -> dict[str, Any]:
+        """All that the configuration asks for."""
+        asked, profiling = set(self.config.measurements), self.config.mode is BenchmarkMode.PROFILING
+        wanted: dict[str, Callable[[], Any]] = {"peak_memory_mb": self._peak_memory}
+        if MeasurementType.ENERGY in asked:
+            wanted["energy_joules"] = self._energy
+        if self.side.framework.name in _OVERHEAD:
+            wanted["host_overhead_us"] = self._overhead
+        if self.built.kernel is not None:
+            wanted["stages_ms"] = self._stages
+        if profiling:
+            wanted["counters"] = self._counters
+        if profiling and self.built.kernel is not None:
+            wanted["inspection"] = self._inspection
+        for name, measure in wanted.items():
+            try:
+                self.found[name] = measure()
+            except UnavailableError as error:
+                self.unavailable[name] = str(error)
+            except TesseraError as error:
+                self.unavailable[name] = error.message
+            except Exception as error:
+                self.unavailable[name] = f"{type(error).__name__}: {error}"
+        return {**self.found, "unavailable": self.unavailable}
+
+    def _stream(self, seconds: float) -> int:
+        """Calls back to back, at least one for each set of inputs, waited for at the end; how many."""
+        call, calls = self.side.call, 0
+        began, result = clock.now(), None
+        while not calls or clock.now() - began < seconds * 1e9:
+            for one in self.arguments:
+                result = call(*one)
+            calls += len(self.arguments)
+        self.side.framework.finish(result)
+        return calls
+
+    def _peak_memory(self) -> float:
+        """MB that the process grows by at most, after what is free has gone back to the system."""
+        profiler = HardwareProfiler()
+        gc.collect()
+        _give_back_free_memory()
+        if (why := profiler.reset_peak_memory()) is not None:
+            raise UnavailableError(why)
+        before = profiler.get_memory_counters()["rss_bytes"]
+        self.side.framework.finish(self.side.call(*self.arguments[0]))
+        return max(0, profiler.get_memory_counters()["peak_rss_bytes"] - before) / 2**20
+
+    def _energy(self) -> float:
+        meter = EnergyMeter()
+        meter.start()
+        calls = self._stream(4 * _STREAM_SECONDS)
+        joules = meter.stop()
+        if joules is None:
+            raise UnavailableError(meter.unavailable or "no meter")
+        return joules / calls
+
+    def _overhead(self) -> float:
+        """Microseconds of a call with next to no work, by the same implementation."""
+        smallest = self.benchmark.smallest(self.size)
+        if smallest is None:
+            raise UnavailableError("the benchmark has no smallest size")
+        call = self.implementation.built(self.benchmark, smallest, self.precision).call
+        inputs = Inputs(self.benchmark, smallest, self.precision, np.random.default_rng(0))
+        inputs.have(1)
+        inputs.write(inputs.draw(1))
+        arguments = tuple(self.side.framework.adapt(array) for array in inputs.sets[0])
+        return integration.host_overhead(lambda: call(*arguments))
+
+    def _kernel_arguments(self) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        output = self.built.output
+        values = self.arguments[0] if output is None else (*self.arguments[0], output())
+        return values, self.built.keywords or {}
+
+    def _stages(self) -> dict[str, float]:
+        assert self.built.kernel is not None
+        return integration.stages(self.built.kernel, *self._kernel_arguments())
+
+    def _counters(self) -> dict[str, float]:
+        counters = Counters()
+        with counters:
+            calls = self._stream(_STREAM_SECONDS)
+        counted = dict(counters.found)
+        self.unavailable.update({f"counters.{name}": why for name, why in counted.pop("unavailable").items()})
+        return {name: value / calls for name, value in counted.items()}
+
+    def _inspection(self) -> dict[str, Any]:
+        from tessera.bench.inspector import IRInspector
+
+        assert self.built.kernel is not None
+        values, keywords = self._kernel_arguments()
+        return IRInspector().inspect(self.built.kernel, *values, **keywords)
+
+
+class UnavailableError(Exception):
+    """A figure that cannot be had here, and why."""
+
+
+def _give_back_free_memory() -> None:
+    """Otherwise calls are served from memory that earlier calls have left, and nothing grows."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
+    if trim is not None:
+        trim(0)
