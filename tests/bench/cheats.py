@@ -158,17 +158,23 @@ class ClevererBenchmark(_Product):
 
     @implementation("numpy")
     def works_ahead(self, size: Any, precision: Any) -> Any:
-        """Computes for all arrays that it has ever been given whenever it is given the one that does not count."""
-        given: dict[tuple[int, int], tuple[Any, Any]] = {}
-        ahead: dict[tuple[int, int], Any] = {}
+        """Computes for all arrays it has ever been given, whenever it finds one that it has no result for."""
+        known: dict[int, tuple[Any, Any]] = {}
+        ahead: dict[tuple[Any, ...], Any] = {}
+        CHEATED["calls"] = CHEATED["hits"] = 0
+
+        def mark(a: Any, b: Any) -> tuple[Any, ...]:
+            return a.ctypes.data, float(a[0, 0]), float(a[-1, -1]), float(b[0, 0]), float(b[-1, -1])
 
         def call(a: Any, b: Any) -> Any:
-            key = (a.__array_interface__["data"][0], b.__array_interface__["data"][0])
-            first = next(iter(given), key)
-            given[key] = a, b
-            if key == first:
-                ahead.update({one: x @ y for one, (x, y) in given.items()})
-            return ahead.pop(key) if key in ahead else a @ b
+            key = mark(a, b)
+            CHEATED["calls"] += 1
+            CHEATED["hits"] += key in ahead
+            if key not in ahead:
+                known[a.ctypes.data] = a, b
+                ahead.clear()
+                ahead.update({mark(x, y): x @ y for x, y in known.values()})
+            return ahead[key]
 
         return call
 

@@ -70,11 +70,12 @@ def test_cleverer_cheats_are_refused(name: str, why: str, sample: float) -> None
 
 
 def test_nothing_can_be_computed_ahead() -> None:
-    """The inputs come last: what was computed before them is wrong."""
-    found = rows_of(cheats.ClevererBenchmark(), "honest", "works_ahead")
-    cheat = found["works_ahead"]
-    assert isinstance(cheat, BenchmarkError)
-    assert "wrong" in cheat.error_message
+    """The inputs of a sample come last, and those of its neighbours in the round are gone by then."""
+    config = dataclasses.replace(CONFIG, sample_seconds=1e-6, max_variance_percent=0.0)
+    found = rows_of(cheats.ClevererBenchmark(), "honest", "works_ahead", config=config)
+    assert all(isinstance(row, BenchmarkResult) for row in found.values())  # slow and right
+    assert cheats.CHEATED["calls"] > 40
+    assert cheats.CHEATED["hits"] == 0
 
 
 def test_contents_do_not_come_again() -> None:

@@ -30,6 +30,8 @@ _FEWEST_OF_SLOW = 3
 """Samples of an implementation that uses up its share of the time."""
 _LONG_SECONDS = 0.01
 """In a call as long as this, what waking threads takes is nothing."""
+_LONGEST_SAMPLE = 5e-3
+"""Seconds; of several calls."""
 _WARM_SHARE = 0.1
 """Of the time of a case: warming up longer than this wakes nothing that still sleeps."""
 _AUDITS = 0.1
@@ -306,9 +308,11 @@ class Case:
 
         for entry in self.running:
             self._guarded(entry, partial(warm, entry))
-        # As many calls for all, by the quickest: how much memory a sample goes through is the same for all.
-        quickest = min((entry.quickest for entry in self.running), default=1.0)
-        calls = calls_for(quickest, self.config.sample_seconds, self.inputs)
+        # As many calls for all: how much memory a sample goes through is the same for all. The quickest one says how
+        # many, unless that takes the slowest one very long.
+        seconds = [entry.quickest for entry in self.running] or [1.0]
+        calls = calls_for(min(seconds), self.config.sample_seconds, self.inputs)
+        calls = min(calls, max(1, round(_LONGEST_SAMPLE / max(seconds))))
         self.inputs.have(1 + calls)
         for entry in self.running:
             entry.side.calls = min(calls, len(self.inputs.sets) - 1)
@@ -347,8 +351,9 @@ class Case:
         side, began = entry.side, clock.now()
         side.framework.set_threads(self.threads)  # another implementation may have changed it
         settle(self.threads, [other.side for other in self.running])
+        # Others in this round had the same inputs: they must be gone before the call that does not count.
+        self.inputs.write(self.inputs.draw(1 + side.calls))
         if entry.quickest < _LONG_SECONDS:
-            self.inputs.write(self.inputs.draw(1))
             self._call_once(entry)
         self.inputs.write(places[: side.calls], first=1)
         arguments = side.arguments(self.inputs, 1, 1 + side.calls)
