@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import resource
@@ -90,6 +91,9 @@ def test_workflow_prints_a_workflow() -> None:
         (("run", "softmax", "--set", "small"), "has no set"),
         (("run", "softmax", "--precision", "f31"), "unknown precision"),
         (("run", "softmax", "--file", "absent.py"), "cannot read"),
+        (("run", "softmax", "--size", "rows=0,cols=4"), "at least 1"),
+        (("run", "softmax", "--implementations", "tessra"), "no implementation tessra"),
+        (("run", "flash_attention", "--set", "small", "--precision", "f64"), "nothing to run"),
         (("compare", "absent.json", "absent.json"), "absent.json"),
         (("history", "absent.db"), "no history"),
     ],
@@ -207,6 +211,61 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
     assert suite.interrupted
     assert len(suite.get_successful_results()) >= 2
     assert not journal.exists()
+
+
+def test_ctrl_c_while_the_worker_starts_leaves_a_file_and_no_traceback(tmp_path: Path) -> None:
+    target = tmp_path / "a.json"
+    process = started("run", "softmax", *TINY, *BRIEF, "--json", target, start_new_session=True)
+    journal, deadline = target.with_name("a.json.journal"), time.monotonic() + 60
+    while time.monotonic() < deadline and not journal.exists():
+        time.sleep(0.01)
+    time.sleep(0.3)  # the worker is loading now
+    os.killpg(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, output
+    assert "Traceback" not in output
+    assert read_json(target).interrupted
+
+
+def test_a_run_that_was_stopped_and_continued_is_no_cheat(tmp_path: Path) -> None:
+    target = tmp_path / "a.json"
+    words = ("--seconds", "1.5", "--samples", "1000", "--threads", "1", "--precision", "f32", "--measure", "latency")
+    process = started("run", "softmax", *TINY, *words, "--implementations", "tessera", "--json", target)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not target.with_name("a.json.journal").exists():
+        time.sleep(0.01)
+    time.sleep(1.5)
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(4.0)
+    process.send_signal(signal.SIGCONT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
+
+
+def test_the_journal_of_a_killed_run_is_kept_by_the_next(tmp_path: Path) -> None:
+    journal = tmp_path / "a.json.journal"
+    with Journal(journal) as left:
+        left.begin(BenchmarkSuiteResult())
+    words = ("run", "softmax", *TINY, *BRIEF, "--implementations", "tessera", "--json", tmp_path / "a.json")
+    bench(*words)
+    assert journal.with_name("a.json.journal.old").is_file()
+    assert not journal.exists()
+
+
+def test_nothing_to_compare_is_no_success(tmp_path: Path) -> None:
+    write_json(made(steady(1.0)), tmp_path / "a.json")
+    write_json(made(steady(1.0), implementation="other"), tmp_path / "b.json")
+    write_json(BenchmarkSuiteResult(), tmp_path / "empty.json")
+    bench("compare", tmp_path / "a.json", tmp_path / "b.json", check=3)
+    bench("compare", tmp_path / "empty.json", tmp_path / "empty.json", check=3)
+
+
+def test_the_order_of_a_size_does_not_matter(tmp_path: Path) -> None:
+    first, second = made(steady(1.0)), BenchmarkSuiteResult(environment={"processor": "test"})
+    for row in first.results.values():
+        assert isinstance(row, BenchmarkResult)
+        second.add(dataclasses.replace(row, problem_size=dict(reversed(row.problem_size.items()))))
+    assert first.results.keys() == second.results.keys()
 
 
 def test_a_killed_run_leaves_a_journal(tmp_path: Path) -> None:

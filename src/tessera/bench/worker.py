@@ -240,13 +240,15 @@ class Isolated:
         """What the worker answers; one that enters nobody for long hangs. What this process slept is not counted."""
         entered, since, looked = page.entered, clock.now(), clock.now()
         limit = max(_START_SECONDS, self._hang_seconds) if not self._ready else self._hang_seconds
-        while not connection.poll(_POLL_SECONDS):
+        answered = False
+        while not answered:
+            answered = connection.poll(_POLL_SECONDS)
             gap, looked = clock.now() - looked, clock.now()
             if gap > _ASLEEP_SECONDS * 1e9:  # stopped, or the machine was suspended
                 self._stalled, since = self._stalled + gap, since + gap
             if page.entered != entered:
                 entered, since = page.entered, clock.now()
-            if clock.now() - since > limit * 1e9:
+            if not answered and clock.now() - since > limit * 1e9:
                 raise self._gone(f"no answer for {limit:.0f} s", "hung")
         return connection.recv()
 
