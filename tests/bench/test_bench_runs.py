@@ -94,9 +94,7 @@ def test_a_seed_makes_the_same_inputs() -> None:
         case = Case(
             cheats.HonestBenchmark(), TINY, precision("f32"), dataclasses.replace(QUICK, seed=seed), {}, Nobody()
         )
-        case.inputs.have(1)
-        case.inputs.write(case.inputs.draw(1))
-        return case.inputs.sets[0][0].tobytes()
+        return case.inputs.make(case.inputs.draw(1)[0])[0].tobytes()
 
     assert first_inputs(7) == first_inputs(7)
     assert first_inputs(7) != first_inputs(8)

@@ -15,6 +15,7 @@ from tessera import knobs
 from tessera.bench import clock, figures
 from tessera.bench.definitions import BenchError, BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
 from tessera.bench.extras import Extras
+from tessera.bench.frameworks import Array, Framework, adapted, calm
 from tessera.bench.hardware import available_memory_bytes, conditions
 from tessera.bench.honesty import Auditor
 from tessera.bench.operator import Built, Implementation, OperatorBenchmark
@@ -168,6 +169,9 @@ class Case:
         self.yardstick: list[float] = []
         self.interrupted = False
         self.decided: Callable[[Sequence[Side]], bool] | None = None
+        self.calls = 1
+        """In a sample, of every implementation."""
+        self._ran_before: Framework | None = None
 
     @property
     def running(self) -> list[Entry]:
@@ -178,7 +182,6 @@ class Case:
         if needed > available_memory_bytes():
             message = f"needs {needed / 1e9:.1f} GB, {available_memory_bytes() / 1e9:.1f} GB are free"
             return [self._failed(one.name, "out_of_memory", message) for one in implementations]
-        self.inputs.have(2)
         conditions()  # so that the shares of the next reading are of this case
         witness = clock.Witness()
         collecting = gc.isenabled()
@@ -265,22 +268,24 @@ class Case:
         finally:
             self.watch.entering("")
 
-    def _call_once(self, entry: Entry) -> tuple[float, Any]:
-        """A call that does not count, on inputs of its own; its seconds and its result."""
+    def _call_once(self, entry: Entry, inputs: Sequence[Array]) -> tuple[float, Any]:
+        """A call that does not count; its seconds and its result."""
         side = entry.side
-        found = timed(side.call, side.framework.finish, side.arguments(self.inputs, 0, 1))
+        side.framework.set_threads(self.threads)
+        found = timed(side.call, side.framework.finish, [adapted(side.framework, inputs)])
         return found.wall / 1e9, found.results[0]
 
     def _check_all(self) -> None:
         """The first results, all on equal inputs. A peer that is less exact than the bound makes it wider."""
-        places = self.inputs.draw(1)
+        (place,) = self.inputs.draw(1)
         errors: dict[str, Any] = {}
 
         def first(entry: Entry) -> None:
-            self.inputs.write(places)
-            entry.first_seconds, result = self._call_once(entry)
-            snapshot, inputs = self.auditor.snapshot(entry.side, result), self.inputs.again(places[0])
-            self.auditor.unchanged(self.inputs.sets[0], inputs)
+            given = self.inputs.make(place)
+            entry.first_seconds, result = self._call_once(entry, given)
+            calm()
+            snapshot, inputs = self.auditor.snapshot(entry.side, result), self.inputs.make(place)
+            self.auditor.unchanged(given, inputs)
             errors[entry.side.name] = self.auditor.error(snapshot, inputs, first=True)
 
         for entry in self.running:
@@ -299,8 +304,7 @@ class Case:
         def warm(entry: Entry) -> None:
             quickest, spent = float("inf"), 0.0
             for _ in range(max(1, self.config.warmup_iterations)):
-                self.inputs.write(self.inputs.draw(1))
-                seconds = self._call_once(entry)[0]
+                seconds = self._call_once(entry, self.inputs.make(self.inputs.draw(1)[0]))[0]
                 quickest, spent = min(quickest, seconds), spent + seconds
                 if spent > _WARM_SHARE * self.config.seconds_per_case:
                     break
@@ -312,10 +316,7 @@ class Case:
         # many, unless that takes the slowest one very long.
         seconds = [entry.quickest for entry in self.running] or [1.0]
         calls = calls_for(min(seconds), self.config.sample_seconds, self.inputs)
-        calls = min(calls, max(1, round(_LONGEST_SAMPLE / max(seconds))))
-        self.inputs.have(1 + calls)
-        for entry in self.running:
-            entry.side.calls = min(calls, len(self.inputs.sets) - 1)
+        self.calls = min(calls, max(1, round(_LONGEST_SAMPLE / max(seconds))))
 
     def _sample(self) -> None:
         """Rounds, each with one sample of every implementation in an order drawn anew, until a rule says stop."""
@@ -324,7 +325,7 @@ class Case:
         deadline = clock.now() + round(self.config.seconds_per_case * 1e9)
         rounds = 0
         while self.running and not self._enough(rounds, deadline):
-            places = self.inputs.draw(len(self.inputs.sets) - 1)
+            places = self.inputs.draw(self.calls)
             self.yardstick.append(yardstick())
             racing = [entry for entry in self.running if self._has_time(entry)]
             for place in map(int, self.random.permutation(len(racing))):
@@ -333,8 +334,8 @@ class Case:
             rounds += 1
             if self.config.pause_seconds:
                 clock.pause(self.config.pause_seconds)
-        # One more of each, for the check alone: by now every array has been seen before.
-        places = self.inputs.draw(len(self.inputs.sets) - 1)
+        # One more of each, for the check alone.
+        places = self.inputs.draw(self.calls)
         for entry in self.running:
             self._guarded(entry, partial(self._one_sample, entry, places, evict, last=True))
 
@@ -349,22 +350,22 @@ class Case:
 
     def _one_sample(self, entry: Entry, places: Any, evict: Evictor | None, last: bool = False) -> None:
         side, began = entry.side, clock.now()
+        settle(self.threads, self._ran_before, side.framework)
+        self._ran_before = side.framework
+        given = [self.inputs.make(place) for place in places]
+        arguments = [adapted(side.framework, arrays) for arrays in given]
         side.framework.set_threads(self.threads)  # another implementation may have changed it
-        settle(self.threads, [other.side for other in self.running])
-        # Others in this round had the same inputs: they must be gone before the call that does not count.
-        self.inputs.write(self.inputs.draw(1 + side.calls))
         if entry.quickest < _LONG_SECONDS:
-            self._call_once(entry)
-        self.inputs.write(places[: side.calls], first=1)
-        arguments = side.arguments(self.inputs, 1, 1 + side.calls)
+            self._call_once(entry, self.inputs.make(self.inputs.draw(1)[0]))
         if evict is not None:
             evict()
         found = timed(side.call, side.framework.finish, arguments)
+        calm()
         if last or self._is_checked(entry):
-            self._audit(entry, found.results, places)
+            self._audit(entry, found.results, given, places)
         if last:
             return
-        side.samples.append(found.wall / 1e9 / side.calls)
+        side.samples.append(found.wall / 1e9 / self.calls)
         side.wall, side.busy = side.wall + found.wall / 1e9, side.busy + found.busy / 1e9
         entry.seconds += (clock.now() - began) / 1e9
 
@@ -376,13 +377,13 @@ class Case:
         share = _AUDIT_TIME * sampling / max(1e-9, entry.audit_seconds / max(1, entry.audits))
         return self.auditor.draws(max(_AUDITS, share))
 
-    def _audit(self, entry: Entry, results: Sequence[Any], places: Any) -> None:
+    def _audit(self, entry: Entry, results: Sequence[Any], given: Sequence[Sequence[Array]], places: Any) -> None:
         # The last call is where work could be left undone, the others where it could be left out.
         began = clock.now()
         ends = not entry.side.samples or self.auditor.draws(0.5)
         kept = len(results) - 1 if ends else self.auditor.choose(len(results))
-        snapshot, inputs = self.auditor.snapshot(entry.side, results[kept]), self.inputs.again(places[kept])
-        self.auditor.unchanged(self.inputs.sets[1 + kept], inputs)
+        snapshot, inputs = self.auditor.snapshot(entry.side, results[kept]), self.inputs.make(places[kept])
+        self.auditor.unchanged(given[kept], inputs)
         self._judge(entry, self.auditor.error(snapshot, inputs))
         entry.audits += 1
         entry.audit_seconds += (clock.now() - began) / 1e9
@@ -408,8 +409,8 @@ class Case:
 
     def _measure(self, entry: Entry) -> None:
         """All that is asked for besides the latency."""
-        self.inputs.write(self.inputs.draw(len(self.inputs.sets)))
-        arguments = entry.side.arguments(self.inputs, 0, len(self.inputs.sets))
+        framework = entry.side.framework
+        arguments = [adapted(framework, self.inputs.make(place)) for place in self.inputs.draw(self.calls)]
         extras = Extras(
             self.benchmark,
             self.size,

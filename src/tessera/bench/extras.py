@@ -13,6 +13,7 @@ import numpy as np
 from tessera.bench import clock, integration
 from tessera.bench.counters import Counters
 from tessera.bench.definitions import BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
+from tessera.bench.frameworks import adapted
 from tessera.bench.hardware import EnergyMeter, HardwareProfiler
 from tessera.bench.operator import Built, Implementation, OperatorBenchmark
 from tessera.bench.precision import Precision
@@ -102,9 +103,7 @@ class Extras:
             raise UnavailableError("the benchmark has no smallest size")
         call = self.implementation.built(self.benchmark, smallest, self.precision).call
         inputs = Inputs(self.benchmark, smallest, self.precision, np.random.default_rng(0))
-        inputs.have(1)
-        inputs.write(inputs.draw(1))
-        arguments = tuple(self.side.framework.adapt(array) for array in inputs.sets[0])
+        arguments = adapted(self.side.framework, inputs.make(inputs.draw(1)[0]))
         return integration.host_overhead(lambda: call(*arguments))
 
     def _kernel_arguments(self) -> tuple[Sequence[Any], Mapping[str, Any]]:

@@ -30,15 +30,15 @@ class Framework:
     name: str
     modules: tuple[str, ...]
     adapt: Callable[[Array], Any]
-    """An array as the framework's, over the same memory: what is written into one is in the other."""
+    """An array as the framework's, over the same memory where it can be."""
     to_numpy: Callable[[Any], Array]
     finished: Callable[[], tuple[type, ...]]
     set_threads: Callable[[int], None]
     finish: Callable[[Any], None] = _nothing
     """Waits until a result is there; part of the time that is measured."""
     needs_gpu: bool = False
-    shares: bool = True
-    """Whether an adapted array sees what is written into ours; if not, it is made anew for every sample, untimed."""
+    settle_seconds: float = 0.02
+    """How long its threads may turn round after a call, waiting for more, and a little longer."""
 
     def missing(self) -> str | None:
         """Why it cannot be used here, or None."""
@@ -65,12 +65,19 @@ def has_gpu() -> bool:
 
 def _numpy_threads(count: int) -> None:
     """The threads of NumPy's BLAS."""
-    _blas().limit(limits=count, user_api="blas")
+    _blas().limit(limits=count)
 
 
 @cache
 def _blas() -> Any:
-    return library("threadpoolctl").ThreadpoolController()
+    """NumPy's own; other frameworks bring theirs."""
+    return library("threadpoolctl").ThreadpoolController().select(internal_api=["openblas", "blis", "flexiblas"])
+
+
+def calm() -> None:
+    """One thread for NumPy: what we compute ourselves must leave no threads turning round behind it."""
+    if FRAMEWORKS["numpy"].missing() is None:
+        _numpy_threads(1)
 
 
 def _jax_threads(count: int) -> None:
@@ -144,7 +151,6 @@ def _torch_threads(count: int) -> None:
 def _jax_array(array: Array) -> Any:
     jax = library("jax")
 
-    # JAX arrays cannot change, so its inputs are made anew; the copy is not timed.
     return jax.numpy.asarray(array)
 
 
@@ -162,19 +168,20 @@ def _jax_finish(result: Any) -> None:
 FRAMEWORKS = {
     framework.name: framework
     for framework in (
-        Framework("numpy", ("numpy", "threadpoolctl"), _same, np.asarray, lambda: (np.ndarray,), _numpy_threads),
+        # OpenBLAS waits 2²⁶ ticks for more work.
+        Framework(
+            "numpy",
+            ("numpy", "threadpoolctl"),
+            _same,
+            np.asarray,
+            lambda: (np.ndarray,),
+            _numpy_threads,
+            settle_seconds=0.06,
+        ),
         Framework("tessera", (), _tessera_tensor, _tessera_array, _tessera_types, _tessera_threads),
         Framework("torch", ("torch",), _torch_tensor, _torch_array, _torch_types, _torch_threads),
         Framework(
-            "torch_cuda",
-            ("torch",),
-            _on_gpu,
-            _torch_array,
-            _torch_types,
-            _torch_threads,
-            _gpu_finish,
-            needs_gpu=True,
-            shares=False,
+            "torch_cuda", ("torch",), _on_gpu, _torch_array, _torch_types, _torch_threads, _gpu_finish, needs_gpu=True
         ),
         Framework(
             "triton",
@@ -185,11 +192,8 @@ FRAMEWORKS = {
             _torch_threads,
             _gpu_finish,
             needs_gpu=True,
-            shares=False,
         ),
-        Framework(
-            "jax", ("jax", "jaxlib"), _jax_array, np.asarray, _jax_types, _jax_threads, _jax_finish, shares=False
-        ),
+        Framework("jax", ("jax", "jaxlib"), _jax_array, np.asarray, _jax_types, _jax_threads, _jax_finish),
     )
 }
 

@@ -1,8 +1,8 @@
 """Taking samples: implementations in turns, fresh inputs for every call, results kept for a check nobody can foresee.
 
 A sample is a number of calls, each on inputs of its own, and the wait for their results. Before it, untimed: other
-implementations' threads get the time to fall asleep, one call on other inputs wakes its own, and then, last of all, the
-inputs of the sample are written: nothing can be computed ahead.
+implementations' threads get the time to fall asleep, inputs are made in memory that the implementation was never given
+before, so that nothing can be computed ahead, and one call on other inputs wakes its own threads.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tessera.bench import clock
-from tessera.bench.frameworks import Array, Framework, adapted
+from tessera.bench.frameworks import Array, Framework
 from tessera.bench.operator import Call, OperatorBenchmark
 from tessera.bench.precision import Precision
 
@@ -25,13 +25,14 @@ _INPUT_BYTES = 256 << 20
 """All sets of inputs together."""
 _FEWEST_NUMBERS = 1 << 22
 """Of the noise that inputs are cut from: small inputs must not come again."""
-_SETTLE_SECONDS = 0.02
-"""What threads that wait for work by turning round need to fall asleep, and a little more."""
 _EVICT_BYTES = 512 << 20
 
 
 class Inputs:
-    """Sets of inputs in our own memory, written anew before each sample. The first is for calls that do not count."""
+    """Makes the inputs of a case: each a stretch of one long noise, from a place drawn anew each time.
+
+    That is as quick as copying memory. Equal places make equal inputs.
+    """
 
     def __init__(
         self, benchmark: OperatorBenchmark, size: Any, precision: Precision, random: np.random.Generator
@@ -39,47 +40,27 @@ class Inputs:
         self._benchmark, self._random = benchmark, random
         self._shapes = [tuple(shape) for shape in benchmark.shapes(size)]
         self._storage = precision.storage
-        self.sets: list[list[Array]] = []
+        self._longest = max(math.prod(shape) for shape in self._shapes)
 
     @cached_property
     def _noise(self) -> Array:
-        """Each input is a stretch of this, from a place drawn anew each time: as quick as copying memory."""
-        longest = max(math.prod(shape) for shape in self._shapes)
-        count = max(_FEWEST_NUMBERS, 2 * longest + 4093)
+        count = max(_FEWEST_NUMBERS, 2 * self._longest + 4093)
         return self._random.standard_normal(count, dtype=np.float32).astype(self._storage)
 
     @property
     def bytes(self) -> int:
-        """Of one set."""
+        """Of the inputs of one call."""
         return sum(math.prod(shape) for shape in self._shapes) * self._storage.itemsize
 
-    def have(self, count: int) -> None:
-        """At least so many sets, if memory allows."""
-        allowed = max(2, min(count, _INPUT_BYTES // max(1, self.bytes)))
-        while len(self.sets) < allowed:
-            self.sets.append(self._empty())
-
-    def _empty(self) -> list[Array]:
-        return [np.zeros(shape, self._storage) for shape in self._shapes]
-
     def draw(self, count: int) -> Array:
-        """Where in the noise the inputs of so many sets begin. Equal places make equal inputs."""
-        longest = max(math.prod(shape) for shape in self._shapes)
-        return self._random.integers(0, len(self._noise) - longest, (count, len(self._shapes)))
+        """Where in the noise the inputs of so many calls begin."""
+        return self._random.integers(0, len(self._noise) - self._longest, (count, len(self._shapes)))
 
-    def write(self, places: Array, first: int = 0) -> None:
-        """Fills sets, from one on."""
-        for arrays, row in zip(self.sets[first:], places, strict=False):
-            self._fill(arrays, row)
-
-    def _fill(self, arrays: Sequence[Array], row: Array) -> None:
+    def make(self, row: Array) -> list[Array]:
+        """The inputs of one call, in memory of their own."""
+        arrays = [np.empty(shape, self._storage) for shape in self._shapes]
         for place, (array, begin) in enumerate(zip(arrays, row, strict=True)):
             self._benchmark.fill(place, array, self._noise[begin : begin + array.size].reshape(array.shape))
-
-    def again(self, row: Array) -> list[Array]:
-        """The inputs that places make, in memory that no implementation has seen: what the truth is computed from."""
-        arrays = self._empty()
-        self._fill(arrays, row)
         return arrays
 
 
@@ -90,8 +71,6 @@ class Side:
     name: str
     framework: Framework
     call: Call
-    calls: int = 1
-    """In a sample."""
     samples: list[float] = field(default_factory=list[float])
     """Seconds per call."""
     wall: float = 0.0
@@ -102,15 +81,6 @@ class Side:
     error: str | None = None
     """Why it is out of the race."""
     error_type: str = "exception"
-    _views: list[tuple[Any, ...]] = field(default_factory=list[tuple[Any, ...]])
-
-    def arguments(self, inputs: Inputs, first: int, last: int) -> list[tuple[Any, ...]]:
-        """Some of the sets as this side's framework sees them."""
-        if not self.framework.shares:
-            return [adapted(self.framework, arrays) for arrays in inputs.sets[first:last]]
-        while len(self._views) < last:
-            self._views.append(adapted(self.framework, inputs.sets[len(self._views)]))
-        return self._views[first:last]
 
     def array(self, result: Any, storage: np.dtype[Any], shape: tuple[int, ...]) -> Array:
         """A result in float64, copied at once; refuses what is no finished result of the declared type."""
@@ -171,10 +141,10 @@ def _make_timed(now: Callable[[], int], busy: Callable[[], int]) -> Callable[...
 _timed = _make_timed(clock.now, clock.busy)
 
 
-def settle(threads: int, sides: Sequence[Side]) -> None:
-    """Lets the threads of other frameworks fall asleep."""
-    if threads > 1 and len({side.framework.name for side in sides}) > 1:
-        clock.pause(_SETTLE_SECONDS)
+def settle(threads: int, before: Framework | None, now: Framework) -> None:
+    """Lets the threads of the framework that ran before fall asleep."""
+    if threads > 1 and before is not None and before.name != now.name:
+        clock.pause(before.settle_seconds)
 
 
 class Evictor:

@@ -30,7 +30,7 @@ from tessera.bench.worker import Isolated
 from tessera.errors import ResourceError
 
 FAILED, REGRESSED, NOT_WRITTEN, INTERRUPTED = 3, 4, 5, 130
-_QUICK_SECONDS, _QUICK_SAMPLES = 2.0, 60
+_QUICK_SECONDS, _QUICK_SAMPLES = 3.0, 60
 Options = Mapping[str, Any]
 
 
