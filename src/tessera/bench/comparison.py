@@ -76,7 +76,7 @@ METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric("latency_ms", "ms", "lower", 2.0, 10.0, 1e-6),
-        Metric("throughput_ops_per_sec", "FLOP/s", "higher", 2.0, 25.0, 1.0, drift=-1),
+        Metric("throughput_ops_per_sec", "FLOP/s", "higher", 2.0, 25.0, 1.0, follows="latency_ms", drift=-1),
         Metric("memory_bandwidth_gbps", "GB/s", "higher", 2.0, 10.0, 1e-6, follows="latency_ms"),
         Metric("compute_utilization_percent", "%", "higher", 2.0, 10.0, 1e-6, follows="latency_ms"),
         Metric("speedup", "×", "higher", 2.0, 10.0, 1e-6, follows="latency_ms"),

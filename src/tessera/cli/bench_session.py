@@ -30,6 +30,8 @@ from tessera.bench.worker import Isolated
 from tessera.errors import ResourceError
 
 FAILED, REGRESSED, NOT_WRITTEN, INTERRUPTED = 3, 4, 5, 130
+_REGRESSION_PERCENT = 1.0
+"""How well medians must be known where they are held against others."""
 _QUICK_SECONDS, _QUICK_SAMPLES = 3.0, 60
 Options = Mapping[str, Any]
 
@@ -103,6 +105,7 @@ def configs(name: str, options: Options) -> list[BenchmarkConfig]:
         measures = list(MeasurementType)
     base = dataclasses.replace(
         base,
+        max_variance_percent=_REGRESSION_PERCENT if mode is BenchmarkMode.REGRESSION else base.max_variance_percent,
         measurements=measures,
         threads=options["threads"],
         seconds_per_case=options["seconds"] or (_QUICK_SECONDS if quick else base.seconds_per_case),
