@@ -169,6 +169,8 @@ class Case:
         self.yardstick: list[float] = []
         self.interrupted = False
         self.decided: Callable[[Sequence[Side]], bool] | None = None
+        self.restless = 0
+        """How often something still worked when a sample was due."""
         self.calls = 1
         """In a sample, of every implementation."""
         self._ran_before: Framework | None = None
@@ -350,7 +352,9 @@ class Case:
 
     def _one_sample(self, entry: Entry, places: Any, evict: Evictor | None, last: bool = False) -> None:
         side, began = entry.side, clock.now()
-        settle(self.threads, self._ran_before, side.framework)
+        # Threads that wait by turning round would take the processors from this one's.
+        if self.threads > 1 and self._ran_before is not side.framework and not settle():
+            self.restless += 1
         self._ran_before = side.framework
         given = [self.inputs.make(place) for place in places]
         arguments = [adapted(side.framework, arrays) for arrays in given]
@@ -441,6 +445,7 @@ class Case:
                 entry.found,
                 entry.first_seconds if entry.implementation.slow_to_build else None,
                 interrupted=self.interrupted,
+                restless=self.restless,
             )
         )
 

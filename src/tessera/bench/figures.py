@@ -40,6 +40,8 @@ class Seen:
     compile_seconds: float | None
     """Of frameworks that compile in their first call: what that took."""
     interrupted: bool = False
+    restless: int = 0
+    """How often threads of the process still worked when a sample of the case was due."""
 
 
 def row(seen: Seen) -> BenchmarkResult:
@@ -63,6 +65,10 @@ def row(seen: Seen) -> BenchmarkResult:
         _summarise(made, [1e3 * sample for sample in side.samples], config)
         _rates(made, seen, asked)
         doubts(made, side.busy / side.wall if side.wall and not side.framework.needs_gpu else 0.0)
+    if seen.restless:
+        made.add_warning(
+            f"threads kept working between samples, {seen.restless} times: all times of the case are doubtful"
+        )
     if MeasurementType.LATENCY not in asked:
         made.latency_ms = made.confidence_interval_95 = made.standard_deviation = None
     if MeasurementType.ACCURACY in asked:

@@ -37,8 +37,6 @@ class Framework:
     finish: Callable[[Any], None] = _nothing
     """Waits until a result is there; part of the time that is measured."""
     needs_gpu: bool = False
-    settle_seconds: float = 0.02
-    """How long its threads may turn round after a call, waiting for more, and a little longer."""
 
     def missing(self) -> str | None:
         """Why it cannot be used here, or None."""
@@ -168,16 +166,7 @@ def _jax_finish(result: Any) -> None:
 FRAMEWORKS = {
     framework.name: framework
     for framework in (
-        # OpenBLAS waits 2²⁶ ticks for more work.
-        Framework(
-            "numpy",
-            ("numpy", "threadpoolctl"),
-            _same,
-            np.asarray,
-            lambda: (np.ndarray,),
-            _numpy_threads,
-            settle_seconds=0.06,
-        ),
+        Framework("numpy", ("numpy", "threadpoolctl"), _same, np.asarray, lambda: (np.ndarray,), _numpy_threads),
         Framework("tessera", (), _tessera_tensor, _tessera_array, _tessera_types, _tessera_threads),
         Framework("torch", ("torch",), _torch_tensor, _torch_array, _torch_types, _torch_threads),
         Framework(

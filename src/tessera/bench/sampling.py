@@ -23,6 +23,9 @@ from tessera.bench.precision import Precision
 _MOST_CALLS = 256
 _INPUT_BYTES = 256 << 20
 """All sets of inputs together."""
+_SETTLE_SECONDS = 0.5
+_LOOK_SECONDS = 0.004
+_IDLE_SHARE = 0.15
 _FEWEST_NUMBERS = 1 << 22
 """Of the noise that inputs are cut from: small inputs must not come again."""
 _EVICT_BYTES = 512 << 20
@@ -141,10 +144,20 @@ def _make_timed(now: Callable[[], int], busy: Callable[[], int]) -> Callable[...
 _timed = _make_timed(clock.now, clock.busy)
 
 
-def settle(threads: int, before: Framework | None, now: Framework) -> None:
-    """Lets the threads of the framework that ran before fall asleep."""
-    if threads > 1 and before is not None and before.name != now.name:
-        clock.pause(before.settle_seconds)
+def settle(
+    most_seconds: float = _SETTLE_SECONDS, now: Callable[[], int] = clock.now, busy: Callable[[], int] = clock.busy
+) -> bool:
+    """Waits until no thread of this process works any more, such as those that turn round waiting for more work.
+
+    False: something kept working for as long as this waits.
+    """
+    deadline = now() + round(most_seconds * 1e9)
+    while now() < deadline:
+        before = busy()
+        clock.pause(_LOOK_SECONDS)
+        if busy() - before < _IDLE_SHARE * _LOOK_SECONDS * 1e9:
+            return True
+    return False
 
 
 class Evictor:
