@@ -226,6 +226,24 @@ def test_registering_twice_or_something_else_is_refused() -> None:
         registry.register(Again)
 
 
+def test_installed_packages_offer_benchmarks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "their_benchmarks.py").write_text(
+        "from cheats import HonestBenchmark\n\n\nclass Theirs(HonestBenchmark):\n    name = 'theirs'\n"
+        "\n\nclass Nothing:\n    pass\n"
+    )
+    folder = tmp_path / "theirs-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text(
+        "[tessera.benchmarks]\ntheirs = their_benchmarks:Theirs\nnothing = their_benchmarks:Nothing\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert {"theirs", "nothing"} <= set(registry.names())
+    assert registry.get("theirs").get_name() == "theirs"
+    with pytest.raises(BenchError, match="is no benchmark"):
+        registry.get("nothing")
+
+
 def test_files_that_register_nothing_are_refused(tmp_path: Path) -> None:
     (tmp_path / "nothing.py").write_text("x = 1\n")
     with pytest.raises(BenchError, match="registers no benchmark"):

@@ -71,15 +71,17 @@ def test_cleverer_cheats_are_refused(name: str, why: str, sample: float) -> None
 
 def test_nothing_can_be_computed_ahead() -> None:
     """The inputs of a sample come last, and those of its neighbours in the round are gone by then."""
-    config = dataclasses.replace(CONFIG, sample_seconds=1e-6, max_variance_percent=0.0)
+    config = dataclasses.replace(
+        CONFIG, sample_seconds=1e-6, max_variance_percent=0.0, seconds_per_case=60.0, timing_iterations=12
+    )
     found = rows_of(cheats.ClevererBenchmark(), "honest", "works_ahead", config=config)
     assert all(isinstance(row, BenchmarkResult) for row in found.values())  # slow and right
-    assert cheats.CHEATED["calls"] > 40
+    assert cheats.CHEATED["calls"] > 20
     assert cheats.CHEATED["hits"] == 0
 
 
 def test_contents_do_not_come_again() -> None:
-    config = dataclasses.replace(CONFIG, timing_iterations=400, seconds_per_case=3.0, max_variance_percent=0.0)
+    config = dataclasses.replace(CONFIG, timing_iterations=100, seconds_per_case=60.0, max_variance_percent=0.0)
     found = run_case(
         cheats.ClevererBenchmark(),
         {"rows": 16, "cols": 16},
