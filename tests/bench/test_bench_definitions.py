@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -237,7 +238,7 @@ def test_installed_packages_offer_benchmarks(tmp_path: Path, monkeypatch: pytest
     (folder / "entry_points.txt").write_text(
         "[tessera.benchmarks]\ntheirs = their_benchmarks:Theirs\nnothing = their_benchmarks:Nothing\n"
     )
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     assert {"theirs", "nothing"} <= set(registry.names())
     assert registry.get("theirs").get_name() == "theirs"
     with pytest.raises(BenchError, match="is no benchmark"):
