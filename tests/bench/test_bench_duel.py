@@ -82,6 +82,18 @@ def test_a_side_that_is_refused_ends_the_duel() -> None:
         duel(benchmark, cheats.ROWS, F32, both["honest"], both["cached"], BRIEF)
 
 
+def test_a_duel_from_the_command_line() -> None:
+    words = ["bench", "duel", "softmax", "--size", "rows=512,cols=512"]
+    slower = CliRunner().invoke(cli, [*words, "tessera", "numpy"])
+    assert slower.exit_code == 4, slower.output
+    assert "regression" in slower.output
+    faster = CliRunner().invoke(cli, [*words, "numpy", "tessera"])
+    assert faster.exit_code == 0, faster.output
+    assert "improvement" in faster.output
+    missing = CliRunner().invoke(cli, ["bench", "duel", "flash_attention", "tessera", "torch_sdpa_cudnn"])
+    assert isinstance(missing.exception, BenchError)
+
+
 def test_calibrate_from_the_command_line() -> None:
     words = ["bench", "calibrate", "softmax", "--size", "rows=64,cols=64", "--slower", "200", "--count", "1"]
     found = CliRunner().invoke(cli, words)

@@ -188,6 +188,29 @@ def history(history: Path, key: str | None, metric: str) -> None:
                 click.echo(f"    {moment(point.time)}  {(point.commit or '-')[:12]:12}  {point.value:.5g}{interval}")
 
 
+@bench.command("duel", epilog=_STATUSES)
+@click.argument("name", metavar="BENCHMARK")
+@click.argument("baseline")
+@click.argument("current")
+@click.option("--size", "size_text", default=None, metavar="NAME=N,…", help="By default the first quick size.")
+@click.option("--precision", "policy", default="f32", show_default=True)
+@click.option("--threads", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--threshold", type=click.FloatRange(0), default=None, help="Percent that a change must exceed to count.")
+@click.option("--file", "files", multiple=True, type=click.Path(path_type=Path), help="A Python file with benchmarks.")
+def duel_command(
+    name: str,
+    baseline: str,
+    current: str,
+    size_text: str | None,
+    policy: str,
+    threads: int,
+    threshold: float | None,
+    files: tuple[Path, ...],
+) -> None:
+    """Two implementations in pairs of samples until it is clear which is faster; status 4 if CURRENT is slower."""
+    sys.exit(session.duel(name, (baseline, current), size_text, policy, threads, threshold, files))
+
+
 @bench.command()
 @click.argument("name", default="softmax", metavar="[BENCHMARK]")
 @click.option("--size", "size_text", default=None, metavar="NAME=N,…", help="By default the first quick size.")

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from tessera.bench import registry
 from tessera.bench.cases import implementations_of
-from tessera.bench.comparison import METRICS, Comparison, compare_runs
+from tessera.bench.comparison import METRICS, Comparison, Verdict, compare_runs
 from tessera.bench.configs import SETS
 from tessera.bench.core import Here, TesseraBench
 from tessera.bench.definitions import BenchError, BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
@@ -332,15 +332,51 @@ def judge(found: Comparison, path: Path | None, *, complete: bool = False) -> in
     return max(found.exit_code, lacking, _tried(path, lambda path: exchange.write_atomically(path, text)))
 
 
+def _operator(name: str, size_text: str | None) -> tuple[OperatorBenchmark, ProblemSize]:
+    """A benchmark with implementations, and the size that is asked for or its first quick one."""
+    benchmark = registry.get(name)
+    if not isinstance(benchmark, OperatorBenchmark):
+        raise BenchError(f"{name} has no implementations to compare", hint="take an OperatorBenchmark")
+    sizes = benchmark.quick or benchmark.sizes
+    if size_text is None and not sizes:
+        raise BenchError(f"{name} has no sizes of its own", hint="give one: --size name=value")
+    return benchmark, _size(size_text) if size_text else sizes[0]
+
+
+def duel(
+    name: str,
+    sides: tuple[str, str],
+    size_text: str | None,
+    policy: str,
+    threads: int,
+    threshold: float | None,
+    files: Sequence[Path],
+) -> int:
+    """Two implementations against each other; prints the verdict."""
+    from tessera.bench.duel import BUDGET
+    from tessera.bench.duel import duel as fight
+
+    for path in files:
+        registry.load(path)
+    benchmark, size = _operator(name, size_text)
+    config = dataclasses.replace(BUDGET, mode=BenchmarkMode.COMPARISON, threads=threads)
+    first, second = implementations_of(benchmark, config, sides)
+    if missing := [f"{one.name}: {why}" for one in (first, second) if (why := one.framework.missing()) is not None]:
+        raise BenchError(f"cannot be used here: {'; '.join(missing)}", hint="tessera bench list shows what can")
+    found = fight(benchmark, size, precision(policy), first, second, config, threshold=threshold)
+    click.echo(
+        f"{second.name} against {first.name}, {size_text or size}, {policy}: {found.verdict.value}\n"
+        f"{found.baseline:.5g} ms and {found.current:.5g} ms in {found.samples[0]} pairs; {found.reason}"
+    )
+    return REGRESSED if found.verdict is Verdict.REGRESSION else 0
+
+
 def calibrate(name: str, size_text: str | None, policy: str, slower: float, count: int, threads: int) -> None:
     """Fights duels with a known outcome and prints how they ended."""
     from tessera.bench.duel import BUDGET
     from tessera.bench.duel import calibrate as fight
 
-    benchmark = registry.get(name)
-    if not isinstance(benchmark, OperatorBenchmark):
-        raise BenchError(f"{name} has no implementations to calibrate with", hint="take an OperatorBenchmark")
-    size = _size(size_text) if size_text else benchmark.quick[0]
+    benchmark, size = _operator(name, size_text)
     config = dataclasses.replace(BUDGET, threads=threads)
     for percent in (0.0, slower):
         found = fight(benchmark, size, precision(policy), percent, count, config, lambda one: click.echo(one.reason))
