@@ -217,16 +217,6 @@ class ClevererBenchmark(_Product):
 
         return call
 
-    @implementation("torch")
-    def decoy(self, size: Any, precision: Any) -> Any:
-        """So wrong that others look right beside it."""
-        import torch
-
-        def call(a: Any, b: Any) -> Any:
-            return torch.full((size["rows"], size["cols"]), 1e6)
-
-        return call
-
     @implementation("numpy")
     def leaves(self, size: Any, precision: Any) -> Any:
         def call(a: Any, b: Any) -> Any:
@@ -278,7 +268,7 @@ class FailingBenchmark(_Product):
 
         def call(a: Any, b: Any) -> Any:
             calls.append(1)
-            if len(calls) > 12:  # in the middle of sampling
+            if len(calls) > 10:  # in the middle of sampling
                 ctypes.string_at(0)
             return a @ b
 

@@ -110,7 +110,8 @@ def test_mistakes_are_told(words: tuple[str, ...], said: str) -> None:
 
 
 def test_a_failed_implementation_is_status_3_and_its_row_is_written(tmp_path: Path) -> None:
-    words = ("--size", "rows=256,cols=256", *BRIEF, "--implementations", "honest,raises,crashes")
+    brief = ("--seconds", "20", "--samples", "30", "--threads", "1", "--precision", "f32", "--measure", "latency")
+    words = ("--size", "rows=256,cols=256", *brief, "--implementations", "honest,raises,crashes")
     bench("run", "more_product_failing", "--file", _copy(tmp_path), *words, "--json", tmp_path / "a.json", check=3)
     suite = read_json(tmp_path / "a.json")
     failed = {row.implementation: row for row in suite.results.values() if isinstance(row, BenchmarkError)}
@@ -229,14 +230,14 @@ def test_ctrl_c_while_the_worker_starts_leaves_a_file_and_no_traceback(tmp_path:
 
 def test_a_run_that_was_stopped_and_continued_is_no_cheat(tmp_path: Path) -> None:
     target = tmp_path / "a.json"
-    words = ("--seconds", "1.5", "--samples", "1000", "--threads", "1", "--precision", "f32", "--measure", "latency")
-    process = started("run", "softmax", *TINY, *words, "--implementations", "tessera", "--json", target)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not target.with_name("a.json.journal").exists():
-        time.sleep(0.01)
-    time.sleep(1.5)
-    process.send_signal(signal.SIGSTOP)
+    words = ("--seconds", "1.0", "--samples", "100", "--threads", "1", "--precision", "f32", "--measure", "latency")
+    process = started("run", "product_slow", "--file", CHEATS, *words, "--json", target)
+    journal, deadline = target.with_name("a.json.journal"), time.monotonic() + 60
+    while time.monotonic() < deadline and not (journal.exists() and journal.read_text().count('"row"') >= 2):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGSTOP)  # in the second of three cases
     time.sleep(4.0)
+    assert journal.read_text().count('"row"') == 2
     process.send_signal(signal.SIGCONT)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 0, output

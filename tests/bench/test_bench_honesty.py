@@ -70,7 +70,7 @@ def test_cleverer_cheats_are_refused(name: str, why: str, sample: float) -> None
 
 
 def test_nothing_can_be_computed_ahead() -> None:
-    """The inputs of a sample come last, and those of its neighbours in the round are gone by then."""
+    """The inputs of a sample are made after the last call that is not timed."""
     config = dataclasses.replace(
         CONFIG, sample_seconds=1e-6, max_variance_percent=0.0, seconds_per_case=60.0, timing_iterations=12
     )

@@ -13,7 +13,7 @@ import cheats  # pyright: ignore[reportMissingImports]  (beside this file)
 import numpy as np
 import pytest
 
-from tessera.bench import registry
+from tessera.bench import frameworks, registry
 from tessera.bench.analysis import AnalysisEngine
 from tessera.bench.cases import Case, Interrupted, Nobody, run_case
 from tessera.bench.core import TesseraBench
@@ -326,9 +326,10 @@ def test_a_failure_is_a_row_and_the_others_run() -> None:
 
 
 def test_a_crash_has_a_name_and_the_others_run() -> None:
-    registry.load(CHEATS) if "product_failing" not in registry.names() else None
     names = ["honest", "crashes", "exits", "eats_memory_slowly"]
-    config = dataclasses.replace(QUICK, implementations=names, sizes=[cheats.ROWS], timing_iterations=30)
+    config = dataclasses.replace(
+        QUICK, implementations=names, sizes=[cheats.ROWS], timing_iterations=30, seconds_per_case=20.0
+    )
     engine = TesseraBench(runner=(runner := Isolated([CHEATS])))
     with runner:
         suite = engine.run_benchmark("product_failing", config)
@@ -451,7 +452,8 @@ def test_peak_memory_is_seen_whatever_ran_before() -> None:
     assert peaks["honest"] < 16
 
 
-def test_a_missing_peer_is_skipped_by_name() -> None:
+def test_a_missing_peer_is_skipped_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frameworks, "has_gpu", lambda: False)
     config = dataclasses.replace(QUICK, implementations=["tessera", "torch_sdpa_cudnn"])
     config = dataclasses.replace(
         config, sizes=[{"batch_size": 1, "num_heads": 1, "seq_len": 32, "head_dim": 16, "causal": True}]

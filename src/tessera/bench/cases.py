@@ -128,7 +128,10 @@ def run_case(
         if place:  # the levels are of our compiler: peers run once
             wanted = [one for one in wanted if one.framework.name == "tessera"]
         with knobs.optimization.using(_level(level)):
-            rows += case.run([_at_level(one, level) for one in wanted])
+            try:
+                rows += case.run([_at_level(one, level) for one in wanted])
+            except Interrupted as interrupt:
+                raise Interrupted([*rows, *interrupt.rows]) from None
     return rows
 
 
@@ -145,7 +148,7 @@ def _at_level(implementation: Implementation, level: str) -> Implementation:
 
 
 class Case:
-    """A case while it runs. `decided` is asked after each round, with all samples: a rule of the caller's own."""
+    """A case while it runs. `decided` is a rule of the caller's own: asked between rounds, with all samples so far."""
 
     def __init__(
         self,
@@ -180,7 +183,8 @@ class Case:
         return [entry for entry in self.entries if entry.side.error is None]
 
     def run(self, implementations: Sequence[Implementation]) -> list[Row]:
-        needed = 6 * self.inputs.bytes  # two sets, the noise they come from, results, and the truth of some rows
+        # Inputs, the noise they come from and results in their own type, and what the truth needs in float64.
+        needed = 6 * self.inputs.bytes + 16 * self.inputs.elements
         if needed > available_memory_bytes():
             message = f"needs {needed / 1e9:.1f} GB, {available_memory_bytes() / 1e9:.1f} GB are free"
             return [self._failed(one.name, "out_of_memory", message) for one in implementations]
@@ -198,7 +202,8 @@ class Case:
                 self._sample()
             if self.decided is None and not self.watch.stopping():
                 for entry in self.running:
-                    self._guarded(entry, partial(self._measure, entry))
+                    if not self.watch.stopping():
+                        self._guarded(entry, partial(self._measure, entry))
         except KeyboardInterrupt:
             self.interrupted = True
         finally:
@@ -285,8 +290,9 @@ class Case:
         def first(entry: Entry) -> None:
             given = self.inputs.make(place)
             entry.first_seconds, result = self._call_once(entry, given)
+            snapshot = self.auditor.snapshot(entry.side, result)
             calm()
-            snapshot, inputs = self.auditor.snapshot(entry.side, result), self.inputs.make(place)
+            inputs = self.inputs.make(place)
             self.auditor.unchanged(given, inputs)
             errors[entry.side.name] = self.auditor.error(snapshot, inputs, first=True)
 
@@ -356,17 +362,21 @@ class Case:
         if self.threads > 1 and self._ran_before is not side.framework and not settle():
             self.restless += 1
         self._ran_before = side.framework
-        given = [self.inputs.make(place) for place in places]
-        arguments = [adapted(side.framework, arrays) for arrays in given]
-        side.framework.set_threads(self.threads)  # another implementation may have changed it
         if entry.quickest < _LONG_SECONDS:
             self._call_once(entry, self.inputs.make(self.inputs.draw(1)[0]))
+        # Made after the last call that is not timed. The implementation's own arrays of before may lie here again.
+        given = [self.inputs.make(place) for place in places]
+        arguments = [adapted(side.framework, arrays) for arrays in given]
         if evict is not None:
             evict()
+        side.framework.set_threads(self.threads)  # another implementation may have changed it
+        if self.threads > 1:
+            side.framework.wake()
         found = timed(side.call, side.framework.finish, arguments)
-        calm()
         if last or self._is_checked(entry):
             self._audit(entry, found.results, given, places)
+        else:
+            calm()
         if last:
             return
         side.samples.append(found.wall / 1e9 / self.calls)
@@ -386,7 +396,9 @@ class Case:
         began = clock.now()
         ends = not entry.side.samples or self.auditor.draws(0.5)
         kept = len(results) - 1 if ends else self.auditor.choose(len(results))
-        snapshot, inputs = self.auditor.snapshot(entry.side, results[kept]), self.inputs.make(places[kept])
+        snapshot = self.auditor.snapshot(entry.side, results[kept])
+        calm()
+        inputs = self.inputs.make(places[kept])
         self.auditor.unchanged(given[kept], inputs)
         self._judge(entry, self.auditor.error(snapshot, inputs))
         entry.audits += 1
@@ -415,6 +427,7 @@ class Case:
         """All that is asked for besides the latency."""
         framework = entry.side.framework
         arguments = [adapted(framework, self.inputs.make(place)) for place in self.inputs.draw(self.calls)]
+        framework.set_threads(self.threads)
         extras = Extras(
             self.benchmark,
             self.size,
@@ -426,6 +439,7 @@ class Case:
             arguments,
         )
         entry.found.update(extras.measure())
+        calm()
 
     def _row(self, entry: Entry, state: Mapping[str, Any]) -> Row:
         side = entry.side

@@ -46,16 +46,20 @@ class Witness:
 
     def __init__(self, counted: Callable[[], int] = now) -> None:
         self._now, self._uptime = counted, _uptime
-        self._began, self._began_outside = self._now(), self._uptime()
+        before, self._began_outside, after = self._now(), self._uptime(), self._now()
+        self._began = before, after
 
     def disagreement(self) -> str | None:
         """What is wrong with the clock, or None."""
         if changed := touched():
             return f"the implementation replaced {', '.join(changed)}"
-        outside = self._uptime()
+        before, outside, after = self._now(), self._uptime(), self._now()
         if outside is None or self._began_outside is None:
             return None
-        counted, passed = self._now() - self._began, outside - self._began_outside
-        if abs(counted - passed) > _RESOLUTION_NS + _SHARE * passed:
-            return f"the clock counted {counted / 1e9:.3f} s while {passed / 1e9:.3f} s passed"
+        # This process may have stood still between the readings: either of them may agree.
+        least, most = before - self._began[1], after - self._began[0]
+        passed = outside - self._began_outside
+        allowed = _RESOLUTION_NS + _SHARE * passed
+        if least > passed + allowed or most < passed - allowed:
+            return f"the clock counted {most / 1e9:.3f} s while {passed / 1e9:.3f} s passed"
         return None

@@ -110,10 +110,9 @@ class TesseraBench:
             return run_spread(benchmarks, config, self._on_rows)
         if config.seed is None:
             config = dataclasses.replace(config, seed=secrets.randbits(63))
-        suite = BenchmarkSuiteResult(
-            environment={**hardware.environment(), "seed": config.seed, "yardstick": YARDSTICK}
-        )
+        suite = BenchmarkSuiteResult()
         try:
+            suite.environment = {**hardware.environment(), "seed": config.seed, "yardstick": YARDSTICK}
             suite.ceilings = self._measured_ceilings(config)
             for benchmark in benchmarks:
                 for rows in self._rows_of(benchmark, config, suite.ceilings):
@@ -151,8 +150,10 @@ class TesseraBench:
                     yield self._case(benchmark, size, policy, config, measured)
         except Exception as error:
             yield [self._error(benchmark, {}, "", error)]
-        finally:
+        try:
             benchmark.cleanup()
+        except Exception as error:
+            yield [self._error(benchmark, {}, "", error)]
 
     def _case(
         self,

@@ -95,7 +95,7 @@ class BenchmarkConfig:
     """None: as many as the knob `num_threads` says, for every implementation alike."""
     seconds_per_case: float = 10.0
     sample_seconds: float = 2e-4
-    """How long a sample is to take at least; short calls are repeated, each on inputs of its own."""
+    """How long a sample of the quickest is to take: short calls are repeated, each on inputs of its own."""
     cold: bool = False
     """Whether caches are emptied before each sample."""
     pause_seconds: float = 0.0

@@ -25,7 +25,7 @@ BUDGET = BenchmarkConfig(
     "duel",
     mode=BenchmarkMode.REGRESSION,
     measurements=(MeasurementType.LATENCY,),
-    timing_iterations=4000,
+    timing_iterations=2000,
     seconds_per_case=20.0,
 )
 """What a duel may take by default."""
@@ -59,6 +59,7 @@ def duel(
     for row in case.run([first, second]):
         if isinstance(row, BenchmarkError):
             raise BenchError(f"{benchmark.name}, {row.implementation}: {row.error_message}", hint="run it by itself")
+    decided([entry.side for entry in case.entries])  # the last round, when time ended it
     return sequential.result()
 
 

@@ -70,7 +70,7 @@ def row(seen: Seen) -> BenchmarkResult:
             f"threads kept working between samples, {seen.restless} times: all times of the case are doubtful"
         )
     if MeasurementType.LATENCY not in asked:
-        made.latency_ms = made.confidence_interval_95 = made.standard_deviation = None
+        _without_latency(made)
     if MeasurementType.ACCURACY in asked:
         made.numerical_accuracy = side.worst_error
         made.reference_comparison = {
@@ -167,7 +167,7 @@ def _compile(made: BenchmarkResult, seen: Seen) -> None:
     elif "stages_ms" in made.unavailable or seen.interrupted:
         made.unavailable["compilation_time_ms"] = made.unavailable.get("stages_ms", _INTERRUPTED)
     else:
-        made.unavailable["compilation_time_ms"] = "computes without compiling"
+        made.unavailable["compilation_time_ms"] = "what it compiles, if anything, is not told"
 
 
 def compare(rows: Sequence[BenchmarkResult], config: BenchmarkConfig) -> None:
@@ -190,9 +190,11 @@ def merged(found: Sequence[Sequence[Row]], config: BenchmarkConfig) -> list[Row]
     """Rows of the same case from several processes as one: all samples, and what each process saw."""
     made: list[Row] = []
     for rows in zip(*found, strict=True):
-        failed = next((row for row in rows if isinstance(row, BenchmarkError)), None)
         results = [row for row in rows if isinstance(row, BenchmarkResult)]
-        made.append(failed if failed is not None else _merged(results, config))
+        # What was interrupted before its first sample takes nothing from what other processes have measured.
+        failed = [row for row in rows if isinstance(row, BenchmarkError)]
+        failed = [row for row in failed if row.error_type != "interrupted" or not results]
+        made.append(failed[0] if failed else _merged(results, config))
     return made
 
 
@@ -205,14 +207,22 @@ def _merged(rows: Sequence[BenchmarkResult], config: BenchmarkConfig) -> Benchma
     if one.numerical_accuracy is not None:
         worst = max(rows, key=lambda row: row.numerical_accuracy or 0.0)
         one.numerical_accuracy, one.reference_comparison = worst.numerical_accuracy, worst.reference_comparison
-    if not samples or one.latency_ms is None:
+    if not samples:
         return one
-    before = one.latency_ms
+    before, asked = statistics.summarize(one.samples_ms).median, one.latency_ms is not None
     _summarise(one, samples, config)
+    assert one.latency_ms is not None
     # Rates of the median follow it; that of all calls is of all processes.
     for name in ("memory_bandwidth_gbps", "compute_utilization_percent"):
         if (value := getattr(one, name)) is not None:
             setattr(one, name, value * before / one.latency_ms)
     if one.throughput_ops_per_sec is not None and one.flops is not None:
         one.throughput_ops_per_sec = 1e3 * one.flops * len(samples) / sum(samples)
+    if not asked:
+        _without_latency(one)
     return one
+
+
+def _without_latency(made: BenchmarkResult) -> None:
+    """It was not asked for; the samples stay, for rates come of them."""
+    made.latency_ms = made.confidence_interval_95 = made.standard_deviation = None

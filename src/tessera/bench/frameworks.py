@@ -37,6 +37,8 @@ class Framework:
     finish: Callable[[Any], None] = _nothing
     """Waits until a result is there; part of the time that is measured."""
     needs_gpu: bool = False
+    wake: Callable[[], None] = lambda: None
+    """A little work of ours on all of its threads, so that none has to be woken while a sample is timed."""
 
     def missing(self) -> str | None:
         """Why it cannot be used here, or None."""
@@ -67,6 +69,15 @@ def _numpy_threads(count: int) -> None:
 
 
 @cache
+def _matrix() -> Array:
+    return np.ones((192, 192), np.float32)
+
+
+def _wake_numpy() -> None:
+    np.matmul(_matrix(), _matrix())
+
+
+@cache
 def _blas() -> Any:
     """NumPy's own; other frameworks bring theirs."""
     return library("threadpoolctl").ThreadpoolController().select(internal_api=["openblas", "blis", "flexiblas"])
@@ -94,6 +105,19 @@ def _tessera_tensor(array: Array) -> Any:
 
 def _tessera_array(tensor: Any) -> Array:
     return tensor.numpy()
+
+
+@cache
+def _tessera_work() -> tuple[Any, Any]:
+    from tessera.bench.operators import kernels
+    from tessera.kernels.schedule import Schedule
+
+    return kernels.softmax.with_schedule(Schedule(block=(16, 16))), _tessera_tensor(np.ones((256, 64), np.float32))
+
+
+def _wake_tessera() -> None:
+    kernel, numbers = _tessera_work()
+    kernel(numbers)
 
 
 def _tessera_types() -> tuple[type, ...]:
@@ -134,6 +158,15 @@ def _torch_array(tensor: Any) -> Array:
     return tensor.detach().cpu().double().numpy()
 
 
+@cache
+def _torch_numbers() -> Any:
+    return library("torch").ones(1 << 17)
+
+
+def _wake_torch() -> None:
+    _torch_numbers().mul_(1.0)
+
+
 def _torch_types() -> tuple[type, ...]:
     torch = library("torch")
 
@@ -166,9 +199,17 @@ def _jax_finish(result: Any) -> None:
 FRAMEWORKS = {
     framework.name: framework
     for framework in (
-        Framework("numpy", ("numpy", "threadpoolctl"), _same, np.asarray, lambda: (np.ndarray,), _numpy_threads),
-        Framework("tessera", (), _tessera_tensor, _tessera_array, _tessera_types, _tessera_threads),
-        Framework("torch", ("torch",), _torch_tensor, _torch_array, _torch_types, _torch_threads),
+        Framework(
+            "numpy",
+            ("numpy", "threadpoolctl"),
+            _same,
+            np.asarray,
+            lambda: (np.ndarray,),
+            _numpy_threads,
+            wake=_wake_numpy,
+        ),
+        Framework("tessera", (), _tessera_tensor, _tessera_array, _tessera_types, _tessera_threads, wake=_wake_tessera),
+        Framework("torch", ("torch",), _torch_tensor, _torch_array, _torch_types, _torch_threads, wake=_wake_torch),
         Framework(
             "torch_cuda", ("torch",), _on_gpu, _torch_array, _torch_types, _torch_threads, _gpu_finish, needs_gpu=True
         ),

@@ -44,7 +44,11 @@ class Implementation:
     """Left out of quick runs."""
 
     def built(self, benchmark: OperatorBenchmark, size: ProblemSize, precision: Precision) -> Built:
+        from tessera.kernels.function import Kernel
+
         made = self.build(benchmark, size, precision)
+        if isinstance(made, Kernel):
+            return Built(made, made)
         return made if isinstance(made, Built) else Built(made)
 
 

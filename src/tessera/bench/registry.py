@@ -59,7 +59,13 @@ def get(name: str) -> BenchmarkProtocol:
         module, _, kind = _OURS[name].partition(":")
         return getattr(import_module(module), kind)()
     for point in entry_points(group=GROUP, name=name):
-        made: Any = point.load()()
+        try:
+            made: Any = point.load()()
+        except Exception as error:
+            raise BenchError(
+                f"entry point {point.value} cannot be loaded: {type(error).__name__}: {error}",
+                hint="the package that offers it is broken",
+            ) from error
         if not isinstance(made, BenchmarkProtocol):
             raise BenchError(
                 f"entry point {point.value} is no benchmark", hint="it must name a BenchmarkProtocol class"
@@ -78,10 +84,11 @@ def load(path: Path) -> list[str]:
     except TesseraError:
         raise
     except Exception as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
+        own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        line = own[-1].lineno if own else getattr(error, "lineno", None)
         raise BenchError(
             f"{path} cannot be loaded: {type(error).__name__}: {error}",
-            span=SourceSpan(frame.filename, frame.lineno or 1),
+            span=SourceSpan(str(path), line or 1),
             hint="it has to run before its benchmarks can",
         ) from error
     made = sorted(set(_registered) - before)

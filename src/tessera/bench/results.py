@@ -28,7 +28,7 @@ class BenchmarkResult:
     latency_ms: float | None = None
     """The median of the samples, per call."""
     throughput_ops_per_sec: float | None = None
-    """Floating-point operations per second of calls made back to back."""
+    """Floating-point operations of all samples over their time."""
     memory_bandwidth_gbps: float | None = None
     """The bytes that must be moved at least, by the latency."""
     compute_utilization_percent: float | None = None

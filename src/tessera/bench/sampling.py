@@ -1,8 +1,8 @@
 """Taking samples: implementations in turns, fresh inputs for every call, results kept for a check nobody can foresee.
 
 A sample is a number of calls, each on inputs of its own, and the wait for their results. Before it, untimed: other
-implementations' threads get the time to fall asleep, inputs are made in memory that the implementation was never given
-before, so that nothing can be computed ahead, and one call on other inputs wakes its own threads.
+implementations' threads get the time to fall asleep, one call on other inputs warms up what the implementation needs,
+then the sample's inputs are made, so that nothing can be computed ahead, and a little work of ours wakes the threads.
 """
 
 from __future__ import annotations
@@ -51,9 +51,13 @@ class Inputs:
         return self._random.standard_normal(count, dtype=np.float32).astype(self._storage)
 
     @property
-    def bytes(self) -> int:
+    def elements(self) -> int:
         """Of the inputs of one call."""
-        return sum(math.prod(shape) for shape in self._shapes) * self._storage.itemsize
+        return sum(math.prod(shape) for shape in self._shapes)
+
+    @property
+    def bytes(self) -> int:
+        return self.elements * self._storage.itemsize
 
     def draw(self, count: int) -> Array:
         """Where in the noise the inputs of so many calls begin."""

@@ -37,10 +37,11 @@ from tessera.errors import TesseraError
 _GRACE_SECONDS = 20.0
 """What a worker gets to finish its sample when a run is interrupted."""
 _POLL_SECONDS = 0.05
-_ASLEEP_SECONDS = 2.0
+_ASLEEP_SECONDS = 0.3
 """Between two looks, when this process itself was not running."""
 _START_SECONDS = 120.0
 """What a worker gets to load everything."""
+_END_SECONDS = 2.0
 _TRACE_CHARACTERS = 4000
 _PARENT_DEATH_SIGNAL = 1
 REGRESSION_PROCESSES = 3
@@ -117,7 +118,9 @@ class Isolated:
         self._connection: Connection[Any, Any] | None = None
         self._page: _Page | None = None
         self._log: Any = None
-        self._ready, self._threads, self._stalled = False, 0, 0
+        self._ready, self._threads = False, 0
+        # When this process last looked for an answer, and how long it stood still instead since it asked.
+        self._looked = self._stalled = 0
 
     def __enter__(self) -> Self:
         return self
@@ -167,9 +170,10 @@ class Isolated:
         left, nobodys = list(job.only), 0
         while left:
             try:
-                return [*failed, *self._ask(dataclasses.replace(job, only=left))]
+                rows = [*failed, *self._ask(dataclasses.replace(job, only=left))]
+                return sorted(rows, key=lambda row: _place(job.only, row.implementation))
             except _GoneError as gone:
-                culprit = next((name for name in left if gone.culprit.split(" ")[0] == name), None)
+                culprit = next((name for name in left if _is_named(gone.culprit, name)), None)
                 if culprit is not None:
                     left.remove(culprit)
                     failed.append(_failure(job, culprit, gone))
@@ -183,9 +187,11 @@ class Isolated:
         page, connection = self._started(job.config)
         try:
             if not self._ready:
+                self._looked = clock.now()
                 self._reply(page, connection)
                 self._ready = True
             began, self._stalled = clock.now(), 0
+            self._looked = began
             connection.send(job)
             kind, content, counted = self._reply(page, connection)
         except (EOFError, OSError):
@@ -244,12 +250,16 @@ class Isolated:
 
     def _reply(self, page: _Page, connection: Connection[Any, Any]) -> Any:
         """What the worker answers; one that enters nobody for long hangs. What this process slept is not counted."""
-        entered, since, looked = page.entered, clock.now(), clock.now()
+        entered, since = page.entered, clock.now()
         limit = max(_START_SECONDS, self._hang_seconds) if not self._ready else self._hang_seconds
         answered = False
         while not answered:
             answered = connection.poll(_POLL_SECONDS)
-            gap, looked = clock.now() - looked, clock.now()
+            if not answered and self._process is not None and self._process.poll() is not None:
+                answered = connection.poll(0)
+                if not answered:  # it is dead, though a child of its own may hold the pipe
+                    raise EOFError
+            gap, self._looked = clock.now() - self._looked, clock.now()
             if gap > _ASLEEP_SECONDS * 1e9:  # stopped, or the machine was suspended
                 self._stalled, since = self._stalled + gap, since + gap
             if page.entered != entered:
@@ -272,7 +282,11 @@ class Isolated:
         assert self._page is not None
         if why is not None:
             self._kill()
-        status = self._process.wait()
+        try:
+            status = self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._kill()
+            status = self._process.wait()
         self._log.seek(0)
         trace = self._log.read()[-_TRACE_CHARACTERS:].decode("utf-8", "replace")
         if why is None:
@@ -293,11 +307,10 @@ class Isolated:
         if self._connection is not None:
             self._connection.close()
         if self._process is not None:
-            try:
-                self._process.wait(2)
-            except subprocess.TimeoutExpired:
-                self._kill()
-                self._process.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(_END_SECONDS)
+            self._kill()  # and whatever it has started
+            self._process.wait()
         if self._page is not None:
             self._page.close()
         if self._log is not None:
@@ -310,6 +323,15 @@ def _pipe() -> tuple[Connection[Any, Any], Connection[Any, Any]]:
     """Both ends of a pipe that carries objects both ways."""
     ours, theirs = socket.socketpair()
     return Connection(ours.detach()), Connection(theirs.detach())
+
+
+def _is_named(implementation: str, name: str) -> bool:
+    """Ours may have an optimisation level behind its name."""
+    return implementation == name or implementation.startswith(f"{name} O")
+
+
+def _place(names: Sequence[str], implementation: str) -> int:
+    return next((place for place, name in enumerate(names) if _is_named(implementation, name)), len(names))
 
 
 def _death(status: int) -> str:

@@ -89,7 +89,11 @@ def list_command(files: tuple[Path, ...]) -> None:
     for path in files:
         registry.load(path)
     for name in registry.names():
-        benchmark = registry.get(name)
+        try:
+            benchmark = registry.get(name)
+        except BenchError as error:
+            click.echo(f"{name:18} {error.message}")
+            continue
         click.echo(f"{name:18} {benchmark.get_description()}")
         if isinstance(benchmark, OperatorBenchmark):
             for one in benchmark.implementations.values():
@@ -137,14 +141,17 @@ def check(
     before = read_json(baseline)
     wanted = names or tuple(dict.fromkeys(row.benchmark_name for row in before.results.values()))
     if not options["sizes"] and not options["quick"] and not options["set_name"]:
-        options["like"] = [row for row in before.results.values() if row.benchmark_name in wanted]
+        like = [row for row in before.get_successful_results().values() if row.benchmark_name in wanted]
+        options["like"] = like
+        options["cold"] = options["cold"] or any(row.config is not None and row.config.cold for row in like)
     options["mode"] = options["mode"] or BenchmarkMode.REGRESSION.value
     suite, status = session.run(wanted, options)
     if suite.interrupted:
         sys.exit(max(status, session.write(suite, options)))
     comparison = session.compared(session.part_of(before, suite), suite, threshold)
     status = max(status, session.write(suite, options, comparison))
-    sys.exit(max(status, session.judge(comparison, verdicts_path, complete=True)))
+    whole = not any(options[name] for name in ("precisions", "sizes", "quick", "set_name", "threads"))
+    sys.exit(max(status, session.judge(comparison, verdicts_path, complete=whole)))
 
 
 @bench.command()
@@ -159,7 +166,7 @@ def report(results: Path, **options: Any) -> None:
 
     suite = Journal.recover(results) if results.suffix == ".journal" else read_json(results)
     print_suite(suite, Console())
-    sys.exit(session.write(suite, options))
+    sys.exit(session.write(suite, options, measured=False))
 
 
 @bench.command()
@@ -220,7 +227,7 @@ def duel_command(
 @click.option("--threads", type=click.IntRange(1), default=1, show_default=True)
 def calibrate(name: str, size_text: str | None, policy: str, slower: float, count: int, threads: int) -> None:
     """How far verdicts can be trusted on this machine: a kernel against itself, and against itself made slower."""
-    session.calibrate(name, size_text, policy, slower, count, threads)
+    sys.exit(session.calibrate(name, size_text, policy, slower, count, threads))
 
 
 @bench.command()

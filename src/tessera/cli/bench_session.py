@@ -65,6 +65,8 @@ def run(names: Sequence[str], options: Options) -> tuple[BenchmarkSuiteResult, i
                 suites.append(engine.run_benchmark(name, config))
                 if suites[-1].interrupted:
                     break
+        except KeyboardInterrupt:  # between two of them
+            suites.append(BenchmarkSuiteResult(interrupted=True))
         finally:
             if isinstance(runner, Isolated):
                 runner.close()
@@ -163,6 +165,7 @@ def _sizes(
             (_unique([row.problem_size for row in like if (row.precision, row.threads) == kind]), *kind)
             for kind in kinds
             if not options["precisions"] or kind[0] in {precision(policy).name for policy in policies}
+            if threads in (None, kind[1])
         ]
     sizes: Sequence[ProblemSize] | None = None
     if isinstance(benchmark, OperatorBenchmark):
@@ -247,13 +250,15 @@ class _Journal:
         self._open.close()
 
 
-def write(suite: BenchmarkSuiteResult, options: Options, comparison: Comparison | None = None) -> int:
+def write(
+    suite: BenchmarkSuiteResult, options: Options, comparison: Comparison | None = None, *, measured: bool = True
+) -> int:
     """Writes every file that was asked for. One that cannot be written does not keep the others from it."""
     if not leads():
         return 0
     kept = options["history_path"]
     writers: list[tuple[Path | None, Callable[[Path], None]]] = [
-        (options["json_path"], partial(_write_json, suite)),
+        (options["json_path"], partial(_write_json, suite, measured)),
         (options["csv_path"], partial(exchange.write_csv, suite)),
         (options["md_path"], partial(_write_markdown, suite)),
         (kept, partial(_add_to_history, suite)),
@@ -274,10 +279,11 @@ def _tried(path: Path | None, writer: Callable[[Path], None]) -> int:
     return 0
 
 
-def _write_json(suite: BenchmarkSuiteResult, path: Path) -> None:
+def _write_json(suite: BenchmarkSuiteResult, measured: bool, path: Path) -> None:
+    """If it is what this process has measured, all of the journal is in the file now."""
     exchange.write_json(suite, path)
-    # All of it is in the file now.
-    path.with_name(path.name + ".journal").unlink(missing_ok=True)
+    if measured:
+        path.with_name(path.name + ".journal").unlink(missing_ok=True)
 
 
 def _write_markdown(suite: BenchmarkSuiteResult, path: Path) -> None:
@@ -308,11 +314,7 @@ def _add_to_history(suite: BenchmarkSuiteResult, path: Path) -> None:
 def part_of(before: BenchmarkSuiteResult, suite: BenchmarkSuiteResult) -> BenchmarkSuiteResult:
     """Those rows of a baseline that a run was to repeat: peers that it did not run are not missing."""
     ran = {(row.benchmark_name, row.implementation) for row in suite.results.values()}
-    kept = {
-        key: row
-        for key, row in before.results.items()
-        if (row.benchmark_name, row.implementation) in ran or not row.implementation
-    }
+    kept = {key: row for key, row in before.results.items() if (row.benchmark_name, row.implementation) in ran}
     return dataclasses.replace(before, results=kept)
 
 
@@ -363,7 +365,13 @@ def duel(
     first, second = implementations_of(benchmark, config, sides)
     if missing := [f"{one.name}: {why}" for one in (first, second) if (why := one.framework.missing()) is not None]:
         raise BenchError(f"cannot be used here: {'; '.join(missing)}", hint="tessera bench list shows what can")
-    found = fight(benchmark, size, precision(policy), first, second, config, threshold=threshold)
+    try:
+        found = fight(benchmark, size, precision(policy), first, second, config, threshold=threshold)
+    except BenchError as error:
+        click.echo(f"{error.message}\n  help:  {error.hint}", err=True)
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
     click.echo(
         f"{second.name} against {first.name}, {size_text or size}, {policy}: {found.verdict.value}\n"
         f"{found.baseline:.5g} ms and {found.current:.5g} ms in {found.samples[0]} pairs; {found.reason}"
@@ -371,13 +379,19 @@ def duel(
     return REGRESSED if found.verdict is Verdict.REGRESSION else 0
 
 
-def calibrate(name: str, size_text: str | None, policy: str, slower: float, count: int, threads: int) -> None:
+def calibrate(name: str, size_text: str | None, policy: str, slower: float, count: int, threads: int) -> int:
     """Fights duels with a known outcome and prints how they ended."""
     from tessera.bench.duel import BUDGET
     from tessera.bench.duel import calibrate as fight
 
     benchmark, size = _operator(name, size_text)
     config = dataclasses.replace(BUDGET, threads=threads)
-    for percent in (0.0, slower):
-        found = fight(benchmark, size, precision(policy), percent, count, config, lambda one: click.echo(one.reason))
-        click.echo(str(found))
+    try:
+        for percent in (0.0, slower):
+            found = fight(
+                benchmark, size, precision(policy), percent, count, config, lambda one: click.echo(one.reason)
+            )
+            click.echo(str(found))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0

@@ -241,9 +241,7 @@ COLUMNS = (
         _latency,
     ),
     Column("spread", _percent, "the middle half of the samples (interquartile range), by their median", _spread),
-    Column(
-        "rate", lambda group: group.rates.name, "floating-point operations per second of calls made back to back", _rate
-    ),
+    Column("rate", lambda group: group.rates.name, "floating-point operations of all samples over their time", _rate),
     Column("memory", lambda group: "GB/s", "the bytes that must be moved at least, by the latency", _bandwidth),
     Column("of peak", _percent, "operations per second, of those that the machine was measured to reach", _peak),
     Column("error", _no_unit, "relative error in norm against float64, and the bound it is held against", _accuracy),
