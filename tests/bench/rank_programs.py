@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tessera.bench.definitions import BenchmarkConfig, BenchmarkMode
-from tessera.bench.ranks import Worker
+from tessera.bench.device_process import Worker
 from tessera.bench.results import BenchmarkResult
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from brief_runs import QUICK, TINY, only, run_softmax  # pyright: ignore[reportMissingImports]  (beside this file)
 
 from tessera import knobs
 from tessera.bench import registry
@@ -21,29 +22,6 @@ from tessera.bench.operator import OperatorBenchmark
 from tessera.bench.operators.flash_attention import FlashAttentionBenchmark
 from tessera.bench.precision import BOUNDS, precision
 from tessera.bench.results import BenchmarkError, BenchmarkResult, BenchmarkSuiteResult
-
-TINY: dict[str, Any] = {"rows": 64, "cols": 64}
-QUICK = BenchmarkConfig(
-    seconds_per_case=0.2,
-    timing_iterations=12,
-    sizes=[TINY],
-    precision_policies=["f32"],
-    measurements=(MeasurementType.LATENCY, MeasurementType.ACCURACY),
-    threads=1,
-    seed=1,
-)
-
-
-def only(rows: list[Any]) -> BenchmarkResult:
-    (row,) = rows
-    assert isinstance(row, BenchmarkResult), row
-    return row
-
-
-def run_softmax(config: BenchmarkConfig, *names: str) -> list[Any]:
-    chosen = list(names) or ["tessera"]
-    return run_case(registry.get("softmax"), TINY, precision("f32"), config, only=chosen)  # pyright: ignore[reportArgumentType]
-
 
 # Names, sizes, precisions
 

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 import rank_programs
 
-from tessera.bench import distributed, mpi, ranks, registry
+from tessera.bench import device_process, distributed, mpi, registry
 from tessera.bench.definitions import BenchError, BenchmarkConfig, BenchmarkMode
+from tessera.bench.device_process import Outcome, Task, Worker, shares
 from tessera.bench.distributed import DistributedCoordinator, aggregate, mpi_rank, run_spread
 from tessera.bench.mpi import Link, Member, processors_of
-from tessera.bench.ranks import Outcome, Task, Worker, shares
 from tessera.bench.results import BenchmarkError, BenchmarkResult, Row
 from tessera.bench.teams import Team
 
@@ -404,7 +404,7 @@ def test_a_ranks_own_process_dies(tmp_path: Path, program: str, guarded: bool) -
     assert ran.returncode != 0
     found = written(tmp_path / "found")
     assert found["successful_devices"] == found["failed_devices"] == 1
-    assert found["device_results"]["device_1"]["error_type"] == ranks.LOST
+    assert found["device_results"]["device_1"]["error_type"] == device_process.LOST
     assert "no sign of life" in found["device_results"]["device_1"]["error"]
 
 

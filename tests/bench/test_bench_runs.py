@@ -12,6 +12,7 @@ from typing import Any
 import cheats  # pyright: ignore[reportMissingImports]  (beside this file)
 import numpy as np
 import pytest
+from brief_runs import QUICK, TINY, only, run_softmax  # pyright: ignore[reportMissingImports]  (beside this file)
 
 from tessera.bench import frameworks, registry
 from tessera.bench.analysis import AnalysisEngine
@@ -29,28 +30,6 @@ from tessera.bench.results import BenchmarkError, BenchmarkResult
 from tessera.bench.worker import REGRESSION_PROCESSES, Isolated
 
 CHEATS = Path(__file__).with_name("cheats.py")
-TINY: dict[str, Any] = {"rows": 64, "cols": 64}
-QUICK = BenchmarkConfig(
-    seconds_per_case=0.2,
-    timing_iterations=12,
-    sizes=[TINY],
-    precision_policies=["f32"],
-    measurements=(MeasurementType.LATENCY, MeasurementType.ACCURACY),
-    threads=1,
-    seed=1,
-)
-
-
-def only(rows: list[Any]) -> BenchmarkResult:
-    (row,) = rows
-    assert isinstance(row, BenchmarkResult), row
-    return row
-
-
-def run_softmax(config: BenchmarkConfig, *names: str) -> list[Any]:
-    chosen = list(names) or ["tessera"]
-    return run_case(registry.get("softmax"), TINY, precision("f32"), config, only=chosen)  # pyright: ignore[reportArgumentType]
-
 
 # What a configuration changes
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from tessera.bench import ceilings, hardware, registry
 from tessera.bench.analysis import AnalysisEngine
-from tessera.bench.cases import Interrupted, Watch, run_case
+from tessera.bench.cases import Interrupted, run_case
 from tessera.bench.definitions import (
     BenchError,
     BenchmarkConfig,
@@ -44,9 +44,6 @@ class Runner(Protocol):
 class Here:
     """Cases run in this process: whatever kills it kills all."""
 
-    def __init__(self, watch: Watch | None = None) -> None:
-        self.watch = watch
-
     def run_case(
         self,
         benchmark: OperatorBenchmark,
@@ -55,7 +52,7 @@ class Here:
         config: BenchmarkConfig,
         ceilings: Mapping[str, Any],
     ) -> list[Row]:
-        return run_case(benchmark, size, chosen, config, ceilings=ceilings, watch=self.watch)
+        return run_case(benchmark, size, chosen, config, ceilings=ceilings)
 
 
 def _to_nobody(_: Sequence[Row]) -> None:

@@ -32,10 +32,10 @@ from tessera.bench.definitions import (
     MeasurementType,
     ProblemSize,
 )
+from tessera.bench.device_process import Outcome, Task, figures_of, reference
 from tessera.bench.mpi import mpi_rank
 from tessera.bench.operator import OperatorBenchmark
 from tessera.bench.precision import precision
-from tessera.bench.ranks import Outcome, Task, figures_of, reference
 from tessera.bench.results import BenchmarkError, BenchmarkResult, BenchmarkSuiteResult, Row
 from tessera.bench.teams import Run, Team, Together
 from tessera.errors import TesseraError
@@ -256,7 +256,7 @@ class _Spread:
             **hardware.environment(),
             "seed": self.config.seed,
             "engine": self.run.engine,
-            "mpi": self.run.library,
+            "mpi": self.run.mpi_version,
             "ranks": [self._place(place) for place in range(self.run.size)],
         }
         suite = BenchmarkSuiteResult(environment=environment)

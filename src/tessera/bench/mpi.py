@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tessera.bench.definitions import BenchError
-from tessera.bench.ranks import LOST, Outcome, Task, Worker, shares
+from tessera.bench.device_process import LOST, Outcome, Task, Worker, shares
 
 _VARIABLES = (("PMI_RANK", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))
 _BEAT_SECONDS = 1.0
@@ -143,8 +143,8 @@ class Job:
     patience = 30.0
     """Seconds without a sign of life after which a rank counts as lost, for good."""
 
-    def __init__(self, rank: int, size: int, library: str, communicator: Any, finalize: Callable[[], None]) -> None:
-        self.rank, self.size, self.library = rank, size, library
+    def __init__(self, rank: int, size: int, version: str, communicator: Any, finalize: Callable[[], None]) -> None:
+        self.rank, self.size, self.version = rank, size, version
         self.lost: dict[int, str] = {}
         self._communicator, self._finalize = communicator, finalize
         self._runs = 0
@@ -304,8 +304,8 @@ def _joined(patience: float) -> Job:
     if _may_set_signals() and signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL:
         # Hydra's way to say that a rank died, where it was told not to kill the others.
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-    library = " ".join(MPI.Get_library_version().split("\n")[0].replace("Version:", "").split())
-    made = Job(rank, size, library, world.Dup(), MPI.Finalize)
+    version = " ".join(MPI.Get_library_version().split("\n")[0].replace("Version:", "").split())
+    made = Job(rank, size, version, world.Dup(), MPI.Finalize)
     faulthandler.cancel_dump_traceback_later()
     atexit.register(made.leave)
     return made

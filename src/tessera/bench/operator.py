@@ -94,9 +94,12 @@ class OperatorBenchmark:
             )
         cls.implementations = {**cls.implementations, **own}
 
+    def _undefined(self, method: str) -> BenchError:
+        return BenchError(f"{type(self).__name__} does not say its {method}", hint=f"define the method {method}")
+
     def shapes(self, size: ProblemSize) -> Sequence[tuple[int, ...]]:
         """The shapes of the inputs."""
-        raise NotImplementedError
+        raise self._undefined("shapes")
 
     def output_shape(self, size: ProblemSize) -> tuple[int, ...]:
         """The shape of the result; the first input's where nothing else is said."""
@@ -104,7 +107,7 @@ class OperatorBenchmark:
 
     def truth(self, size: ProblemSize, rows: Array, *inputs: Array) -> Array:
         """Those rows of the result, from inputs in float64."""
-        raise NotImplementedError
+        raise self._undefined("truth")
 
     def row_cost(self, size: ProblemSize) -> int:
         """How many elements the truth of one row touches."""
@@ -113,7 +116,7 @@ class OperatorBenchmark:
 
     def flops(self, size: ProblemSize) -> float:
         """Floating-point operations that the result takes, by its definition."""
-        raise NotImplementedError
+        raise self._undefined("flops")
 
     def fill(self, place: int, array: Array, noise: Array) -> None:
         """Writes fresh numbers into an input; `noise` are as many normal ones, in the array's type and shape."""

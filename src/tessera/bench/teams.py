@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from tessera.bench.definitions import BenchError
+from tessera.bench.device_process import Device, Outcome, Task, Worker, shares
 from tessera.bench.mpi import Job, Member, job, processors_of
-from tessera.bench.ranks import Device, Outcome, Task, Worker, shares
 from tessera.errors import TesseraError
 
 _POLL_SECONDS = 0.02
@@ -92,9 +92,9 @@ class Run:
         return len(self.members) if self._job is None else self._job.size
 
     @property
-    def library(self) -> str | None:
+    def mpi_version(self) -> str | None:
         """The MPI, in its own words."""
-        return None if self._job is None else self._job.library
+        return None if self._job is None else self._job.version
 
     def threads_of(self, place: int) -> int:
         return self.threads or len(self.members[place].processors)

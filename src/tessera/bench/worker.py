@@ -7,7 +7,6 @@ and rows, and a page of memory in which the worker notes who is at work, so that
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import dataclasses
 import faulthandler
 import mmap
@@ -31,6 +30,7 @@ from tessera.bench.frameworks import has_gpu
 from tessera.bench.hardware import available_memory_bytes
 from tessera.bench.operator import OperatorBenchmark
 from tessera.bench.precision import Precision, precision
+from tessera.bench.processes import LAST_WORDS, death_in_words, end_with_parent, kind_of_death
 from tessera.bench.results import BenchmarkError, BenchmarkResult, Row
 from tessera.errors import TesseraError
 
@@ -42,8 +42,6 @@ _ASLEEP_SECONDS = 0.3
 _START_SECONDS = 120.0
 """What a worker gets to load everything."""
 _END_SECONDS = 2.0
-_TRACE_CHARACTERS = 4000
-_PARENT_DEATH_SIGNAL = 1
 REGRESSION_PROCESSES = 3
 """A regression run takes its samples in this many processes: memory lies elsewhere in each."""
 
@@ -288,10 +286,9 @@ class Isolated:
             self._kill()
             status = self._process.wait()
         self._log.seek(0)
-        trace = self._log.read()[-_TRACE_CHARACTERS:].decode("utf-8", "replace")
+        trace = self._log.read()[-LAST_WORDS:].decode("utf-8", "replace")
         if why is None:
-            why = _death(status)
-            kind = "out_of_memory" if status == -signal.SIGKILL else "crash"
+            why, kind = death_in_words(status), kind_of_death(status)
         culprit = self._page.at_work
         self.close()
         return _GoneError(kind, why, culprit, trace)
@@ -332,15 +329,6 @@ def _is_named(implementation: str, name: str) -> bool:
 
 def _place(names: Sequence[str], implementation: str) -> int:
     return next((place for place, name in enumerate(names) if _is_named(implementation, name)), len(names))
-
-
-def _death(status: int) -> str:
-    if status >= 0:
-        return f"the process ended with status {status}"
-    name = signal.Signals(-status).name
-    if -status == signal.SIGKILL:
-        return f"the process was killed ({name}), most likely by the system because memory ran out"
-    return f"the process was killed by {name}"
 
 
 def _failure(job: Job, implementation: str, gone: _GoneError) -> BenchmarkError:
@@ -395,8 +383,7 @@ def _carried(error: Exception) -> Exception:
 
 def main(arguments: Sequence[str]) -> None:
     faulthandler.enable()
-    # Whoever asks for the work ends without a word: so does this process.
-    ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    end_with_parent()
     connection: Connection[Any, Any] = Connection(int(arguments[0]))
     page = _Page(int(arguments[1]))
     if not has_gpu():  # drivers of GPUs map far more than there is

@@ -18,6 +18,24 @@ from tessera.kernels.schedule import Schedule
 _BLOCK = Schedule(block=(16, 16))
 
 
+def _torch_layernorm(cols: int) -> Any:
+    functional = library("torch.nn.functional")
+
+    def layernorm(x: Any, weight: Any, bias: Any) -> Any:
+        return functional.layer_norm(x, (cols,), weight, bias, 1e-5)
+
+    return layernorm
+
+
+def _torch_gelu() -> Any:
+    functional = library("torch.nn.functional")
+
+    def gelu(x: Any, bias: Any) -> Any:
+        return functional.gelu(x + bias)
+
+    return gelu
+
+
 class _Rowwise(OperatorBenchmark):
     sizes = ({"rows": 1024, "cols": 1024}, {"rows": 4096, "cols": 1024}, {"rows": 1024, "cols": 8192})
     quick = ({"rows": 1024, "cols": 1024}, {"rows": 4096, "cols": 1024})
@@ -90,21 +108,11 @@ class LayerNormBenchmark(_Rowwise):
 
     @implementation("torch")
     def torch(self, size: ProblemSize, precision: Precision) -> Any:
-        functional = library("torch.nn.functional")
-
-        def layernorm(x: Any, weight: Any, bias: Any) -> Any:
-            return functional.layer_norm(x, (size["cols"],), weight, bias, 1e-5)
-
-        return layernorm
+        return _torch_layernorm(size["cols"])
 
     @implementation("torch", slow_to_build=True)
     def inductor(self, size: ProblemSize, precision: Precision) -> Any:
-        torch, functional = library("torch"), library("torch.nn.functional")
-
-        def layernorm(x: Any, weight: Any, bias: Any) -> Any:
-            return functional.layer_norm(x, (size["cols"],), weight, bias, 1e-5)
-
-        return torch.compile(layernorm, dynamic=False)
+        return library("torch").compile(_torch_layernorm(size["cols"]), dynamic=False)
 
     @implementation("numpy")
     def numpy(self, size: ProblemSize, precision: Precision) -> Any:
@@ -168,18 +176,8 @@ class GeluBenchmark(_Rowwise):
 
     @implementation("torch")
     def torch(self, size: ProblemSize, precision: Precision) -> Any:
-        functional = library("torch.nn.functional")
-
-        def gelu(x: Any, bias: Any) -> Any:
-            return functional.gelu(x + bias)
-
-        return gelu
+        return _torch_gelu()
 
     @implementation("torch", slow_to_build=True)
     def inductor(self, size: ProblemSize, precision: Precision) -> Any:
-        torch, functional = library("torch"), library("torch.nn.functional")
-
-        def gelu(x: Any, bias: Any) -> Any:
-            return functional.gelu(x + bias)
-
-        return torch.compile(gelu, dynamic=False)
+        return library("torch").compile(_torch_gelu(), dynamic=False)

@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import faulthandler
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import tempfile
@@ -23,17 +21,16 @@ from multiprocessing.connection import Connection, Pipe
 from typing import Any, Protocol, cast
 
 from tessera.bench.definitions import BenchError
+from tessera.bench.processes import LAST_WORDS, death_in_words, end_with_parent, kind_of_death
 from tessera.bench.results import BenchmarkResult
 from tessera.errors import TesseraError
 
 LOST = "lost"
-_TRACE_CHARACTERS = 4000
 _CLOSE_SECONDS = 2.0
-_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 # Libraries make their threads when they are loaded, and threads inherit processors: both are set before any import.
 _BOOT = (
     "import os, sys; os.sched_setaffinity(0, map(int, sys.argv[1].split(','))); "
-    "from tessera.bench.ranks import main; main(int(sys.argv[2]))"
+    "from tessera.bench.device_process import main; main(int(sys.argv[2]))"
 )
 _THREADS = ("TESSERA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 # A worker is no rank, even if the process that asks is one.
@@ -184,12 +181,11 @@ class Worker:
             self._process.kill()
         status = self._process.wait()
         self._log.seek(0)
-        trace = self._log.read()[-_TRACE_CHARACTERS:].decode("utf-8", "replace")
+        trace = self._log.read()[-LAST_WORDS:].decode("utf-8", "replace")
         self._forget()
         if why is not None:
             return Outcome(error=why, kind="hung", trace=trace or None)
-        kind = "out_of_memory" if status == -signal.SIGKILL else "crash"
-        return Outcome(error=_in_words(status), kind=kind, trace=trace or None)
+        return Outcome(error=death_in_words(status), kind=kind_of_death(status), trace=trace or None)
 
     def close(self) -> None:
         """Ends the process, if there is one; a task that it is at is given up."""
@@ -213,14 +209,6 @@ class Worker:
         if self._log is not None:
             self._log.close()
         self._process = self._connection = self._log = None
-
-
-def _in_words(status: int) -> str:
-    if status >= 0:
-        return f"the process ended with status {status}"
-    name = signal.Signals(-status).name
-    often = ", most likely by the system because memory ran out" if -status == signal.SIGKILL else ""
-    return f"the process was killed by {name}{often}"
 
 
 def failure(error: BaseException) -> Outcome:
@@ -257,8 +245,7 @@ def figures_of(function: str, arguments: tuple[Any, ...]) -> dict[str, Any]:
 def main(descriptor: int) -> None:
     """The loop of the process that works: a task, its outcome, the next task."""
     faulthandler.enable()
-    # Launchers kill ranks without a word; what ranks have started must not live on.
-    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+    end_with_parent()  # launchers kill ranks, and what ranks have started must not live on
     connection: Connection[Any, Any] = Connection(descriptor)
     sys.path[:] = connection.recv()
     while True:
