@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -62,8 +63,7 @@ def told(found: Timed, q: ts.Tensor, k: ts.Tensor, v: ts.Tensor) -> Iterator[str
 
 
 def _torch(q: ts.Tensor, k: ts.Tensor, v: ts.Tensor, threads: int) -> float:
-    import torch
-
+    torch: Any = import_module("torch")  # a peer: types are checked where it is not installed, too
     torch.set_num_threads(threads)
     given: list[Any] = [torch.from_dlpack(tensor)[None] for tensor in (q, k, v)]
     attend: Any = torch.nn.functional.scaled_dot_product_attention
