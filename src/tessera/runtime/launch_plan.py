@@ -1,7 +1,8 @@
 """Launch plans: what has to be known of a compiled program, besides its machine code, to run it on given arrays.
 
-A plan holds sizes and the grid as expressions over the arguments' sizes, so one plan serves all arrays that its program
-does. As text it is JSON, for the compile cache; reading it needs neither the IR nor LLVM.
+A plan holds sizes and the grid as expressions over sizes of arguments, so one plan serves all arrays that its program
+does. Programs of a GPU have a `DeviceLaunch` too: threads, shared memory, tensor maps, workspaces. As text a plan is
+JSON, for the compile cache; reading it needs neither the IR nor LLVM.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from tessera.dtypes.types import BY_NAME, DType
 from tessera.errors import CompileError, DtypeError, ShapeError, SourceSpan, TesseraError
@@ -64,12 +65,113 @@ _ERRORS: Mapping[str | None, tuple[type[TesseraError], str | None]] = {
 }
 
 
+class MapAxis(NamedTuple):
+    """An axis of a tensor map, taken from an axis of the array: the whole of it, or one half of it split by `step`.
+
+    whole: its size and stride; inner: `step` elements of its stride; outer: as many times `step` as cover its size, the
+    last perhaps in part, that many strides apart.
+    """
+
+    axis: int
+    part: str
+    step: int
+
+    def measure(self, sizes: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
+        """Its size and stride, in elements, for an array of these."""
+        size, stride = sizes[self.axis], strides[self.axis]
+        if self.part == "whole":
+            return size, stride
+        return (self.step, stride) if self.part == "inner" else (-(-size // self.step), self.step * stride)
+
+
+PARTS = ("whole", "inner", "outer")
+SWIZZLES = (0, 32, 64, 128)
+MAP_BYTES = 128
+WORD = 8
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMap:
+    """A tensor map of one argument, at `offset` bytes of the params block. Axes and box begin with the innermost."""
+
+    offset: int
+    argument: int
+    axes: tuple[MapAxis, ...]
+    box: tuple[int, ...]
+    swizzle: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceLaunch:
+    """What a launch on a GPU needs besides its arguments.
+
+    threads: of a block. shared: bytes of dynamic shared memory. cluster: blocks to a cluster. persistent: blocks to a
+    multiprocessor, 0 for one block to each program of the grid. counters: bytes of workspace that a kernel finds zeroed
+    and leaves zeroed; its address goes into `counters_word`. report_word: where the address of the status record goes;
+    -1 for kernels that report nothing. local: bytes of local memory that a thread is expected to need.
+    """
+
+    threads: int
+    shared: int
+    cluster: int = 1
+    persistent: int = 0
+    maps: tuple[TensorMap, ...] = ()
+    counters: int = 0
+    counters_word: int = -1
+    report_word: int = -1
+    local: int = 0
+
+    def blocks(self, programs: int, multiprocessors: int) -> int:
+        """How many blocks to launch for so many programs: whole clusters, and none for none."""
+        if self.persistent and programs:
+            fitting = min(programs, self.persistent * multiprocessors)
+            return max(fitting // self.cluster, 1) * self.cluster
+        return -(-programs // self.cluster) * self.cluster
+
+    def encoded(self) -> dict[str, Any]:
+        """As JSON has it."""
+        maps = [[one.offset, one.argument, one.axes, one.box, one.swizzle] for one in self.maps]
+        return {
+            "threads": self.threads,
+            "shared": self.shared,
+            "cluster": self.cluster,
+            "persistent": self.persistent,
+            "maps": maps,
+            "counters": self.counters,
+            "counters_word": self.counters_word,
+            "report_word": self.report_word,
+            "local": self.local,
+        }
+
+    @staticmethod
+    def decoded(found: Mapping[str, Any]) -> DeviceLaunch:
+        """As `encoded` wrote it; KeyError, TypeError or ValueError where it did not."""
+        maps = tuple(_decoded_map(*one) for one in found["maps"])
+        numbers = ("counters", "counters_word", "report_word", "local")
+        return DeviceLaunch(
+            int(found["threads"]),
+            int(found["shared"]),
+            int(found["cluster"]),
+            int(found["persistent"]),
+            maps,
+            *(int(found[name]) for name in numbers),
+        )
+
+
+def _decoded_map(offset: Any, argument: Any, axes: Any, box: Any, swizzle: Any) -> TensorMap:
+    found = tuple(MapAxis(int(axis), part, int(step)) for axis, part, step in axes)
+    if swizzle not in SWIZZLES or any(axis.part not in PARTS for axis in found):
+        raise ValueError(swizzle)
+    return TensorMap(int(offset), int(argument), found, tuple(map(int, box)), int(swizzle))
+
+
 @dataclass(frozen=True)
 class Plan:
     """How to run one program. The last `fresh` arguments are arrays that each call makes anew: the results.
 
     `failures[status - 1]` is what a status means. `grid_word` and `words` belong to the layout of the args block.
     `ordered` says that the order in which programs of the grid run shows in the last bits: they add floats to memory.
+    `device` is there for programs of a GPU: `block_bytes` is the size of their params block, words and tensor maps.
     """
 
     name: str
@@ -80,6 +182,8 @@ class Plan:
     words: int
     failures: tuple[Failure, ...]
     ordered: bool = False
+    device: DeviceLaunch | None = None
+    block_bytes: int = 0
 
     @cached_property
     def inputs(self) -> tuple[ArrayArgument | NumberArgument, ...]:
@@ -139,6 +243,8 @@ class Plan:
             "grid_word": self.grid_word,
             "words": self.words,
             "ordered": self.ordered,
+            "device": None if self.device is None else self.device.encoded(),
+            "block_bytes": self.block_bytes,
             "failures": [
                 [one.message, None if one.span is None else _encoded_span(one.span), one.check] for one in self.failures
             ],
@@ -164,6 +270,8 @@ class Plan:
                 for message, span, check in found["failures"]
             ),
             bool(found["ordered"]),
+            None if found["device"] is None else DeviceLaunch.decoded(found["device"]),
+            int(found["block_bytes"]),
         )
 
 

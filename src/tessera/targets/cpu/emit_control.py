@@ -10,7 +10,7 @@ from xdsl.ir import Region
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.cpu_types import BufferType, PanelsType, buffer_type, panels_type
 from tessera.targets.cpu.emitter import FIRST_ARGUMENT, QUEUES, Emitter, Memory, emits
-from tessera.targets.cpu.literals import literal
+from tessera.targets.llvm.literals import literal
 from tessera.targets.llvm.text import Value, number
 
 

@@ -13,7 +13,7 @@ from tessera.dtypes.types import Kind
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.cpu_types import LINE, TILE_ROWS, BufferType, PanelsType, buffer_type
 from tessera.targets.cpu.emitter import Emitter, emits
-from tessera.targets.cpu.literals import folded, literal
+from tessera.targets.llvm.literals import folded, literal
 from tessera.targets.llvm.text import Function, Value, number
 
 _SUMS, _ROWS, _COLS = 0, 4, 6

@@ -19,9 +19,9 @@ from tessera.dtypes.types import DType, Kind
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.cpu_types import LINE, BufferType, buffer_type
 from tessera.targets.cpu.emitter import Emitter, Memory, View, emits
-from tessera.targets.cpu.literals import constant, folded, literal
 from tessera.targets.cpu.registers import RegisterTile, is_column
 from tessera.targets.llvm import casts, elements, elementwise
+from tessera.targets.llvm.literals import constant, folded, literal
 from tessera.targets.llvm.text import Value, number, numbers, suffix_of, vector
 
 INSIDE = "inside"

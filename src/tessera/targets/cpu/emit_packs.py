@@ -14,9 +14,9 @@ from tessera.targets.cpu.cpu_types import PanelsType, rounded_up
 from tessera.targets.cpu.emit_memory import INSIDE
 from tessera.targets.cpu.emit_tiles import square
 from tessera.targets.cpu.emitter import Emitter, View, emits
-from tessera.targets.cpu.literals import literal
 from tessera.targets.llvm import casts, elements
 from tessera.targets.llvm.elements import reaches
+from tessera.targets.llvm.literals import literal
 from tessera.targets.llvm.text import Value, number, numbers, vector
 
 

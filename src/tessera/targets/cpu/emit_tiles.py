@@ -9,10 +9,10 @@ from tessera.dialects.tile_types import tile_dtype
 from tessera.dtypes.types import f32, i64
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.emitter import Emitter, emits
-from tessera.targets.cpu.literals import literal
 from tessera.targets.cpu.registers import RegisterTile, is_column
 from tessera.targets.llvm import casts, elements, elementwise, exponentials
 from tessera.targets.llvm.floats import Sixteen, fits_sixteens, in_sixteens
+from tessera.targets.llvm.literals import literal
 from tessera.targets.llvm.text import Value, number, numbers
 
 BRIEF = "brief"

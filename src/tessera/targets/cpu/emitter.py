@@ -174,6 +174,10 @@ class Emitter:
                 RULES[type(op)](self, op)
         self.f.give(total)
 
+    @property
+    def level(self) -> str:
+        return self.machine.level
+
     # Values
 
     def number(self, value: SSAValue) -> Value:

@@ -131,11 +131,24 @@ class Module:
         self._globals[name] = text
         return Value(f"@{name}", "ptr")
 
+    def global_text(self, name: str, text: str) -> None:
+        """A global called `name`, of any kind: `external addrspace(3) global [0 x i8]`."""
+        self._globals[name] = text
+
     def function(
-        self, name: str, arguments: Sequence[tuple[str, str]], *, returns: str = "void", internal: bool = True
+        self,
+        name: str,
+        arguments: Sequence[tuple[str, str]],
+        *,
+        returns: str = "void",
+        internal: bool = True,
+        attributes: str = "",
     ) -> Function:
-        """A new function; arguments are (type with attributes, name). Internal ones are never inlined."""
-        made = Function(self, name, arguments, returns, internal)
+        """A new function; arguments are (type with attributes, name). Internal ones are never inlined.
+
+        `returns` may begin with a calling convention; `attributes` come on top of those that all functions have.
+        """
+        made = Function(self, name, arguments, returns, internal, attributes)
         self._functions[name] = made
         return made
 
@@ -156,7 +169,13 @@ class Function:
     """One function under construction: instructions go to the end of the current block."""
 
     def __init__(
-        self, module: Module, name: str, arguments: Sequence[tuple[str, str]], returns: str, internal: bool
+        self,
+        module: Module,
+        name: str,
+        arguments: Sequence[tuple[str, str]],
+        returns: str,
+        internal: bool,
+        attributes: str = "",
     ) -> None:
         self.module = module
         self.name = name
@@ -164,15 +183,17 @@ class Function:
         self._head = ", ".join(f"{type_} %{called}" for type_, called in arguments)
         self._returns = returns
         self._internal = internal
+        self._attributes = f" {attributes}" if attributes else ""
         self._lines: list[str] = []
         self._count = 0
         self._block = "entry"
         self._entry: list[str] = []
 
     def text(self) -> str:
-        linkage, attributes = ("internal ", "#1") if self._internal else ("", "#0")
+        linkage, group = ("internal ", "#1") if self._internal else ("", "#0")
         body = "\n".join(["entry:", *self._entry, *self._lines])
-        return f"define {linkage}{self._returns} @{symbol(self.name)}({self._head}) {attributes} {{\n{body}\n}}"
+        head = f"{linkage}{self._returns} @{symbol(self.name)}({self._head}) {group}{self._attributes}"
+        return f"define {head} {{\n{body}\n}}"
 
     # Instructions
 
@@ -325,23 +346,24 @@ class Function:
         """A counted loop that carries values. `runs` promises at least one turn, which saves the test before it."""
         self._count += 1
         number_ = self._count
+        type_ = start.type if isinstance(start, Value) else "i64"
         top, out, before = f"top{number_}", f"out{number_}", self._block
         if not runs:
-            guard = self.op("i1", f"icmp slt i64 {_plain(start)}, {_plain(stop)}")
+            guard = self.op("i1", f"icmp slt {type_} {_plain(start)}, {_plain(stop)}")
             self.do(f"br {guard}, label %{top}, label %{out}")
         else:
             self.jump(top)
         self.label(top)
         hole = len(self._lines)
         self._lines.append("")
-        index = Value(f"%index{number_}", "i64")
+        index = Value(f"%index{number_}", type_)
         carried = [Value(self._fresh(), value.type) for value in initial]
         found = list(body(index, carried))
-        following = self.op("i64", f"add nsw i64 {index.name}, {_plain(step)}")
+        following = self.op(type_, f"add nsw {type_} {index.name}, {_plain(step)}")
         again = self.op("i1", f"icmp slt {following}, {_plain(stop)}")
         end = self._block
         self.do(f"br {again}, label %{top}, label %{out}, !llvm.loop !0")
-        phis = [f"  {index.name} = phi i64 [ {_plain(start)}, %{before} ], [ {following.name}, %{end} ]"]
+        phis = [f"  {index.name} = phi {type_} [ {_plain(start)}, %{before} ], [ {following.name}, %{end} ]"]
         for name, first, last in zip(carried, initial, found, strict=True):
             phis.append(f"  {name.name} = phi {name.type} [ {first.name}, %{before} ], [ {last.name}, %{end} ]")
         self._lines[hole] = "\n".join(phis)

@@ -1,0 +1,1 @@
+"""The CUDA target: what blocks of threads do with tiles, down to PTX."""

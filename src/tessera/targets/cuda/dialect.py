@@ -1,0 +1,378 @@
+"""The nv dialect: what a block of threads does. Tiles have layouts, operands of products lie in shared memory.
+
+Loops are `scf`, scalars `arith`, and work on tiles is spelled with the tile dialect's own ops, on tiles with layouts:
+`tile.load` and `tile.store` move registers, `tile.reduce` goes through shuffles and shared memory. What follows runs on
+every GPU from sm_80 on; ops for sm_90a are in `hopper`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    FunctionType,
+    IndexType,
+    StringAttr,
+    SymbolNameConstraint,
+    TensorType,
+    UnitAttr,
+)
+from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import EffectInstance, HasParent, IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
+from xdsl.utils.exceptions import VerifyException
+
+from tessera.dialects.attributes import (
+    IntegerConstraint,
+    SizesAttr,
+    integer,
+    parse_header,
+    print_body,
+    print_header,
+    verify_header,
+)
+from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
+from tessera.dialects.tile import base_of, verify_signature
+from tessera.dialects.tile_types import AnyTile, AnyView, check_tile, tile_type, view_type
+from tessera.shapes.expr import Size
+from tessera.targets.cuda.layouts import WARP
+from tessera.targets.cuda.nv_types import AnyShared, SharedType, has_layout, shared_type
+
+VERSION = 1
+MOST_THREADS = 1024
+
+
+@irdl_op_definition
+class FuncOp(IRDLOperation):
+    """A kernel as a block of `threads` threads runs it; the last `outputs` arguments are its results.
+
+    Attributes say what launching it takes besides (see `host_plan`): `cluster`, `persistent`, `blocks` (the least
+    number that share a multiprocessor), `counters`, `maps`.
+    """
+
+    name = "nv.func"
+
+    sym_name = prop_def(SymbolNameConstraint())
+    function_type = prop_def(FunctionType)
+    outputs = prop_def(IntegerConstraint)
+    shapes = prop_def(ArrayAttr[SizesAttr])
+    grid = prop_def(SizesAttr)
+    threads = prop_def(IntegerConstraint)
+    body = region_def("single_block")
+
+    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
+
+    def __init__(
+        self,
+        name: str,
+        arguments: Sequence[Attribute],
+        outputs: int,
+        shapes: Sequence[Sequence[Size]],
+        grid: Sequence[Size],
+        threads: int,
+        body: Region | None = None,
+    ) -> None:
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(name),
+                "function_type": FunctionType.from_lists(list(arguments), []),
+                "outputs": integer(outputs),
+                "shapes": ArrayAttr([SizesAttr(tuple(shape)) for shape in shapes]),
+                "grid": SizesAttr(tuple(grid)),
+                "threads": integer(threads),
+            },
+            regions=[Region(Block(arg_types=arguments)) if body is None else body],
+        )
+
+    @property
+    def arguments(self) -> tuple[BlockArgument, ...]:
+        return tuple(self.body.block.args)
+
+    @property
+    def thread_count(self) -> int:
+        return self.threads.value.data
+
+    def verify_(self) -> None:
+        verify_header(self.function_type, self.body)
+        verify_signature(self.function_type.inputs.data, self.shapes, self.grid)
+        threads = self.thread_count
+        if not 0 < threads <= MOST_THREADS or threads % WARP:
+            raise VerifyException(f"a block has whole warps and at most {MOST_THREADS} threads, not {threads}")
+        if not isinstance(self.body.block.last_op, ReturnOp):
+            raise VerifyException("an nv function ends with nv.return")
+        for op in self.body.walk():
+            for value in (*op.results, *(argument for region in op.regions for argument in region.block.args)):
+                if isinstance(value.type, TensorType) and not has_layout(value.type):
+                    raise VerifyException(f"{op.name} gives {value.type}: tiles of the nv level have layouts")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> FuncOp:
+        header = parse_header(parser)
+        parser.parse_keyword("outputs")
+        outputs = parser.parse_integer(allow_boolean=False)
+        parser.parse_keyword("shapes")
+        shapes = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: SizesAttr.parse_bare(parser))
+        parser.parse_keyword("grid")
+        grid = SizesAttr.parse_bare(parser)
+        parser.parse_keyword("threads")
+        threads = parser.parse_integer(allow_boolean=False)
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        op = cls(header.name, header.types, outputs, shapes, grid, threads, parser.parse_region(header.arguments))
+        op.attributes |= attributes.data if attributes else {}
+        return op
+
+    def print(self, printer: Printer) -> None:
+        print_header(printer, self.sym_name, self.body.block)
+        printer.print_string(f" outputs {self.outputs.value.data} shapes ")
+        with printer.in_square_brackets():
+            printer.print_list(self.shapes, lambda shape: shape.print_bare(printer))
+        printer.print_string(" grid ")
+        self.grid.print_bare(printer)
+        printer.print_string(f" threads {self.thread_count}")
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+        print_body(printer, self.body)
+
+
+@irdl_op_definition
+class ReturnOp(IRDLOperation):
+    """The end of an nv function."""
+
+    name = "nv.return"
+    traits = traits_def(IsTerminator(), HasParent(FuncOp), Pure())
+    assembly_format = "attr-dict"
+
+
+@irdl_op_definition
+class ConvertOp(IRDLOperation):
+    """The same tile in another layout."""
+
+    name = "nv.convert"
+    operand = operand_def(AnyTile)
+    result = result_def(AnyTile)
+    traits = traits_def(Pure())
+    assembly_format = "$operand attr-dict `:` type($operand) `->` type($result)"
+
+    def __init__(self, operand: SSAValue, result: Attribute) -> None:
+        super().__init__(operands=[operand], result_types=[result])
+
+    def verify_(self) -> None:
+        source, result = check_tile(self.operand, "the operand"), check_tile(self.result, "the result")
+        if (source.get_shape(), source.element_type) != (result.get_shape(), result.element_type):
+            raise VerifyException(f"converting keeps shape and element: {source} became {result}")
+
+
+@irdl_op_definition
+class AllocOp(IRDLOperation):
+    """Shared memory of the block, with nothing in it."""
+
+    name = "nv.alloc"
+    result = result_def(AnyShared)
+    assembly_format = "attr-dict `:` type($result)"
+
+    def __init__(self, result: SharedType) -> None:
+        super().__init__(result_types=[result])
+
+
+@irdl_op_definition
+class SlotOp(IRDLOperation):
+    """One of several tiles in shared memory."""
+
+    name = "nv.slot"
+    ring = operand_def(AnyShared)
+    number = operand_def(IndexType)
+    result = result_def(AnyShared)
+    traits = traits_def(Pure())
+    assembly_format = "$ring `[` $number `]` attr-dict `:` type($ring) `->` type($result)"
+
+    def __init__(self, ring: SSAValue, number: SSAValue) -> None:
+        super().__init__(operands=[ring, number], result_types=[shared_type(ring).slot])
+
+    def verify_(self) -> None:
+        ring = shared_type(self.ring)
+        if len(ring.shape) < 3 or self.result.type != ring.slot:
+            raise VerifyException(f"a slot of {ring} is not {self.result.type}")
+
+
+def _check_same(moved: Sequence[int], element: Attribute, shared: SharedType) -> None:
+    if tuple(moved) != shared.shape or element != shared.element:
+        raise VerifyException(f"a tile of {'x'.join(map(str, moved))}x{element} does not fit {shared}")
+
+
+@irdl_op_definition
+class CopyAsyncOp(IRDLOperation):
+    """Begins to copy the tile at `offsets` of a view into shared memory; zeros where it leaves the view."""
+
+    name = "nv.copy_async"
+    view = operand_def(AnyView)
+    offsets = var_operand_def(IndexType)
+    shared = operand_def(AnyShared)
+    turned = opt_prop_def(UnitAttr)
+    """The view's last two axes change places on the way: shared memory holds the transposed tile."""
+    traits = traits_def(HasEffects())
+    assembly_format = (
+        "$view `[` $offsets `]` `,` $shared (`turned` $turned^)? attr-dict `:` type($view) `,` type($shared)"
+    )
+
+    def __init__(self, view: SSAValue, offsets: Sequence[SSAValue], shared: SSAValue) -> None:
+        super().__init__(operands=[view, offsets, shared])
+
+    def verify_(self) -> None:
+        seen, shared = view_type(self.view), shared_type(self.shared)
+        if len(self.offsets) != seen.rank.data or len(shared.shape) != 2 or seen.rank.data < 2:
+            raise VerifyException(f"{len(self.offsets)} offsets into {seen}, for {shared}")
+        if seen.element != shared.element:
+            raise VerifyException(f"the view holds {seen.element}, shared memory {shared.element}")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY, base_of(self.view)), writes(MEMORY, self.shared)}
+
+
+@irdl_op_definition
+class CommitOp(IRDLOperation):
+    """All copies begun since the last commit become one group."""
+
+    name = "nv.commit"
+    traits = traits_def(HasEffects())
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {writes(MEMORY)}
+
+
+@irdl_op_definition
+class WaitOp(IRDLOperation):
+    """Waits until at most `pending` groups of copies are under way; then all threads see what the others copied."""
+
+    name = "nv.wait"
+    pending = prop_def(IntegerConstraint)
+    traits = traits_def(HasEffects())
+    assembly_format = "$pending attr-dict"
+
+    def __init__(self, pending: int) -> None:
+        super().__init__(properties={"pending": integer(pending)})
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY), writes(MEMORY)}
+
+
+@irdl_op_definition
+class BarrierOp(IRDLOperation):
+    """All threads of the block wait for each other, and see each other's memory."""
+
+    name = "nv.barrier"
+    traits = traits_def(HasEffects())
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY), writes(MEMORY)}
+
+
+@irdl_op_definition
+class ReadOp(IRDLOperation):
+    """A tile out of shared memory, or a part of it that begins at `offsets`; `turned`, its transpose."""
+
+    name = "nv.read"
+    shared = operand_def(AnyShared)
+    row = prop_def(IntegerConstraint)
+    column = prop_def(IntegerConstraint)
+    turned = opt_prop_def(UnitAttr)
+    result = result_def(AnyTile)
+    traits = traits_def(HasEffects())
+    assembly_format = (
+        "$shared `[` $row `,` $column `]` (`turned` $turned^)? attr-dict `:` type($shared) `->` type($result)"
+    )
+
+    def __init__(
+        self, shared: SSAValue, result: Attribute, *, row: int = 0, column: int = 0, turned: bool = False
+    ) -> None:
+        properties: dict[str, Attribute | None] = {"row": integer(row), "column": integer(column)}
+        properties["turned"] = UnitAttr() if turned else None
+        super().__init__(operands=[shared], properties=properties, result_types=[result])
+
+    def verify_(self) -> None:
+        shared, result = shared_type(self.shared), check_tile(self.result, "the result")
+        rows, columns = result.get_shape() if self.turned is None else reversed(result.get_shape())
+        inside = self.row.value.data + rows <= shared.rows and self.column.value.data + columns <= shared.columns
+        if not inside or len(shared.shape) != 2 or result.element_type != shared.element:
+            raise VerifyException(f"{result} is not a part of {shared} at {self.row}, {self.column}")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY, self.shared)}
+
+
+@irdl_op_definition
+class WriteOp(IRDLOperation):
+    """Puts a tile into shared memory."""
+
+    name = "nv.write"
+    value = operand_def(AnyTile)
+    shared = operand_def(AnyShared)
+    traits = traits_def(HasEffects())
+    assembly_format = "$value `,` $shared attr-dict `:` type($value) `,` type($shared)"
+
+    def __init__(self, value: SSAValue, shared: SSAValue) -> None:
+        super().__init__(operands=[value, shared])
+
+    def verify_(self) -> None:
+        value = check_tile(self.value, "the value")
+        _check_same(value.get_shape(), value.element_type, shared_type(self.shared))
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {writes(MEMORY, self.shared)}
+
+
+@irdl_op_definition
+class MmaOp(IRDLOperation):
+    """c + a·b by the tensor cores, a warp at a time; layouts are those that the instruction asks for."""
+
+    name = "nv.mma"
+    a = operand_def(AnyTile)
+    b = operand_def(AnyTile)
+    c = operand_def(AnyTile)
+    result = result_def(AnyTile)
+    traits = traits_def(Pure())
+    assembly_format = "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c) `->` type($result)"
+
+    def __init__(self, a: SSAValue, b: SSAValue, c: SSAValue) -> None:
+        super().__init__(operands=[a, b, c], result_types=[c.type])
+
+    def verify_(self) -> None:
+        a, b, c = (tile_type(value).get_shape() for value in (self.a, self.b, self.c))
+        if self.result.type != self.c.type or (a[0], b[1]) != c or a[1] != b[0]:
+            raise VerifyException(f"mma of {self.a.type} and {self.b.type} into {self.c.type}")
+
+
+OPS: tuple[type[IRDLOperation], ...] = (
+    FuncOp,
+    ReturnOp,
+    ConvertOp,
+    AllocOp,
+    SlotOp,
+    CopyAsyncOp,
+    CommitOp,
+    WaitOp,
+    BarrierOp,
+    ReadOp,
+    WriteOp,
+    MmaOp,
+)

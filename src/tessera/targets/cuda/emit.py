@@ -1,0 +1,17 @@
+"""nv level → LLVM text: importing this gathers the rules of all ops."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tessera.interpreters.engine import symbol_in
+from tessera.targets.cuda import dialect as nv
+from tessera.targets.cuda import emit_control, emit_memory, emit_products, emit_values
+from tessera.targets.cuda.emitter import Emitted, Emitter
+
+__all__ = ["emit", "emit_control", "emit_memory", "emit_products", "emit_values"]
+
+
+def emit(module: ModuleOp, name: str) -> Emitted:
+    """The LLVM text of one kernel of a module."""
+    return Emitter(symbol_in(module, name, nv.FuncOp)).emit()

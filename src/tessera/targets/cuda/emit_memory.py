@@ -1,0 +1,1 @@
+"""nv level → LLVM text: global memory."""

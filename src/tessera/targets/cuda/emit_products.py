@@ -1,0 +1,1 @@
+"""nv level → LLVM text: shared memory and matrix products."""

@@ -1,0 +1,1 @@
+"""nv level → LLVM text: tiles in registers."""

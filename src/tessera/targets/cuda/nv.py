@@ -1,0 +1,11 @@
+"""The nv dialect as a whole: ops for every GPU, and those for sm_90a."""
+
+from __future__ import annotations
+
+from xdsl.ir import Dialect
+
+from tessera.targets.cuda import dialect
+from tessera.targets.cuda.nv_types import LayoutAttr, SharedType
+
+VERSION = dialect.VERSION
+Nv = Dialect("nv", [*dialect.OPS], [LayoutAttr, SharedType])

@@ -1,0 +1,174 @@
+"""Types and attributes of the nv level: the layout of a tile over threads, and tiles in shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, TensorType
+from xdsl.ir import Attribute, Data, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.irdl import BaseAttr, irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from tessera.dialects.elements import TileType, dtype_of, is_element
+from tessera.dialects.tile_types import tile_type
+from tessera.dtypes.types import DType
+from tessera.targets.cuda.layouts import REPLICA, Digit, Layout
+
+CHUNK = 16
+"""Bytes that swizzling moves as one, and that the widest access moves."""
+PANELS = (128, 64, 32, 16)
+
+
+@irdl_attr_definition
+class LayoutAttr(Data[Layout]):
+    """Which thread holds which element, as `[digits of the thread], [digits of the register]`."""
+
+    name = "nv.layout"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Layout:
+        with parser.in_angle_brackets():
+            threads = _parse_digits(parser)
+            parser.parse_punctuation(",")
+            return Layout(threads, _parse_digits(parser))
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(str(self.data))
+
+
+def _parse_digits(parser: AttrParser) -> tuple[Digit, ...]:
+    def digit() -> Digit:
+        size = parser.parse_integer(allow_boolean=False, allow_negative=False)
+        parser.parse_punctuation(":")
+        if parser.parse_optional_keyword("_") is not None:
+            return Digit(size, REPLICA, 0)
+        axis = parser.parse_integer(allow_boolean=False, allow_negative=False)
+        parser.parse_punctuation("*")
+        return Digit(size, axis, parser.parse_integer(allow_boolean=False, allow_negative=False))
+
+    return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, digit))
+
+
+@irdl_attr_definition
+class SharedType(ParametrizedAttribute, TypeAttribute):
+    """Tiles in shared memory: the last two sizes are rows and columns, those in front count tiles.
+
+    Columns are cut into panels of `panel` bytes, which lie behind each other, row after row. Within a panel, chunks of
+    16 bytes change places from row to row (they are swizzled), so that a column of chunks meets every bank once. The
+    order is that of tensor maps with as many bytes of swizzling.
+    """
+
+    name = "nv.shared"
+
+    sizes: ArrayAttr[IntAttr]
+    element: Attribute
+    panel: IntAttr
+
+    def __init__(self, sizes: Sequence[int] | ArrayAttr[IntAttr], element: Attribute, panel: int | IntAttr) -> None:
+        super().__init__(
+            sizes if isinstance(sizes, ArrayAttr) else ArrayAttr([IntAttr(size) for size in sizes]),
+            element,
+            panel if isinstance(panel, IntAttr) else IntAttr(panel),
+        )
+
+    @property
+    def dtype(self) -> DType:
+        return dtype_of(self.element)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(size.data for size in self.sizes)
+
+    @property
+    def rows(self) -> int:
+        return self.shape[-2]
+
+    @property
+    def columns(self) -> int:
+        return self.shape[-1]
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.storage.itemsize
+
+    @property
+    def panel_bytes(self) -> int:
+        """Bytes from one panel to the next."""
+        return self.rows * self.panel.data
+
+    @property
+    def tile_bytes(self) -> int:
+        """Bytes of one tile; the next one begins where swizzling begins anew."""
+        whole = -(-self.columns * self.itemsize // self.panel.data) * self.panel_bytes
+        return -(-whole // 1024) * 1024
+
+    @property
+    def size(self) -> int:
+        total = self.tile_bytes
+        for count in self.shape[:-2]:
+            total *= count
+        return total
+
+    @property
+    def slot(self) -> SharedType:
+        """The type of one of the tiles."""
+        return SharedType(self.shape[1:], self.element, self.panel)
+
+    def turn(self, row: int) -> int:
+        """What a chunk's number is xored with in a row."""
+        return row * self.panel.data // 128 % (self.panel.data // CHUNK)
+
+    def verify(self) -> None:
+        if len(self.sizes) < 2 or any(size < 1 for size in self.shape):
+            raise VerifyException(f"a tile in shared memory has rows and columns, got sizes {list(self.shape)}")
+        if not is_element(self.element):
+            raise VerifyException(f"{self.element} is not a Tessera element type")
+        if self.panel.data not in PANELS:
+            raise VerifyException(f"panels have {', '.join(map(str, PANELS))} bytes, not {self.panel.data}")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            sizes, element = parser.parse_ranked_shape()
+            parser.parse_punctuation(",")
+            panel = parser.parse_integer(allow_boolean=False)
+            return ArrayAttr([IntAttr(size) for size in sizes]), element, IntAttr(panel)
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string("x".join(map(str, self.shape)) + "x")
+            printer.print_attribute(self.element)
+            printer.print_string(f", {self.panel.data}")
+
+
+AnyShared = BaseAttr(SharedType)
+
+
+def shared_type(value: SSAValue) -> SharedType:
+    assert isinstance(value.type, SharedType)
+    return value.type
+
+
+def panel_for(columns: int, itemsize: int) -> int:
+    """The widest panels that columns of this type fill up, or the narrowest."""
+    width = columns * itemsize
+    return next((panel for panel in PANELS if width % panel == 0), PANELS[-1])
+
+
+def layout_of(value: SSAValue | TileType) -> Layout:
+    """The layout of a tile that has one."""
+    type_ = tile_type(value) if isinstance(value, SSAValue) else value
+    assert isinstance(type_.encoding, LayoutAttr), f"{type_} has no layout"
+    return type_.encoding.data
+
+
+def has_layout(type_: Attribute) -> bool:
+    return isinstance(type_, TensorType) and isinstance(type_.encoding, LayoutAttr)  # pyright: ignore[reportUnknownMemberType]
+
+
+def laid_out(type_: TileType, layout: Layout) -> TileType:
+    """The type with a layout."""
+    return TensorType(type_.element_type, type_.get_shape(), LayoutAttr(layout))

@@ -1,0 +1,209 @@
+"""Scalars in LLVM text, for the emitters of all targets. A division by zero is reported, and stops nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr
+from xdsl.ir import Operation, SSAValue
+
+from tessera.dialects.elements import dtype_of
+from tessera.dialects.locations import span_of
+from tessera.dtypes.types import bool_
+from tessera.targets.llvm import casts, elementwise
+from tessera.targets.llvm.literals import constant, folded, literal
+from tessera.targets.llvm.text import Function, Value, number
+
+
+class Emitter(Protocol):
+    """What these rules need of an emitter."""
+
+    f: Function
+    values: dict[SSAValue, Any]
+
+    @property
+    def level(self) -> str: ...
+
+    def number(self, value: SSAValue) -> Value: ...
+
+    def report(self, message: str) -> None: ...
+
+
+OpT = TypeVar("OpT", bound=Operation)
+Rule = Callable[[Emitter, OpT], None]
+RULES: dict[type[Operation], Rule[Any]] = {}
+"""The rule of each op; none has an effect."""
+
+
+def emits(kind: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
+    def register(rule: Rule[OpT]) -> Rule[OpT]:
+        RULES[kind] = rule
+        return rule
+
+    return register
+
+
+_INTEGER: Mapping[type[Operation], str] = {
+    arith.AddiOp: "add",
+    arith.SubiOp: "sub",
+    arith.MuliOp: "mul",
+    arith.AndIOp: "and",
+    arith.OrIOp: "or",
+    arith.XOrIOp: "xor",
+}
+_EXTREMES: Mapping[type[Operation], str] = {arith.MinSIOp: "smin", arith.MaxSIOp: "smax"}
+_FLOAT: Mapping[type[Operation], str] = {
+    arith.AddfOp: "add",
+    arith.SubfOp: "sub",
+    arith.MulfOp: "mul",
+    arith.DivfOp: "div",
+    arith.NegfOp: "neg",
+    arith.MaximumfOp: "max",
+    arith.MinimumfOp: "min",
+}
+_CASTS = (arith.ExtFOp, arith.TruncFOp, arith.SIToFPOp, arith.FPToSIOp)
+_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+_ORDERED = {1: "eq", 2: "gt", 3: "ge", 4: "lt", 5: "le", 13: "ne"}
+
+
+@emits(arith.ConstantOp)
+def _constant(emitter: Emitter, op: arith.ConstantOp) -> None:
+    assert isinstance(op.value, IntegerAttr | FloatAttr)
+    data: float | int = op.value.value.data
+    type_ = op.result.type
+    emitter.values[op.result] = number(data, "i64") if isinstance(type_, IndexType) else constant(data, dtype_of(type_))
+
+
+def _integer_rule(opcode: str) -> Rule[Operation]:
+    def rule(emitter: Emitter, op: Operation) -> None:
+        a, b = (emitter.number(operand) for operand in op.operands)
+        emitter.values[op.results[0]] = folded(emitter.f, opcode, a, b)
+
+    return rule
+
+
+def _extreme_rule(name: str) -> Rule[Operation]:
+    def rule(emitter: Emitter, op: Operation) -> None:
+        a, b = (emitter.number(operand) for operand in op.operands)
+        emitter.values[op.results[0]] = emitter.f.intrinsic(name, a, b)
+
+    return rule
+
+
+def _float_rule(name: str) -> Rule[Operation]:
+    def rule(emitter: Emitter, op: Operation) -> None:
+        dtype = dtype_of(op.results[0].type)
+        operands = [emitter.number(operand) for operand in op.operands]
+        emitter.values[op.results[0]] = elementwise.apply(
+            emitter.f, name, operands, [dtype] * len(operands), dtype, emitter.level
+        )
+
+    return rule
+
+
+for _kind, _opcode in _INTEGER.items():
+    emits(_kind)(_integer_rule(_opcode))
+for _kind, _opcode in _EXTREMES.items():
+    emits(_kind)(_extreme_rule(_opcode))
+for _kind, _opcode in _FLOAT.items():
+    emits(_kind)(_float_rule(_opcode))
+
+
+def _division(emitter: Emitter, op: Operation) -> tuple[Value, Value]:
+    """The operands of a division, the divisor never 0: a program that divides by 0 is reported, and not trapped."""
+    a, b = (emitter.number(operand) for operand in op.operands)
+    if literal(b) not in (None, 0):
+        return a, b
+    zero = emitter.f.compare("eq", b, number(0, b.type))
+
+    def wrong() -> Sequence[Value]:
+        emitter.report(_said("divides by zero", op))
+        return []
+
+    emitter.f.branch(zero, wrong)
+    return a, emitter.f.select(zero, number(1, b.type), b)
+
+
+def _said(message: str, op: Operation) -> str:
+    span = span_of(op.location)
+    return f"{span}: {message}" if span is not None else message
+
+
+@emits(arith.DivSIOp)
+def _divide(emitter: Emitter, op: arith.DivSIOp) -> None:
+    emitter.values[op.result] = emitter.f.binary("sdiv", *_division(emitter, op))
+
+
+@emits(arith.RemSIOp)
+def _remainder(emitter: Emitter, op: arith.RemSIOp) -> None:
+    emitter.values[op.result] = emitter.f.binary("srem", *_division(emitter, op))
+
+
+def _floor_quotient(f: Function, a: Value, b: Value) -> Value:
+    quotient = f.binary("sdiv", a, b)
+    rest = f.binary("sub", a, f.binary("mul", quotient, b))
+    inexact = f.compare("ne", rest, number(0, a.type))
+    opposed = f.compare("slt", f.binary("xor", a, b), number(0, a.type))
+    down = f.convert("zext", f.binary("and", inexact, opposed), a.type)
+    return f.binary("sub", quotient, down)
+
+
+@emits(arith.FloorDivSIOp)
+def _floor_divide(emitter: Emitter, op: arith.FloorDivSIOp) -> None:
+    a, b = _division(emitter, op)
+    emitter.values[op.result] = a if literal(b) == 1 else _floor_quotient(emitter.f, a, b)
+
+
+@emits(arith.CeilDivSIOp)
+def _ceil_divide(emitter: Emitter, op: arith.CeilDivSIOp) -> None:
+    a, b = _division(emitter, op)
+    f = emitter.f
+    negative = f.binary("sub", number(0, a.type), a)
+    emitter.values[op.result] = f.binary("sub", number(0, a.type), _floor_quotient(f, negative, b))
+
+
+@emits(arith.CmpiOp)
+def _compare_integers(emitter: Emitter, op: arith.CmpiOp) -> None:
+    a, b = emitter.number(op.lhs), emitter.number(op.rhs)
+    emitter.values[op.result] = emitter.f.compare(_PREDICATES[op.predicate.value.data], a, b)
+
+
+@emits(arith.CmpfOp)
+def _compare_floats(emitter: Emitter, op: arith.CmpfOp) -> None:
+    dtype = dtype_of(op.lhs.type)
+    operands = [emitter.number(op.lhs), emitter.number(op.rhs)]
+    name = _ORDERED[op.predicate.value.data]
+    emitter.values[op.result] = elementwise.apply(emitter.f, name, operands, [dtype, dtype], bool_, emitter.level)
+
+
+@emits(arith.SelectOp)
+def _select(emitter: Emitter, op: arith.SelectOp) -> None:
+    condition, first, second = (emitter.number(operand) for operand in op.operands)
+    emitter.values[op.result] = emitter.f.select(condition, first, second)
+
+
+def _cast_rule(emitter: Emitter, op: Operation) -> None:
+    source, target = dtype_of(op.operands[0].type), dtype_of(op.results[0].type)
+    emitter.values[op.results[0]] = casts.cast(emitter.f, emitter.number(op.operands[0]), source, target, emitter.level)
+
+
+for _kind in _CASTS:
+    emits(_kind)(_cast_rule)
+
+
+def _integer_cast_rule(emitter: Emitter, op: Operation) -> None:
+    given, to = emitter.number(op.operands[0]), op.results[0].type
+    width = 64 if isinstance(to, IndexType) else dtype_of(to).bits
+    source = int(given.type[1:])
+    if width == source:
+        emitter.values[op.results[0]] = given
+        return
+    # i1 is 0 or 1; 4-bit integers are kept in 8 bits.
+    opcode = "trunc" if width < source else "zext" if source == 1 else "sext"
+    emitter.values[op.results[0]] = emitter.f.convert(opcode, given, f"i{max(width, 8) if width > 1 else 1}")
+
+
+for _kind in (arith.IndexCastOp, arith.ExtSIOp, arith.TruncIOp):
+    emits(_kind)(_integer_cast_rule)
