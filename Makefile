@@ -7,12 +7,13 @@ MARKERS := not acceptance and not gpu$(if $(PEERS),, and not peers)
 STAMP := .venv/$(if $(PEERS),peers,test).stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test acceptance lint format clean
+.PHONY: help demo test acceptance freshness lint format clean
 
 help:
 	@echo "make demo           set up, then a tour of what works"
 	@echo "make test           set up, then lint, types and the quick tests (PEERS=1: also against torch and jax)"
 	@echo "make acceptance     all tests at full counts; the log goes to acceptance/last.log"
+	@echo "make freshness      GPU results that are older than the code"
 	@echo "make lint | format  check, or rewrite, the style"
 	@echo "make clean          remove the environment and all caches"
 
@@ -31,14 +32,17 @@ acceptance: $(STAMP) .venv/browser.stamp
 	    | tee acceptance/last.log
 	@exit $$(cat .venv/acceptance.status || echo 1)
 
+freshness: $(STAMP)
+	$(BIN)/python benchmarks/freshness.py
+
 lint: $(STAMP)
-	$(BIN)/ruff check src tests
-	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/basedpyright
 
 format: .venv/test.stamp
-	$(BIN)/ruff check --fix src tests
-	$(BIN)/ruff format src tests
+	$(BIN)/ruff check --fix src tests benchmarks
+	$(BIN)/ruff format src tests benchmarks
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist src/*.egg-info

@@ -323,9 +323,9 @@ def test_devices_are_timed_by_their_own_clock() -> None:
         def synchronize(self) -> None:
             self.waited = True
 
-        def milliseconds_since(self, earlier: Mark) -> float:
-            assert self.waited
-            return self.at - earlier.at
+        def milliseconds_until(self, end: Mark) -> float:
+            assert end.waited
+            return end.at - self.at
 
     register_timer("pretend", lambda: EventTimer(Mark))
     with MeasurementEngine().measure_execution([MeasurementType.LATENCY], {"device": "pretend"}) as found:

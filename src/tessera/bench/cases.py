@@ -21,7 +21,17 @@ from tessera.bench.honesty import Auditor
 from tessera.bench.operator import Built, Implementation, OperatorBenchmark
 from tessera.bench.precision import Precision
 from tessera.bench.results import SKIPPED, BenchmarkError, Row
-from tessera.bench.sampling import Evictor, Inputs, RefusedError, Side, Yardstick, calls_for, settle, timed
+from tessera.bench.sampling import (
+    Evictor,
+    Inputs,
+    RefusedError,
+    Side,
+    Yardstick,
+    calls_for,
+    settle,
+    timed,
+    timed_on_gpu,
+)
 from tessera.bench.statistics import median_interval
 from tessera.errors import TesseraError
 
@@ -126,7 +136,7 @@ def run_case(
         case = Case(benchmark, size, precision, config, ceilings or {}, watch or Nobody())
         wanted = implementations_of(benchmark, config, only)
         if place:  # the levels are of our compiler: peers run once
-            wanted = [one for one in wanted if one.framework.name == "tessera"]
+            wanted = [one for one in wanted if one.framework.ours]
         with knobs.optimization.using(_level(level)):
             try:
                 rows += case.run([_at_level(one, level) for one in wanted])
@@ -143,8 +153,8 @@ def _level(name: str) -> int:
 
 def _at_level(implementation: Implementation, level: str) -> Implementation:
     """Ours has the level in its name, unless it is the one that everybody gets."""
-    ours = implementation.framework.name == "tessera" and level != DEFAULT_LEVEL
-    return replace(implementation, name=f"{implementation.name} {level}") if ours else implementation
+    named = implementation.framework.ours and level != DEFAULT_LEVEL
+    return replace(implementation, name=f"{implementation.name} {level}") if named else implementation
 
 
 class Case:
@@ -177,6 +187,7 @@ class Case:
         self.calls = 1
         """In a sample, of every implementation."""
         self._ran_before: Framework | None = None
+        self._evictors: dict[str, Callable[[], None]] = {}
 
     @property
     def running(self) -> list[Entry]:
@@ -328,7 +339,7 @@ class Case:
 
     def _sample(self) -> None:
         """Rounds, each with one sample of every implementation in an order drawn anew, until a rule says stop."""
-        evict = Evictor() if self.config.cold else None
+        evict = self._evict if self.config.cold else None
         yardstick = Yardstick()
         deadline = clock.now() + round(self.config.seconds_per_case * 1e9)
         rounds = 0
@@ -356,7 +367,16 @@ class Case:
             entry.out_of_time |= entry.seconds > self.config.seconds_per_case / len(self.running)
         return not entry.out_of_time
 
-    def _one_sample(self, entry: Entry, places: Any, evict: Evictor | None, last: bool = False) -> None:
+    def _evict(self, framework: Framework) -> None:
+        """Empties the caches of what a framework runs on."""
+        kind = "gpu" if framework.needs_gpu else "cpu"
+        if kind not in self._evictors:
+            self._evictors[kind] = _gpu_evictor() if framework.needs_gpu else Evictor()
+        self._evictors[kind]()
+
+    def _one_sample(
+        self, entry: Entry, places: Any, evict: Callable[[Framework], None] | None, last: bool = False
+    ) -> None:
         side, began = entry.side, clock.now()
         # Threads that wait by turning round would take the processors from this one's.
         if self.threads > 1 and self._ran_before is not side.framework and not settle():
@@ -368,11 +388,14 @@ class Case:
         given = [self.inputs.make(place) for place in places]
         arguments = [adapted(side.framework, arrays) for arrays in given]
         if evict is not None:
-            evict()
+            evict(side.framework)
         side.framework.set_threads(self.threads)  # another implementation may have changed it
         if self.threads > 1:
             side.framework.wake()
-        found = timed(side.call, side.framework.finish, arguments)
+        if side.framework.needs_gpu:
+            found = timed_on_gpu(side.call, arguments)
+        else:
+            found = timed(side.call, side.framework.finish, arguments)
         if last or self._is_checked(entry):
             self._audit(entry, found.results, given, places)
         else:
@@ -380,6 +403,8 @@ class Case:
         if last:
             return
         side.samples.append(found.wall / 1e9 / self.calls)
+        if found.starting is not None:
+            side.starting.append(found.starting / 1e9 / self.calls)
         side.wall, side.busy = side.wall + found.wall / 1e9, side.busy + found.busy / 1e9
         entry.seconds += (clock.now() - began) / 1e9
 
@@ -462,6 +487,12 @@ class Case:
                 restless=self.restless,
             )
         )
+
+
+def _gpu_evictor() -> Callable[[], None]:
+    from tessera.bench.cuda.timing import Flush
+
+    return Flush()
 
 
 def _not_built(*_: Any) -> Any:

@@ -6,6 +6,7 @@ import ctypes
 import gc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from tessera.bench.sampling import Inputs, Side
 from tessera.errors import TesseraError
 
 _STREAM_SECONDS = 0.05
+_GRAPH_SAMPLES = 30
 _OVERHEAD = ("tessera", "torch", "numpy")
 """The frameworks whose calls return when their work is done."""
 
@@ -50,7 +52,12 @@ class Extras:
             wanted["host_overhead_us"] = self._overhead
         if self.built.kernel is not None:
             wanted["stages_ms"] = self._stages
-        if profiling:
+        on_gpu = self.side.framework.needs_gpu
+        if on_gpu:
+            wanted["kernel_ms"] = self._kernel_time
+        if on_gpu and (profiling or MeasurementType.OCCUPANCY in asked):
+            wanted["profile"] = self._profile
+        if profiling and not on_gpu:
             wanted["counters"] = self._counters
         if profiling and self.built.kernel is not None:
             wanted["inspection"] = self._inspection
@@ -78,16 +85,26 @@ class Extras:
 
     def _peak_memory(self) -> float:
         """MB that the process grows by at most, after what is free has gone back to the system."""
+        if (on_device := self.side.framework.peak_memory) is not None:
+            return on_device(self._one_call) / 2**20
         profiler = HardwareProfiler()
         gc.collect()
         _give_back_free_memory()
         if (why := profiler.reset_peak_memory()) is not None:
             raise UnavailableError(why)
         before = profiler.get_memory_counters()["rss_bytes"]
-        self.side.framework.finish(self.side.call(*self.arguments[0]))
+        self._one_call()
         return max(0, profiler.get_memory_counters()["peak_rss_bytes"] - before) / 2**20
 
+    def _one_call(self) -> None:
+        self.side.framework.finish(self.side.call(*self.arguments[0]))
+
     def _energy(self) -> float:
+        if self.side.framework.needs_gpu:
+            from tessera.bench.cuda.conditions import millijoules
+            from tessera.bench.cuda.timing import joules_per_call
+
+            return joules_per_call(lambda: self._stream(_STREAM_SECONDS), millijoules)
         meter = EnergyMeter()
         meter.start()
         calls = self._stream(4 * _STREAM_SECONDS)
@@ -95,6 +112,24 @@ class Extras:
         if joules is None:
             raise UnavailableError(meter.unavailable or "no meter")
         return joules / calls
+
+    def _kernel_time(self) -> float:
+        """Milliseconds of a call on the GPU, from a graph of calls: what they cost on the host is not in it."""
+        record = self.side.framework.graph
+        if record is None:
+            raise UnavailableError("the framework's calls cannot be recorded as a graph")
+        from tessera.bench.cuda import timing
+
+        graph = record([partial(self.side.call, *one) for one in self.arguments])
+        flush = timing.Flush() if self.config.cold else None
+        timing.graph_milliseconds(graph.replay, len(self.arguments), 2, flush)
+        return timing.median(timing.graph_milliseconds(graph.replay, len(self.arguments), _GRAPH_SAMPLES, flush))
+
+    def _profile(self) -> dict[str, Any]:
+        """Nsight Compute's figures, of a process of its own."""
+        from tessera.bench.cuda.profiled import profile
+
+        return profile(self.benchmark, self.size, self.precision, self.implementation.name)
 
     def _overhead(self) -> float:
         """Microseconds of a call with next to no work, by the same implementation."""

@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tessera.bench import statistics
+from tessera.bench.cuda.ncu import PROFILER_METRICS
 from tessera.bench.definitions import BenchmarkConfig, BenchmarkMode, MeasurementType, ProblemSize
 from tessera.bench.operator import OperatorBenchmark
 from tessera.bench.precision import Precision
@@ -14,7 +17,7 @@ from tessera.bench.results import BenchmarkError, BenchmarkResult, Row
 from tessera.bench.sampling import Side
 
 _SYNCHRONOUS = "calls return when their work is done: starting it cannot be told from it"
-_BY_WALL_CLOCK = "calls of this framework are timed by the wall clock, until the GPU has finished"
+_BY_NCU = "it comes from a profile by ncu: --mode profiling"
 _GPU_FIGURE = "a figure of GPUs"
 _INTERRUPTED = "the run was interrupted before it was measured"
 _UNLIKELY_PERCENT, _IMPOSSIBLE_PERCENT = 110.0, 400.0
@@ -82,23 +85,47 @@ def row(seen: Seen) -> BenchmarkResult:
         if name in found:
             setattr(made, name, found[name])
     _compile(made, seen)
-    on_gpu = side.framework.needs_gpu
-    made.unavailable.update(
-        launch_us=_BY_WALL_CLOCK if on_gpu else _SYNCHRONOUS,
-        kernel_ms=_BY_WALL_CLOCK if on_gpu else "the processor has no clock of its own",
-        registers_per_thread="the framework does not tell" if on_gpu else _GPU_FIGURE,
-        shared_memory_per_block="the framework does not tell" if on_gpu else _GPU_FIGURE,
-    )
-    if on_gpu:
-        made.peak_memory_mb = None
-        made.unavailable["peak_memory_mb"] = "what the process grew by is not what the GPU held"
-    if MeasurementType.OCCUPANCY in asked:
-        made.unavailable["occupancy_percent"] = "the framework does not tell" if on_gpu else _GPU_FIGURE
+    if side.framework.needs_gpu:
+        _of_gpu(made, seen, asked)
+    else:
+        made.unavailable.update(
+            launch_us=_SYNCHRONOUS,
+            kernel_ms="the processor has no clock of its own",
+            registers_per_thread=_GPU_FIGURE,
+            shared_memory_per_block=_GPU_FIGURE,
+        )
+        if MeasurementType.OCCUPANCY in asked:
+            made.unavailable["occupancy_percent"] = _GPU_FIGURE
     if made.host_overhead_us is None:
         made.unavailable.setdefault("host_overhead_us", _INTERRUPTED if seen.interrupted else "not measured here")
     if seen.interrupted:
         made.add_warning(f"interrupted after {len(side.samples)} samples")
     return made
+
+
+def _of_gpu(made: BenchmarkResult, seen: Seen, asked: set[MeasurementType]) -> None:
+    """The GPU's own figures: what starting takes, what is left without it, and what ncu saw."""
+    if seen.side.starting:
+        made.launch_us = 1e6 * float(np.median(seen.side.starting))
+    made.kernel_ms = seen.found.get("kernel_ms")
+    profile: Mapping[str, Any] = seen.found.get("profile", {})
+    made.counters = {name: value for name in PROFILER_METRICS if (value := profile.get(name)) is not None}
+    made.occupancy_percent = profile.get("achieved_occupancy")
+    for name in ("registers_per_thread", "shared_memory_per_block"):
+        if (value := profile.get(name)) is not None:
+            setattr(made, name, round(value))
+    reasons: Mapping[str, str] = profile.get("unavailable", {})
+    instead = made.unavailable.pop("profile", _BY_NCU)
+    for name in ("registers_per_thread", "shared_memory_per_block"):
+        if getattr(made, name) is None:
+            made.unavailable[name] = reasons.get(name, instead)
+    if MeasurementType.OCCUPANCY in asked and made.occupancy_percent is None:
+        made.unavailable["occupancy_percent"] = reasons.get("achieved_occupancy", instead)
+    if profile or instead is not _BY_NCU:
+        missing = {name: reasons.get(name, instead) for name in PROFILER_METRICS if name not in made.counters}
+        made.unavailable.update({f"counters.{name}": reason for name, reason in missing.items()})
+    if made.kernel_ms is None:
+        made.unavailable.setdefault("kernel_ms", _INTERRUPTED if seen.interrupted else "not measured here")
 
 
 def _summarise(made: BenchmarkResult, samples: list[float], config: BenchmarkConfig) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,6 +21,12 @@ def library(name: str) -> Any:
 
 def _nothing(_: Any) -> None:
     """Results of frameworks that compute when they are called are there when the call returns."""
+
+
+class Graph(Protocol):
+    """Work that was recorded."""
+
+    def replay(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -37,8 +43,18 @@ class Framework:
     finish: Callable[[Any], None] = _nothing
     """Waits until a result is there; part of the time that is measured."""
     needs_gpu: bool = False
+    """Then its calls only start the work, on the current stream, and are timed by the GPU's own clock."""
+    graph: Callable[[Sequence[Callable[[], Any]]], Graph] | None = None
+    """Records calls, to be run again without their cost on the host; None where there is no such thing."""
+    peak_memory: Callable[[Callable[[], Any]], float] | None = None
+    """The bytes that a piece of work takes at most on the device; None where the process's memory is all there is."""
     wake: Callable[[], None] = lambda: None
     """A little work of ours on all of its threads, so that none has to be woken while a sample is timed."""
+
+    @property
+    def ours(self) -> bool:
+        """Whether our compiler is behind it."""
+        return self.name.startswith("tessera")
 
     def missing(self) -> str | None:
         """Why it cannot be used here, or None."""
@@ -134,6 +150,42 @@ def _tessera_threads(count: int) -> None:
     pool.set_threads(count)
 
 
+def _tessera_on_gpu(array: Array) -> Any:
+    return _tessera_tensor(array).to("cuda:0")
+
+
+def _tessera_from_gpu(tensor: Any) -> Array:
+    return tensor.cpu().numpy()
+
+
+def _tessera_gpu_finish(_: Any) -> None:
+    from tessera.runtime.cuda.streams import synchronize
+
+    synchronize()
+
+
+def _no_threads(_: int) -> None:
+    """A GPU has as many as it has."""
+
+
+def _tessera_graph(calls: Sequence[Callable[[], Any]]) -> Graph:
+    from tessera.bench.cuda.timing import OurGraph
+
+    return OurGraph(calls)
+
+
+def _tessera_peak(work: Callable[[], Any]) -> float:
+    from tessera.runtime.cuda.context import Context
+    from tessera.runtime.cuda.pool import Pool
+
+    pool = Pool.of(Context.of(0))
+    pool.trim()
+    before = pool.statistics().used
+    pool.reset_peak()
+    work()
+    return max(0, pool.statistics().peak - before)
+
+
 def _torch_tensor(array: Array) -> Any:
     torch = library("torch")
 
@@ -152,6 +204,21 @@ def _gpu_finish(_: Any) -> None:
     torch = library("torch")
 
     torch.cuda.synchronize()
+
+
+def _torch_graph(calls: Sequence[Callable[[], Any]]) -> Graph:
+    from tessera.bench.cuda.timing import TorchGraph
+
+    return TorchGraph(calls)
+
+
+def _torch_peak(work: Callable[[], Any]) -> float:
+    cuda = library("torch").cuda
+
+    before = cuda.memory_allocated()
+    cuda.reset_peak_memory_stats()
+    work()
+    return max(0, cuda.max_memory_allocated() - before)
 
 
 def _torch_array(tensor: Any) -> Array:
@@ -211,17 +278,31 @@ FRAMEWORKS = {
         Framework("tessera", (), _tessera_tensor, _tessera_array, _tessera_types, _tessera_threads, wake=_wake_tessera),
         Framework("torch", ("torch",), _torch_tensor, _torch_array, _torch_types, _torch_threads, wake=_wake_torch),
         Framework(
-            "torch_cuda", ("torch",), _on_gpu, _torch_array, _torch_types, _torch_threads, _gpu_finish, needs_gpu=True
-        ),
-        Framework(
-            "triton",
-            ("torch", "triton"),
-            _on_gpu,
-            _torch_array,
-            _torch_types,
-            _torch_threads,
-            _gpu_finish,
+            "tessera_cuda",
+            ("cuda",),
+            _tessera_on_gpu,
+            _tessera_from_gpu,
+            _tessera_types,
+            _no_threads,
+            _tessera_gpu_finish,
             needs_gpu=True,
+            graph=_tessera_graph,
+            peak_memory=_tessera_peak,
+        ),
+        *(
+            Framework(
+                name,
+                modules,
+                _on_gpu,
+                _torch_array,
+                _torch_types,
+                _torch_threads,
+                _gpu_finish,
+                needs_gpu=True,
+                graph=_torch_graph,
+                peak_memory=_torch_peak,
+            )
+            for name, modules in (("torch_cuda", ("torch",)), ("triton", ("torch", "triton")))
         ),
         Framework("jax", ("jax", "jaxlib"), _jax_array, np.asarray, _jax_types, _jax_threads, _jax_finish),
     )

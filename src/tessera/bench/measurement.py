@@ -41,7 +41,7 @@ class Event(Protocol):
 
     def synchronize(self) -> None: ...
 
-    def milliseconds_since(self, earlier: Any) -> float: ...
+    def milliseconds_until(self, end: Any) -> float: ...
 
 
 class EventTimer:
@@ -60,7 +60,7 @@ class EventTimer:
         last = self._make()
         last.record()
         last.synchronize()
-        return last.milliseconds_since(self._first)
+        return self._first.milliseconds_until(last)
 
 
 class GraphTimer:

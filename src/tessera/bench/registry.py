@@ -24,6 +24,8 @@ _OURS = {
     "softmax": "tessera.bench.operators.rowwise:SoftmaxBenchmark",
 }
 _registered: dict[str, Callable[[], BenchmarkProtocol]] = {}
+loaded: list[Path] = []
+"""The user's files, in their order: another process loads them again."""
 T = TypeVar("T", bound=type)
 
 
@@ -91,6 +93,7 @@ def load(path: Path) -> list[str]:
             span=SourceSpan(str(path), line or 1),
             hint="it has to run before its benchmarks can",
         ) from error
+    loaded.append(path)
     made = sorted(set(_registered) - before)
     if not made:
         raise BenchError(f"{path} registers no benchmark", hint="decorate the class with tessera.bench.register")

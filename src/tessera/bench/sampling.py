@@ -83,6 +83,8 @@ class Side:
     wall: float = 0.0
     """Seconds of all samples, and how many processor seconds the whole process used meanwhile."""
     busy: float = 0.0
+    starting: list[float] = field(default_factory=list[float])
+    """Seconds that it took to start a call of each sample, where calls return before their work is done."""
     worst_error: float = 0.0
     largest_difference: float = 0.0
     error: str | None = None
@@ -124,6 +126,8 @@ class Timing:
     wall: int
     busy: int
     results: list[Any]
+    starting: int | None = None
+    """What it took to start the work, where calls return before it is done."""
 
 
 def timed(call: Call, finish: Callable[[Any], None], arguments: Sequence[tuple[Any, ...]]) -> Timing:
@@ -146,6 +150,14 @@ def _make_timed(now: Callable[[], int], busy: Callable[[], int]) -> Callable[...
 
 
 _timed = _make_timed(clock.now, clock.busy)
+
+
+def timed_on_gpu(call: Call, arguments: Sequence[tuple[Any, ...]]) -> Timing:
+    """The same for work on a GPU, by the GPU's clock."""
+    from tessera.bench.cuda import timing
+
+    milliseconds, starting, results = timing.timed(call, arguments)
+    return Timing(round(1e6 * milliseconds), 0, results, starting)
 
 
 def settle(

@@ -34,9 +34,9 @@ def asarray(
 ) -> Tensor:
     """`x` as a tensor: shared where dtype and device allow it, else copied.
 
-    Takes tensors, arrays of NumPy, torch, JAX and whatever has `__dlpack__` or `__array__`, Python numbers and nested
-    lists of them (f32, i64 or bool unless `dtype` says otherwise). `copy=True` always copies; `copy=False` is an error
-    where memory cannot be shared.
+    Takes tensors, arrays of NumPy, torch, JAX and whatever has `__dlpack__`, `__cuda_array_interface__` or `__array__`,
+    Python numbers and nested lists of them (f32, i64 or bool unless `dtype` says otherwise). `copy=True` always copies;
+    `copy=False` is an error where memory cannot be shared.
     """
     kind = type(x)
     if kind in _PYTHON_TYPES:
@@ -49,6 +49,11 @@ def asarray(
         tensor = _from_array(np.asarray(cast(Any, x)), copy)
     elif hasattr(x, "__dlpack__"):
         tensor = from_dlpack(x, copy=False if copy is False else None)
+    elif hasattr(x, "__cuda_array_interface__"):
+        from tessera.runtime.cuda.exchange import taken  # above this file, and only for those who have a GPU
+
+        elements, found, buffer = taken(x)
+        tensor = Tensor.wrap(elements, found, buffer.device, buffer)
     elif hasattr(x, "__array__") or hasattr(x, "__array_interface__") or isinstance(x, memoryview | bytearray):
         tensor = _from_array(np.asarray(cast(Any, x)), copy)
     else:

@@ -14,7 +14,7 @@ from typing import ClassVar, TypeAlias, final
 import numpy as np
 
 from tessera.errors import DeviceError
-from tessera.runtime.memory import ALIGNMENT, Buffer, aligned_empty
+from tessera.runtime.memory import ALIGNMENT, Array, Buffer, aligned_empty
 
 
 class DeviceBackend(ABC):
@@ -58,6 +58,19 @@ class DeviceBackend(ABC):
     @abstractmethod
     def export_to_stream(self, stream: int | None) -> None:
         """Order the work done so far before what a DLPack consumer runs on `stream`, in DLPack's numbering."""
+
+    def gather(self, array: Array) -> Buffer | None:
+        """Fresh memory with the elements of `array`, which lies here with any strides, in C order.
+
+        None where the device cannot pick them out itself.
+        """
+        return None
+
+    def note_use(self, array: Array) -> None:
+        """Told that what was asked of the device just now uses `array`."""
+
+    def lend(self, array: Array, stream: int | None) -> None:
+        """Told that a DLPack consumer may use `array` on `stream` for as long as it likes."""
 
     @abstractmethod
     def import_stream(self) -> int | None:
@@ -194,6 +207,10 @@ def _find_factory(kind: str) -> BackendFactory | None:
     found = _factories.get(kind)
     if found is None and (load := _entry_points().get(kind)) is not None:
         found = _factories.setdefault(kind, load())
+    if found is None and kind == "cuda":
+        from tessera.runtime.cuda.backend import CudaBackend  # above this file, and only for those who have a GPU
+
+        found = _factories.setdefault(kind, CudaBackend)
     return found
 
 

@@ -8,7 +8,7 @@ pending or while the interpreter shuts down, where a Python callback would not b
 from __future__ import annotations
 
 import ctypes
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from tessera.dtypes import types as dt
 from tessera.dtypes.types import DType, Kind
 from tessera.errors import ResourceError
 from tessera.runtime.device import Device, device_of_dlpack
-from tessera.runtime.memory import Array, Buffer, contiguous_strides
+from tessera.runtime.memory import Array, Buffer, contiguous_strides, span_of
 
 # The version that has the narrow floats and the flag for sub-byte elements in bytes of their own.
 VERSION = (1, 1)
@@ -139,16 +139,19 @@ class Imported:
     buffer: Buffer
 
 
-class _Owner:
-    """Calls the producer's deleter once, when it is no longer referenced."""
+class Lender:
+    """Calls the producer's deleter once, when it is no longer referenced; `before` that, whatever is to be done."""
 
-    __slots__ = ("address", "deleter")
+    __slots__ = ("address", "before", "deleter")
 
     def __init__(self, address: int, deleter: int | None) -> None:
         self.address = address
         self.deleter = deleter
+        self.before: dict[int, Callable[[], None]] = {}
 
     def __del__(self) -> None:
+        for action in self.before.values():
+            action()
         if self.deleter is not None:
             _Deleter(self.deleter)(self.address)
 
@@ -181,12 +184,9 @@ def take(capsule: object) -> Imported:
     else:
         strides = contiguous_strides(shape, itemsize)
     first = (tensor.data or 0) + tensor.byte_offset
-    steps = [(count - 1) * stride for count, stride in zip(shape, strides, strict=True)]
-    low, high = (first, first + itemsize) if math.prod(shape) else (first, first)
-    low += sum(step for step in steps if step < 0) if high > low else 0
-    high += sum(step for step in steps if step > 0) if high > low else 0
+    low, high = span_of(first, shape, strides, itemsize)
     _rename_capsule(capsule, _USED_NAMES[name])
-    owner = _Owner(ctypes.addressof(managed), managed.deleter)
+    owner = Lender(ctypes.addressof(managed), managed.deleter)
     buffer = Buffer(low, high - low, device, owner, writable=not flags & _READ_ONLY)
     return Imported(buffer.array(dtype.storage, shape, strides, first - low), dtype, buffer)
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tessera.dtypes.types import BY_NAME, DType
 from tessera.errors import CompileError, DtypeError, ShapeError, SourceSpan, TesseraError
+from tessera.shapes.conditions import Condition, Geometry, evaluate, frozen
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import Shape, Size, dim, size
 
@@ -184,6 +185,8 @@ class Plan:
     ordered: bool = False
     device: DeviceLaunch | None = None
     block_bytes: int = 0
+    checks: tuple[tuple[Condition, Failure], ...] = ()
+    """What must not be 0 for given sizes and strides, and what it means if it is; checked before the program runs."""
 
     @cached_property
     def inputs(self) -> tuple[ArrayArgument | NumberArgument, ...]:
@@ -228,6 +231,16 @@ class Plan:
         """The extents of the grid."""
         return _evaluated(self.grid, sizes)
 
+    def check(self, geometry: Sequence[Geometry]) -> None:
+        """Raises what the first check that fails for these sizes and strides means."""
+        for condition, failure in self.checks:
+            try:
+                holds = evaluate(condition, geometry)
+            except ZeroDivisionError:  # an earlier check has said so
+                continue
+            if not holds:
+                raise failure.error()
+
     def encoded(self) -> dict[str, Any]:
         """The plan as JSON has it."""
         return {
@@ -245,9 +258,8 @@ class Plan:
             "ordered": self.ordered,
             "device": None if self.device is None else self.device.encoded(),
             "block_bytes": self.block_bytes,
-            "failures": [
-                [one.message, None if one.span is None else _encoded_span(one.span), one.check] for one in self.failures
-            ],
+            "checks": [[condition, _encoded_failure(failure)] for condition, failure in self.checks],
+            "failures": [_encoded_failure(one) for one in self.failures],
         }
 
     @staticmethod
@@ -265,13 +277,11 @@ class Plan:
             _shape(found["grid"]),
             int(found["grid_word"]),
             int(found["words"]),
-            tuple(
-                Failure(message, None if span is None else SourceSpan(*span), check)
-                for message, span, check in found["failures"]
-            ),
+            tuple(map(_decoded_failure, found["failures"])),
             bool(found["ordered"]),
             None if found["device"] is None else DeviceLaunch.decoded(found["device"]),
             int(found["block_bytes"]),
+            tuple((frozen(condition), _decoded_failure(failure)) for condition, failure in found["checks"]),
         )
 
 
@@ -284,6 +294,15 @@ def _evaluated(shape: Shape, sizes: Mapping[str, int]) -> Sizes:
 
 def _shape(parts: Sequence[str]) -> Shape:
     return tuple(int(part) if part.isdecimal() else size(dim(part)) for part in parts)
+
+
+def _encoded_failure(failure: Failure) -> list[Any]:
+    return [failure.message, None if failure.span is None else _encoded_span(failure.span), failure.check]
+
+
+def _decoded_failure(found: Sequence[Any]) -> Failure:
+    message, span, check = found
+    return Failure(message, None if span is None else SourceSpan(*span), check)
 
 
 def _encoded_span(span: SourceSpan) -> list[Any]:

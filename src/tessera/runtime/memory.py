@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -46,6 +46,34 @@ class Buffer:
         """
         window = _Window(self, shape, strides, storage.itemsize, offset)
         return np.asarray(window).view(storage)
+
+
+class Home(Protocol):
+    """Where memory of a device goes when nobody needs it any longer."""
+
+    @property
+    def nbytes(self) -> int: ...
+
+    def append(self, pointer: int, /) -> None: ...
+
+
+class DeviceMemory(ctypes.c_char * (1 << 40)):
+    """Memory of a device from some address on, for whoever holds this or an array on it; then it goes home.
+
+    To NumPy it is bytes, so arrays on it are made in a moment. How many bytes is the home's to know: no type of its own
+    for each size.
+    """
+
+    __slots__ = ("home",)
+
+    home: Home
+
+    @property
+    def address(self) -> int:
+        return _address_of(self)
+
+    def __del__(self, address_of: Any = ctypes.addressof) -> None:
+        self.home.append(address_of(self))
 
 
 class _Window:
@@ -114,21 +142,45 @@ def contiguous_strides(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]
 
 def byte_span(array: Array) -> tuple[int, int]:
     """The addresses of the first byte and one past the last that `array` can touch."""
-    low = high = address(array)
-    if array.size == 0:
+    return span_of(address(array), array.shape, array.strides, array.itemsize)
+
+
+def span_of(first: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> tuple[int, int]:
+    """The same for an array that begins at `first`; strides are in bytes."""
+    low = high = first
+    if 0 in shape:
         return low, high
-    for count, stride in zip(array.shape, array.strides, strict=True):
+    for count, stride in zip(shape, strides, strict=True):
         reach = (count - 1) * stride
         low, high = (low + reach, high) if reach < 0 else (low, high + reach)
-    return low, high + array.itemsize
+    return low, high + itemsize
 
 
-def host_buffer(array: Array, device: Device) -> Buffer:
-    """The storage that a host array is a view of, as far as NumPy knows it."""
+def buffer_of(array: Array, device: Device) -> Buffer:
+    """The storage that an array is a view of, as far as NumPy knows it."""
+    root = _root(array)
+    if isinstance(root.base, _Window):
+        return root.base.buffer
+    if isinstance(root.base, DeviceMemory):
+        return Buffer(_address_of(root.base), root.base.home.nbytes, device, root.base)
+    low, high = byte_span(root)
+    return Buffer(low, high - low, device, root, writable=root.flags.writeable)
+
+
+def owner_of(array: Array) -> object:
+    """What keeps the memory of an array alive: a device's memory, what a buffer was made with, or an array's base."""
+    base = _root(array).base
+    return base.buffer.keepalive if isinstance(base, _Window) else base
+
+
+def device_of(array: Array) -> Device | None:
+    """The device that an array was placed on by a buffer; None for arrays of the host."""
+    base = _root(array).base
+    return base.buffer.device if isinstance(base, _Window) else None
+
+
+def _root(array: Array) -> Array:
     root = array
     while isinstance(root.base, np.ndarray) and not isinstance(root.base, _Storage):
         root = root.base
-    if isinstance(root.base, _Window):
-        return root.base.buffer
-    low, high = byte_span(root)
-    return Buffer(low, high - low, device, root, writable=root.flags.writeable)
+    return root

@@ -17,7 +17,7 @@ from tessera.runtime import dlpack, indexing
 from tessera.runtime.device import CPU, Device, device, is_device_name
 from tessera.runtime.dlpack import ExchangeError
 from tessera.runtime.indexing import Key
-from tessera.runtime.memory import Array, Buffer, address, aligned, aligned_copy, host_buffer
+from tessera.runtime.memory import Array, Buffer, address, aligned, aligned_copy, buffer_of
 from tessera.runtime.meta import Meta, alignment_of, may_overlap
 from tessera.runtime.operators import Operand, Scalar, binary, nearest, operand, reflected, unary
 from tessera.runtime.printing import show
@@ -77,11 +77,11 @@ class Tensor:
 
     @classmethod
     def fresh(cls, array: Array, meta: Meta) -> Tensor:
-        """A tensor on host memory that is its own, and whose meta is known."""
+        """A tensor on memory that is its own, and whose meta is known."""
         self = _new(cls)
         self.geometry = array
         self.dtype = meta.dtype
-        self.device = CPU
+        self.device = meta.device
         self._buffer = None
         self.meta = meta
         if histories() is not None:
@@ -142,7 +142,7 @@ class Tensor:
     def buffer(self) -> Buffer:
         """The memory that this tensor is a view of."""
         if self._buffer is None:
-            self._buffer = host_buffer(self.geometry, self.device)
+            self._buffer = buffer_of(self.geometry, self.device)
         return self._buffer
 
     # Views
@@ -417,6 +417,14 @@ class Tensor:
             raise AttributeError(f"no array interface describes {self.dtype} on {self.device}")
         return self.geometry.__array_interface__
 
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if self.device.kind != "cuda" or self.dtype.storage.isbuiltin != 1 or self.dtype.policy.loss_scale is not None:
+            raise AttributeError(f"no CUDA array interface describes {self.dtype} on {self.device}")
+        from tessera.runtime.cuda.exchange import described  # above this file, and only for those who have a GPU
+
+        return described(self.geometry, self.device)
+
     def _check_plain(self, where: str) -> None:
         if self.dtype.policy.loss_scale is not None:
             raise ExchangeError(
@@ -445,8 +453,11 @@ class Tensor:
             source, stream = self.cpu(), None
         elif copy:
             source = self.copy()
-        source.device.backend.export_to_stream(stream)
-        return dlpack.export(source.geometry, self.dtype, source.device, max_version, copied=source is not self)
+        backend = source.device.backend
+        backend.export_to_stream(stream)
+        capsule = dlpack.export(source.geometry, self.dtype, source.device, max_version, copied=source is not self)
+        backend.lend(source.geometry, stream)
+        return capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.device.backend.dlpack_type, self.device.index

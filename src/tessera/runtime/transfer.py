@@ -5,17 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from tessera.runtime.device import CPU, Device
-from tessera.runtime.memory import Array, Buffer, address, aligned, aligned_copy, aligned_empty, byte_span
+from tessera.runtime.memory import Array, Buffer, address, aligned, aligned_copy, aligned_empty, byte_span, contiguous_strides
 
 
 def transfer(array: Array, source: Device, target: Device) -> tuple[Array, Buffer | None]:
     """A copy of `array`, which lies on `source`, in C order in fresh memory of `target`."""
     if source.backend.host_addressable:
         return (aligned_copy(array), None) if target is CPU else _to_device(array, target)
+    if not array.flags.c_contiguous and (gathered := source.backend.gather(array)) is not None:
+        strides = contiguous_strides(array.shape, array.itemsize)
+        array = gathered.array(array.dtype, array.shape, strides)
+        if target is source:
+            return array, gathered
     if target.kind == source.kind and array.flags.c_contiguous:
         buffer = target.backend.allocate(array.nbytes)
         if array.nbytes:
             target.backend.copy_from_device(buffer.pointer, source, address(array), array.nbytes)
+            source.backend.note_use(array)
         return buffer.array(array.dtype, array.shape, array.strides), buffer
     host = _to_host(array, source)
     return (host, None) if target is CPU else _to_device(host, target)

@@ -6,15 +6,19 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Dialect, Operation
 
+from tessera.dialects import pipe, text
 from tessera.dialects import structural_hash as structure
-from tessera.dialects import text
 from tessera.dialects.text import verify, write
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cuda import nv
 
 __all__ = ["DIALECTS", "VERSIONS", "new_context", "read", "stamp", "structural_hash", "verify", "versions_of", "write"]
 
-TARGETS: dict[str, tuple[Dialect, int]] = {"cpu": (cpu.Cpu, cpu.VERSION), "nv": (nv.Nv, nv.VERSION)}
+TARGETS: dict[str, tuple[Dialect, int]] = {
+    "cpu": (cpu.Cpu, cpu.VERSION),
+    "pipe": (pipe.Pipe, pipe.VERSION),
+    "nv": (nv.Nv, nv.VERSION),
+}
 DIALECTS: tuple[Dialect, ...] = (*text.OWN_DIALECTS, *(dialect for dialect, _ in TARGETS.values()))
 VERSIONS: dict[str, int] = {**text.VERSIONS, **{name: version for name, (_, version) in TARGETS.items()}}
 

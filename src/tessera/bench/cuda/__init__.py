@@ -1,1 +1,1 @@
-"""TesseraBench on GPUs: rows of kernels and peers, timed by the device's own clock, profiled, and kept with their PTX."""
+"""TesseraBench on GPUs: rows of kernels and peers, timed by the device's clock, profiled, kept with their PTX."""

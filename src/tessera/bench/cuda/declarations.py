@@ -89,10 +89,10 @@ KERNELS: dict[str, Callable[[], str]] = {}
 
 def kernel_text(name: str) -> Callable[[Callable[[], str]], Callable[[], str]]:
     """Declares a function that compiles a kernel to PTX."""
+    if name in KERNELS:
+        raise BenchError(f"kernel {name!r} is declared already", hint="give it another name")
 
     def declare(make: Callable[[], str]) -> Callable[[], str]:
-        if name in KERNELS:
-            raise BenchError(f"kernel {name!r} is declared already", hint="give it another name")
         KERNELS[name] = make
         return make
 

@@ -38,7 +38,7 @@ def write(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def kernels_of(path: Path) -> dict[str, str] | None:
-    """The hashes that a result file carries; None where it has none, as results of CPUs do. Refuses what it cannot read."""
+    """The hashes that a result file carries; None where it has none, as results of CPUs do. Refuses other files."""
     try:
         content: Any = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -85,7 +85,9 @@ def stale(folder: Path, kernels: Mapping[str, Callable[[], str]]) -> tuple[list[
             if name not in now:
                 now[name], why[name] = _hash_now(name, kernels)
             if now[name] != measured:
-                found.append(Stale(path.name, name, why[name] or f"measured {measured[:12]}, now {str(now[name])[:12]}"))
+                found.append(
+                    Stale(path.name, name, why[name] or f"measured {measured[:12]}, now {str(now[name])[:12]}")
+                )
     return found, compared
 
 
@@ -95,5 +97,6 @@ def _hash_now(name: str, kernels: Mapping[str, Callable[[], str]]) -> tuple[str 
         return None, "nobody declares it any more"
     try:
         return hash_of(kernels[name]()), ""
-    except TesseraError as error:
-        return None, f"it no longer compiles: {error.message}"
+    except Exception as error:
+        said = error.message if isinstance(error, TesseraError) else f"{type(error).__name__}: {error}"
+        return None, f"it no longer compiles: {said}"

@@ -34,7 +34,7 @@ from tessera.targets.cpu.nest_writer import NestWriter
 from tessera.targets.cpu.nests import Analysis, Nest, domain, shape_of
 from tessera.targets.cpu.pieces import counts
 from tessera.targets.cpu.preparing import prepare
-from tessera.targets.cpu.tolerances import Tolerances
+from tessera.targets.llvm.tolerances import Tolerances
 from tessera.transforms.context import recorder_of
 from tessera.transforms.facts import Recorder
 from tessera.transforms.masks import Edge, Linear, Window, dead_before, dead_from, is_skippable, masks_in

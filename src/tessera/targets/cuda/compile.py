@@ -1,22 +1,38 @@
-"""From nv functions to PTX, in named stages."""
+"""Tile function → PTX for GPUs, in named stages."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import ModuleOp
 
+from tessera.dialects import tile
+from tessera.interpreters.engine import symbol_in
+from tessera.targets import text
+from tessera.targets.cuda import dialect as nv
+from tessera.targets.cuda.choose_plan import Plan, choose
 from tessera.targets.cuda.emit import emit
 from tessera.targets.cuda.emitter import Block
+from tessera.targets.cuda.preparing import prepare
+from tessera.targets.cuda.tile_to_nv import lower
 from tessera.targets.llvm import machine
+from tessera.transforms.apply_facts import specialize
+from tessera.transforms.context import CompileContext
+from tessera.transforms.facts import Facts
+from tessera.transforms.host_checks import HostCheck, take_host_checks
+from tessera.transforms.instrument import Instrument
+from tessera.transforms.make_async import make_async
+from tessera.transforms.partition_rows import partition_rows
 
-FEATURES = {"sm_80": "+ptx80", "sm_90": "+ptx80", "sm_90a": "+ptx80"}
+FEATURES: Mapping[str, str] = {"sm_80": "+ptx80", "sm_89": "+ptx80", "sm_90": "+ptx80", "sm_90a": "+ptx80"}
 TRIPLE = 'target triple = "nvptx64-nvidia-cuda"\n'
 
 
 @dataclass(frozen=True)
 class Program:
-    """PTX, and what a launcher has to know of it."""
+    """PTX of one kernel, and what a launcher has to know of it. It is right only where its guards hold."""
 
     name: str
     ptx: str
@@ -24,18 +40,92 @@ class Program:
     threads: int
     shared: int
     messages: tuple[str, ...]
+    checks: tuple[HostCheck, ...] = ()
+    guards: Facts = field(default_factory=Facts)
+    seconds: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
 
 
-def ptx_of(text: str, arch: str) -> str:
-    """LLVM text as PTX."""
-    return machine.assembly(TRIPLE + text, cpu=arch, features=FEATURES[arch])
+class Laps(dict[str, float]):
+    """Seconds of one stage after another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._since = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        now = time.perf_counter()
+        self[stage], self._since = now - self._since, now
+
+
+def compile_kernel(
+    module: ModuleOp,
+    name: str,
+    *,
+    arch: str = "sm_90a",
+    warps: int | None = None,
+    stages: int | None = None,
+    optimization: int = 3,
+    checks: Collection[str] = (),
+    facts: Facts | None = None,
+) -> Program:
+    """Compiles a tile function."""
+    lowered, found, guards, seconds = lower_kernel(
+        module, name, warps=warps, stages=stages, optimization=optimization, checks=checks, facts=facts
+    )
+    program = compile_lowered(lowered, name, arch=arch)
+    return replace(program, checks=tuple(found), guards=guards, seconds={**seconds, **program.seconds})
+
+
+def lower_kernel(
+    module: ModuleOp,
+    name: str,
+    *,
+    warps: int | None = None,
+    stages: int | None = None,
+    optimization: int = 3,
+    checks: Collection[str] = (),
+    facts: Facts | None = None,
+) -> tuple[ModuleOp, list[HostCheck], Facts, Mapping[str, float]]:
+    """The nv level of a tile function, what has to be checked before it runs, and the facts it rests on."""
+    seconds, lowered, context = Laps(), module.clone(), CompileContext.with_facts(facts)
+    if facts:
+        specialize(lowered, context, name)
+        seconds.lap("apply-facts")
+    if checks:
+        Instrument(bounds="bounds" in checks, nan="nan" in checks, everywhere=False).apply(context, lowered)
+        seconds.lap("instrument-checks")
+    function = symbol_in(lowered, name, tile.FuncOp)
+    found = take_host_checks(function)
+    prepare(function, contract=optimization > 1)
+    seconds.lap("prepare")
+    plan = choose(function, warps, stages)
+    apply_plan(function, plan)
+    seconds.lap("make-async")
+    lower(lowered, name, plan.warps)
+    seconds.lap("tile-to-nv")
+    text.verify(lowered)
+    seconds.lap("verify")
+    return lowered, found, context.recorder.guards, seconds
+
+
+def apply_plan(function: tile.FuncOp, plan: Plan) -> None:
+    """The rewrites above layouts that a plan asks for."""
+    if plan.rows is not None:
+        partition_rows(function, plan.rows)
+    make_async(function, plan.depth)
 
 
 def compile_lowered(module: ModuleOp, name: str, *, arch: str = "sm_90a") -> Program:
     """Compiles a function that is at the nv level already, written by passes or by hand."""
-    from tessera.interpreters.engine import symbol_in
-    from tessera.targets.cuda import dialect as nv
-
+    seconds = Laps()
     emitted = emit(module, name)
+    seconds.lap("emit")
+    ptx = ptx_of(emitted.text, arch)
+    seconds.lap("llvm")
     threads = symbol_in(module, name, nv.FuncOp).thread_count
-    return Program(name, ptx_of(emitted.text, arch), emitted.block, threads, emitted.shared, emitted.messages)
+    return Program(name, ptx, emitted.block, threads, emitted.shared, emitted.messages, seconds=dict(seconds))
+
+
+def ptx_of(written: str, arch: str) -> str:
+    """LLVM text as PTX."""
+    return machine.assembly(TRIPLE + written, cpu=arch, features=FEATURES[arch])

@@ -18,9 +18,12 @@ from xdsl.dialects.builtin import (
     SymbolNameConstraint,
     TensorType,
     UnitAttr,
+    i32,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 from xdsl.irdl import (
+    BaseAttr,
+    EqAttrConstraint,
     IRDLOperation,
     irdl_op_definition,
     operand_def,
@@ -115,7 +118,7 @@ class FuncOp(IRDLOperation):
         if not isinstance(self.body.block.last_op, ReturnOp):
             raise VerifyException("an nv function ends with nv.return")
         for op in self.body.walk():
-            for value in (*op.results, *(argument for region in op.regions for argument in region.block.args)):
+            for value in (*op.results, *(one for region in op.regions for block in region.blocks for one in block.args)):
                 if isinstance(value.type, TensorType) and not has_layout(value.type):
                     raise VerifyException(f"{op.name} gives {value.type}: tiles of the nv level have layouts")
 
@@ -189,14 +192,13 @@ class AllocOp(IRDLOperation):
 
 @irdl_op_definition
 class SlotOp(IRDLOperation):
-    """One of several tiles in shared memory."""
+    """One of several tiles in shared memory, by an index or an i32."""
 
     name = "nv.slot"
     ring = operand_def(AnyShared)
-    number = operand_def(IndexType)
+    number = operand_def(BaseAttr(IndexType) | EqAttrConstraint(i32))
     result = result_def(AnyShared)
     traits = traits_def(Pure())
-    assembly_format = "$ring `[` $number `]` attr-dict `:` type($ring) `->` type($result)"
 
     def __init__(self, ring: SSAValue, number: SSAValue) -> None:
         super().__init__(operands=[ring, number], result_types=[shared_type(ring).slot])
@@ -205,6 +207,33 @@ class SlotOp(IRDLOperation):
         ring = shared_type(self.ring)
         if len(ring.shape) < 3 or self.result.type != ring.slot:
             raise VerifyException(f"a slot of {ring} is not {self.result.type}")
+
+    # The number's type is not spelled: it is that of a value above.
+
+    @classmethod
+    def parse(cls, parser: Parser) -> SlotOp:
+        ring = parser.parse_unresolved_operand()
+        with parser.in_square_brackets():
+            number = parser.parse_operand()
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type_ = parser.parse_type()
+        parser.parse_punctuation("->")
+        result = parser.parse_type()
+        op = cls.create(operands=[parser.resolve_operand(ring, type_), number], result_types=[result])
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_operand(self.ring)
+        with printer.in_square_brackets():
+            printer.print_operand(self.number)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.ring.type)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.result.type)
 
 
 def _check_same(moved: Sequence[int], element: Attribute, shared: SharedType) -> None:

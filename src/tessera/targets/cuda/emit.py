@@ -6,10 +6,27 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tessera.interpreters.engine import symbol_in
 from tessera.targets.cuda import dialect as nv
-from tessera.targets.cuda import emit_control, emit_memory, emit_products, emit_values
+from tessera.targets.cuda import (
+    emit_control,
+    emit_hopper,
+    emit_memory,
+    emit_products,
+    emit_reductions,
+    emit_values,
+    emit_wgmma,
+)
 from tessera.targets.cuda.emitter import Emitted, Emitter
 
-__all__ = ["emit", "emit_control", "emit_memory", "emit_products", "emit_values"]
+__all__ = [
+    "emit",
+    "emit_control",
+    "emit_hopper",
+    "emit_memory",
+    "emit_products",
+    "emit_reductions",
+    "emit_values",
+    "emit_wgmma",
+]
 
 
 def emit(module: ModuleOp, name: str) -> Emitted:

@@ -1,1 +1,174 @@
-"""nv level → LLVM text: tiles in registers."""
+"""nv level → LLVM text: tiles in registers, element by element, and the same registers seen with other axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, SSAValue
+
+from tessera.dialects import tile
+from tessera.dialects.locations import span_of
+from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.dtypes.types import i64
+from tessera.errors import CompileError
+from tessera.targets.cuda.emitter import Emitter, emits
+from tessera.targets.cuda.instructions import emit_instruction
+from tessera.targets.cuda.layouts import Layout
+from tessera.targets.cuda.nv_types import layout_of
+from tessera.targets.cuda.thread_tiles import ThreadTile, per_word
+from tessera.targets.llvm import casts, elements, elementwise
+from tessera.targets.llvm.literals import literal
+from tessera.targets.llvm.text import Value, number
+
+ROUNDED = "rounded"
+"""Marks a multiple that is rounded before anything is added to it."""
+
+
+@emits(tile.FullOp)
+def _full(emitter: Emitter, op: tile.FullOp) -> None:
+    emitter.bind(op.result, [emitter.number(op.value)] * layout_of(op.result).count)
+
+
+@emits(tile.IotaOp)
+def _iota(emitter: Emitter, op: tile.IotaOp) -> None:
+    f, layout, dtype, axis = emitter.f, layout_of(op.result), tile_dtype(op.result), op.axis.value.data
+    base, own = emitter.number(op.base), emitter.base(layout, axis)
+    # Whole numbers wrap the same way whether they are cut before or after they are counted.
+    narrow = dtype.bits in (8, 16, 32)
+    type_ = f"i{dtype.bits}" if narrow else "i64"
+    known = literal(base)
+    first = number(known, type_) if known is not None else f.convert(_resize(base.type, type_), base, type_)
+    first = f.binary("add", first, f.convert(_resize("i32", type_), own, type_))
+
+    def at(offset: int) -> Value:
+        counted = f.add(first, offset)
+        return counted if narrow else casts.cast(f, counted, i64, dtype, emitter.level)
+
+    made = {offset: at(offset) for offset in sorted(set(layout.offsets(axis)))}
+    emitter.bind(op.result, [made[offset] for offset in layout.offsets(axis)])
+
+
+def _resize(source: str, target: str) -> str:
+    """Positions are not negative."""
+    return "trunc" if int(target[1:]) < int(source[1:]) else "zext"
+
+
+@emits(tile.EwOp)
+def _elementwise(emitter: Emitter, op: tile.EwOp) -> None:
+    operands = [emitter.tile(operand) for operand in op.operands_]
+    dtypes = [operand.dtype for operand in operands]
+    layout = layout_of(op.result)
+    for operand in operands:
+        check_alike(op, operand.layout, layout)
+    if emit_instruction(emitter, op):
+        return
+    contract = ROUNDED not in op.attributes
+    known: dict[tuple[Value, ...], Value] = {}
+    found: list[Value] = []
+    for register in range(layout.count):
+        values = tuple(operand.element(register) for operand in operands)
+        if values not in known:
+            known[values] = elementwise.apply(
+                emitter.f, op.fn.data, values, dtypes, op.result_dtype, emitter.level, contract=contract
+            )
+        found.append(known[values])
+    emitter.bind(op.result, found)
+
+
+# The same registers, with other axes
+
+
+def check_alike(op: Operation, source: Layout, result: Layout) -> None:
+    """Refuses operands whose registers hold other elements than the result's."""
+    if source != result and Layout.of(source.threads, source.registers) != Layout.of(result.threads, result.registers):
+        raise unlike(op, source, result)
+
+
+def unlike(op: Operation, source: Layout, result: Layout) -> CompileError:
+    return CompileError(
+        f"{op.name} from layout {source} to {result} needs nv.convert", span=span_of(op.location)
+    )
+
+
+@emits(tile.ExpandOp)
+def _expand(emitter: Emitter, op: tile.ExpandOp) -> None:
+    axis, rank = op.axis.value.data, tile_type(op.operand).get_num_dims()
+    reseen(emitter, op, emitter.tile(op.operand), op.result, [axis_ + (axis_ >= axis) for axis_ in range(rank)])
+
+
+@emits(tile.BroadcastOp)
+def _broadcast(emitter: Emitter, op: tile.BroadcastOp) -> None:
+    source, result = tile_type(op.operand).get_shape(), tile_type(op.result).get_shape()
+    places = [axis if source[axis] == result[axis] else None for axis in range(len(source))]
+    reseen(emitter, op, emitter.tile(op.operand), op.result, places)
+
+
+@emits(tile.TransOp)
+def _transpose(emitter: Emitter, op: tile.TransOp) -> None:
+    permutation = list(op.permutation.iter_values())
+    places = [permutation.index(axis) for axis in range(len(permutation))]
+    reseen(emitter, op, emitter.tile(op.operand), op.result, places)
+
+
+def reseen(
+    emitter: Emitter, op: Operation, source: ThreadTile, result: SSAValue, places: Sequence[int | None]
+) -> None:
+    """Binds a tile whose registers are those of another: axis `i` of that is `places[i]` of this, or repeated."""
+    layout = layout_of(result)
+    picked = registers_of(source.layout, layout, tile_type(result).get_shape(), places)
+    if picked is None:
+        raise unlike(op, source.layout, layout)
+    ways = per_word(source.dtype)
+    if source.has_words and ways and source.packs and len(picked) % ways == 0:
+        groups = [picked[first : first + ways] for first in range(0, len(picked), ways)]
+        if all(group[0] % ways == 0 and group == list(range(group[0], group[0] + ways)) for group in groups):
+            emitter.bind_words(result, [source.word(group[0] // ways) for group in groups])
+            return
+    emitter.bind(result, [source.element(register) for register in picked])
+
+
+def registers_of(
+    source: Layout, result: Layout, shape: Sequence[int], places: Sequence[int | None]
+) -> list[int] | None:
+    """For each register of the result the source's that holds the same element; None where threads would have to meet.
+
+    `shape` is the result's. Registers that never hold an element of the tile get any.
+    """
+    for axis, place in enumerate(places):
+        mine = [] if place is None else _thread_digits(result, place)
+        if _thread_digits(source, axis) != mine:
+            return None
+    known: dict[tuple[int, ...], int] = {}
+    for register, offsets in enumerate(_coordinates(source, range(len(places)))):
+        known.setdefault(offsets, register)
+    found: list[int] = []
+    for offsets in _coordinates(result, range(len(shape))):
+        wanted = tuple(0 if place is None else offsets[place] for place in places)
+        register = known.get(wanted)
+        if register is None:
+            if all(offset < size for offset, size in zip(offsets, shape, strict=True)):
+                return None
+            register = 0
+        found.append(register)
+    return found
+
+
+def _coordinates(layout: Layout, axes: Sequence[int]) -> list[tuple[int, ...]]:
+    """The constant parts of each register's coordinates."""
+    by_axis = [layout.offsets(axis) for axis in axes]
+    return list(zip(*by_axis, strict=True)) if by_axis else [()] * layout.count
+
+
+def _thread_digits(layout: Layout, axis: int) -> list[tuple[int, int, int]]:
+    """What coordinates along an axis owe to the thread: (threads below, size, step), plainly spelled."""
+    found: list[tuple[int, int, int]] = []
+    for digit, below in layout.positions:
+        if digit.axis != axis or digit.size == 1:
+            continue
+        if found:
+            last_below, last_size, last_step = found[-1]
+            if below == last_below * last_size and digit.step == last_step * last_size:
+                found[-1] = (last_below, last_size * digit.size, last_step)
+                continue
+        found.append((below, digit.size, digit.step))
+    return found

@@ -20,6 +20,7 @@ from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError
 from tessera.targets.cuda import dialect as nv
+from tessera.targets.cuda.hopper import BarriersOp, TensorMapOp, WordsOp
 from tessera.targets.cuda.layouts import WARP, Digit, Layout
 from tessera.targets.cuda.nv_types import SharedType, layout_of
 from tessera.targets.cuda.thread_tiles import ThreadTile
@@ -98,11 +99,12 @@ class Emitter:
     """What the tables of scalar functions, which all targets share, are told: that products and sums fuse, and that
     half precision converts."""
 
-    def __init__(self, function: nv.FuncOp, maps: int = 0) -> None:
+    def __init__(self, function: nv.FuncOp) -> None:
         self.source = function
         self.module = Module()
         self.messages: dict[str, int] = {}
-        self.block_layout = _block(function, maps)
+        self.maps = [op for op in function.body.walk() if isinstance(op, TensorMapOp)]
+        self.block_layout = _block(function, len(self.maps))
         self.values: dict[SSAValue, Any] = {}
         self.scopes = [0]
         self._scope_count = 0
@@ -247,6 +249,10 @@ class Emitter:
         """Where in shared memory an allocation lies."""
         return self._places[op]
 
+    def map_place(self, op: TensorMapOp) -> int:
+        """Where in the parameter a tensor map lies, in bytes."""
+        return self.block_layout.maps[self.maps.index(op)]
+
     # Ghosts and replicas
 
     def inside(self, layout: Layout, shape: Sequence[int]) -> list[Value | None]:
@@ -368,4 +374,10 @@ def _places(function: nv.FuncOp) -> tuple[dict[Operation, int], int]:
             assert isinstance(op.result.type, SharedType)
             places[op] = end
             end += op.result.type.size
-    return places, end
+    # What is small lies behind the tiles, which all begin where swizzling does.
+    for op in function.body.walk():
+        if isinstance(op, BarriersOp | WordsOp):
+            end = -(-end // op.shared_align) * op.shared_align
+            places[op] = end
+            end += op.shared_bytes
+    return places, -(-end // 16) * 16

@@ -143,7 +143,7 @@ class MapType(ParametrizedAttribute, TypeAttribute):
 
 @irdl_attr_definition
 class MapAxesAttr(Data[tuple[tuple[int, str, int], ...]]):
-    """The axes of a tensor map, innermost first: `[3 inner 64, 2, 3 outer 64]`.
+    """The axes of a tensor map, innermost first: `<[3 inner 64, 2, 3 outer 64]>`.
 
     A number alone is a whole axis of the view; `inner 64` are 64 neighbours along it, `outer 64` the steps between them.
     """
@@ -159,11 +159,13 @@ class MapAxesAttr(Data[tuple[tuple[int, str, int], ...]]):
                     return number, part, parser.parse_integer(allow_boolean=False, allow_negative=False)
             return number, PARTS[0], 1
 
-        return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, axis))
+        with parser.in_angle_brackets():
+            return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, axis))
 
     def print_parameter(self, printer: Printer) -> None:
         words = (str(axis) if part == PARTS[0] else f"{axis} {part} {step}" for axis, part, step in self.data)
-        printer.print_string(f"[{', '.join(words)}]")
+        with printer.in_angle_brackets():
+            printer.print_string(f"[{', '.join(words)}]")
 
 
 AnyBarriers = BaseAttr(BarriersType)

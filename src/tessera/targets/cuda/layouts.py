@@ -121,9 +121,9 @@ class Layout:
 
     def with_axis(self, axis: int) -> Layout:
         """Of the tile with an axis of size 1 put in."""
-        return Layout(
-            tuple(_moved(digit, axis - 1, 1) for digit in self.threads),
-            tuple(_moved(digit, axis - 1, 1) for digit in self.registers),
+        return Layout.of(
+            [_moved(digit, axis - 1, 1) for digit in self.threads],
+            [_moved(digit, axis - 1, 1) for digit in self.registers],
         )
 
     def narrowed(self, shape: Sequence[int]) -> Layout:
@@ -135,9 +135,9 @@ class Layout:
     def permuted(self, permutation: Sequence[int]) -> Layout:
         """Of a transposed tile: its axis `i` is this one's `permutation[i]`."""
         place = {axis: number for number, axis in enumerate(permutation)} | {REPLICA: REPLICA}
-        return Layout(
-            tuple(Digit(size, place[axis], step) for size, axis, step in self.threads),
-            tuple(Digit(size, place[axis], step) for size, axis, step in self.registers),
+        return Layout.of(
+            [Digit(size, place[axis], step) for size, axis, step in self.threads],
+            [Digit(size, place[axis], step) for size, axis, step in self.registers],
         )
 
     def run(self, axis: int) -> int:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from tessera.targets.cuda import dialect
+from tessera.targets.cuda import dialect, hopper, hopper_products, hopper_types
 from tessera.targets.cuda.nv_types import LayoutAttr, SharedType
 
 VERSION = dialect.VERSION
-Nv = Dialect("nv", [*dialect.OPS], [LayoutAttr, SharedType])
+Nv = Dialect(
+    "nv", [*dialect.OPS, *hopper.OPS, *hopper_products.OPS], [LayoutAttr, SharedType, *hopper_types.TYPES]
+)

@@ -95,6 +95,11 @@ class SharedType(ParametrizedAttribute, TypeAttribute):
         return self.dtype.storage.itemsize
 
     @property
+    def panels(self) -> int:
+        """How many panels the columns take."""
+        return -(-self.columns * self.itemsize // self.panel.data)
+
+    @property
     def panel_bytes(self) -> int:
         """Bytes from one panel to the next."""
         return self.rows * self.panel.data
@@ -102,7 +107,7 @@ class SharedType(ParametrizedAttribute, TypeAttribute):
     @property
     def tile_bytes(self) -> int:
         """Bytes of one tile; the next one begins where swizzling begins anew."""
-        whole = -(-self.columns * self.itemsize // self.panel.data) * self.panel_bytes
+        whole = self.panels * self.panel_bytes
         return -(-whole // 1024) * 1024
 
     @property

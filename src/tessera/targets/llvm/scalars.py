@@ -15,6 +15,7 @@ from tessera.dtypes.types import bool_
 from tessera.targets.llvm import casts, elementwise
 from tessera.targets.llvm.literals import constant, folded, literal
 from tessera.targets.llvm.text import Function, Value, number
+from tessera.transforms.host_checks import CHECKED
 
 
 class Emitter(Protocol):
@@ -114,7 +115,7 @@ for _kind, _opcode in _FLOAT.items():
 def _division(emitter: Emitter, op: Operation) -> tuple[Value, Value]:
     """The operands of a division, the divisor never 0: a program that divides by 0 is reported, and not trapped."""
     a, b = (emitter.number(operand) for operand in op.operands)
-    if literal(b) not in (None, 0):
+    if literal(b) not in (None, 0) or CHECKED in op.attributes:
         return a, b
     zero = emitter.f.compare("eq", b, number(0, b.type))
 

@@ -377,6 +377,34 @@ class Function:
             )
         return results
 
+    def repeat(
+        self,
+        initial: Sequence[Value],
+        test: Callable[[list[Value]], tuple[Value, Sequence[Value]]],
+        body: Callable[[list[Value]], Sequence[Value]],
+    ) -> list[Value]:
+        """`while`: `test` gives a condition and values, which go to `body` where it holds, and out where it does not."""
+        self._count += 1
+        top, again, out = f"test{self._count}", f"again{self._count}", f"out{self._count}"
+        before = self._block
+        self.jump(top)
+        self.label(top)
+        hole = len(self._lines)
+        self._lines.append("")
+        carried = [Value(self._fresh(), value.type) for value in initial]
+        condition, handed = test(carried)
+        self.do(f"br {condition}, label %{again}, label %{out}")
+        self.label(again)
+        found = list(body(list(handed)))
+        end = self._block
+        self.do(f"br label %{top}, !llvm.loop !0")
+        phis: list[str] = []
+        for name, first, last in zip(carried, initial, found, strict=True):
+            phis.append(f"  {name.name} = phi {name.type} [ {first.name}, %{before} ], [ {last.name}, %{end} ]")
+        self._lines[hole] = "\n".join(phis)
+        self.label(out)
+        return list(handed)
+
     def branch(
         self,
         condition: Value,

@@ -1,4 +1,4 @@
-"""How exact a value must be: what meets bf16 on its way need not be much more exact than that.
+"""How exact a value must be: what meets bf16 (on some targets f16) on its way need not be much more exact than that.
 
 A function has a brief form where everything that its result goes into allows the error of that form. Sums may be as
 inexact as what is summed. A maximum is one of the values: it is as exact as these have to be elsewhere.
@@ -6,9 +6,10 @@ inexact as what is summed. A maximum is one of the values: it is as exact as the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from math import inf
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import Protocol, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 
@@ -18,20 +19,40 @@ from tessera.dtypes.types import DType, bf16, f32
 from tessera.targets.llvm.exponentials import BRIEFLY
 from tessera.transforms.masks import constant_of
 
-_UNIT = 2.0**-10
-"""Half of what rounding to bf16 changes at most."""
+UNITS: Mapping[DType, float] = MappingProxyType({bf16: 2.0**-10})
+"""Half of what rounding to a type changes at most."""
+
+
+class Form(Protocol):
+    """The errors of a brief form: relative, absolute, and in parts of what its result lacks to one."""
+
+    @property
+    def relative(self) -> float: ...
+
+    @property
+    def absolute(self) -> float: ...
+
+    @property
+    def beside_one(self) -> float: ...
 
 
 class Tolerances:
     """Errors that do no harm, of the values of one function; each is found once."""
 
-    def __init__(self, reads: Callable[[SSAValue], Iterable[tuple[Operation, DType]]]) -> None:
+    def __init__(
+        self,
+        reads: Callable[[SSAValue], Iterable[tuple[Operation, DType]]],
+        forms: Mapping[str, Form] = BRIEFLY,
+        units: Mapping[DType, float] = UNITS,
+    ) -> None:
+        self.units = units
         self._reads = reads
+        self._forms = forms
         self._found: dict[tuple[_Measure, SSAValue], float] = {}
 
     def is_brief(self, op: tile.EwOp) -> bool:
         """Whether the brief form of a function does for a result."""
-        form = BRIEFLY.get(op.fn.data)
+        form = self._forms.get(op.fn.data)
         if form is None or tile_dtype(op.result) is not f32:
             return False
         measures = (form.relative, _relative), (form.absolute, _absolute), (form.beside_one, _beside_one)
@@ -54,7 +75,7 @@ def _relative(known: Tolerances, user: Operation) -> float:
     """The error in parts of a value that does no harm in a use of it; infinite where it is summed up and no more."""
     match user:
         case tile.EwOp() if user.fn.data == "cast":
-            return _UNIT if tile_dtype(user.result) is bf16 else 0.0
+            return known.units.get(tile_dtype(user.result), 0.0)
         case tile.EwOp() if user.fn.data in ("mul", "select"):
             return known.least(_relative, user.result)
         case tile.ReduceOp() if user.kind.data == "sum":

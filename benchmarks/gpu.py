@@ -1,0 +1,167 @@
+"""Rows of benchmarks/gpu_rows on a GPU, ours and peers in turns, into benchmarks/results/<gpu>-<name>.json and .md.
+
+    python benchmarks/gpu.py --name memory                        every row
+    python benchmarks/gpu.py --only softmax --only copy           rows whose name contains a word; nothing is written
+    python benchmarks/gpu.py --name memory --energy --profile     joules per call; ncu's figures where it is installed
+
+Needs torch. How a row is measured is said in tessera/bench/cuda/contest.py, how one is declared in declarations.py.
+Exit status: 0 all is well, 3 an entrant failed or was wrong, 4 a bar was missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import secrets
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tessera.bench.cuda import declarations, ncu, records, tables, timing
+from tessera.bench.cuda.conditions import gpu_environment, millijoules
+from tessera.bench.cuda.contest import Entrant, Race
+from tessera.bench.cuda.declarations import COPY, OURS, Row
+from tessera.bench.cuda.device import TorchGpu, TorchInputs
+from tessera.bench.hardware import environment
+from tessera.errors import TesseraError
+
+HERE = Path(__file__).parent
+FAILED, MISSED = 3, 4
+BATCH_SECONDS = 0.02
+
+
+def chosen(words: Sequence[str]) -> list[Row]:
+    declarations.load(HERE / "gpu_rows")
+    return [row for row in declarations.ROWS.values() if not words or any(word in row.name for word in words)]
+
+
+def measured(row: Row, gpu: TorchGpu, options: argparse.Namespace) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """What was found of a row, and the PTX that ran. A row that cannot be made ready is one that says why."""
+    try:
+        inputs = TorchInputs(row.dtype, options.seed)
+        contest = row.build(inputs)
+        race = Race(row, contest, gpu, inputs, np.random.default_rng(options.seed))
+        found = race.measure(options.rounds)
+        if contest.occupancy is not None:
+            found["occupancy"] = dict(contest.occupancy())
+        if options.energy:
+            for entrant in race.running:
+                found["entrants"][entrant.name]["joules"] = joules(entrant, gpu)
+        return found, contest.ptx
+    except Exception as error:
+        traceback.print_exc()
+        said = error.message if isinstance(error, TesseraError) else f"{type(error).__name__}: {error}"
+        return {"name": row.name, "failure": said}, {}
+
+
+def joules(entrant: Entrant, gpu: TorchGpu) -> float | None:
+    graph, launches = entrant.graph, max(1, round(BATCH_SECONDS * 1e3 / (entrant.calls * np.median(entrant.samples))))
+
+    def work() -> int:
+        for _ in range(launches):
+            graph.replay()
+        gpu.synchronize()
+        return launches * entrant.calls
+
+    try:
+        return timing.joules_per_call(work, millijoules)
+    except TesseraError as error:
+        print(f"  no energy: {error.message}", file=sys.stderr)
+        return None
+
+
+def profiled(rows: Sequence[Row], found: Sequence[dict[str, Any]], options: argparse.Namespace) -> None:
+    """One more run of the chosen rows, under ncu; its figures go to the entrants."""
+    places = {
+        f"{number}.{place}": seen
+        for number, row in enumerate(found)
+        for place, (name, seen) in enumerate(row.get("entrants", {}).items())
+        if name != COPY and "us" in seen
+    }
+    command = [sys.executable, __file__, "--under-ncu", "--seed", str(options.seed)]
+    for row in rows:
+        command += ["--only", row.name]
+    profiles = ncu.profile(command, list(places), os.environ, keep=options.keep_ncu)
+    for label, seen in places.items():
+        seen["profile"] = profiles[label].all()
+
+
+def run_under_ncu(rows: Sequence[Row], options: argparse.Namespace) -> None:
+    """What ncu looks at: every entrant once, when it is warm."""
+    for number, row in enumerate(rows):
+        try:
+            contest = row.build(TorchInputs(row.dtype, options.seed))
+        except Exception:
+            traceback.print_exc()
+            continue
+        calls = {**({OURS: contest.ours} if contest.ours else {}), **contest.peers}
+        for place, call in enumerate(calls.values()):
+            try:
+                call()
+                with ncu.region(f"{number}.{place}"):
+                    call()
+            except Exception:
+                traceback.print_exc()
+
+
+def show(row: Mapping[str, Any]) -> None:
+    print(row["name"], f"— {row['failure']}" if "failure" in row else "", flush=True)
+    for name, seen in row.get("entrants", {}).items():
+        rate = next((f"{seen[unit]:8.1f} {unit}" for unit in ("tflops", "gbps") if unit in seen), "")
+        ratio = row.get("ratios", {}).get(name)
+        faster = "" if ratio is None else f"  ours ×{ratio['ratio']:.3f} [{ratio['interval'][0]:.3f}–{ratio['interval'][1]:.3f}]"
+        error = "" if seen.get("error") is None else f"  error {seen['error']:.1e}"
+        took = f"{seen['us']:10.2f} µs {rate}" if "us" in seen else f"failed: {seen['failure']}"
+        print(f"  {name:>16} {took}{faster}{error}", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", action="append", default=[], help="rows whose name contains this")
+    parser.add_argument("--name", help="of the result files; without it nothing is written")
+    parser.add_argument("--folder", type=Path, default=HERE / "results")
+    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=secrets.randbits(31))
+    parser.add_argument("--energy", action="store_true", help="joules of a call: a second or two for each entrant")
+    parser.add_argument("--profile", action="store_true", help="one more run, under ncu")
+    parser.add_argument("--keep-ncu", type=Path, help="where to keep what ncu wrote")
+    parser.add_argument("--under-ncu", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    rows = chosen(options.only)
+    if not rows:
+        parser.error(f"no row is called so; there are {', '.join(declarations.ROWS)}")
+    if options.under_ncu:
+        run_under_ncu(rows, options)
+        return 0
+    gpu = TorchGpu()
+    found: list[dict[str, Any]] = []
+    texts: dict[str, str] = {}
+    for row in rows:
+        one, ptx = measured(row, gpu, options)
+        found.append(one)
+        texts.update(ptx)
+        show(one)
+        gc.collect()
+    ceilings = {"copy_gbps": timing.copy_bandwidth() / 1e9}
+    print(f"copy of 1 GiB: {ceilings['copy_gbps']:.0f} GB/s")
+    if options.profile:
+        profiled(rows, found, options)
+    if options.name:
+        about = {**environment(), **gpu_environment(), "seed": options.seed, "rounds": options.rounds}
+        record = records.record(found, texts, about, ceilings=ceilings)
+        path = options.folder / f"{gpu.properties.name.split()[-1].lower()}-{options.name}.json"
+        records.write(path, record)
+        path.with_suffix(".md").write_text(tables.markdown(record, f"{gpu.properties.name}: {options.name}"), "utf-8")
+        print(f"written: {path}")
+    for line in (*tables.failed(found), *tables.missed(found)):
+        print(line)
+    return FAILED if tables.failed(found) else MISSED if tables.missed(found) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

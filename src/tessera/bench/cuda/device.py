@@ -1,0 +1,119 @@
+"""The GPU that contests run on: torch makes inputs and compares results there, the runtime keeps the time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from tessera.bench.cuda import timing
+from tessera.bench.cuda.declarations import Call
+from tessera.bench.frameworks import library
+from tessera.runtime.cuda.context import Context
+from tessera.runtime.cuda.streams import Event, synchronize
+
+_TYPES = {
+    "f64": "float64",
+    "f32": "float32",
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "f8e4m3": "float8_e4m3fn",
+    "f8e5m2": "float8_e5m2",
+}
+
+
+class TorchInputs:
+    """Inputs of a row, as torch tensors on the GPU; every number drawn from one generator."""
+
+    def __init__(self, dtype: str, seed: int) -> None:
+        self._torch = library("torch")
+        self._dtype = dtype
+        self._generator = self._torch.Generator(device="cuda").manual_seed(seed)
+        self._made: list[tuple[Any, float]] = []
+
+    def normal(self, *shape: int, dtype: str | None = None, scale: float = 1.0) -> Any:
+        made = self._torch.empty(shape, dtype=getattr(self._torch, _TYPES[dtype or self._dtype]), device="cuda")
+        self._made.append((made, scale))
+        self._fill(made, scale)
+        return made
+
+    def refill(self) -> None:
+        """New numbers into all inputs, where they are."""
+        for tensor, scale in self._made:
+            self._fill(tensor, scale)
+
+    def _fill(self, tensor: Any, scale: float) -> None:
+        numbers = self._torch.randn(tensor.shape, device="cuda", generator=self._generator)
+        tensor.copy_(numbers * scale)
+
+
+class TorchGpu:
+    """One GPU; everything is on the default stream, which torch and we share."""
+
+    def __init__(self, index: int = 0) -> None:
+        self._torch = library("torch")
+        self._torch.cuda.init()
+        self.properties = Context.of(index).properties
+        self.flush: Callable[[], None] = timing.Flush(f"cuda:{index}")
+        self._index = index
+
+    def event(self) -> Event:
+        return timing.make_event()
+
+    def synchronize(self) -> None:
+        synchronize()
+
+    def capture(self, call: Call, calls: int, *, ours: bool) -> timing.OurGraph | timing.TorchGraph:
+        repeated = [call] * calls
+        return timing.OurGraph(repeated) if ours else timing.TorchGraph(repeated)
+
+    def copying(self, moved: float) -> Call:
+        source = self._torch.empty(int(moved) // 2, dtype=self._torch.uint8, device="cuda").random_(0, 255)
+        target = self._torch.empty_like(source)
+
+        def copy() -> Any:
+            return target.copy_(source)
+
+        return copy
+
+    def size(self, result: Any) -> int:
+        return self._tensor(result).nbytes
+
+    def poison(self, result: Any) -> None:
+        """All bits set: no number in any of the floating-point types."""
+        tensor = self._tensor(result)
+        if tensor.is_contiguous():
+            tensor.view(self._torch.uint8).fill_(255)
+        else:
+            tensor.fill_(float("nan"))
+
+    def error(self, result: Any, truth: Any, part: Callable[[Any], Any]) -> float:
+        found = part(self._tensor(result))
+        if found.shape != truth.shape:
+            return float("inf")
+        norm = self._torch.linalg.vector_norm
+        away, whole = norm(found.double() - truth).item(), norm(truth).item()
+        relative = away / whole if whole > 0 else away
+        return relative if math.isfinite(relative) else float("inf")
+
+    def rounding(self, truth: Any, dtype: str) -> float:
+        rounded = truth.to(getattr(self._torch, _TYPES[dtype]))
+        return self.error(rounded, truth, lambda whole: whole)
+
+    def same(self, result: Any, kept: Any) -> bool:
+        def bits(tensor: Any) -> Any:
+            return tensor.contiguous().view(self._torch.uint8)
+
+        return bool(self._torch.equal(bits(self._tensor(result)), bits(kept)))
+
+    def kept(self, result: Any) -> Any:
+        return self._tensor(result).clone()
+
+    def conditions(self) -> dict[str, Any]:
+        from tessera.bench.hardware import gpu_conditions
+
+        return gpu_conditions(self._index)
+
+    def _tensor(self, result: Any) -> Any:
+        """As torch sees it, over the same memory."""
+        return result if isinstance(result, self._torch.Tensor) else self._torch.from_dlpack(result)

@@ -1,0 +1,61 @@
+"""A process that Nsight Compute starts and looks at: one implementation of a benchmark, warm, called once.
+
+    python -m tessera.bench.cuda.profiled '{"benchmark": "softmax", "size": {…}, "precision": "bf16", …}'
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tessera import knobs
+from tessera.bench import registry
+from tessera.bench.cuda import ncu
+from tessera.bench.definitions import ProblemSize
+from tessera.bench.frameworks import adapted
+from tessera.bench.operator import OperatorBenchmark
+from tessera.bench.precision import Precision
+from tessera.bench.precision import precision as read_precision
+from tessera.bench.sampling import Inputs
+
+_LABEL = "case"
+_WARM_CALLS = 2
+
+
+def profile(benchmark: OperatorBenchmark, size: ProblemSize, precision: Precision, implementation: str) -> dict[str, Any]:
+    """The figures of one call, and the reasons for those that are missing."""
+    wanted = {
+        "files": [str(path) for path in registry.loaded],
+        "benchmark": benchmark.name,
+        "size": dict(size),
+        "precision": precision.name,
+        "implementation": implementation.partition(" ")[0],  # the rest is the level
+        "optimization": knobs.optimization.value,
+    }
+    command = [sys.executable, "-m", "tessera.bench.cuda.profiled", json.dumps(wanted)]
+    return ncu.profile(command, [_LABEL])[_LABEL].all()
+
+
+def run(wanted: dict[str, Any]) -> None:
+    """Builds and calls it."""
+    for path in wanted["files"]:
+        registry.load(Path(path))
+    benchmark: Any = registry.get(wanted["benchmark"])
+    size, chosen = wanted["size"], read_precision(wanted["precision"])
+    one = benchmark.implementations[wanted["implementation"]]
+    inputs = Inputs(benchmark, size, chosen, np.random.default_rng(0))
+    arguments = adapted(one.framework, inputs.make(inputs.draw(1)[0]))
+    with knobs.optimization.using(wanted["optimization"]):
+        call = one.built(benchmark, size, chosen).call
+        for _ in range(_WARM_CALLS):
+            one.framework.finish(call(*arguments))
+        with ncu.region(_LABEL):
+            one.framework.finish(call(*arguments))
+
+
+if __name__ == "__main__":
+    run(json.loads(sys.argv[1]))

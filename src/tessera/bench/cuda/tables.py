@@ -1,0 +1,119 @@
+"""Result files of GPU benchmarks as tables, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tessera.bench.cuda.declarations import OURS
+from tessera.bench.cuda.ncu import PROFILER_METRICS
+
+
+def markdown(record: Mapping[str, Any], title: str) -> str:
+    """Everything that a record holds, shortened."""
+    environment = record["environment"]
+    lines = [f"# {title}", "", _measured_on(environment), ""]
+    lines += ["| row | entrant | µs | rate | ours is | error | J | |", "|---|---|---:|---:|---:|---:|---:|---|"]
+    for row in record["rows"]:
+        lines += _row(row)
+    if bars := [line for row in record["rows"] for line in _bars(row)]:
+        lines += ["", "| row | against | bar | reached | |", "|---|---|---:|---:|---|", *bars]
+    if profiles := [line for row in record["rows"] for line in _profiles(row)]:
+        names = " | ".join(name.replace("_", " ") for name in PROFILER_METRICS)
+        lines += ["", f"| row | entrant | {names} | registers |", f"|---|---|{'---:|' * (len(PROFILER_METRICS) + 1)}"]
+        lines += profiles
+    lines += [
+        "",
+        "µs: the median of a call, of graphs timed by events, entrants in turns, the L2 cache written over before each "
+        "sample. `ours is`: so many times as fast, by pairs of neighbours, with the 95 % interval.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _measured_on(environment: Mapping[str, Any]) -> str:
+    parts = [environment.get(name) for name in ("gpu", "driver", "torch", "date")]
+    commit = str(environment.get("commit") or "")[:12]
+    names = ("", "driver ", "torch ", "")
+    said = [f"{name}{part}" for name, part in zip(names, parts, strict=True) if part]
+    return ", ".join([*said, *([f"commit {commit}"] if commit else [])])
+
+
+def _row(row: Mapping[str, Any]) -> list[str]:
+    if "failure" in row:
+        return [f"| {row['name']} | | | | | | | {row['failure']} |"]
+    lines: list[str] = []
+    for place, (name, seen) in enumerate(row["entrants"].items()):
+        cells = [row["name"] if place == 0 else "", name]
+        if "us" in seen:
+            cells += [f"{seen['us']:.2f}", _rate(seen), _faster(row, name), _error(seen), _joules(seen)]
+            cells.append("" if seen.get("repeatable", True) else "not the same bits each time")
+        else:
+            cells += ["", "", "", _error(seen), "", str(seen["failure"])]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _rate(seen: Mapping[str, Any]) -> str:
+    if "tflops" in seen:
+        return f"{seen['tflops']:.1f} TFLOP/s"
+    return f"{seen['gbps']:.0f} GB/s" if "gbps" in seen else ""
+
+
+def _faster(row: Mapping[str, Any], name: str) -> str:
+    found = row.get("ratios", {}).get(name)
+    if name == OURS or found is None:
+        return ""
+    low, high = found["interval"]
+    return f"{found['ratio']:.3f} ({low:.3f}–{high:.3f})"
+
+
+def _error(seen: Mapping[str, Any]) -> str:
+    return "" if seen.get("error") is None else f"{seen['error']:.1e}"
+
+
+def _joules(seen: Mapping[str, Any]) -> str:
+    return "" if seen.get("joules") is None else f"{seen['joules']:.4g}"
+
+
+def _bars(row: Mapping[str, Any]) -> list[str]:
+    return [
+        f"| {row['name']} | {name} | {one['bar']:g} | {'' if one['ratio'] is None else format(one['ratio'], '.3f')} | "
+        f"{'' if one['held'] else 'missed'} |"
+        for name, one in row.get("bars", {}).items()
+    ]
+
+
+def _profiles(row: Mapping[str, Any]) -> list[str]:
+    lines: list[str] = []
+    for name, seen in row.get("entrants", {}).items():
+        if (profile := seen.get("profile")) is None:
+            continue
+        figures = [profile.get(metric) for metric in (*PROFILER_METRICS, "registers_per_thread")]
+        lines.append(f"| {row['name']} | {name} | {' | '.join(_figure(value) for value in figures)} |")
+    return lines
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f}"
+
+
+def missed(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The bars that were not cleared, in words."""
+    return [
+        f"{row['name']}: {one['ratio']} of {name}, the bar is {one['bar']:g}"
+        for row in rows
+        for name, one in row.get("bars", {}).items()
+        if not one["held"]
+    ]
+
+
+def failed(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What has no figures, in words."""
+    whole = [f"{row['name']}: {row['failure']}" for row in rows if "failure" in row]
+    return whole + [
+        f"{row['name']}: {name}: {seen['failure']}"
+        for row in rows
+        for name, seen in row.get("entrants", {}).items()
+        if "failure" in seen
+    ]

@@ -1,0 +1,183 @@
+"""The pipe dialect: operands of products on their way, several blocks ahead of their use. It knows no layouts yet.
+
+A ring is some slots for tiles, outside of registers. A copy into a slot runs by itself; groups of copies are awaited in
+the order in which they were begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+from xdsl.dialects.builtin import IndexType, IntAttr, TensorType
+from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.irdl import (
+    BaseAttr,
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.traits import EffectInstance
+from xdsl.utils.exceptions import VerifyException
+
+from tessera.dialects.attributes import IntegerConstraint, integer
+from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
+from tessera.dialects.elements import TileType, is_element
+from tessera.dialects.tile import base_of
+from tessera.dialects.tile_types import AnyTile, AnyView, tile_type, view_type
+
+VERSION = 1
+
+
+@irdl_attr_definition
+class RingType(ParametrizedAttribute, TypeAttribute):
+    """`depth` slots for tiles of one type: `!pipe.ring<3, 64x128xbf16>`."""
+
+    name = "pipe.ring"
+
+    depth: IntAttr
+    tile: Attribute
+
+    def __init__(self, depth: int | IntAttr, tile: Attribute) -> None:
+        super().__init__(IntAttr(depth) if isinstance(depth, int) else depth, tile)
+
+    def verify(self) -> None:
+        if self.depth.data < 1:
+            raise VerifyException(f"a ring has at least one slot, got {self.depth.data}")
+        if not isinstance(self.tile, TensorType) or not is_element(self.tile.element_type):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+            raise VerifyException(f"a ring holds tiles, got {self.tile}")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            depth = parser.parse_integer(allow_boolean=False)
+            parser.parse_punctuation(",")
+            sizes, element = parser.parse_ranked_shape()
+            return IntAttr(depth), TensorType(element, sizes)
+
+    def print_parameters(self, printer: Printer) -> None:
+        tile = self.tile
+        assert isinstance(tile, TensorType)
+        with printer.in_angle_brackets():
+            printer.print_string(f"{self.depth.data}, {'x'.join(map(str, tile.get_shape()))}x")
+            printer.print_attribute(tile.element_type)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+
+
+AnyRing = BaseAttr(RingType)
+
+
+def ring_type(value: SSAValue) -> RingType:
+    assert isinstance(value.type, RingType)
+    return value.type
+
+
+def slot_type(value: SSAValue) -> TileType:
+    """The type of the tiles in a ring."""
+    tile = ring_type(value).tile
+    assert isinstance(tile, TensorType)
+    return tile  # pyright: ignore[reportUnknownVariableType]
+
+
+@irdl_op_definition
+class RingOp(IRDLOperation):
+    """Slots with nothing in them."""
+
+    name = "pipe.ring"
+    result = result_def(AnyRing)
+    assembly_format = "attr-dict `:` type($result)"
+
+    def __init__(self, depth: int, tile: TileType) -> None:
+        super().__init__(result_types=[RingType(depth, tile)])
+
+
+@irdl_op_definition
+class CopyOp(IRDLOperation):
+    """Begins to copy the tile at `offsets` of a view into a slot; zeros where it leaves the view."""
+
+    name = "pipe.copy"
+    view = operand_def(AnyView)
+    offsets = var_operand_def(IndexType)
+    ring = operand_def(AnyRing)
+    slot = operand_def(IndexType)
+    traits = traits_def(HasEffects())
+    assembly_format = "$view `[` $offsets `]` `,` $ring `[` $slot `]` attr-dict `:` type($view) `,` type($ring)"
+
+    def __init__(self, view: SSAValue, offsets: Sequence[SSAValue], ring: SSAValue, slot: SSAValue) -> None:
+        super().__init__(operands=[view, offsets, ring, slot])
+
+    def verify_(self) -> None:
+        seen, held = view_type(self.view), slot_type(self.ring)
+        if len(self.offsets) != seen.rank.data or held.get_num_dims() != seen.rank.data:
+            raise VerifyException(f"{len(self.offsets)} offsets into {seen}, for slots of {held}")
+        if seen.element != held.element_type:
+            raise VerifyException(f"the view holds {seen.element}, the ring {held.element_type}")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY, base_of(self.view)), writes(MEMORY, self.ring)}
+
+
+@irdl_op_definition
+class CommitOp(IRDLOperation):
+    """All copies begun since the last commit become one group."""
+
+    name = "pipe.commit"
+    traits = traits_def(HasEffects())
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {writes(MEMORY)}
+
+
+@irdl_op_definition
+class AwaitOp(IRDLOperation):
+    """Waits until at most `pending` groups are under way. What was got from slots before it has been used up by then."""
+
+    name = "pipe.await"
+    pending = prop_def(IntegerConstraint)
+    traits = traits_def(HasEffects())
+    assembly_format = "$pending attr-dict"
+
+    def __init__(self, pending: int) -> None:
+        super().__init__(properties={"pending": integer(pending)})
+
+    def verify_(self) -> None:
+        if self.pending.value.data < 0:
+            raise VerifyException(f"a number of groups is not negative, got {self.pending.value.data}")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY), writes(MEMORY)}
+
+
+@irdl_op_definition
+class GetOp(IRDLOperation):
+    """The tile in a slot."""
+
+    name = "pipe.get"
+    ring = operand_def(AnyRing)
+    slot = operand_def(IndexType)
+    result = result_def(AnyTile)
+    traits = traits_def(HasEffects())
+    assembly_format = "$ring `[` $slot `]` attr-dict `:` type($ring) `->` type($result)"
+
+    def __init__(self, ring: SSAValue, slot: SSAValue) -> None:
+        super().__init__(operands=[ring, slot], result_types=[slot_type(ring)])
+
+    def verify_(self) -> None:
+        if tile_type(self.result) != slot_type(self.ring):
+            raise VerifyException(f"a ring of {slot_type(self.ring)} does not hold {self.result.type}")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY, self.ring)}
+
+
+Pipe = Dialect("pipe", [RingOp, CopyOp, CommitOp, AwaitOp, GetOp], [RingType])

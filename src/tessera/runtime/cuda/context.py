@@ -1,0 +1,135 @@
+"""Contexts: one for each GPU, shared with other libraries in the process, current on whichever thread needs it."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from functools import cached_property
+from threading import Lock
+from typing import Any, ClassVar
+
+from tessera.errors import DeviceError
+from tessera.runtime.cuda import driver
+
+
+@dataclass(frozen=True, slots=True)
+class Properties:
+    """What a GPU is and has. Memory is in bytes; shared memory and registers are what a block may have at most."""
+
+    name: str
+    capability: tuple[int, int]
+    multiprocessors: int
+    memory: int
+    l2_cache: int
+    shared_per_block: int
+    shared_per_multiprocessor: int
+    registers_per_block: int
+    registers_per_multiprocessor: int
+    threads_per_block: int
+    threads_per_multiprocessor: int
+    warp: int
+    clock_khz: int
+    memory_clock_khz: int
+    memory_bus_bits: int
+    pci_bus: str
+
+    @property
+    def architecture(self) -> str:
+        """As compilers call it: sm_90."""
+        return f"sm_{self.capability[0]}{self.capability[1]}"
+
+
+_ATTRIBUTES = {
+    "multiprocessors": "MULTIPROCESSOR_COUNT",
+    "l2_cache": "L2_CACHE_SIZE",
+    "shared_per_block": "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN",
+    "shared_per_multiprocessor": "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR",
+    "registers_per_block": "MAX_REGISTERS_PER_BLOCK",
+    "registers_per_multiprocessor": "MAX_REGISTERS_PER_MULTIPROCESSOR",
+    "threads_per_block": "MAX_THREADS_PER_BLOCK",
+    "threads_per_multiprocessor": "MAX_THREADS_PER_MULTIPROCESSOR",
+    "warp": "WARP_SIZE",
+    "clock_khz": "CLOCK_RATE",
+    "memory_clock_khz": "MEMORY_CLOCK_RATE",
+    "memory_bus_bits": "GLOBAL_MEMORY_BUS_WIDTH",
+}
+_PCI_BUS_LETTERS = 32
+
+
+class Context:
+    """The primary context of a GPU: the one that torch and the CUDA runtime use, too.
+
+    `with context:` makes it current on this thread for a while; what was current before is so again afterwards.
+    """
+
+    _made: ClassVar[dict[int, Context]] = {}
+    _lock: ClassVar[Lock] = Lock()
+
+    def __init__(self, index: int) -> None:
+        cu = driver.bindings()
+        self.index = index
+        doing = f"opening cuda:{index}"
+        self.device = int(driver.check(cu.cuDeviceGet(index), doing))
+        self.handle = int(driver.check(cu.cuDevicePrimaryCtxRetain(self.device), doing))
+        self.calls = driver.calls()
+
+    @staticmethod
+    def of(index: int) -> Context:
+        """The context of `cuda:index`, opened on its first use."""
+        found = Context._made.get(index)
+        if found is None:
+            count = driver.device_count()
+            if not 0 <= index < count:
+                seen = f"{count} GPU{'' if count == 1 else 's'}"
+                raise DeviceError(
+                    f"there is no device cuda:{index}: this process sees {seen}",
+                    hint=f"use cuda:0{f' to cuda:{count - 1}' if count > 1 else ''}; CUDA_VISIBLE_DEVICES may hide some",
+                )
+            with Context._lock:
+                found = Context._made.get(index)
+                if found is None:
+                    found = Context._made[index] = Context(index)
+        return found
+
+    def __enter__(self) -> Context:
+        status = self.calls.push_context(self.handle)
+        if status:
+            driver.refuse(status, f"using cuda:{self.index}")
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.calls.pop_context(ctypes.addressof(ctypes.c_void_p()))
+
+    def synchronize(self) -> None:
+        """Waits for all work of the GPU that this process has asked for."""
+        with self:
+            driver.check_status(self.calls.synchronize_context(), f"waiting for cuda:{self.index}")
+
+    def free_memory(self) -> tuple[int, int]:
+        """The bytes that the GPU has left, and those that it has."""
+        with self:
+            free, total = driver.check(driver.bindings().cuMemGetInfo(), f"asking cuda:{self.index} for its memory")
+        return free, total
+
+    @cached_property
+    def properties(self) -> Properties:
+        cu = driver.bindings()
+        doing = f"asking cuda:{self.index} what it is"
+
+        def attribute(name: str) -> int:
+            which = getattr(cu.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+            return int(driver.check(cu.cuDeviceGetAttribute(which, self.device), doing))
+
+        def text(result: Any) -> str:
+            return bytes(driver.check(result, doing)).split(b"\0")[0].decode()
+
+        return Properties(
+            name=text(cu.cuDeviceGetName(256, self.device)),
+            capability=(attribute("COMPUTE_CAPABILITY_MAJOR"), attribute("COMPUTE_CAPABILITY_MINOR")),
+            memory=int(driver.check(cu.cuDeviceTotalMem(self.device), doing)),
+            pci_bus=text(cu.cuDeviceGetPCIBusId(_PCI_BUS_LETTERS, self.device)),
+            **{field: attribute(name) for field, name in _ATTRIBUTES.items()},
+        )
+
+    def __repr__(self) -> str:
+        return f"Context(cuda:{self.index})"

@@ -1,0 +1,182 @@
+"""Launching: the params block of a kernel, and callables that fill it in and hand it to the driver.
+
+A kernel has one parameter, a block of words: pointers, sizes and strides of arrays, numbers, the grid's extents, and
+tensor maps. What does not change between calls is in a template. On CPython the entry that runs kernels of the CPU fills
+in the rest, with a few instructions (`launch.ll`) in place of such a kernel; elsewhere Python and ctypes do the same.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from tessera.errors import DtypeError
+from tessera.runtime import cache as compile_cache
+from tessera.runtime.build import build
+from tessera.runtime.cuda.modules import Function
+from tessera.runtime.executable import start_pool
+from tessera.runtime.launch_plan import WORD, ArrayArgument, NumberArgument, Plan
+from tessera.runtime.memory import Array
+from tessera.targets.cpu import launch as host_launch
+from tessera.targets.llvm import image
+
+Start: TypeAlias = Callable[..., int | tuple[int, ...]]
+"""Takes the arrays and numbers of the plan, the stream, the counters and the report where it has such, and the maps."""
+
+_FIRST_WORD = 16  # of the params block, in the args block of a host kernel
+_STREAM_WORD = 10
+_LONGEST = 1 << 63
+
+
+class Geometry(NamedTuple):
+    """Sizes and strides of an array, in elements; of a number, nothing."""
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+class Params:
+    """The params block of a plan for arrays of given sizes and strides."""
+
+    def __init__(self, plan: Plan, geometry: Sequence[Geometry | None], grid: Sequence[int]) -> None:
+        assert plan.device is not None
+        self.plan, self.device = plan, plan.device
+        template = bytearray(max(plan.block_bytes, WORD * plan.words))
+
+        def fill(word: int, numbers: Sequence[int]) -> None:
+            struct.pack_into(f"<{len(numbers)}q", template, WORD * word, *numbers)
+
+        for argument, found in zip(plan.arguments, geometry, strict=True):
+            if found is not None:
+                fill(argument.word + 1, [*found.sizes, *found.strides])
+        fill(plan.grid_word, grid)
+        self.template = bytes(template)
+        # What a call gives besides the arguments, and into which words that goes.
+        self.extra = [word for word in (self.device.counters_word, self.device.report_word) if word >= 0]
+
+    def filled(self, values: Sequence[Any], extra: Sequence[int], maps: Sequence[Array]) -> Any:
+        """The block as ctypes has it, for arrays and numbers, the further words, and tensor maps."""
+        block = bytearray(self.template)
+        for place, (argument, value) in enumerate(zip(self.plan.arguments, values, strict=True)):
+            if isinstance(argument, ArrayArgument):
+                struct.pack_into("<Q", block, WORD * argument.word, value.ctypes.data)
+            else:
+                _STORES[argument.kind](block, WORD * argument.word, value, f"argument {place} of @{self.plan.name}")
+        for word, number in zip(self.extra, extra, strict=True):
+            struct.pack_into("<Q", block, WORD * word, number)
+        for recipe, found in zip(self.device.maps, maps, strict=True):
+            struct.pack_into("<16Q", block, recipe.offset, *found.tolist())
+        return (ctypes.c_char * len(block)).from_buffer(block)
+
+
+def _store_integer(block: bytearray, place: int, value: Any, what: str) -> None:
+    if not -_LONGEST <= value < _LONGEST:
+        raise too_long(what, value)
+    struct.pack_into("<q", block, place, value)
+
+
+def too_long(what: str, value: int) -> DtypeError:
+    """The error for an integer that does not fit its word."""
+    return DtypeError(
+        f"{what}: expected a number of i64, got {value!r}",
+        hint=f"give one whole number from {-_LONGEST} to {_LONGEST - 1}",
+    )
+
+
+def _store_single(block: bytearray, place: int, value: Any, what: str) -> None:
+    struct.pack_into("<f", block, place, ctypes.c_float(value).value)
+
+
+def _store_double(block: bytearray, place: int, value: Any, what: str) -> None:
+    struct.pack_into("<d", block, place, value)
+
+
+def _store_bool(block: bytearray, place: int, value: Any, what: str) -> None:
+    struct.pack_into("<q", block, place, bool(value))
+
+
+_STORES = {"i64": _store_integer, "f32": _store_single, "f64": _store_double, "i1": _store_bool}
+
+
+def starter(params: Params, function: Function, blocks: int) -> Start:
+    """A callable that launches a kernel of so many blocks: 0, or the driver's status first in a tuple."""
+    return _through_entry(params, function, blocks) if has_entry() else through_ctypes(params, function, blocks)
+
+
+@cache
+def has_entry() -> bool:
+    """Whether the host's entry can be used: on x86-64 Linux, and where arrays are laid out as it expects."""
+    if sys.platform != "linux" or os.uname().machine != "x86_64":
+        return False
+    start_pool()
+    return host_launch.has_entry()
+
+
+def arguments_of(params: Params) -> tuple[list[tuple[str, int]], bytes]:
+    """The arguments of the host's entry, each with its slot, and the words that follow the params block."""
+    found = [
+        (one.kind if isinstance(one, NumberArgument) else "array", _FIRST_WORD + one.word)
+        for one in params.plan.arguments
+    ]
+    found.append(("i64", _STREAM_WORD))
+    found += [("i64", _FIRST_WORD + word) for word in params.extra]
+    first = _FIRST_WORD + -(-len(params.template) // WORD)
+    table = b""
+    for place, recipe in enumerate(params.device.maps):
+        found.append(("array", first + 2 * place))
+        table += struct.pack("<2q", 0, WORD * _FIRST_WORD + recipe.offset)
+    return found, table
+
+
+def _through_entry(params: Params, function: Function, blocks: int) -> Start:
+    arguments, table = arguments_of(params)
+    device, calls = params.device, function.context.calls
+    address = ctypes.cast(calls.launch, ctypes.c_void_p).value or 0
+    block = params.template + bytes(-len(params.template) % WORD)
+    table_at = WORD * _FIRST_WORD + len(block)
+    words = (address, function.handle, 0, blocks, device.threads, device.shared, len(device.maps), table_at)
+    template = bytes(WORD * host_launch.FIRST_SLOT) + struct.pack("<8q", *words) + block + table
+    kernel = _kernel()
+    keep = (kernel, function)
+    return host_launch.make(kernel.address("launch_on_device"), template, arguments, 0, 1, keep=keep)
+
+
+@cache
+def _kernel() -> image.Image:
+    """The few instructions, from the compile cache or compiled and kept there."""
+    compiler = build()
+    if compiler is None:
+        return image.load(_compiled())
+    store, key = compile_cache.shared(), compile_cache.key_of("launch on device", compiler)
+    found = store.get(key)
+    if found is None:
+        found = _compiled()
+        store.put(key, found)
+    return image.load(found)
+
+
+def _compiled() -> bytes:
+    from tessera.targets.llvm.machine import compile_text
+
+    text = (Path(__file__).parent / "launch.ll").read_text(encoding="utf-8")
+    return image.flatten(compile_text(text, cpu="x86-64", features=""))
+
+
+def through_ctypes(params: Params, function: Function, blocks: int) -> Start:
+    """The callable as Python and ctypes make it."""
+    device, count = params.device, len(params.plan.arguments)
+    first_map = count + 1 + len(params.extra)
+
+    def start(*values: Any) -> int | tuple[int, ...]:
+        block = params.filled(values[:count], values[count + 1 : first_map], values[first_map:])
+        status = function.launch(block, blocks, device.threads, device.shared, values[count])
+        return (status,) if status else 0
+
+    return start
+

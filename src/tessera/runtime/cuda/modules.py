@@ -1,0 +1,229 @@
+"""Modules: PTX or machine code loaded into a context, its functions, and what they take of a multiprocessor.
+
+PTX is loaded as it is, never linked: the linker ignores the register budgets that kernels set. Machine code from ptxas,
+where there is one, is kept in the compile cache, so that the next process need not assemble; elsewhere the driver keeps
+what it assembled itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tessera.errors import CompileError, ResourceError, TesseraError
+from tessera.runtime import cache
+from tessera.runtime.cuda import driver
+from tessera.runtime.cuda.context import Context
+from tessera.runtime.launch_plan import DeviceLaunch
+
+_ELF = b"\x7fELF"
+_LOG_BYTES = 16384
+_PLAIN_SHARED = 48 << 10  # more must be asked for
+_LARGEST_GRID = (1 << 31) - 1
+# What the driver answers to machine code or PTX that it cannot use.
+_UNUSABLE = frozenset({200, 209, 218, 219, 221, 222, 223})
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """What a function takes: registers and local bytes of a thread, static shared and constant bytes of a block."""
+
+    registers: int
+    local: int
+    shared: int
+    constants: int
+    most_threads: int
+
+
+_ATTRIBUTES = {
+    "registers": "NUM_REGS",
+    "local": "LOCAL_SIZE_BYTES",
+    "shared": "SHARED_SIZE_BYTES",
+    "constants": "CONST_SIZE_BYTES",
+    "most_threads": "MAX_THREADS_PER_BLOCK",
+}
+
+
+class Module:
+    """Code in the context of `cuda:index`, for as long as this or one of its functions is referenced."""
+
+    def __init__(self, index: int, code: bytes, what: str, *, keep: bool = True) -> None:
+        """Loads PTX or machine code. `what` is it in words; where it is not to be kept, the driver assembles it."""
+        self.context = Context.of(index)
+        self.what = what
+        self.handle = self._load(code, keep)
+
+    def _load(self, code: bytes, keep: bool) -> int:
+        is_ptx = not code.startswith(_ELF)
+        machine_code = assembled(code, self.context) if keep and is_ptx else None
+        if machine_code is not None:
+            try:
+                return self._loaded(machine_code)
+            except _UnusableError:  # of a ptxas that is newer than the driver
+                pass
+        try:
+            return self._loaded(code + b"\0" if is_ptx else code)
+        except _UnusableError as refusal:
+            raise refusal.error(self.what, self._log(code) if is_ptx else []) from None
+
+    def _loaded(self, code: bytes) -> int:
+        with self.context:
+            status, found = driver.bindings().cuModuleLoadData(code)
+        if int(status) in _UNUSABLE:
+            raise _UnusableError(int(status))
+        if status:
+            driver.refuse(int(status), f"loading {self.what}")
+        return int(found)
+
+    def _log(self, code: bytes) -> list[str]:
+        """What the driver's assembler says of PTX that it refuses."""
+        cu = driver.bindings()
+        option = cu.CUjit_option
+        log = bytearray(_LOG_BYTES)
+        names = [option.CU_JIT_ERROR_LOG_BUFFER, option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
+        with self.context:
+            cu.cuModuleLoadDataEx(code + b"\0", len(names), names, [log, len(log)])
+        return log.split(b"\0")[0].decode(errors="replace").strip().splitlines()
+
+    def function(self, name: str) -> Function:
+        """A kernel of the module."""
+        with self.context:
+            found = driver.check(driver.bindings().cuModuleGetFunction(self.handle, name.encode()), f"finding @{name}")
+        return Function(self, name, int(found))
+
+    def __del__(self) -> None:
+        if getattr(self, "handle", 0) and not sys.is_finalizing():
+            with self.context:
+                driver.bindings().cuModuleUnload(self.handle)
+
+
+class _UnusableError(Exception):
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+    def error(self, what: str, log: list[str]) -> TesseraError:
+        found = driver.error_of(self.status, f"loading {what}")
+        return CompileError(found.message, hint=found.hint, story=log)
+
+
+class Function:
+    """A kernel that can be launched."""
+
+    def __init__(self, module: Module, name: str, handle: int) -> None:
+        self.module = module
+        self.name = name
+        self.handle = handle
+        self.context = module.context
+
+    @cached_property
+    def attributes(self) -> Attributes:
+        cu = driver.bindings()
+
+        def asked(name: str) -> int:
+            which = getattr(cu.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
+            return int(driver.check(cu.cuFuncGetAttribute(which, self.handle), f"asking what @{self.name} takes"))
+
+        with self.context:
+            return Attributes(**{field: asked(name) for field, name in _ATTRIBUTES.items()})
+
+    def param_bytes(self) -> int | None:
+        """The size of the params block that the kernel was compiled with; None where the driver cannot tell."""
+        cu = driver.bindings()
+        if driver.driver_version() < 12040 or not hasattr(cu, "cuFuncGetParamInfo"):
+            return None
+        with self.context:
+            status, _, size = cu.cuFuncGetParamInfo(self.handle, 0)
+        return None if status else int(size)
+
+    def prepare(self, launch: DeviceLaunch, block_bytes: int) -> None:
+        """Checks that the kernel can run as planned, and tells the driver how much shared memory it will ask for."""
+        has, takes = self.context.properties, self.attributes
+        shared = launch.shared + takes.shared
+        if shared > has.shared_per_block or launch.threads > takes.most_threads:
+            raise ResourceError(
+                f"@{self.name} does not fit {has.name}: a block has {launch.threads} threads and {shared:,} bytes of "
+                f"shared memory; with {takes.registers} registers to a thread, {takes.most_threads} threads and "
+                f"{has.shared_per_block:,} bytes are possible",
+                hint="use a schedule with smaller blocks or fewer stages",
+            )
+        if takes.local > launch.local:
+            raise ResourceError(
+                f"@{self.name} needs {takes.local} bytes of local memory to a thread, {launch.local} were expected: "
+                f"its {takes.registers} registers do not hold its values",
+                hint="use a schedule with smaller blocks or more warps",
+            )
+        size = self.param_bytes()
+        if size is not None and size != block_bytes:
+            raise CompileError(f"@{self.name}: its params block has {size} bytes, its plan says {block_bytes}")
+        if shared > _PLAIN_SHARED:
+            self._allow_shared(launch.shared)
+
+    def _allow_shared(self, nbytes: int) -> None:
+        cu = driver.bindings()
+        which = cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        with self.context:
+            status = cu.cuFuncSetAttribute(self.handle, which, nbytes)
+        driver.check(status, f"asking for {nbytes:,} bytes of shared memory for @{self.name}")
+
+    def occupancy(self, threads: int, shared: int) -> int:
+        """How many blocks of so many threads, and bytes of dynamic shared memory, a multiprocessor holds at once."""
+        ask = driver.bindings().cuOccupancyMaxActiveBlocksPerMultiprocessor
+        with self.context:
+            return int(driver.check(ask(self.handle, threads, shared), f"asking for the occupancy of @{self.name}"))
+
+    def launch(self, block: Any, blocks: int, threads: int, shared: int, stream: int) -> int:
+        """Launches with a params block, ctypes' or an address; the driver's status."""
+        address = block if isinstance(block, int) else ctypes.addressof(block)
+        pointers = ctypes.c_void_p(address)
+        with self.context as context:
+            return context.calls.launch(
+                self.handle, blocks, 1, 1, threads, 1, 1, shared, stream, ctypes.addressof(pointers), None
+            )
+
+    def launch_words(self, words: Sequence[int], blocks: int, threads: int, stream: int) -> None:
+        """Launches a kernel whose params block is words of 64 bits."""
+        block = ctypes.create_string_buffer(struct.pack(f"<{len(words)}q", *words))
+        driver.check_status(self.launch(block, blocks, threads, 0, stream), f"launching @{self.name}")
+
+
+def check_grid(name: str, blocks: int) -> None:
+    """Refuses more blocks than a grid may have."""
+    if blocks > _LARGEST_GRID:
+        raise ResourceError(
+            f"@{name}: a grid of {blocks:,} blocks; a GPU takes {_LARGEST_GRID:,}", hint="let each program do more"
+        )
+
+
+def assembled(ptx: bytes, context: Context) -> bytes | None:
+    """Machine code of PTX for a GPU: from the compile cache, or from ptxas and kept there; None without ptxas."""
+    from tessera.targets.cuda.assembler import assemble, find_ptxas
+
+    architecture = target_of(ptx) or context.properties.architecture
+    key = cache.key_of("cubin", ptx, architecture, context.properties.architecture, driver.driver_version())
+    store = cache.shared()
+    found = store.get(key)
+    if found is not None:
+        return found
+    if find_ptxas() is None:
+        return None
+    try:
+        made = assemble(ptx.decode(), architecture).cubin
+    except TesseraError:  # the driver may know better, and says what is wrong if not
+        return None
+    store.put(key, made)
+    return made
+
+
+def target_of(ptx: bytes) -> str | None:
+    """The architecture that PTX was written for, where machine code must be for just that: sm_90a and its like."""
+    for line in ptx.splitlines():
+        if line.startswith(b".target"):
+            name = line.split()[1].rstrip(b",").decode()
+            return name if name[-1].isalpha() else None
+    return None

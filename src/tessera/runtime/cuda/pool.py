@@ -1,0 +1,233 @@
+"""The memory of a GPU: taken from a pool of the driver in the order of streams, and kept for the next who asks.
+
+Memory belongs to the stream that was current when it was allocated. When the last tensor on it goes, it comes back onto
+a list of that stream, though work on it may still be under way: whoever takes it from there comes later on the same
+stream. Where other streams have used it, the stream waits for them first. What lies on the lists goes back to the
+driver when a size is asked for that is not there and much is kept, and all of it when memory runs out.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from threading import Lock
+from typing import ClassVar, NamedTuple, final
+from weakref import WeakSet
+
+from tessera.errors import ResourceError
+from tessera.runtime.cuda import driver
+from tessera.runtime.cuda.context import Context
+from tessera.runtime.cuda.streams import Stream, StreamHandle, order
+from tessera.runtime.memory import DeviceMemory
+
+GRAIN = 512
+# Of a GPU's memory, the part that lists may keep while the driver is asked for other sizes.
+_KEPT_PART = 8
+
+
+class FreeList(list[int]):
+    """Addresses of memory of one size that its stream may use again."""
+
+    __slots__ = ("__weakref__", "nbytes", "owner")
+
+    def __init__(self, nbytes: int, owner: StreamHandle) -> None:
+        super().__init__()
+        self.nbytes = nbytes
+        self.owner = owner
+
+    def give_back(self) -> None:
+        """Hands all of it to the driver, in the order of the stream."""
+        context = self.owner.context
+        with context:
+            while self:
+                try:
+                    pointer = self.pop()
+                except IndexError:  # another thread took the last one
+                    return
+                context.calls.free(pointer, self.owner.value)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __del__(self) -> None:
+        if self and not sys.is_finalizing():
+            self.give_back()
+
+
+@final
+class SharedHome:
+    """Where memory goes that other streams have used, too: back to its own stream, once that waits for them."""
+
+    __slots__ = ("home", "users")
+
+    def __init__(self, home: FreeList) -> None:
+        self.home = home
+        # By handle; None is a stream that nobody knows.
+        self.users: dict[int | None, StreamHandle | None] = {}
+
+    @property
+    def nbytes(self) -> int:
+        return self.home.nbytes
+
+    @property
+    def owner(self) -> StreamHandle:
+        return self.home.owner
+
+    def append(self, pointer: int) -> None:
+        if sys.is_finalizing():
+            return
+        owner = self.home.owner
+        if None in self.users:
+            owner.context.synchronize()
+        else:
+            for user in self.users:
+                if user is not None:
+                    order(owner.context, user, owner.value)
+        self.home.append(pointer)
+
+
+def note_use(memory: object, stream: StreamHandle | None) -> None:
+    """Memory is used on a stream, None for one that nobody knows: it is not used again before that is done."""
+    if not isinstance(memory, DeviceMemory):
+        return
+    home = memory.home
+    if isinstance(home, FreeList):
+        if stream is not None and stream.value == home.owner.value:
+            return
+        home = SharedHome(home)
+        memory.home = home
+    if isinstance(home, SharedHome) and (stream is None or stream.value != home.owner.value):
+        home.users[None if stream is None else stream.value] = stream
+
+
+class Statistics(NamedTuple):
+    """Bytes of one GPU: in tensors, kept for the next, held by the pool, and the most that the first two ever were."""
+
+    used: int
+    kept: int
+    reserved: int
+    peak: int
+
+
+class Pool:
+    """The memory of one GPU."""
+
+    _made: ClassVar[dict[int, Pool]] = {}
+    _lock: ClassVar[Lock] = Lock()
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self._lists: WeakSet[FreeList] = WeakSet()
+        self._guard = Lock()
+        self._cap = context.properties.memory // _KEPT_PART
+        cu = driver.bindings()
+        wanted = cu.CUmemPoolProps()
+        wanted.allocType = cu.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        wanted.handleTypes = cu.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_NONE
+        wanted.location.type = cu.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        wanted.location.id = context.index
+        with context:
+            self._pool = driver.check(cu.cuMemPoolCreate(wanted), f"making a pool of memory on cuda:{context.index}")
+            # Kept until `trim` says otherwise: giving pages back costs far more than using them again.
+            keep = cu.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+            every = cu.cuuint64_t((1 << 64) - 1)
+            driver.check(cu.cuMemPoolSetAttribute(self._pool, keep, every), "setting up a pool of memory")
+        self.handle = int(self._pool)
+
+    @staticmethod
+    def of(context: Context) -> Pool:
+        found = Pool._made.get(context.index)
+        if found is None:
+            with Pool._lock:
+                found = Pool._made.get(context.index)
+                if found is None:
+                    found = Pool._made[context.index] = Pool(context)
+        return found
+
+    def allocate(self, stream: Stream, nbytes: int) -> DeviceMemory:
+        """Uninitialised memory for use on a stream, of so many bytes or a few more."""
+        size = rounded(nbytes)
+        try:
+            home = stream.free[size]
+            memory = DeviceMemory.from_address(home.pop())
+        except (KeyError, IndexError):
+            memory, home = self.take(stream, size)
+        memory.home = home
+        return memory
+
+    def take(self, stream: Stream, size: int) -> tuple[DeviceMemory, FreeList]:
+        """Memory from the driver, of a size that is rounded; and the list that it is to go to."""
+        home = stream.free.get(size)
+        if home is None:
+            with self._guard:
+                home = stream.free.setdefault(size, FreeList(size, stream.owner))
+                self._lists.add(home)
+        if self.kept() > self._cap:
+            self._give_back()
+        pointer, status = self._ask(stream, size)
+        if status == driver.OUT_OF_MEMORY:
+            self.trim()
+            pointer, status = self._ask(stream, size)
+            if status == driver.OUT_OF_MEMORY:
+                self._refuse(size)
+        driver.check_status(status, f"allocating {size:,} bytes on {stream.device}")
+        return DeviceMemory.from_address(pointer), home
+
+    def _ask(self, stream: Stream, size: int) -> tuple[int, int]:
+        found = ctypes.c_uint64()
+        with self.context as context:
+            status = context.calls.allocate(ctypes.addressof(found), size, self.handle, stream.handle)
+        return found.value, status
+
+    def _refuse(self, size: int) -> None:
+        free, total = self.context.free_memory()
+        known = self.statistics()
+        raise ResourceError(
+            f"{size:,} bytes of memory on cuda:{self.context.index} cannot be had: tensors hold {known.used:,} bytes, "
+            f"{free:,} of {total:,} are free",
+            hint="free tensors, use smaller shapes or narrower dtypes; nvidia-smi shows who else holds memory",
+        ) from None
+
+    def kept(self) -> int:
+        """The bytes on the lists."""
+        return sum(len(one) * one.nbytes for one in self._known())
+
+    def _known(self) -> list[FreeList]:
+        with self._guard:
+            return list(self._lists)
+
+    def _give_back(self) -> None:
+        for one in self._known():
+            one.give_back()
+
+    def trim(self) -> None:
+        """Gives all that is not in use back to the GPU; waits for its work."""
+        self._give_back()
+        self.context.synchronize()
+        with self.context:
+            driver.check(driver.bindings().cuMemPoolTrimTo(self._pool, 0), "giving memory back")
+
+    def statistics(self) -> Statistics:
+        """How much is in use, kept and reserved."""
+        kept, taken = self.kept(), self._attribute("USED_MEM_CURRENT")
+        reserved, peak = self._attribute("RESERVED_MEM_CURRENT"), self._attribute("USED_MEM_HIGH")
+        return Statistics(max(taken - kept, 0), kept, reserved, peak)
+
+    def reset_peak(self) -> None:
+        """From now on the peak is that of what follows."""
+        cu = driver.bindings()
+        which = cu.CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_HIGH
+        driver.check(cu.cuMemPoolSetAttribute(self._pool, which, cu.cuuint64_t(0)), "resetting the peak of memory")
+
+    def _attribute(self, name: str) -> int:
+        cu = driver.bindings()
+        which = getattr(cu.CUmemPool_attribute, f"CU_MEMPOOL_ATTR_{name}")
+        return int(driver.check(cu.cuMemPoolGetAttribute(self._pool, which), "asking a pool of memory"))
+
+
+def rounded(nbytes: int) -> int:
+    """The size that is allocated for so many bytes."""
+    return max(-(-nbytes // GRAIN), 1) * GRAIN

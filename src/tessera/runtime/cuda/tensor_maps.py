@@ -1,0 +1,141 @@
+"""Tensor maps: how the copy engine of a GPU sees an array, made from a plan's recipe and the array's address.
+
+The recipe says which axes of the array become axes of the map, and how large a box moves at once. What the hardware
+demands of addresses and strides is checked here, where it can be said what is wrong. Maps are kept: calls with the same
+arrays find theirs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tessera.dtypes import types as dt
+from tessera.dtypes.types import DType
+from tessera.errors import ShapeError
+from tessera.runtime.cuda import driver
+from tessera.runtime.launch_plan import MAP_BYTES, WORD, TensorMap
+from tessera.runtime.memory import Array
+from tessera.shapes.expr import format_shape
+
+MOST_MAPS = 512
+
+_MOST_AXES, _LARGEST_BOX, _UNIT = 5, 256, 16
+_LARGEST_SIZE, _LARGEST_STRIDE = 1 << 32, 1 << 40
+_COPY = "give a contiguous copy: .copy()"
+# Elements are only moved, so of narrow types nothing but the width counts.
+_TYPES: dict[DType, str] = {
+    dt.f64: "FLOAT64",
+    dt.f32: "FLOAT32",
+    dt.tf32: "FLOAT32",
+    dt.f16: "FLOAT16",
+    dt.bf16: "BFLOAT16",
+    dt.i64: "INT64",
+    dt.u64: "UINT64",
+    dt.i32: "INT32",
+    dt.u32: "UINT32",
+}
+_BY_WIDTH = {1: "UINT8", 2: "UINT16"}
+
+
+class Extent(NamedTuple):
+    """What the driver is told: sizes in elements, strides in bytes of all axes but the first, innermost first."""
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+def type_name(dtype: DType) -> str:
+    """The driver's name for elements of a type."""
+    return _TYPES.get(dtype.base) or _BY_WIDTH[dtype.storage.itemsize]
+
+
+def extent(recipe: TensorMap, dtype: DType, sizes: tuple[int, ...], strides: tuple[int, ...], what: str) -> Extent:
+    """The sizes and strides of the map for an array of these, or what is wrong with them. `what` names the array."""
+    itemsize = dtype.storage.itemsize
+
+    def refuse(message: str, hint: str) -> ShapeError:
+        given = f"{format_shape(sizes)} of {dtype}, strides {format_shape(strides)}"
+        return ShapeError(f"{what}: {message}", shapes=[given], hint=hint)
+
+    if not 1 <= len(recipe.axes) <= _MOST_AXES or len(recipe.box) != len(recipe.axes):
+        raise refuse(f"a tensor map has 1 to {_MOST_AXES} axes and as large a box, not {len(recipe.axes)}", "use fewer")
+    if not all(1 <= part <= _LARGEST_BOX for part in recipe.box):
+        raise refuse(f"a box of {recipe.box} elements; 1 to {_LARGEST_BOX} to an axis move at once", "use smaller tiles")
+    row = recipe.box[0] * itemsize
+    if row % _UNIT or (recipe.swizzle and row > recipe.swizzle):
+        most = f"{_UNIT} bytes" if not recipe.swizzle else f"{_UNIT}, up to {recipe.swizzle} bytes with this swizzle"
+        raise refuse(f"a box of {row} bytes along its innermost axis; multiples of {most}", "use tiles of another width")
+    measured = [axis.measure(sizes, strides) for axis in recipe.axes]
+    # An empty array has no element to point at: nothing of it is ever asked for.
+    counts = tuple(max(count, 1) for count, _ in measured)
+    if any(count > _LARGEST_SIZE for count in counts):
+        raise refuse(f"an axis of more than {_LARGEST_SIZE:,} elements", "split the array")
+    if measured[0][1] != 1 and counts[0] != 1:
+        raise refuse(f"neighbours along axis {recipe.axes[0].axis} are {measured[0][1]} elements apart, not 1", _COPY)
+    steps: list[int] = []
+    for axis, count, (_, stride) in zip(recipe.axes[1:], counts[1:], measured[1:], strict=True):
+        nbytes = stride * itemsize
+        if count == 1:
+            nbytes = _UNIT  # it is never stepped over
+        if nbytes % _UNIT or not 0 <= nbytes < _LARGEST_STRIDE:
+            raise refuse(
+                f"a stride of {nbytes} bytes along axis {axis.axis}; the copy engine steps by multiples of {_UNIT}",
+                f"give a copy with rows of a multiple of {_UNIT // itemsize or 1} elements",
+            )
+        steps.append(nbytes)
+    return Extent(counts, tuple(steps))
+
+
+class Maps:
+    """The tensor maps of one argument of a kernel, for arrays of one type, shape and strides, by their addresses."""
+
+    def __init__(
+        self, recipe: TensorMap, dtype: DType, sizes: tuple[int, ...], strides: tuple[int, ...], what: str
+    ) -> None:
+        self.recipe, self.dtype, self.what = recipe, dtype, what
+        self.extent = extent(recipe, dtype, sizes, strides, what)
+        self.made: dict[int, Array] = {}
+
+    def of(self, pointer: int) -> Array:
+        """The map for an array at an address: 128 bytes on the host."""
+        found = self.made.get(pointer)
+        if found is None:
+            found = self._encoded(pointer)
+            while len(self.made) >= MOST_MAPS:
+                self.made.pop(next(iter(self.made)), None)
+            self.made[pointer] = found
+        return found
+
+    def _encoded(self, pointer: int) -> Array:
+        if pointer % _UNIT:
+            raise ShapeError(
+                f"{self.what}: its address is {pointer:#x}, the copy engine needs a multiple of {_UNIT}",
+                hint="give a copy, or a view that begins at a multiple of 16 bytes",
+            )
+        cu, rank = driver.bindings(), len(self.extent.sizes)
+        wide, narrow = cu.cuuint64_t, cu.cuuint32_t
+        made = cu.cuTensorMapEncodeTiled(
+            getattr(cu.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{type_name(self.dtype)}"),
+            rank,
+            pointer,
+            [wide(size) for size in self.extent.sizes],
+            [wide(stride) for stride in self.extent.strides],
+            [narrow(part) for part in self.recipe.box],
+            [narrow(1)] * rank,
+            cu.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+            _swizzle(cu, self.recipe.swizzle),
+            cu.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+            cu.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+        )
+        found = driver.check(made, f"{self.what}: making a tensor map of {self.extent} with a box of {self.recipe.box}")
+        copy = np.empty(MAP_BYTES // WORD, np.uint64)
+        ctypes.memmove(copy.ctypes.data, int(found.getPtr()), MAP_BYTES)
+        return copy
+
+
+def _swizzle(cu: Any, nbytes: int) -> Any:
+    kinds = cu.CUtensorMapSwizzle
+    return kinds.CU_TENSOR_MAP_SWIZZLE_NONE if not nbytes else getattr(kinds, f"CU_TENSOR_MAP_SWIZZLE_{nbytes}B")

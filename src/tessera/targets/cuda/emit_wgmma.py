@@ -1,0 +1,174 @@
+"""nv level → LLVM text, sm_90a: products of warpgroups, waiting for them, and work on their sums.
+
+A group of products is one block of inline PTX with its fence and its commit, and a wait is one through which the sums
+go, so that the order of values keeps everyone from reading sums too early, and the assembler from waiting in between.
+"""
+
+from __future__ import annotations
+
+from tessera.dialects.tile_types import tile_type
+from tessera.targets.cuda import hopper_products as products
+from tessera.targets.cuda.assembly import asm
+from tessera.targets.cuda.emit_hopper import do
+from tessera.targets.cuda.emit_reductions import fold_registers
+from tessera.targets.cuda.emitter import Emitter, Shared, emits
+from tessera.targets.cuda.nv_types import SharedType, layout_of
+from tessera.targets.llvm import elementwise
+from tessera.targets.llvm.text import Value, number
+
+_SWIZZLED = 1 << 62
+_ROWS_APART = 1024
+"""Bytes between groups of 8 rows of a panel."""
+
+
+def _descriptor(emitter: Emitter, shared: Shared, apart: Value | int) -> Value:
+    """How a product sees a tile in shared memory; `apart` are the bytes between panels, where it goes across them."""
+    f = emitter.f
+    low = f.binary("lshr", shared.address, number(4, "i32"))
+    fixed = _SWIZZLED | (_ROWS_APART >> 4) << 32
+    if isinstance(apart, int):
+        fixed |= (apart >> 4) << 16
+    else:
+        low = f.binary("or", low, f.binary("shl", f.binary("lshr", apart, number(4, "i32")), number(16, "i32")))
+    return f.op("i64", f"or {f.convert('zext', low, 'i64')}, {fixed}")
+
+
+def _along(type_: SharedType, step: int) -> int:
+    """Where a step of the depth begins in a tile whose columns are the depth, in units of 16 bytes."""
+    panel, inside = divmod(step, 4)
+    return panel * (type_.panel_bytes >> 4) + inside * 2
+
+
+def _down(step: int) -> int:
+    """The same in a tile whose rows are the depth."""
+    return step * (products.STEP * products.PANEL >> 4)
+
+
+@emits(products.WgmmaOp)
+def _wgmma(emitter: Emitter, op: products.WgmmaOp) -> None:
+    columns = tile_type(op.result).get_shape()[1]
+    count = layout_of(op.result).count
+    before = emitter.tile(op.sum).elements() if op.sum is not None else []
+    right = emitter.memory(op.b)
+    inputs: list[Value] = []
+    left = emitter.values[op.a]
+    if isinstance(left, Shared):
+        depth = left.type.columns
+        inputs.append(_descriptor(emitter, left, 16))
+    else:
+        depth = left.shape[1]
+        inputs += left.words()
+    inputs.append(_descriptor(emitter, right, _apart(emitter, op, right)))
+    # Operands of inline PTX: results, the sums that go into them, then what is read.
+    first = count + len(before)
+    name = right.type.dtype.name
+    sums = "{" + ", ".join(f"${place}" for place in range(count)) + "}"
+    lines = ["{ .reg .b64 a, b; wgmma.fence.sync.aligned;"]
+    for step in range(depth // products.STEP):
+        lines.append(f"add.s64 b, ${first + len(inputs) - 1}, {_along(right.type, step) if op.transposed else _down(step)};")
+        if isinstance(left, Shared):
+            lines.append(f"add.s64 a, ${first}, {_along(left.type, step)};")
+            a, turned = "a", "1, 1, 0, "
+        else:
+            a, turned = "{" + ", ".join(f"${first + 4 * step + place}" for place in range(4)) + "}", "1, 1, "
+        lines.append(
+            f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{name}.{name} "
+            f"{sums}, {a}, b, {int(bool(before) or step > 0)}, {turned}{0 if op.transposed else 1};"
+        )
+    lines.append("wgmma.commit_group.sync.aligned; }")
+    found = asm(
+        emitter.f,
+        "\n".join(lines),
+        returns=["float"] * count,
+        arguments=[*before, *inputs],
+        effects=True,
+        convergent=True,
+        tied=len(before),
+        early=not before,
+    )
+    emitter.bind(op.result, found)
+
+
+def _apart(emitter: Emitter, op: products.WgmmaOp, right: Shared) -> Value | int:
+    """Bytes from a panel of the right operand to the next one, where its columns are those of the product."""
+    if op.transposed is not None:
+        return 16
+    if op.beside is None:
+        return right.type.panel_bytes
+    return emitter.f.binary("sub", emitter.memory(op.beside).address, right.address)
+
+
+@emits(products.WgmmaWaitOp)
+def _wgmma_wait(emitter: Emitter, op: products.WgmmaWaitOp) -> None:
+    text = f"wgmma.wait_group.sync.aligned {op.pending.value.data};"
+    values = [value for tile in op.values for value in emitter.tile(tile).elements()]
+    kept = [value for tile in op.kept for value in emitter.tile(tile).flat()]
+    if not values:
+        do(emitter, text, *kept)
+        return
+    found = asm(
+        emitter.f,
+        text,
+        returns=["float"] * len(values),
+        arguments=[*values, *kept],
+        effects=True,
+        convergent=True,
+        tied=len(values),
+    )
+    emitter.bind_carried(op.handed, found)
+
+
+@emits(products.StoreMatrixOp)
+def _store_matrix(emitter: Emitter, op: products.StoreMatrixOp) -> None:
+    """Four 8 by 8 matrices at a time: 16 rows of 16 columns; a lane gives the address of one row of one of them."""
+    f, there = emitter.f, emitter.memory(op.shared)
+    words, first = emitter.tile(op.value).words(), op.column.value.data
+    row = f.binary("and", emitter.lane, number(15, "i32"))
+    if there.type.rows == products.ROWS:
+        warp = f.binary("and", emitter.warp, number(3, "i32"))
+        row = f.binary("add", row, f.binary("shl", warp, number(4, "i32")))
+    start = f.binary("add", there.address, f.binary("shl", row, number(7, "i32")))
+    turn = f.binary("and", emitter.lane, number(7, "i32"))
+    half = f.binary("lshr", emitter.lane, number(4, "i32"))
+    for chunk in range(0, there.type.columns // 8, 2):
+        panel, inside = divmod(chunk, 8)
+        swizzled = f.binary("xor", f.add(half, inside), turn)
+        address = f.binary("add", start, f.binary("shl", swizzled, number(4, "i32")))
+        address = f.add(address, panel * there.type.panel_bytes)
+        place = 2 * (first // 8 + chunk)
+        do(
+            emitter,
+            "stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};",
+            address,
+            *words[place : place + 4],
+        )
+
+
+@emits(products.ColumnsOp)
+def _columns(emitter: Emitter, op: products.ColumnsOp) -> None:
+    source, first = emitter.tile(op.operand), op.first.value.data // 8 * 4
+    count = layout_of(op.result).count
+    if source.packs:
+        emitter.bind_words(op.result, source.words()[first // 2 : (first + count) // 2])
+    else:
+        emitter.bind(op.result, source.elements()[first : first + count])
+
+
+@emits(products.PartialOp)
+def _partial(emitter: Emitter, op: products.PartialOp) -> None:
+    source, kind = emitter.tile(op.operand), op.kind.data
+
+    def combine(a: Value, b: Value) -> Value:
+        return elementwise.combine(emitter.f, kind, a, b, source.dtype, emitter.level, nnan=kind == "top")
+
+    neutral = elementwise.identity(kind, source.dtype)
+    emitter.bind(op.result, fold_registers(emitter, source, op.axis.value.data, neutral, combine))
+
+
+@emits(products.AnyOp)
+def _any(emitter: Emitter, op: products.AnyOp) -> None:
+    f = emitter.f
+    found, *others = emitter.tile(op.operand).elements()
+    for other in others:
+        found = f.binary("or", found, other)
+    emitter.values[op.result] = f.call("llvm.nvvm.vote.any.sync", "i1", [number(-1, "i32"), found])

@@ -1,0 +1,98 @@
+"""What happens to a tile function before its tiles are laid out: checks, plain forms, and marks for the emitter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import inf
+from types import MappingProxyType
+
+from xdsl.dialects.builtin import TensorType, UnitAttr
+from xdsl.ir import Operation, SSAValue
+
+from tessera.dialects import tile
+from tessera.dialects.locations import span_of
+from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.dtypes.types import DType, bf16, f16
+from tessera.errors import CompileError
+from tessera.targets.llvm.tolerances import Tolerances
+from tessera.transforms.multiples import single_multiples
+from tessera.transforms.scaled_maxima import scale_maxima
+from tessera.transforms.thin_products import spread_thin_products
+from tessera.transforms.wide_sums import widen_sums
+
+BRIEF = "brief"
+"""Marks a function that is wanted in its brief form: what it gives need not be more exact."""
+ROUNDED = "rounded"
+"""Marks a multiple that is rounded before anything is added to it."""
+_MOST_AXES = 3
+
+
+@dataclass(frozen=True)
+class BriefForm:
+    """The errors of a brief form: in parts of the result, absolute, in parts of 1 − |result|."""
+
+    relative: float
+    absolute: float = inf
+    beside_one: float = inf
+
+
+BRIEF_FORMS: Mapping[str, BriefForm] = MappingProxyType(
+    {
+        "exp": BriefForm(2e-5),
+        "exp2": BriefForm(1e-6),
+        "sigmoid": BriefForm(2e-5),
+        "tanh": BriefForm(6e-4, 5e-4),
+        "erf": BriefForm(inf, 2e-6, 5e-2),
+    }
+)
+"""What the short instruction sequences of GPUs are good for."""
+
+UNITS: Mapping[DType, float] = MappingProxyType({bf16: 2.0**-10, f16: 2.0**-13})
+
+
+def prepare(function: tile.FuncOp, *, contract: bool) -> None:
+    """Rewrites and marks a function."""
+    _check(function)
+    multiples = single_multiples(function)
+    widen_sums(function)
+    spread_thin_products(function)
+    scale_maxima(function)
+    tolerances = Tolerances(_reads, BRIEF_FORMS, UNITS)
+    for op in function.body.walk():
+        if not isinstance(op, tile.EwOp):
+            continue
+        if op.fn.data == "mul" and (not contract or op.result not in multiples):
+            op.attributes[ROUNDED] = UnitAttr()
+        if contract and tolerances.is_brief(op):
+            op.attributes[BRIEF] = UnitAttr()
+
+
+def _reads(value: SSAValue) -> Iterator[tuple[Operation, DType]]:
+    """Every op that rests on a value, and the element type it wants it in; repeating a value is no use of it."""
+    for use in value.uses:
+        user = use.operation
+        if isinstance(user, tile.ExpandOp | tile.BroadcastOp | tile.TransOp):
+            yield from _reads(user.results[0])
+        elif isinstance(user, tile.DotOp) and use.index < 2:
+            yield user, tile_dtype(user.c)
+        else:
+            yield user, tile_dtype(value)
+
+
+def _check(function: tile.FuncOp) -> None:
+    """Refuses what has no machine code, before anything is written."""
+    for op in function.body.walk():
+        for value in op.results:
+            if isinstance(value.type, TensorType) and len(tile_type(value).get_shape()) > _MOST_AXES:
+                raise CompileError(
+                    f"{op.name} works on {tile_type(value)}: tiles on GPUs have at most {_MOST_AXES} axes",
+                    span=span_of(op.location),
+                    hint="fold two axes into one, or run it in the interpreter: TESSERA_INTERPRET=1",
+                )
+        if isinstance(op, tile.DebugPrintOp):
+            raise CompileError(
+                "a kernel that prints or stops runs in the interpreter only",
+                span=span_of(op.location),
+                hint="TESSERA_INTERPRET=1 sends every kernel there",
+            )

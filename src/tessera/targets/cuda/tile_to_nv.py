@@ -1,0 +1,259 @@
+"""Tile level → nv level: every tile gets a layout, operands of products go through shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.rewriter import Rewriter
+
+from tessera.dialects import pipe, tile
+from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.interpreters.engine import symbol_in
+from tessera.targets.cuda import dialect as nv
+from tessera.targets.cuda.layout_analysis import LayoutAnalysis, Shape, is_tile, needs, operand_of
+from tessera.targets.cuda.layouts import Layout
+from tessera.targets.cuda.nv_types import SharedType, laid_out, panel_for
+from tessera.transforms.rewriting import adopt_location
+
+
+def lower(module: ModuleOp, name: str, warps: int) -> None:
+    """Puts an nv function in the place of a tile function."""
+    function = symbol_in(module, name, tile.FuncOp)
+    made = Lowering(function, Shape(warps)).run()
+    block = function.parent_block()
+    assert block is not None
+    made.location = function.location
+    block.insert_op_before(made, function)
+    function.detach()
+    function.erase()
+
+
+class Lowering:
+    """Writes the nv function of one tile function."""
+
+    def __init__(self, function: tile.FuncOp, shape: Shape) -> None:
+        self.source = function
+        self.analysis = LayoutAnalysis(function, shape)
+        self.values: dict[SSAValue, SSAValue] = {}
+        """Scalars and views of the source, and rings, in the new function."""
+        self.tiles: dict[tuple[SSAValue, Layout], SSAValue] = {}
+        self.staged: dict[SSAValue, SSAValue] = {}
+        """Tiles of the source that are in shared memory."""
+        self.out: Block
+
+    def run(self) -> nv.FuncOp:
+        source = self.source
+        made = nv.FuncOp(
+            source.sym_name.data,
+            list(source.function_type.inputs),
+            source.outputs.value.data,
+            [list(shape.data) for shape in source.shapes],
+            list(source.grid.data),
+            self.analysis.shape.threads,
+        )
+        entry = made.body.block
+        for old, new in zip(source.arguments, entry.args, strict=True):
+            self.values[old] = new
+            new.name_hint = old.name_hint
+        self.out = entry
+        self._block(source.body.block)
+        entry.add_op(nv.ReturnOp())
+        return made
+
+    def add(self, op: Operation, source: Operation) -> Operation:
+        adopt_location([op], source)
+        self.out.add_op(op)
+        return op
+
+    def tile(self, value: SSAValue, layout: Layout) -> SSAValue:
+        return self.tiles[value, layout]
+
+    def _hold(self, value: SSAValue, layout: Layout, made: SSAValue, source: Operation) -> None:
+        """Notes a value in one layout, and makes it in all others that are asked for."""
+        self.tiles[value, layout] = made
+        made.name_hint = value.name_hint
+        for other in self.analysis.converted(value):
+            if (value, other) not in self.tiles:
+                converted = self.add(nv.ConvertOp(made, laid_out(tile_type(value), other)), source)
+                self.tiles[value, other] = converted.results[0]
+
+    def _block(self, block: Block) -> Operation:
+        for op in block.ops:
+            if op is block.last_op:
+                return op
+            self._op(op)
+        raise AssertionError("a block without a terminator")
+
+    def _op(self, op: Operation) -> None:
+        match op:
+            case scf.ForOp():
+                self._for(op)
+            case scf.IfOp():
+                self._if(op)
+            case tile.LoadOp() if op.result in self.analysis.staged:
+                self._stage(op)
+            case tile.LoadOp():
+                for layout in self.analysis.made(op.result):
+                    made = op.clone({**self.values})
+                    self._typed(made, op.result, layout)
+                    self._hold(op.result, layout, self.add(made, op).results[0], op)
+            case tile.StoreOp():
+                self._store(op)
+            case tile.AtomicOp():
+                value = self.tile(op.value, self._known(op.value))
+                self.add(self._clone(op, {op.value: value}), op)
+            case tile.AssertOp() if is_tile(op.condition):
+                self.add(self._clone(op, {op.condition: self.tile(op.condition, self._known(op.condition))}), op)
+            case tile.DotOp():
+                self._product(op)
+            case pipe.RingOp() | pipe.CopyOp() | pipe.CommitOp() | pipe.AwaitOp() | pipe.GetOp():
+                self._pipe(op)
+            case _ if op.results and is_tile(op.results[0]):
+                self._compute(op)
+            case _:
+                made = self.add(self._clone(op, {}), op)
+                self.values.update(zip(op.results, made.results, strict=True))
+
+    def _clone(self, op: Operation, tiles: dict[SSAValue, SSAValue]) -> Operation:
+        return op.clone({**self.values, **tiles})
+
+    def _typed(self, op: Operation, value: SSAValue, layout: Layout) -> None:
+        """Gives a cloned op's result its layout."""
+        Rewriter.replace_value_with_new_type(op.results[0], laid_out(tile_type(value), layout))
+
+    def _known(self, value: SSAValue) -> Layout:
+        """A layout in which a value is there."""
+        return self.analysis.made(value)[0]
+
+    def _compute(self, op: Operation) -> None:
+        result = op.results[0]
+        if result in self.analysis.staged:
+            return
+        for layout in self.analysis.made(result):
+            operands = {value: self.tile(value, needed) for value, needed in needs(op, layout, self.analysis)}
+            made = self._clone(op, operands)
+            self._typed(made, result, layout)
+            self._hold(result, layout, self.add(made, op).results[0], op)
+
+    def _store(self, op: tile.StoreOp) -> None:
+        layout = self.analysis.for_store(op)
+        self.add(self._clone(op, {op.value: self.tile(op.value, layout)}), op)
+
+    # Shared memory
+
+    def _shared(self, type_: tuple[int, ...], op: Operation, value: SSAValue) -> SSAValue:
+        """Shared memory for a tile, or several."""
+        element, itemsize = tile_type(value).element_type, tile_dtype(value).storage.itemsize
+        return self.add(nv.AllocOp(SharedType(type_, element, panel_for(type_[-1], itemsize))), op).results[0]
+
+    def _stage(self, op: tile.LoadOp) -> None:
+        """A load that only products read: straight into shared memory."""
+        shared = self._shared(tile_type(op.result).get_shape(), op, op.result)
+        self.add(nv.BarrierOp(), op)
+        offsets = [self.values[offset] for offset in op.offsets]
+        self.add(nv.CopyAsyncOp(self.values[op.view], offsets, shared), op)
+        self.add(nv.CommitOp(), op)
+        self.add(nv.WaitOp(0), op)
+        self.staged[op.result] = shared
+
+    def _pipe(self, op: Operation) -> None:
+        match op:
+            case pipe.RingOp():
+                ring = pipe.ring_type(op.result)
+                type_ = pipe.slot_type(op.result)
+                itemsize = SharedType(type_.get_shape(), type_.element_type, 16).itemsize
+                panel = panel_for(type_.get_shape()[-1], itemsize)
+                shared = SharedType((ring.depth.data, *type_.get_shape()), type_.element_type, panel)
+                self.values[op.result] = self.add(nv.AllocOp(shared), op).results[0]
+            case pipe.CopyOp():
+                slot = self.add(nv.SlotOp(self.values[op.ring], self.values[op.slot]), op).results[0]
+                offsets = [self.values[offset] for offset in op.offsets]
+                self.add(nv.CopyAsyncOp(self.values[op.view], offsets, slot), op)
+            case pipe.CommitOp():
+                self.add(nv.CommitOp(), op)
+            case pipe.AwaitOp():
+                self.add(nv.WaitOp(op.pending.value.data), op)
+            case pipe.GetOp():
+                slot = self.add(nv.SlotOp(self.values[op.ring], self.values[op.slot]), op).results[0]
+                self.staged[op.result] = slot
+                for layout in self.analysis.made(op.result) if op.result not in self.analysis.staged else ():
+                    read = self.add(nv.ReadOp(slot, laid_out(tile_type(op.result), layout)), op)
+                    self._hold(op.result, layout, read.results[0], op)
+            case _:
+                raise AssertionError(op)
+
+    # Products
+
+    def _product(self, op: tile.DotOp) -> None:
+        layout = self.analysis.anchors[op.result].layout
+        left, right = operand_of(op.a), operand_of(op.b)
+        if left.staged:
+            type_ = laid_out(tile_type(op.a), self.analysis.left(op))
+            a = self.add(nv.ReadOp(self.staged[left.value], type_, turned=left.turned), op).results[0]
+        else:
+            a = self.tile(op.a, self.analysis.left(op))
+        type_ = laid_out(tile_type(op.b), self.analysis.right(op))
+        if right.staged:
+            b = self.add(nv.ReadOp(self.staged[right.value], type_, turned=right.turned), op).results[0]
+        else:
+            shared = self._shared(tile_type(op.b).get_shape(), op, op.b)
+            self.add(nv.BarrierOp(), op)
+            self.add(nv.WriteOp(self.tile(op.b, self._known(op.b)), shared), op)
+            self.add(nv.BarrierOp(), op)
+            b = self.add(nv.ReadOp(shared, type_), op).results[0]
+        made = self.add(nv.MmaOp(a, b, self.tile(op.c, layout)), op)
+        self._hold(op.result, layout, made.results[0], op)
+
+    # Control
+
+    def _carried(self, values: Sequence[SSAValue], like: Sequence[SSAValue]) -> list[SSAValue]:
+        """Values in the layouts of those that carry them."""
+        return [
+            self.tile(value, self.analysis.anchors[carrier].layout) if is_tile(value) else self.values[value]
+            for value, carrier in zip(values, like, strict=True)
+        ]
+
+    def _bind(self, old: Sequence[SSAValue], new: Sequence[SSAValue], op: Operation) -> None:
+        for value, made in zip(old, new, strict=True):
+            if is_tile(value):
+                self._hold(value, self.analysis.anchors[value].layout, made, op)
+            else:
+                self.values[value] = made
+                made.name_hint = value.name_hint
+
+    def _for(self, op: scf.ForOp) -> None:
+        inner = op.body.block
+        initial = self._carried(op.iter_args, inner.args[1:])
+        body = Block(arg_types=[op.lb.type, *(value.type for value in initial)])
+        outside, self.out = self.out, body
+        self.values[inner.args[0]] = body.args[0]
+        self._bind(inner.args[1:], body.args[1:], op)
+        end = self._block(inner)
+        body.add_op(scf.YieldOp(*self._carried(end.operands, inner.args[1:])))
+        self.out = outside
+        bounds = [self.values[value] for value in (op.lb, op.ub, op.step)]
+        made = scf.ForOp(bounds[0], bounds[1], bounds[2], initial, Region(body))
+        made.attributes.update(op.attributes)
+        self.add(made, op)
+        self._bind(op.results, made.results, op)
+
+    def _if(self, op: scf.IfOp) -> None:
+        regions: list[Region] = []
+        outside = self.out
+        types: list[SSAValue] = []
+        for region in op.regions:
+            if not region.blocks:
+                regions.append(Region())
+                continue
+            self.out = Block()
+            end = self._block(region.block)
+            types = self._carried(end.operands, op.results)
+            self.out.add_op(scf.YieldOp(*types))
+            regions.append(Region(self.out))
+        self.out = outside
+        made = scf.IfOp(self.values[op.cond], [value.type for value in types], regions[0], regions[1])
+        self.add(made, op)
+        self._bind(op.results, made.results, op)

@@ -1,0 +1,97 @@
+"""Asserts that only sizes and strides decide leave the program: whoever launches it checks them.
+
+A GPU runs on while its caller does something else, and a kernel that can fail has to be waited for. Most asserts, and
+most divisions that might divide by zero, are about shapes, which the caller knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr
+from xdsl.ir import Operation, SSAValue
+
+from tessera.dialects import tile
+from tessera.dialects.locations import span_of
+from tessera.errors import SourceSpan
+from tessera.interpreters.scalars import DIVISIONS
+from tessera.shapes.conditions import Condition
+
+CHECKED = "checked"
+"""Marks a division whose divisor is known not to be 0."""
+
+_NAMES: Mapping[type[Operation], str] = {
+    arith.AddiOp: "addi",
+    arith.SubiOp: "subi",
+    arith.MuliOp: "muli",
+    arith.FloorDivSIOp: "floordivsi",
+    arith.CeilDivSIOp: "ceildivsi",
+    arith.DivSIOp: "divsi",
+    arith.RemSIOp: "remsi",
+    arith.MinSIOp: "minsi",
+    arith.MaxSIOp: "maxsi",
+    arith.AndIOp: "andi",
+    arith.OrIOp: "ori",
+    arith.SelectOp: "select",
+}
+_PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge")
+
+
+@dataclass(frozen=True)
+class HostCheck:
+    """What must not be 0, and what to say otherwise."""
+
+    condition: Condition
+    message: str
+    span: SourceSpan | None
+
+
+def take_host_checks(function: tile.FuncOp) -> list[HostCheck]:
+    """Takes such asserts out of a function, and marks such divisions, in the order in which they would fail."""
+    places: dict[SSAValue, int] = {argument: place for place, argument in enumerate(function.arguments)}
+    known: dict[SSAValue, Condition | None] = {}
+    found: list[HostCheck] = []
+    for op in list(function.body.block.ops):
+        if isinstance(op, tile.AssertOp):
+            condition = _condition(op.condition, places, known)
+            if condition is not None:
+                found.append(HostCheck(condition, f"assertion failed: {op.message.data}", span_of(op.location)))
+                op.detach()
+                op.erase()
+        elif isinstance(op, DIVISIONS):
+            divisor = _condition(op.operands[1], places, known)
+            if divisor is not None:
+                op.attributes[CHECKED] = UnitAttr()
+                if not isinstance(divisor, int) or divisor == 0:
+                    found.append(HostCheck(divisor, "divides by zero", span_of(op.location)))
+    return found
+
+
+def _condition(
+    value: SSAValue, places: Mapping[SSAValue, int], known: dict[SSAValue, Condition | None]
+) -> Condition | None:
+    if value not in known:
+        known[value] = _made(value, places, known)
+    return known[value]
+
+
+def _made(
+    value: SSAValue, places: Mapping[SSAValue, int], known: dict[SSAValue, Condition | None]
+) -> Condition | None:
+    owner = value.owner
+    match owner:
+        case arith.ConstantOp() if isinstance(owner.value, IntegerAttr):
+            return owner.value.value.data
+        case tile.DimOp() | tile.StrideOp() if owner.view in places:
+            name = "dim" if isinstance(owner, tile.DimOp) else "stride"
+            return (name, places[owner.view], owner.axis.value.data)
+        case arith.CmpiOp() if owner.predicate.value.data < len(_PREDICATES):
+            name = _PREDICATES[owner.predicate.value.data]
+        case Operation() if type(owner) in _NAMES:
+            name = _NAMES[type(owner)]
+        case _:
+            return None
+    operands = [_condition(operand, places, known) for operand in owner.operands]
+    return None if any(operand is None for operand in operands) else (name, *operands)

@@ -1,0 +1,180 @@
+"""`make-async`: loads that feed products in a loop become copies into rings, some turns ahead of their use.
+
+A load qualifies if products are all that its tile goes into, if nothing in the function writes its memory, and if where
+it reads follows from the loop's counter. With `depth` slots, copies are `depth − 1` turns ahead: one waits for its
+turn's copies, begins those of a later turn in the slot that the turn before has used up, and computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.traits import is_side_effect_free
+
+from tessera.dialects import pipe, tile
+from tessera.dialects.tile_types import tile_type
+from tessera.transforms.rewriting import insert_before, replace
+
+_index = IndexType()
+
+
+@dataclass(frozen=True)
+class MakeAsync(ModulePass):
+    """The pass, for every loop of every tile function."""
+
+    name = "make-async"
+    depth: int = 3
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
+            make_async(function, self.depth)
+
+
+def feeds_products(value: SSAValue) -> bool:
+    """Whether a tile, or its transpose, is an operand of products and nothing else."""
+    for use in value.uses:
+        user = use.operation
+        if isinstance(user, tile.DotOp) and use.index < 2:
+            continue
+        if isinstance(user, tile.TransOp) and feeds_products(user.result):
+            continue
+        return False
+    return any(True for _ in value.uses)
+
+
+def make_async(function: tile.FuncOp, depth: int) -> None:
+    written = {
+        tile.base_of(op.view) for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)
+    }
+    for op in list(function.body.walk()):
+        if isinstance(op, scf.ForOp) and depth > 1:
+            loads = [load for load in op.body.block.ops if isinstance(load, tile.LoadOp) and _qualifies(load, written)]
+            slices = {load: _slice(load, op.body.block) for load in loads}
+            ready = {load: found for load, found in slices.items() if found is not None}
+            if ready:
+                _pipeline(op, ready, depth)
+
+
+def _qualifies(load: tile.LoadOp, written: set[SSAValue]) -> bool:
+    shape = tile_type(load.result).get_shape()
+    plain = len(shape) == 2 and load.pad_value == 0
+    return plain and tile.base_of(load.view) not in written and feeds_products(load.result)
+
+
+def _slice(load: tile.LoadOp, body: Block) -> list[Operation] | None:
+    """The ops of the body that say where a load reads, in order; None where they depend on more than the counter."""
+    wanted: set[Operation] = set()
+    pending: list[SSAValue] = [load.view, *load.offsets]
+    while pending:
+        value = pending.pop()
+        owner = value.owner
+        if isinstance(owner, Block):
+            if owner is body and value is not body.args[0]:
+                return None
+            continue
+        if owner.parent_block() is not body:
+            continue
+        if not is_side_effect_free(owner) or owner.regions:
+            return None
+        if owner not in wanted:
+            wanted.add(owner)
+            pending += owner.operands
+    return [op for op in body.ops if op in wanted]
+
+
+class _Writer:
+    """Ops in a row, with constants made where they are used."""
+
+    def __init__(self) -> None:
+        self.ops: list[Operation] = []
+
+    def add(self, op: Operation) -> SSAValue | None:
+        self.ops.append(op)
+        return op.results[0] if op.results else None
+
+    def value(self, op: Operation) -> SSAValue:
+        self.ops.append(op)
+        return op.results[0]
+
+    def constant(self, number: int) -> SSAValue:
+        return self.value(arith.ConstantOp(IntegerAttr(number, _index)))
+
+
+def _copies(
+    writer: _Writer,
+    loads: dict[tile.LoadOp, list[Operation]],
+    rings: dict[tile.LoadOp, SSAValue],
+    counter: tuple[SSAValue, SSAValue],
+    stop: SSAValue,
+    slot: SSAValue,
+) -> None:
+    """Begins the copies of the turn whose counter is the second of `counter`, if there is such a turn."""
+    old, turn = counter
+    inside = _Writer()
+    values: dict[SSAValue, SSAValue] = {old: turn}
+    done: set[Operation] = set()
+    for load, ops in loads.items():
+        for op in ops:
+            if op not in done:
+                done.add(op)
+                inside.ops.append(op.clone(values))
+        view, *offsets = (values.get(value, value) for value in (load.view, *load.offsets))
+        copy = pipe.CopyOp(view, offsets, rings[load], slot)
+        copy.location = load.location
+        inside.add(copy)
+    inside.add(scf.YieldOp())
+    condition = writer.value(arith.CmpiOp(turn, stop, "slt"))
+    writer.add(scf.IfOp(condition, [], Region(Block(inside.ops)), Region()))
+    writer.add(pipe.CommitOp())
+
+
+def _pipeline(loop: scf.ForOp, loads: dict[tile.LoadOp, list[Operation]], depth: int) -> None:
+    body = loop.body.block
+    counter, stop, step = body.args[0], loop.ub, loop.step
+    before = _Writer()
+    rings = {load: before.value(pipe.RingOp(depth, tile_type(load.result))) for load in loads}
+    for ahead in range(depth - 1):
+        distance = before.value(arith.MuliOp(step, before.constant(ahead)))
+        turn = before.value(arith.AddiOp(loop.lb, distance))
+        _copies(before, loads, rings, (counter, turn), stop, before.constant(ahead))
+    first = before.constant(0)
+    insert_before(loop, before.ops)
+    # The slot of this turn is carried along; the copies of a later one go into the slot that was used last.
+    slot = body.insert_arg(_index, len(body.args))
+    top = _Writer()
+    top.add(pipe.AwaitOp(depth - 2))
+    none, last = top.constant(0), top.constant(depth - 1)
+    is_first = top.value(arith.CmpiOp(slot, none, "eq"))
+    previous = top.value(arith.SubiOp(slot, top.constant(1)))
+    free = top.value(arith.SelectOp(is_first, last, previous))
+    turn = top.value(arith.AddiOp(counter, top.value(arith.MuliOp(step, last))))
+    _copies(top, loads, rings, (counter, turn), stop, free)
+    first_op = body.first_op
+    assert first_op is not None
+    insert_before(first_op, top.ops)
+    for load, ring in rings.items():
+        replace(load, [pipe.GetOp(ring, slot)])
+    end = body.last_op
+    assert end is not None
+    tail = _Writer()
+    is_last = tail.value(arith.CmpiOp(slot, tail.constant(depth - 1), "eq"))
+    following = tail.value(arith.AddiOp(slot, tail.constant(1)))
+    next_slot = tail.value(arith.SelectOp(is_last, tail.constant(0), following))
+    insert_before(end, tail.ops)
+    _carry(loop, end, first, next_slot)
+
+
+def _carry(loop: scf.ForOp, end: Operation, first: SSAValue, following: SSAValue) -> None:
+    """Replaces a loop by one that carries one number more."""
+    replace(end, [scf.YieldOp(*end.operands, following)], [])
+    region = loop.detach_region(0)
+    made = scf.ForOp(loop.lb, loop.ub, loop.step, [*loop.iter_args, first], region)
+    made.attributes.update(loop.attributes)
+    results: Sequence[SSAValue] = made.results[: len(loop.results)]
+    replace(loop, [made], results)

@@ -1,0 +1,292 @@
+"""Rows of GPU benchmarks: how they are declared, how a contest goes, and which results are out of date."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pretended_gpu import Array, PretendedGpu, Work
+
+from tessera.bench.cuda import declarations, records
+from tessera.bench.cuda.contest import Race
+from tessera.bench.cuda.declarations import Contest, Inputs, Row, kernel_text, row
+from tessera.bench.definitions import BenchError
+from tessera.errors import CompileError
+
+ROOT = Path(__file__).parents[2]
+MEGABYTE = 1e6
+
+
+@pytest.fixture(autouse=True)
+def nothing_declared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(declarations, "ROWS", {})
+    monkeypatch.setattr(declarations, "KERNELS", {})
+
+
+def nobody(_: Inputs) -> Contest:
+    raise AssertionError("rows are made ready on a GPU only")
+
+
+def raced(
+    ours: Callable[[Array], Array] | None = np.square,
+    peer: Callable[[Array], Array] = np.square,
+    ms: tuple[float, float] = (0.4, 0.5),
+    *,
+    rounds: int = 12,
+    **settings: Any,
+) -> tuple[dict[str, Any], PretendedGpu]:
+    """A contest about squares, ours against one peer."""
+    gpu = PretendedGpu()
+    x = gpu.normal(8, 4)
+    contest = Contest(
+        truth=lambda: x**2,
+        ours=None if ours is None else Work(gpu, ours, ms[0]),
+        peers={"torch": Work(gpu, peer, ms[1])},
+        ptx=settings.pop("ptx", {}),
+    )
+    made = Row("squares", "f32", nobody, bound=2e-6, **settings)
+    return Race(made, contest, gpu, gpu, np.random.default_rng(1)).measure(rounds), gpu
+
+
+def test_times_are_per_call_and_ratios_of_neighbours() -> None:
+    found, _ = raced(moves=480 * MEGABYTE, flops=8e9, bars={"torch": 1.2, "copy": 0.9})
+    ours, torch, copy = (found["entrants"][name] for name in ("tessera", "torch", "copy"))
+    assert ours["us"] == pytest.approx(400)
+    assert torch["us"] == pytest.approx(500)
+    assert (ours["calls_per_sample"], torch["calls_per_sample"], copy["calls_per_sample"]) == (3, 2, 9)
+    assert ours["gbps"] == pytest.approx(1200)
+    assert ours["tflops"] == pytest.approx(20)
+    assert copy["gbps"] == pytest.approx(4000)
+    assert "tflops" not in copy
+    assert len(ours["samples_us"]) == 12
+    assert found["ratios"]["torch"]["ratio"] == pytest.approx(1.25)
+    assert found["bars"]["torch"] == {"bar": 1.2, "ratio": pytest.approx(1.25), "held": True}
+    assert found["bars"]["copy"] == {"bar": 0.9, "ratio": pytest.approx(0.3), "held": False}
+    assert found["conditions"] == {"before": {"sm_mhz": 1980}, "after": {"sm_mhz": 1980}}
+    assert ours["repeatable"] is True
+    json.dumps(found, allow_nan=False)
+
+
+def test_the_cache_is_written_over_before_every_sample_and_that_time_is_not_counted() -> None:
+    found, gpu = raced(rounds=5)
+    assert gpu.log.count("flush") == 5 * len(found["entrants"])
+    # Ours is two calls of 0.4 ms and one more in each graph: a flush is followed by a whole graph.
+    followed = [gpu.log[place + 1 : place + 3] for place, word in enumerate(gpu.log) if word == "flush"]
+    assert all(calls == ["call", "call"] for calls in followed)
+
+
+def test_entrants_take_turns_in_an_order_that_changes() -> None:
+    order: list[str] = []
+
+    class Noted(PretendedGpu):
+        def capture(self, call: Any, calls: int, *, ours: bool) -> Any:
+            made = super().capture(call, calls, ours=ours)
+            plain = made.replay
+
+            def replay() -> None:
+                order.append("tessera" if ours else "torch")
+                plain()
+
+            made.replay = replay  # pyright: ignore[reportAttributeAccessIssue]
+            return made
+
+    gpu = Noted()
+    x = gpu.normal(4, 4)
+    contest = Contest(truth=lambda: x**2, ours=Work(gpu, np.square, 1.0), peers={"torch": Work(gpu, np.square, 1.0)})
+    Race(Row("squares", "f32", nobody, bound=2e-6), contest, gpu, gpu, np.random.default_rng(1)).measure(20)
+    turns = order[4:-3]  # after two launches to prepare and two to check; before two to check and one to repeat
+    rounds = [tuple(turns[place : place + 2]) for place in range(0, 40, 2)]
+    assert set(rounds) == {("tessera", "torch"), ("torch", "tessera")}
+
+
+def inexact(x: Array) -> Array:
+    return x**2 * 1.0001
+
+
+def unfinished(x: Array) -> Array:
+    return np.where(np.arange(4) < 3, x**2, np.nan)
+
+
+def something_else(x: Array) -> Array:
+    return x
+
+
+@pytest.mark.parametrize("wrong", [inexact, unfinished, something_else])
+def test_a_wrong_result_has_no_times(wrong: Callable[[Array], Array]) -> None:
+    found, _ = raced(ours=wrong, bars={"torch": 1.0})
+    assert "the result is wrong" in found["entrants"]["tessera"]["failure"]
+    assert "us" not in found["entrants"]["tessera"]
+    assert found["entrants"]["torch"]["us"]
+    assert found["bars"]["torch"] == {"bar": 1.0, "ratio": None, "held": False}
+    json.dumps(found, allow_nan=False)
+
+
+def test_a_result_kept_from_numbers_seen_before_is_found_out() -> None:
+    kept: list[Array] = []
+
+    def remembered(x: Array) -> Array:
+        kept.append(x**2)
+        return kept[0]
+
+    found, gpu = raced(ours=remembered)
+    assert "refill" in gpu.log
+    assert "the result is wrong" in found["entrants"]["tessera"]["failure"]
+
+
+def test_a_peer_that_is_less_exact_makes_the_bound_wider_but_not_out_of_proportion() -> None:
+    found, _ = raced(ours=lambda x: x**2 * (1 + 4.2e-6), peer=lambda x: x**2 * (1 + 4e-6))
+    assert found["entrants"]["tessera"]["bound"] == pytest.approx(4.4e-6, rel=1e-3)
+    assert "failure" not in found["entrants"]["tessera"]
+    found, _ = raced(ours=lambda x: x**2 * (1 + 1e-4), peer=lambda x: x**2 * (1 + 1e-4))
+    assert all("failure" in entrant for entrant in found["entrants"].values())
+
+
+def test_results_that_change_from_launch_to_launch_are_told() -> None:
+    random = np.random.default_rng(0)
+    found, _ = raced(ours=lambda x: x**2 * (1 + 1e-8 * random.random()))
+    assert found["entrants"]["tessera"]["repeatable"] is False
+
+
+def test_who_raises_is_out_and_the_others_go_on() -> None:
+    def raising(_: Array) -> Array:
+        raise CompileError("no schedule fits")
+
+    found, _ = raced(ours=raising, bars={"torch": 1.0})
+    assert found["entrants"]["tessera"]["failure"] == "no schedule fits"
+    assert found["entrants"]["torch"]["us"]
+    assert found["ratios"] == {}
+    assert not found["bars"]["torch"]["held"]
+
+
+def test_rows_of_peers_alone_have_no_ratios() -> None:
+    found, _ = raced(ours=None)
+    assert "ratios" not in found
+    assert "bars" not in found
+
+
+def test_a_contest_must_be_about_what_its_row_declares() -> None:
+    with pytest.raises(BenchError, match="declares other kernels than it ran: square"):
+        raced(kernels=("square",))
+    with pytest.raises(BenchError, match="a bar on inductor, which does not take part"):
+        raced(bars={"inductor": 1.0})
+
+
+def test_declarations_are_checked_when_they_are_read() -> None:
+    kernel_text("square")(lambda: "text")
+    with pytest.raises(BenchError, match="'square' is declared already"):
+        kernel_text("square")
+    declare = row("squares", "bf16", moves=1.0, bars={"copy": 0.9}, kernels=["square"])
+    assert declare(nobody) is nobody
+    made = declarations.ROWS["squares"]
+    assert (made.kernels, made.bound, made.moves) == (("square",), 4e-3, 1.0)
+    with pytest.raises(BenchError, match="'squares' is declared already"):
+        row("squares", "f32")
+    with pytest.raises(BenchError, match="unknown type 'f31'"):
+        row("others", "f31")
+    with pytest.raises(BenchError, match="nobody declares the kernel cube"):
+        row("others", "f32", kernels=["cube"])
+    with pytest.raises(BenchError, match="not how many bytes"):
+        row("others", "f32", bars={"copy": 0.9})
+
+
+def test_the_rows_that_ship_are_read_without_a_gpu() -> None:
+    declarations.load(ROOT / "benchmarks/gpu_rows")
+    assert declarations.ROWS
+    assert {name for made in declarations.ROWS.values() for name in made.kernels} <= set(declarations.KERNELS)
+
+
+def test_a_folder_without_rows_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match="has no files with rows"):
+        declarations.load(tmp_path)
+
+
+# Which results are out of date.
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """A result with two kernels, one of which has changed, and a result of a CPU."""
+    records.write(
+        tmp_path / "h200-a.json", records.record([{"name": "r"}], {"same": "A", "changed": "B"}, {"gpu": "x"})
+    )
+    (tmp_path / "cpu.json").write_text('{"rows": []}')
+    return tmp_path
+
+
+def test_a_planted_stale_result_is_listed(results: Path) -> None:
+    found, compared = records.stale(results, {"same": lambda: "A", "changed": lambda: "B, but other"})
+    assert compared == 2
+    (one,) = found
+    assert (one.file, one.kernel) == ("h200-a.json", "changed")
+    assert records.hash_of("B")[:12] in one.reason
+    assert records.hash_of("B, but other")[:12] in one.reason
+
+
+def test_kernels_that_are_gone_or_do_not_compile_are_stale_too(results: Path) -> None:
+    def refused() -> str:
+        raise CompileError("no layout")
+
+    found, _ = records.stale(results, {"changed": refused})
+    assert [str(one) for one in found] == [
+        "h200-a.json: changed: it no longer compiles: no layout",
+        "h200-a.json: same: nobody declares it any more",
+    ]
+    found, _ = records.stale(results, {"same": lambda: "A", "changed": lambda: "B"})
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"kernels": {"a"', "cannot be read"),
+        ("[1]", "expected an object, got list"),
+        ('{"kernels": {"a": "abc"}, "environment": {}}', "must hold the SHA-256"),
+        ('{"kernels": ["a"], "environment": {}}', "must hold the SHA-256"),
+        (f'{{"kernels": {{"a": "{"0" * 64}"}}}}', "does not say what it was measured on"),
+    ],
+)
+def test_results_that_cannot_be_read_are_refused(results: Path, text: str, message: str) -> None:
+    (results / "broken.json").write_text(text)
+    with pytest.raises(BenchError, match=message):
+        records.stale(results, {})
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    folder = tmp_path / "rows"
+    folder.mkdir()
+    (folder / "one.py").write_text(
+        '"""Kernels."""\nfrom tessera.bench.cuda.declarations import kernel_text\n'
+        'kernel_text("same")(lambda: "A")\nkernel_text("changed")(lambda: "C")\n'
+    )
+    return folder
+
+
+def test_the_script_lists_and_does_not_fail(results: Path, rows: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main = runpy.run_path(str(ROOT / "benchmarks/freshness.py"))["main"]
+    assert main(results, rows) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "freshness: 1 of 2 measured kernels have changed since:"
+    assert said[1].startswith("  h200-a.json: changed: measured ")
+
+
+def test_the_script_fails_for_what_it_cannot_read(
+    results: Path, rows: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (results / "h200-b.json").write_text("no JSON")
+    main = runpy.run_path(str(ROOT / "benchmarks/freshness.py"))["main"]
+    assert main(results, rows) == 1
+    assert "h200-b.json cannot be read" in capsys.readouterr().err
+
+
+def test_a_result_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "h200-a.json"
+    records.write(path, {"kernels": {}})
+    with pytest.raises(ValueError, match="JSON compliant"):
+        records.write(path, {"kernels": {}, "figure": float("nan")})
+    assert json.loads(path.read_text()) == {"kernels": {}}
