@@ -35,8 +35,10 @@ FAILED, MISSED = 3, 4
 BATCH_SECONDS = 0.02
 
 
-def chosen(words: Sequence[str]) -> list[Row]:
+def chosen(words: Sequence[str], *, exactly: bool) -> list[Row]:
     declarations.load(HERE / "gpu_rows")
+    if exactly:
+        return [declarations.ROWS[name] for name in words]
     return [row for row in declarations.ROWS.values() if not words or any(word in row.name for word in words)]
 
 
@@ -86,7 +88,9 @@ def profiled(rows: Sequence[Row], found: Sequence[dict[str, Any]], options: argp
     command = [sys.executable, __file__, "--under-ncu", "--seed", str(options.seed)]
     for row in rows:
         command += ["--only", row.name]
-    profiles = ncu.profile(command, list(places), os.environ, keep=options.keep_ncu)
+    # Compilers of torch's that run in processes of their own are of no interest.
+    alone = {**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    profiles = ncu.profile(command, list(places), alone, options.keep_ncu)
     for label, seen in places.items():
         seen["profile"] = profiles[label].all()
 
@@ -114,7 +118,11 @@ def show(row: Mapping[str, Any]) -> None:
     for name, seen in row.get("entrants", {}).items():
         rate = next((f"{seen[unit]:8.1f} {unit}" for unit in ("tflops", "gbps") if unit in seen), "")
         ratio = row.get("ratios", {}).get(name)
-        faster = "" if ratio is None else f"  ours ×{ratio['ratio']:.3f} [{ratio['interval'][0]:.3f}–{ratio['interval'][1]:.3f}]"
+        faster = (
+            ""
+            if ratio is None
+            else f"  ours ×{ratio['ratio']:.3f} [{ratio['interval'][0]:.3f}–{ratio['interval'][1]:.3f}]"
+        )
         error = "" if seen.get("error") is None else f"  error {seen['error']:.1e}"
         took = f"{seen['us']:10.2f} µs {rate}" if "us" in seen else f"failed: {seen['failure']}"
         print(f"  {name:>16} {took}{faster}{error}", flush=True)
@@ -132,7 +140,7 @@ def main() -> int:
     parser.add_argument("--keep-ncu", type=Path, help="where to keep what ncu wrote")
     parser.add_argument("--under-ncu", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    rows = chosen(options.only)
+    rows = chosen(options.only, exactly=options.under_ncu)
     if not rows:
         parser.error(f"no row is called so; there are {', '.join(declarations.ROWS)}")
     if options.under_ncu:
@@ -147,6 +155,7 @@ def main() -> int:
         texts.update(ptx)
         show(one)
         gc.collect()
+        gpu.release()
     ceilings = {"copy_gbps": timing.copy_bandwidth() / 1e9}
     print(f"copy of 1 GiB: {ceilings['copy_gbps']:.0f} GB/s")
     if options.profile:

@@ -20,6 +20,7 @@ from tessera.bench.definitions import (
     MeasurementType,
     ProblemSize,
 )
+from tessera.bench.frameworks import has_gpu
 from tessera.bench.measurement import MeasurementEngine
 from tessera.bench.operator import OperatorBenchmark
 from tessera.bench.precision import Precision, precision
@@ -79,6 +80,7 @@ class TesseraBench:
         self._runner = runner or Here()
         self._on_rows: Callable[[Sequence[Row]], None] = on_rows or _to_nobody
         self._ceilings: dict[tuple[int | None, str], dict[str, Any]] = {}
+        self._gpu_copy: list[float | None] = []
 
     def register_benchmark(self, benchmark: BenchmarkProtocol) -> None:
         """Adds a benchmark to this engine's own."""
@@ -134,7 +136,20 @@ class TesseraBench:
                 self._ceilings[config.threads, name] = ceilings.measure(config.threads, [name])
             for part, value in self._ceilings[config.threads, name].items():
                 found[part] = {**found.get(part, {}), **value} if isinstance(value, dict) else value
+        if has_gpu():
+            found["gpu_copy_gbps"] = self._gpu_copy_gbps()
         return found
+
+    def _gpu_copy_gbps(self) -> float | None:
+        """What a copy within the GPU's memory reaches, measured once; None where the runtime cannot be used."""
+        if not self._gpu_copy:
+            from tessera.bench.cuda.timing import copy_bandwidth
+
+            try:
+                self._gpu_copy.append(copy_bandwidth() / 1e9)
+            except TesseraError:
+                self._gpu_copy.append(None)
+        return self._gpu_copy[0]
 
     def _rows_of(
         self, benchmark: BenchmarkProtocol, config: BenchmarkConfig, measured: Mapping[str, Any]

@@ -370,14 +370,11 @@ _USAGE: Mapping[str, str] = {
 }
 _MEMORY: Mapping[str, str] = {"rss_bytes": "VmRSS", "peak_rss_bytes": "VmHWM"}
 METRICS: tuple[str, ...] = ("wall_seconds", *_USAGE, *_MEMORY, "energy_joules", *EVENTS)
-_NSIGHT = ("sm_efficiency", "achieved_occupancy")
+_NSIGHT = ("sm_efficiency", "achieved_occupancy", "tensor_active", "warp_execution_efficiency")
 
 
 class HardwareProfiler:
-    """What a process uses, from the kernel; what GPUs use, from NVML where there are some.
-
-    The part about NVML is written to its interface and has not run on a GPU.
-    """
+    """What a process uses, from the kernel; what GPUs use, from NVML where there are some."""
 
     def __init__(self, root: Path = _ROOT) -> None:
         self._root = root
@@ -447,7 +444,7 @@ class HardwareProfiler:
 
     def _why_not(self, metric: str) -> str:
         if metric in _NSIGHT:
-            return self.unavailable.get("ncu") or "Nsight Compute starts what it measures: run the command under ncu"
+            return self.unavailable.get("ncu") or "Nsight Compute starts what it measures: use --mode profiling"
         return f"no such metric; there are {', '.join(METRICS)}"
 
     def _has_tool(self, name: str) -> bool:

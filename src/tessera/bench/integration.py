@@ -26,13 +26,14 @@ from tessera.dialects import graph, schedule, text, tile
 from tessera.interpreters.engine import symbol_in
 from tessera.kernels.arguments import NUMBERS, collect, is_array
 from tessera.kernels.assumptions import Assumptions
-from tessera.kernels.compiling import plan_of
+from tessera.kernels.compiling import Words, plan_of
 from tessera.kernels.function import Instance, Kernel
 from tessera.kernels.levels import calling_module
-from tessera.kernels.native import Program, Programs, Settings, settings
+from tessera.kernels.native import Program, Programs, Settings, place_of, settings, settings_on
 from tessera.kernels.schedule import Schedule
 from tessera.runtime.creation import asarray
 from tessera.runtime.executable import Executable, Runner, start_pool
+from tessera.runtime.launch_plan import Plan
 from tessera.runtime.tensor import Tensor
 from tessera.targets.cpu import features
 from tessera.targets.cpu.compile import EFFORTS, compile_kernel, machine_for
@@ -86,6 +87,9 @@ def stages(kernel: Kernel, args: Sequence[Any] = (), kwargs: Mapping[str, Any] |
     profiler.lap("trace")
     if chosen is None:
         return profiler.stages_ms
+    place = place_of(instance.name, values)
+    if place.kind == "cuda":
+        return _gpu_stages(kernel, instance, values, settings_on(place, chosen), place.index, profiler)
     made = compile_kernel(
         instance.module,
         instance.name,
@@ -95,11 +99,44 @@ def stages(kernel: Kernel, args: Sequence[Any] = (), kwargs: Mapping[str, Any] |
         facts=kernel.assumed.facts(instance, values),
     )
     profiler.take(made.seconds)
-    executable = Executable(plan_of(instance, made), made.image)
+    executable = Executable(_plan(instance, made), made.image)
     profiler.lap("load")
     executable.bind(_arrays(values), deterministic=chosen.deterministic)
     profiler.lap("bind")
     return profiler.stages_ms
+
+
+def _gpu_stages(
+    kernel: Kernel,
+    instance: Instance,
+    values: Sequence[Any],
+    chosen: Settings,
+    index: int,
+    profiler: CompilationProfiler,
+) -> dict[str, float]:
+    """Down to PTX, and the driver's assembler; nothing of it is kept."""
+    from tessera.runtime.cuda.modules import Module
+    from tessera.targets.cuda.compile import compile_kernel as compile_for_gpu
+
+    made = compile_for_gpu(
+        instance.module,
+        instance.name,
+        arch=chosen.level,
+        warps=instance.schedule.warps,
+        stages=instance.schedule.stages,
+        optimization=chosen.optimization,
+        checks=chosen.checks,
+        facts=kernel.assumed.facts(instance, values),
+    )
+    profiler.take(made.seconds)
+    Module(index, made.ptx.encode(), f"@{instance.name}", keep=False)
+    profiler.lap("load")
+    return profiler.stages_ms
+
+
+def _plan(instance: Instance, made: MachineProgram) -> Plan:
+    layout = made.layout
+    return plan_of(instance, Words(layout.first, layout.grid, layout.words), made.messages)
 
 
 def host_overhead(call: Callable[[], Any], seconds: float = 0.1) -> float:
@@ -322,7 +359,7 @@ def to_executable(target_ir: TargetIR) -> CompiledKernel:
     flat = image.flatten(code)
     profiler.lap("image")
     made = MachineProgram(instance.name, flat, emitted.layout, emitted.messages, target_ir.guards)
-    program = Program.of(instance, Executable(plan_of(instance, made), flat), target_ir.guards)
+    program = Program.of(instance, Executable(_plan(instance, made), flat), target_ir.guards)
     profiler.lap("load")
     signature = inspect.signature(target_ir.origin.kernel.function)
     return CompiledKernel(instance.name, program, flat, profiler.stages_ms, chosen, signature)

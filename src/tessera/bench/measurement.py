@@ -83,7 +83,13 @@ class GraphTimer:
         return self._events.stop() / self._launches
 
 
-_timers: dict[str, Callable[[], Timer]] = {"cpu": WallClock}
+def _gpu_timer() -> Timer:
+    from tessera.bench.cuda.timing import event_timer
+
+    return event_timer()
+
+
+_timers: dict[str, Callable[[], Timer]] = {"cpu": WallClock, "cuda": _gpu_timer}
 
 
 def register_timer(device: str, make: Callable[[], Timer]) -> None:
@@ -92,9 +98,19 @@ def register_timer(device: str, make: Callable[[], Timer]) -> None:
 
 
 def timer_for(device: str) -> Timer:
-    if device not in _timers:
+    """Of a kind of device, or of one such as `cuda:0`."""
+    kind = device.partition(":")[0]
+    if kind not in _timers:
         raise BenchError(f"there is no timer for {device!r}", hint=f"one of {', '.join(_timers)}")
-    return _timers[device]()
+    return _timers[kind]()
+
+
+def _meter_for(device: str) -> EnergyMeter:
+    if not device.startswith("cuda"):
+        return EnergyMeter()
+    from tessera.bench.cuda.conditions import GpuEnergyMeter
+
+    return GpuEnergyMeter()
 
 
 class MeasurementEngine:
@@ -125,13 +141,14 @@ class MeasurementEngine:
     ) -> Generator[dict[MeasurementType, dict[str, Any]]]:
         context = context or {}
         found: dict[MeasurementType, dict[str, Any]] = {kind: {} for kind in measurement_types}
-        energy = EnergyMeter() if MeasurementType.ENERGY in found else None
+        device = context.get("device", "cpu")
+        energy = _meter_for(device) if MeasurementType.ENERGY in found else None
         handle = (
             self.hardware_profiler.start_profiling()
             if MeasurementType.COMPUTE_UTILIZATION in found or MeasurementType.OCCUPANCY in found
             else None
         )
-        timer = timer_for(context.get("device", "cpu"))
+        timer = timer_for(device)
         if energy is not None:
             energy.start()
         timer.start()
@@ -180,8 +197,11 @@ def _energy(_milliseconds: float, joules: float | None, meter: Any, _profile: An
     return {"energy_joules": joules / context.get("calls", 1)}
 
 
-def _occupancy(*_: Any) -> dict[str, Any]:
-    return {"unavailable": "a figure of GPUs"}
+def _occupancy(*rest: Any) -> dict[str, Any]:
+    context: Mapping[str, Any] = rest[-1]
+    if not context.get("device", "cpu").startswith("cuda"):
+        return {"unavailable": "a figure of GPUs"}
+    return {"unavailable": "ncu starts what it measures: tessera.bench.cuda.ncu.profile, or --mode profiling"}
 
 
 def _accuracy(*rest: Any) -> dict[str, Any]:

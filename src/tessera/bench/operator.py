@@ -82,6 +82,8 @@ class OperatorBenchmark:
     """A few small sizes that say most of what there is to say."""
     cpu: ClassVar[Sequence[ProblemSize]] = ()
     """What a processor does in milliseconds, where `sizes` are for larger machines."""
+    gpu: ClassVar[Sequence[ProblemSize]] = ()
+    """What fills a GPU, where `sizes` are for smaller machines."""
     implementations: ClassVar[Mapping[str, Implementation]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -128,7 +130,7 @@ class OperatorBenchmark:
 
     def check(self, size: ProblemSize) -> None:
         """Refuses sizes that make no sense; by default those that lack what other sizes have, or are not positive."""
-        known = {name for one in (*self.sizes, *self.cpu, *self.quick) for name in one}
+        known = {name for one in (*self.sizes, *self.cpu, *self.gpu, *self.quick) for name in one}
         if known and set(size) != known:
             raise BenchError(
                 f"{self.name}: a size has {', '.join(sorted(known))}; got {', '.join(sorted(size)) or 'nothing'}",

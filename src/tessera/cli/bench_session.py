@@ -136,9 +136,12 @@ def _implementations(benchmark: Any, options: Options) -> list[str] | None:
         return [name.strip() for name in options["implementations"].split(",")]
     if like := [row.implementation for row in options.get("like", ()) if row.benchmark_name == benchmark.get_name()]:
         return list(dict.fromkeys(like))
-    if options["quick"] and isinstance(benchmark, OperatorBenchmark):
-        return [one.name for one in benchmark.implementations.values() if not one.slow_to_build]
-    return None
+    if not isinstance(benchmark, OperatorBenchmark):
+        return None
+    quick = [one for one in benchmark.implementations.values() if not (options["quick"] and one.slow_to_build)]
+    # Where there is a GPU, what runs on it; where there is none, what needs none.
+    here = [one.name for one in quick if one.framework.needs_gpu == has_gpu()]
+    return here or [one.name for one in quick]
 
 
 def _sizes(
@@ -169,7 +172,8 @@ def _sizes(
         ]
     sizes: Sequence[ProblemSize] | None = None
     if isinstance(benchmark, OperatorBenchmark):
-        sizes = benchmark.quick if options["quick"] else benchmark.sizes if has_gpu() else benchmark.cpu
+        large = (benchmark.gpu or benchmark.sizes) if has_gpu() else benchmark.cpu
+        sizes = benchmark.quick if options["quick"] else large
     return [(list(sizes) if sizes else None, policy, threads) for policy in policies]
 
 

@@ -39,6 +39,8 @@ class Frame:
     symbols: dict[str, int] = field(default_factory=dict[str, int])
     program: tuple[int, ...] = ()
     values: dict[SSAValue, Any] = field(default_factory=dict[SSAValue, Any])
+    kept: dict[type, Any] = field(default_factory=dict[type, Any])
+    """What ops keep between them while the function runs, by its class."""
 
     def run(self, block: Block, arguments: Values) -> Values:
         """Runs a block and gives the operands of its terminator."""

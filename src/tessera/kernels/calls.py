@@ -65,7 +65,7 @@ class Calls:
         kernel.warn_if_not_tuned(program)
         if program.executable is None:
             return program.interpreted(values)
-        arrays = [value.numpy() if isinstance(value, Tensor) else value for value in values]
+        arrays = [value.geometry if isinstance(value, Tensor) else value for value in values]
         run = program.executable.bind(arrays, deterministic=chosen.deterministic)
         with WORK.brief:
             self._remember(args, kwargs, program, run, chosen)
@@ -123,7 +123,7 @@ class Calls:
                 tensor = asarray(value)
                 # An array that had to be copied is no tensor's memory, and its copy is described instead.
                 parts.append(_part(value if tensor.geometry is value else tensor))
-                values.append(tensor.numpy())
+                values.append(tensor.geometry)
             else:
                 return None
         parts += [arguments[parameter.name].__class__ for parameter in self._objects(known)]

@@ -1,9 +1,10 @@
-"""From an instance to machine code: the CPU's compiler, and the launch plan of what it made."""
+"""From an instance to machine code: the compilers of CPUs and GPUs, and the launch plans of what they made."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Attribute
@@ -15,9 +16,8 @@ from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import ViewType, tile_dtype
 from tessera.errors import CompileError, SourceSpan
 from tessera.interpreters.engine import symbol_in
-from tessera.kernels.native import Program, Settings
-from tessera.runtime.executable import Executable
-from tessera.runtime.launch_plan import ArrayArgument, Failure, NumberArgument, Plan
+from tessera.kernels.native import Program, Settings, loaded
+from tessera.runtime.launch_plan import ArrayArgument, DeviceLaunch, Failure, NumberArgument, Plan
 from tessera.targets.cpu.compile import Program as MachineProgram
 from tessera.targets.cpu.compile import compile_kernel
 from tessera.transforms.facts import Facts
@@ -25,10 +25,26 @@ from tessera.transforms.instrument import check_of, title
 
 if TYPE_CHECKING:
     from tessera.kernels.function import Instance
+    from tessera.targets.cuda.compile import Program as DeviceProgram
 
 
 def compiled(instance: Instance, chosen: Settings, facts: Facts) -> tuple[Program, bytes]:
     """The program of an instance, for arguments with these facts, loaded; and its machine code for whoever keeps it."""
+    if chosen.target == "cuda":
+        made, plan, code = _for_gpu(instance, chosen, facts)
+    else:
+        made, plan, code = _for_cpu(instance, chosen, facts)
+    program = Program.of(instance, loaded(plan, code), made.guards)
+    if "recompiles" in knobs.logs.value:
+        import logging
+
+        laps = ", ".join(f"{stage} {1000 * seconds:.0f} ms" for stage, seconds in made.seconds.items())
+        guards = ", ".join(map(str, program.guards)) or "no guards"
+        logging.getLogger("tessera.recompiles").warning("compiled %s for %s: %s", instance.name, guards, laps)
+    return program, code
+
+
+def _for_cpu(instance: Instance, chosen: Settings, facts: Facts) -> tuple[MachineProgram, Plan, bytes]:
     made = compile_kernel(
         instance.module,
         instance.name,
@@ -37,24 +53,48 @@ def compiled(instance: Instance, chosen: Settings, facts: Facts) -> tuple[Progra
         checks=chosen.checks,
         facts=facts,
     )
-    program = Program.of(instance, Executable(plan_of(instance, made), made.image), made.guards)
-    if "recompiles" in knobs.logs.value:
-        import logging
-
-        laps = ", ".join(f"{stage} {1000 * seconds:.0f} ms" for stage, seconds in made.seconds.items())
-        guards = ", ".join(map(str, program.guards)) or "no guards"
-        logging.getLogger("tessera.recompiles").warning("compiled %s for %s: %s", instance.name, guards, laps)
-    return program, made.image
+    words = Words(made.layout.first, made.layout.grid, made.layout.words)
+    return made, plan_of(instance, words, made.messages), made.image
 
 
-def plan_of(instance: Instance, made: MachineProgram) -> Plan:
+def _for_gpu(instance: Instance, chosen: Settings, facts: Facts) -> tuple[DeviceProgram, Plan, bytes]:
+    from tessera.targets.cuda.compile import compile_kernel as compile_for_gpu
+
+    made = compile_for_gpu(
+        instance.module,
+        instance.name,
+        arch=chosen.level,
+        warps=instance.schedule.warps,
+        stages=instance.schedule.stages,
+        optimization=chosen.optimization,
+        checks=chosen.checks,
+        facts=facts,
+    )
+    block = made.block
+    plan = plan_of(instance, Words(block.first, block.grid, block.words), made.messages)
+    launch = DeviceLaunch(
+        threads=made.threads, shared=made.shared, report_word=block.report if made.messages else -1, local=made.local
+    )
+    checks = tuple((one.condition, Failure(one.message, one.span)) for one in made.checks)
+    return made, replace(plan, device=launch, block_bytes=block.size, checks=checks), made.ptx.encode()
+
+
+class Words(NamedTuple):
+    """The words of a program's arguments: the first of each, of the grid's extents, and how many there are."""
+
+    first: Sequence[int]
+    grid: int
+    count: int
+
+
+def plan_of(instance: Instance, words: Words, messages: tuple[str, ...]) -> Plan:
     """How to launch a compiled instance."""
     function = symbol_in(instance.module, instance.name, tile.FuncOp)
     stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)]
     written = {tile.base_of(op.view) for op in stores}
     ordered = any(isinstance(op, tile.AtomicOp) and _depends_on_order(op) for op in stores)
     arguments: list[ArrayArgument | NumberArgument] = []
-    for argument, shape, word in zip(function.arguments, function.shapes, made.layout.first, strict=True):
+    for argument, shape, word in zip(function.arguments, function.shapes, words.first, strict=True):
         type_ = argument.type
         if isinstance(type_, ViewType):
             arguments.append(ArrayArgument(word, type_.dtype, tuple(shape.data), argument in written))
@@ -65,9 +105,9 @@ def plan_of(instance: Instance, made: MachineProgram) -> Plan:
         tuple(arguments),
         len(instance.outputs),
         tuple(function.grid.data),
-        made.layout.grid,
-        made.layout.words,
-        tuple(_failures(function, made.messages)),
+        words.grid,
+        words.count,
+        tuple(_failures(function, messages)),
         ordered,
     )
 

@@ -20,7 +20,7 @@ from tessera.kernels.assumptions import GROUPS, Assumptions
 from tessera.kernels.calls import Calls
 from tessera.kernels.captures import captured
 from tessera.kernels.fingerprint import identity_of
-from tessera.kernels.native import Program, Programs, Settings, settings
+from tessera.kernels.native import Program, Programs, Settings, place_of, settings, settings_on
 from tessera.kernels.schedule import Schedule, Space
 from tessera.kernels.values import is_tracing
 from tessera.runtime.creation import asarray
@@ -167,7 +167,8 @@ class Kernel:
         chosen = settings()
         if chosen is None:
             return interpret(instance, values)
-        return self._programs.of_instance(instance, values, chosen, self.assumed).run(values, chosen)
+        here = settings_on(place_of(self.__name__, values), chosen)
+        return self._programs.of_instance(instance, values, here, self.assumed).run(values, here)
 
     def program_for(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], chosen: Settings
@@ -178,7 +179,7 @@ class Kernel:
         return self._programs.find(
             key,
             given,
-            chosen,
+            settings_on(place_of(self.__name__, given.values()), chosen),
             self.assumed,
             identity=lambda: self._identity(given, static),
             trace=lambda: self._instance(key, given, static)[0],

@@ -29,6 +29,7 @@ from tessera.kernels.schedule import Schedule
 from tessera.kernels.values import CURRENT
 from tessera.runtime import cache
 from tessera.runtime.build import build
+from tessera.runtime.device import CPU, Device
 from tessera.runtime.executable import Executable
 from tessera.runtime.launch_plan import Plan
 from tessera.runtime.tensor import Tensor
@@ -37,6 +38,7 @@ from tessera.transforms.facts import Fact, Facts, Kind
 
 if TYPE_CHECKING:
     from tessera.kernels.function import Instance
+    from tessera.runtime.cuda.executable import CudaExecutable
 
 BACKENDS = ("auto", "cpu", "interpreter")
 _MOST_KEYS = 512
@@ -47,8 +49,12 @@ _NUMBERS: dict[str, type] = {kind.__name__: kind for kind in (bool, int, float)}
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """What machine code is made for. `demanded`: a kernel that has none is an error. Equal ones are one object."""
+    """What machine code is made for. `demanded`: a kernel that has none is an error. Equal ones are one object.
 
+    `level` is an instruction set of `target`: avx512 of cpu, sm_90a of cuda.
+    """
+
+    target: str
     level: str
     optimization: int
     checks: frozenset[str]
@@ -94,10 +100,45 @@ def _chosen() -> Settings | None:
             )
         return None
     level, optimization, checks = features.level(), knobs.optimization.value, knobs.checks.value
-    return _interned(level, optimization, checks, knobs.deterministic.value, backend == "cpu")
+    return _interned("cpu", level, optimization, checks, knobs.deterministic.value, backend == "cpu")
 
 
 _interned = lru_cache(maxsize=None)(Settings)
+
+
+def settings_on(place: Device, chosen: Settings) -> Settings:
+    """The same settings for a device: those of the CPU, or of the architecture of a GPU."""
+    if place.kind == "cpu":
+        return chosen
+    if place.kind != "cuda":
+        raise DeviceError(f"kernels have no machine code on {place}", hint="bring the arrays over first: .cpu()")
+    from tessera.runtime.cuda.context import Context
+
+    level = architecture_of(Context.of(place.index).properties.capability)
+    return _interned("cuda", level, chosen.optimization, chosen.checks, chosen.deterministic, True)
+
+
+def architecture_of(capability: tuple[int, int]) -> str:
+    """What to compile for: PTX of an older architecture runs on newer ones, what ends in `a` on one only."""
+    if capability == (9, 0):
+        return "sm_90a"
+    if capability < (8, 0):
+        raise DeviceError(
+            f"kernels need a GPU of compute capability 8.0 or newer, this one has {capability[0]}.{capability[1]}",
+            hint="run them on the CPU: .cpu()",
+        )
+    return "sm_90" if capability > (9, 0) else "sm_89" if capability == (8, 9) else "sm_80"
+
+
+def place_of(name: str, given: Iterable[Any]) -> Device:
+    """The device on which a kernel's arrays lie; the CPU without any."""
+    places = {value.device: None for value in given if isinstance(value, Tensor)}
+    if len(places) > 1:
+        raise DeviceError(
+            f"{name}: the arrays lie on {', '.join(map(str, places))}, and a kernel runs on one device",
+            hint="bring them to one first: .cuda() or .cpu()",
+        )
+    return next(iter(places), CPU)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,11 +154,11 @@ class Program:
     guards: tuple[Guard, ...]
     schedule: Schedule
     row_width: int | None
-    executable: Executable | None
+    executable: Executable | CudaExecutable | None
     instance: Instance | None = None
 
     @staticmethod
-    def of(instance: Instance, executable: Executable | None, asked: Iterable[Fact] = ()) -> Program:
+    def of(instance: Instance, executable: Executable | CudaExecutable | None, asked: Iterable[Fact] = ()) -> Program:
         """The program of an instance, by the interpreter where there is no machine code.
 
         `asked` are facts that it depends on besides those that its trace asked for.
@@ -139,7 +180,7 @@ class Program:
         """Runs the program once."""
         if self.executable is None:
             return self.interpreted(values)
-        arrays = [value.numpy() if isinstance(value, Tensor) else value for value in values]
+        arrays = [value.geometry if isinstance(value, Tensor) else value for value in values]
         return self.executable.bind(arrays, deterministic=chosen.deterministic)(*arrays)
 
     def interpreted(self, values: Sequence[Any]) -> Any:
@@ -177,10 +218,19 @@ class Program:
                 tuple(Guard(_ask_of(ask), _number_of(answer)) for ask, answer in found["guards"]),
                 Schedule(block=None if block is None else tuple(block), **found["schedule"]),
                 found["row_width"],
-                Executable(Plan.decoded(found["plan"]), data[start:]),
+                loaded(Plan.decoded(found["plan"]), data[start:]),
             )
         except (struct.error, ValueError, KeyError, IndexError, TypeError, AttributeError, TesseraError):
             return None
+
+
+def loaded(plan: Plan, code: bytes) -> Executable | CudaExecutable:
+    """A program ready to run: an image for the CPU, or PTX for a GPU."""
+    if plan.device is None:
+        return Executable(plan, code)
+    from tessera.runtime.cuda.executable import CudaExecutable
+
+    return CudaExecutable(plan, code)
 
 
 def _text_of(kind: Any) -> object:
@@ -325,7 +375,8 @@ class _Kept:
         compiler = None if identity is None else build()
         if compiler is None:
             return None
-        target = (chosen.level, *features.target(chosen.level), chosen.optimization, *sorted(chosen.checks))
+        processor = features.target(chosen.level) if chosen.target == "cpu" else (chosen.target,)
+        target = (chosen.level, *processor, chosen.optimization, *sorted(chosen.checks))
         return _Kept(cache.key_of("kernel", compiler, target, identity, assumed.words))
 
     def find(self, given: Mapping[str, Any]) -> Program | None:

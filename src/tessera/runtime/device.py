@@ -66,10 +66,10 @@ class DeviceBackend(ABC):
         """
         return None
 
-    def note_use(self, array: Array) -> None:
+    def note_use(self, array: Array) -> None:  # noqa: B027  (devices without streams have nothing to note)
         """Told that what was asked of the device just now uses `array`."""
 
-    def lend(self, array: Array, stream: int | None) -> None:
+    def lend(self, array: Array, stream: int | None) -> None:  # noqa: B027  (the same)
         """Told that a DLPack consumer may use `array` on `stream` for as long as it likes."""
 
     @abstractmethod

@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from tessera.runtime.device import CPU, Device
-from tessera.runtime.memory import Array, Buffer, address, aligned, aligned_copy, aligned_empty, byte_span, contiguous_strides
+from tessera.runtime.memory import (
+    Array,
+    Buffer,
+    address,
+    aligned,
+    aligned_copy,
+    aligned_empty,
+    byte_span,
+    contiguous_strides,
+)
 
 
 def transfer(array: Array, source: Device, target: Device) -> tuple[Array, Buffer | None]:

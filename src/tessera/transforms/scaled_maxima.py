@@ -1,7 +1,7 @@
 """Maxima of multiples: max(c · x) = c · max(x) for c > 0, exactly, because rounding keeps order.
 
-One multiplication for each row takes the place of one for each element, wherever the elements come from. A mask that
-puts −∞ in the place of elements (or ∞, for minima) stands between the two without harm.
+One multiplication for each row takes the place of one for each element, wherever the elements come from. Masks that
+put −∞ in the place of elements (or ∞, for minima) stand between the two without harm.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ def scale_maxima(function: tile.FuncOp) -> None:
 
 def _rewritten(op: tile.ReduceOp) -> list[Operation]:
     """The maximum first, and then its multiple; nothing where it is not one."""
-    multiple, masking = op.operand, _masking(op)
-    if masking is not None:
-        _, multiple, _ = masking.operands_
+    multiple, choices = op.operand, list[tile.EwOp]()
+    while (choice := _masking(multiple, op.kind.data)) is not None:
+        choices.append(choice)
+        _, multiple, _ = choice.operands_
     found = _factor(multiple)
     if found is None:
         return []
@@ -42,8 +43,8 @@ def _rewritten(op: tile.ReduceOp) -> list[Operation]:
         made.append(new)
         return new.results[0]
 
-    if masking is not None:
-        mask, _, nothing = masking.operands_
+    for choice in reversed(choices):
+        mask, _, nothing = choice.operands_
         element = add(tile.EwOp("select", [mask, element, nothing]))
     top = add(tile.ReduceOp(op.kind.data, element, op.axis.value.data))
     scale = add(tile.FullOp(factor, tile_type(top).get_shape()))
@@ -51,12 +52,12 @@ def _rewritten(op: tile.ReduceOp) -> list[Operation]:
     return made
 
 
-def _masking(op: tile.ReduceOp) -> tile.EwOp | None:
-    """The choice between elements and what is nothing to a reduction, right before it."""
-    choice = op.operand.owner
+def _masking(value: SSAValue, kind: str) -> tile.EwOp | None:
+    """The choice between elements and what is nothing to a reduction."""
+    choice = value.owner
     if not isinstance(choice, tile.EwOp) or choice.fn.data != "select":
         return None
-    return choice if constant_of(choice.operands_[2]) == _NOTHING[op.kind.data] else None
+    return choice if constant_of(choice.operands_[2]) == _NOTHING[kind] else None
 
 
 def _factor(value: SSAValue) -> tuple[SSAValue, SSAValue] | None:

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tessera.bench.cuda import timing
+from tessera.bench.cuda.conditions import gpu_conditions
 from tessera.bench.cuda.declarations import Call
 from tessera.bench.frameworks import library
 from tessera.runtime.cuda.context import Context
+from tessera.runtime.cuda.pool import Pool
 from tessera.runtime.cuda.streams import Event, synchronize
 
 _TYPES = {
@@ -110,9 +112,12 @@ class TorchGpu:
         return self._tensor(result).clone()
 
     def conditions(self) -> dict[str, Any]:
-        from tessera.bench.hardware import gpu_conditions
-
         return gpu_conditions(self._index)
+
+    def release(self) -> None:
+        """Gives memory back that nobody holds."""
+        self._torch.cuda.empty_cache()
+        Pool.of(Context.of(self._index)).trim()
 
     def _tensor(self, result: Any) -> Any:
         """As torch sees it, over the same memory."""

@@ -13,8 +13,10 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from tessera.bench.frameworks import library
@@ -98,23 +100,42 @@ def missing() -> str | None:
 
 @contextmanager
 def region(label: str) -> Generator[None]:
-    """Marks what is profiled, in a process that ncu started; the work must be done when it ends."""
-    torch = library("torch")
-    torch.cuda.synchronize()
-    torch.cuda.profiler.start()
-    torch.cuda.nvtx.range_push(f"{_LABEL} {label}")
+    """Marks what is profiled, in a process that ncu started; `label` is letters, digits and dots."""
+    from tessera.runtime.cuda import driver
+    from tessera.runtime.cuda.context import Context
+
+    context, cu = Context.of(0), driver.bindings()
+    context.synchronize()
+    with context:
+        driver.check(cu.cuProfilerStart(), "starting the profiler")
     try:
-        yield
-        torch.cuda.synchronize()
+        with _range(f"{_LABEL} {label}"):
+            yield
+            context.synchronize()
     finally:
-        torch.cuda.nvtx.range_pop()
-        torch.cuda.profiler.stop()
+        with context:
+            driver.check(cu.cuProfilerStop(), "stopping the profiler")
+
+
+def _range(name: str) -> AbstractContextManager[Any]:
+    """By the package nvtx, or by torch, which brings its own."""
+    if find_spec("nvtx") is None and find_spec("torch") is not None:
+        return library("torch").cuda.nvtx.range(name)
+    from tessera.runtime.cuda.ranges import named_range
+
+    return named_range(name)
 
 
 def profile(
-    command: Sequence[str], labels: Sequence[str], environment: Mapping[str, str] | None = None
+    command: Sequence[str],
+    labels: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    keep: Path | None = None,
 ) -> dict[str, Profile]:
-    """Runs a command under ncu, once; the profiles of its regions. Every label has one, if only with reasons."""
+    """Runs a command under ncu, once; the profiles of its regions. Every label has one, if only with reasons.
+
+    `keep` is a file for what ncu and the command wrote.
+    """
     if (why := missing()) is not None:
         return {label: _without(why) for label in labels}
     counters = [_TIME, *(metric.counter for metric in METRICS.values())]
@@ -141,6 +162,8 @@ def profile(
             break
         dropped.update(dict.fromkeys(unknown, "ncu does not know it"))
         counters = [each for each in counters if each not in unknown]
+    if keep is not None:
+        keep.write_text(said, encoding="utf-8")
     found = parse(said, dropped)
     errors = _ERROR.findall(said)
     reason = f"ncu says: {errors[0]}" if errors else f"ncu saw no kernel in it (ended with {done.returncode})"
@@ -167,9 +190,9 @@ def parse(text: str, dropped: Mapping[str, str] | None = None) -> dict[str, Prof
 
 
 def _labels(kernel: Mapping[str, str]) -> list[str]:
-    """A cell of ranges reads `1  "<default domain>:NAME:none:…" `; a name may have colons, and ends before `:none`."""
+    """A cell of ranges reads `1  "<default domain>:NAME:none:…"  "…" `, the outermost first."""
     cell = next((value for name, value in kernel.items() if name and _RANGE in name), "") or ""
-    return re.findall(rf":{_LABEL} (.*?):none:", cell)
+    return re.findall(rf":{_LABEL} ([\w.]+):", cell)
 
 
 def _profile(kernels: Sequence[Mapping[str, str]], units: Mapping[str, str], dropped: Mapping[str, str]) -> Profile:

@@ -1,6 +1,6 @@
 """A process that Nsight Compute starts and looks at: one implementation of a benchmark, warm, called once.
 
-    python -m tessera.bench.cuda.profiled '{"benchmark": "softmax", "size": {…}, "precision": "bf16", …}'
+python -m tessera.bench.cuda.profiled '{"benchmark": "softmax", "size": {…}, "precision": "bf16", …}'
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _LABEL = "case"
 _WARM_CALLS = 2
 
 
-def profile(benchmark: OperatorBenchmark, size: ProblemSize, precision: Precision, implementation: str) -> dict[str, Any]:
+def profile(
+    benchmark: OperatorBenchmark, size: ProblemSize, precision: Precision, implementation: str
+) -> dict[str, Any]:
     """The figures of one call, and the reasons for those that are missing."""
     wanted = {
         "files": [str(path) for path in registry.loaded],

@@ -8,6 +8,11 @@ from typing import Any
 from tessera.bench.cuda.declarations import OURS
 from tessera.bench.cuda.ncu import PROFILER_METRICS
 
+_NOTE = (
+    "µs: the median of a call, of graphs timed by events, entrants in turns, the L2 cache written over before each "
+    "sample. `ours is`: so many times as fast, by pairs of neighbours, with the 95 % interval."
+)
+
 
 def markdown(record: Mapping[str, Any], title: str) -> str:
     """Everything that a record holds, shortened."""
@@ -22,13 +27,7 @@ def markdown(record: Mapping[str, Any], title: str) -> str:
         names = " | ".join(name.replace("_", " ") for name in PROFILER_METRICS)
         lines += ["", f"| row | entrant | {names} | registers |", f"|---|---|{'---:|' * (len(PROFILER_METRICS) + 1)}"]
         lines += profiles
-    lines += [
-        "",
-        "µs: the median of a call, of graphs timed by events, entrants in turns, the L2 cache written over before each "
-        "sample. `ours is`: so many times as fast, by pairs of neighbours, with the 95 % interval.",
-        "",
-    ]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", _NOTE, ""])
 
 
 def _measured_on(environment: Mapping[str, Any]) -> str:

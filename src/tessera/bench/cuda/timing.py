@@ -1,4 +1,4 @@
-"""Time and energy on a GPU: events, an L2 cache written over, graphs of ours and of torch's, the bandwidth of copies."""
+"""Time and energy on a GPU: events, an L2 cache written over, graphs of ours and of torch's, copies' bandwidth."""
 
 from __future__ import annotations
 
@@ -149,9 +149,7 @@ def joules_per_call(
             return (after - before) / 1e3 / calls
 
 
-def _next_step(
-    work: Callable[[], int], read_millijoules: Callable[[], int], now: Callable[[], int]
-) -> tuple[int, int]:
+def _next_step(work: Callable[[], int], read_millijoules: Callable[[], int], now: Callable[[], int]) -> tuple[int, int]:
     """Works until the counter moves: what it shows then, and how many calls that were."""
     shown, calls, deadline = read_millijoules(), 0, now() + round(_TICK_SECONDS * 1e9)
     while (found := read_millijoules()) == shown:

@@ -68,6 +68,12 @@ class FlashAttentionBenchmark(OperatorBenchmark):
         mask = kernels.causal if size["causal"] else None
         return Built(partial(kernel, mask=mask), kernel, {"mask": mask})
 
+    @implementation("tessera_cuda")
+    def tessera_cuda(self, size: ProblemSize, precision: Precision) -> Built:
+        kernel = kernels.attention.with_schedule(Schedule(block=(128, 64)))
+        mask = kernels.causal if size["causal"] else None
+        return Built(partial(kernel, mask=mask), kernel, {"mask": mask})
+
     @implementation("torch")
     def torch_sdpa(self, size: ProblemSize, precision: Precision) -> Any:
         functional = library("torch.nn.functional")

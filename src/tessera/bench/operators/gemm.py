@@ -14,6 +14,8 @@ from tessera.bench.precision import Precision
 from tessera.kernels.schedule import Schedule
 from tessera.runtime.creation import empty
 
+_GPU_BLOCKS = 128, 128, 64
+
 
 def _blocks(size: ProblemSize, precision: Precision) -> tuple[int, int, int]:
     """The blocks that measured best on processors, by the number of rows."""
@@ -23,10 +25,26 @@ def _blocks(size: ProblemSize, precision: Precision) -> tuple[int, int, int]:
     return (256, 256, size["k"]) if rows >= 1024 else (128, 128, size["k"]) if rows >= 512 else (64, 128, size["k"])
 
 
+def _built(size: ProblemSize, precision: Precision, block: tuple[int, int, int], device: str) -> Built:
+    grid = -(-size["m"] // block[0]), -(-size["n"] // block[1])
+    run = kernels.gemm.with_schedule(Schedule(block=block)).assume()[grid]
+
+    def output() -> Any:
+        return empty((size["m"], size["n"]), dtype=precision.dtype, device=device)
+
+    def multiply(a: Any, b: Any) -> Any:
+        c = output()
+        run(a, b, c)
+        return c
+
+    return Built(multiply, run, output=output)
+
+
 class GemmBenchmark(OperatorBenchmark):
     name = "gemm"
     description = "C = A·B"
     sizes = ({"m": 1024, "n": 1024, "k": 1024}, {"m": 512, "n": 512, "k": 64}, {"m": 128, "n": 1024, "k": 64})
+    gpu = ({"m": 4096, "n": 4096, "k": 4096}, {"m": 8192, "n": 8192, "k": 8192})
     quick = ({"m": 512, "n": 512, "k": 64}, {"m": 512, "n": 512, "k": 512})
 
     def shapes(self, size: ProblemSize) -> list[tuple[int, ...]]:
@@ -49,25 +67,21 @@ class GemmBenchmark(OperatorBenchmark):
 
     @implementation("tessera")
     def tessera(self, size: ProblemSize, precision: Precision) -> Built:
-        block = _blocks(size, precision)
-        grid = -(-size["m"] // block[0]), -(-size["n"] // block[1])
-        run = kernels.gemm.with_schedule(Schedule(block=block)).assume()[grid]
+        return _built(size, precision, _blocks(size, precision), "cpu")
 
-        def output() -> Any:
-            return empty((size["m"], size["n"]), dtype=precision.dtype)
-
-        def multiply(a: Any, b: Any) -> Any:
-            c = output()
-            run(a, b, c)
-            return c
-
-        return Built(multiply, run, output=output)
+    @implementation("tessera_cuda")
+    def tessera_cuda(self, size: ProblemSize, precision: Precision) -> Built:
+        return _built(size, precision, _GPU_BLOCKS, "cuda:0")
 
     @implementation("torch")
     def torch(self, size: ProblemSize, precision: Precision) -> Any:
         torch = library("torch")
 
         return torch.mm
+
+    @implementation("torch_cuda")
+    def torch_cuda(self, size: ProblemSize, precision: Precision) -> Any:
+        return library("torch").mm
 
     @implementation("numpy")
     def numpy(self, size: ProblemSize, precision: Precision) -> Any:

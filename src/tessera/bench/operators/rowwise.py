@@ -16,6 +16,12 @@ from tessera.bench.precision import Precision
 from tessera.kernels.schedule import Schedule
 
 _BLOCK = Schedule(block=(16, 16))
+_GPU_ELEMENTS = 4096
+"""Of a block's rows together: what a few warps hold in registers."""
+
+
+def _gpu_block(size: ProblemSize) -> Schedule:
+    return Schedule(block=(max(1, _GPU_ELEMENTS // size["cols"]), 16))
 
 
 def _torch_layernorm(cols: int) -> Any:
@@ -25,6 +31,15 @@ def _torch_layernorm(cols: int) -> Any:
         return functional.layer_norm(x, (cols,), weight, bias, 1e-5)
 
     return layernorm
+
+
+def _torch_rmsnorm(cols: int) -> Any:
+    functional = library("torch.nn.functional")
+
+    def rmsnorm(x: Any, weight: Any) -> Any:
+        return functional.rms_norm(x, (cols,), weight, 1e-6)
+
+    return rmsnorm
 
 
 def _torch_gelu() -> Any:
@@ -39,6 +54,7 @@ def _torch_gelu() -> Any:
 class _Rowwise(OperatorBenchmark):
     sizes = ({"rows": 1024, "cols": 1024}, {"rows": 4096, "cols": 1024}, {"rows": 1024, "cols": 8192})
     quick = ({"rows": 1024, "cols": 1024}, {"rows": 4096, "cols": 1024})
+    gpu = ({"rows": 16384, "cols": 4096}, {"rows": 4096, "cols": 1024}, {"rows": 16384, "cols": 8192})
     vectors = 0
     """How many inputs there are besides the rows, each as wide as a row."""
     flops_per_element = 1.0
@@ -68,11 +84,26 @@ class SoftmaxBenchmark(_Rowwise):
         kernel = kernels.softmax.with_schedule(_BLOCK)
         return Built(kernel, kernel)
 
+    @implementation("tessera_cuda")
+    def tessera_cuda(self, size: ProblemSize, precision: Precision) -> Built:
+        kernel = kernels.softmax.with_schedule(_gpu_block(size))
+        return Built(kernel, kernel)
+
     @implementation("torch")
     def torch(self, size: ProblemSize, precision: Precision) -> Any:
         torch = library("torch")
 
         return partial(torch.softmax, dim=-1)
+
+    @implementation("torch_cuda")
+    def torch_cuda(self, size: ProblemSize, precision: Precision) -> Any:
+        return partial(library("torch").softmax, dim=-1)
+
+    @implementation("torch_cuda", slow_to_build=True)
+    def inductor_cuda(self, size: ProblemSize, precision: Precision) -> Any:
+        torch = library("torch")
+
+        return torch.compile(partial(torch.softmax, dim=-1), dynamic=False)
 
     @implementation("torch", slow_to_build=True)
     def inductor(self, size: ProblemSize, precision: Precision) -> Any:
@@ -106,9 +137,22 @@ class LayerNormBenchmark(_Rowwise):
         kernel = kernels.layernorm.with_schedule(_BLOCK)
         return Built(kernel, kernel)
 
+    @implementation("tessera_cuda")
+    def tessera_cuda(self, size: ProblemSize, precision: Precision) -> Built:
+        kernel = kernels.layernorm.with_schedule(_gpu_block(size))
+        return Built(kernel, kernel)
+
     @implementation("torch")
     def torch(self, size: ProblemSize, precision: Precision) -> Any:
         return _torch_layernorm(size["cols"])
+
+    @implementation("torch_cuda")
+    def torch_cuda(self, size: ProblemSize, precision: Precision) -> Any:
+        return _torch_layernorm(size["cols"])
+
+    @implementation("torch_cuda", slow_to_build=True)
+    def inductor_cuda(self, size: ProblemSize, precision: Precision) -> Any:
+        return library("torch").compile(_torch_layernorm(size["cols"]), dynamic=False)
 
     @implementation("torch", slow_to_build=True)
     def inductor(self, size: ProblemSize, precision: Precision) -> Any:
@@ -140,14 +184,22 @@ class RmsNormBenchmark(_Rowwise):
         kernel = kernels.rmsnorm.with_schedule(_BLOCK)
         return Built(kernel, kernel)
 
+    @implementation("tessera_cuda")
+    def tessera_cuda(self, size: ProblemSize, precision: Precision) -> Built:
+        kernel = kernels.rmsnorm.with_schedule(_gpu_block(size))
+        return Built(kernel, kernel)
+
     @implementation("torch")
     def torch(self, size: ProblemSize, precision: Precision) -> Any:
-        functional = library("torch.nn.functional")
+        return _torch_rmsnorm(size["cols"])
 
-        def rmsnorm(x: Any, weight: Any) -> Any:
-            return functional.rms_norm(x, (size["cols"],), weight, 1e-6)
+    @implementation("torch_cuda")
+    def torch_cuda(self, size: ProblemSize, precision: Precision) -> Any:
+        return _torch_rmsnorm(size["cols"])
 
-        return rmsnorm
+    @implementation("torch_cuda", slow_to_build=True)
+    def inductor_cuda(self, size: ProblemSize, precision: Precision) -> Any:
+        return library("torch").compile(_torch_rmsnorm(size["cols"]), dynamic=False)
 
     @implementation("numpy")
     def numpy(self, size: ProblemSize, precision: Precision) -> Any:
@@ -174,9 +226,22 @@ class GeluBenchmark(_Rowwise):
         kernel = kernels.gelu_bias.with_schedule(_BLOCK)
         return Built(kernel, kernel)
 
+    @implementation("tessera_cuda")
+    def tessera_cuda(self, size: ProblemSize, precision: Precision) -> Built:
+        kernel = kernels.gelu_bias.with_schedule(_gpu_block(size))
+        return Built(kernel, kernel)
+
     @implementation("torch")
     def torch(self, size: ProblemSize, precision: Precision) -> Any:
         return _torch_gelu()
+
+    @implementation("torch_cuda")
+    def torch_cuda(self, size: ProblemSize, precision: Precision) -> Any:
+        return _torch_gelu()
+
+    @implementation("torch_cuda", slow_to_build=True)
+    def inductor_cuda(self, size: ProblemSize, precision: Precision) -> Any:
+        return library("torch").compile(_torch_gelu(), dynamic=False)
 
     @implementation("torch", slow_to_build=True)
     def inductor(self, size: ProblemSize, precision: Precision) -> Any:

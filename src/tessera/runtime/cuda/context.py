@@ -6,7 +6,7 @@ import ctypes
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from tessera.errors import DeviceError
 from tessera.runtime.cuda import driver
@@ -80,10 +80,10 @@ class Context:
         if found is None:
             count = driver.device_count()
             if not 0 <= index < count:
-                seen = f"{count} GPU{'' if count == 1 else 's'}"
+                seen = "1 GPU, cuda:0" if count == 1 else f"{count} GPUs, cuda:0 to cuda:{count - 1}"
                 raise DeviceError(
                     f"there is no device cuda:{index}: this process sees {seen}",
-                    hint=f"use cuda:0{f' to cuda:{count - 1}' if count > 1 else ''}; CUDA_VISIBLE_DEVICES may hide some",
+                    hint="use one of these; CUDA_VISIBLE_DEVICES may hide others",
                 )
             with Context._lock:
                 found = Context._made.get(index)
@@ -91,7 +91,7 @@ class Context:
                     found = Context._made[index] = Context(index)
         return found
 
-    def __enter__(self) -> Context:
+    def __enter__(self) -> Self:
         status = self.calls.push_context(self.handle)
         if status:
             driver.refuse(status, f"using cuda:{self.index}")

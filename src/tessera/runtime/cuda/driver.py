@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 from functools import cache
+from importlib import import_module
 from typing import Any, NoReturn
 
 from tessera.errors import DeviceError, ResourceError, TesseraError
@@ -124,7 +125,7 @@ def bindings() -> Any:
     """The module `cuda.bindings.driver`, with the driver started."""
     library()
     try:
-        from cuda.bindings import driver
+        driver: Any = import_module("cuda.bindings.driver")
     except ImportError as error:
         raise DeviceError(
             f"CUDA devices need the package cuda-bindings, which cannot be imported: {error}",

@@ -21,9 +21,9 @@ from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.backend import CudaBackend, note_array
 from tessera.runtime.cuda.launching import Geometry, Params, Start, starter, too_long
 from tessera.runtime.cuda.modules import Function, Module, check_grid
-from tessera.runtime.cuda.pool import Pool, rounded
+from tessera.runtime.cuda.pool import rounded
 from tessera.runtime.cuda.staging import pinned
-from tessera.runtime.cuda.streams import SEVERAL, Stream, cuda_device, current_streams, default_stream
+from tessera.runtime.cuda.streams import SEVERAL, Stream, cuda_device, current_stream, current_streams, default_stream
 from tessera.runtime.cuda.tensor_maps import Maps
 from tessera.runtime.device import Device
 from tessera.runtime.executable import Runner, refuse_to_write
@@ -48,7 +48,8 @@ class Fresh(NamedTuple):
         size, shape, storage = rounded(self.meta.nbytes), self.shape, self.storage
         backend = self.meta.device.backend
         assert isinstance(backend, CudaBackend)
-        at, array, take = DeviceMemory.from_address, np.ndarray, backend.pool.take
+        array: Any = np.ndarray
+        at, take = DeviceMemory.from_address, backend.pool.take
 
         def make(stream: Stream) -> Array:
             try:
@@ -68,19 +69,23 @@ class Report:
     def __init__(self, device: Device) -> None:
         backend = device.backend
         assert isinstance(backend, CudaBackend)
+        self.context = backend.context
         self.buffer = backend.allocate(WORD * _REPORT_WORDS)
-        self.backend = backend
+        self.pointer = self.buffer.pointer
         self.host = pinned(backend.context, WORD * _REPORT_WORDS)
-        self.clear()
+        self.clear(current_stream(device))
 
-    def clear(self) -> None:
-        self.backend.fill_zeros(self.buffer.pointer, WORD * _REPORT_WORDS)
+    def clear(self, stream: Stream) -> None:
+        """Zeros, in the order of a stream."""
+        with self.context as context:
+            status = context.calls.fill_bytes(self.pointer, 0, WORD * _REPORT_WORDS, stream.handle)
+        driver.check_status(status, f"clearing what a kernel on {stream.device} reports")
 
     def read(self, stream: Stream) -> tuple[int, ...]:
         """Waits for the stream; the status and its details."""
         nbytes = WORD * _REPORT_WORDS
-        with self.backend.context as context:
-            status = context.calls.to_host(self.host, self.buffer.pointer, nbytes, stream.handle)
+        with self.context as context:
+            status = context.calls.to_host(self.host, self.pointer, nbytes, stream.handle)
         driver.check_status(status, f"reading what a kernel on {stream.device} reports")
         stream.synchronize()
         return struct.unpack(f"<{_REPORT_WORDS}q", ctypes.string_at(self.host, nbytes))
@@ -140,8 +145,7 @@ class CudaExecutable:
 
         It takes arrays and Python numbers, and returns None, the result as a tensor, or a tuple of results.
         """
-        bound = self.bound(values)
-        return _runner(bound)
+        return _runner(self.bound(values))
 
     def bound(self, values: Sequence[Any]) -> Bound:
         """The program for such arrays."""
@@ -257,44 +261,183 @@ def _data_reader() -> Callable[[Array], int]:
 
 data_address = _data_reader()
 
+
+class _Form(NamedTuple):
+    """What the code of a call depends on: arguments by their places, results and tensor maps by their number."""
+
+    inputs: int
+    arrays: tuple[int, ...]
+    written: tuple[int, ...]
+    results: int
+    maps: tuple[int, ...]
+    counters: int
+    reports: bool
+    launches: bool
+
+
 _RUN = """
-def make(bound, index, streams, default, start, fail, refuse, tensor, several, note, address, work{given}):
+def make(bound, streams, index, default, start, fail, explain, refuse, tensor, several, note, address, zeroed, take,
+         finish{given}):
     def run({values}):
         stream = streams().get(index, default)
         if stream.graph is not None:
             return stream.graph.record(bound, ({values}))
-{checks}{makes}{maps}{works}{launch}        if several:
-            note(stream, ({arrays}))
-        return {result}
+{checks}{makes}{launch}        return {result}
     return run
 """
-_LAUNCH = """        try:
+_LAUNCH = """{before}        try:
             status = start({passed})
         except (OverflowError, MemoryError) as error:
             explain(bound, ({values}), error)
         if status != 0:
-            fail(bound, ({passed}), status)
+            fail(bound, stream, ({passed}), status)
+        if several:
+            note(stream, ({arrays}))
+{after}"""
+_MAP = """        map{place} = maps{place}.get(address({array}))
+        if map{place} is None:
+            map{place} = encode{place}(address({array}))
 """
+_COUNTERS = "        counters = stream.counters.get({size}) or zeroed(stream, {size})\n"
 
 
 @lru_cache(maxsize=256)
-def _run_maker(shape: _Shape) -> Callable[..., Runner]:
-    """A function that makes runners of this shape: code without loops and lists."""
-    values = "".join(f"value{place}, " for place in range(shape.inputs))
-    made = [f"array{place}" for place in range(shape.results)]
-    every = [f"value{place}" for place in range(shape.inputs)] + made
+def _run_maker(form: _Form) -> Callable[..., Runner]:
+    """A function that makes runners of a form: code without loops and lists."""
+    inputs = [f"value{place}" for place in range(form.inputs)]
+    made = [f"array{place}" for place in range(form.results)]
+    everything = [*inputs, *made]
+    values = "".join(f"{name}, " for name in inputs)
+    passed = [*everything, "stream.handle"]
+    before = "".join(_MAP.format(place=place, array=everything[which]) for place, which in enumerate(form.maps))
+    if form.counters:
+        before += _COUNTERS.format(size=form.counters)
+        passed.append("counters")
+    if form.reports:
+        before += "        report = take(bound)\n"
+        passed.append("report.pointer")
+    passed += [f"map{place}" for place in range(len(form.maps))]
     tensors = [f"tensor({name}, meta{place})" for place, name in enumerate(made)]
-    maps = [
-        f"        map{place} = made{place}.get(address({every[argument]})) or encode{place}(address({every[argument]}))\n"
-        for place, argument in enumerate(shape.maps)
-    ]
-    # Arrays have no truth value, so a map that is not there is told by None.
-    maps = [
-        f"        map{place} = made{place}.get(address({every[argument]}))\n"
-        f"        if map{place} is None:\n            map{place} = encode{place}(address({every[argument]}))\n"
-        for place, argument in enumerate(shape.maps)
-    ]
-    passed = [*every, "stream.handle", *(["counters"] if shape.counters else []), *(["0"] if False else [])]
-    passed += [f"map{place}" for place in range(len(shape.maps))]
-    del tensors, passed, maps
-    raise NotImplementedError
+    given = [part for place in range(form.results) for part in (f"fresh{place}", f"meta{place}")]
+    given += [part for place in range(len(form.maps)) for part in (f"maps{place}", f"encode{place}")]
+    launch = _LAUNCH.format(
+        before=before,
+        passed="".join(f"{name}, " for name in passed),
+        values=values,
+        arrays="".join(f"{inputs[place]}, " for place in form.arrays),
+        after="        finish(bound, stream, report)\n" if form.reports else "",
+    )
+    text = _RUN.format(
+        given="".join(f", {name}" for name in given),
+        values=values,
+        checks="".join(
+            f"        if not {inputs[place]}.flags.writeable:\n            refuse(bound.plan, {place})\n"
+            for place in form.written
+        ),
+        makes="".join(f"        {name} = fresh{place}(stream)\n" for place, name in enumerate(made)),
+        launch=launch if form.launches else "",
+        result=tensors[0] if form.results == 1 else f"({', '.join(tensors)})" if form.results else None,
+    )
+    scope: dict[str, Any] = {"__name__": __name__}
+    exec(text, scope)
+    return scope["make"]
+
+
+def _runner(bound: Bound) -> Runner:
+    """What a call does: memory for the results, the launch, and tensors of the results."""
+    plan, launch = bound.plan, bound.params.device
+    arrays = tuple(place for place, one in enumerate(plan.inputs) if isinstance(one, ArrayArgument))
+    written = tuple(place for place, one in enumerate(plan.inputs) if isinstance(one, ArrayArgument) and one.written)
+    form = _Form(
+        len(plan.inputs),
+        arrays,
+        written,
+        len(bound.fresh),
+        tuple(one.recipe.argument for one in bound.maps),
+        launch.counters if launch.counters_word >= 0 else 0,
+        launch.report_word >= 0,
+        bound.blocks > 0,
+    )
+    given = [part for one in zip(bound.fresh, bound.metas, strict=True) for part in one]
+    given += [part for one in bound.maps for part in (one.made, one.of)]
+    return _run_maker(form)(
+        bound,
+        current_streams,
+        bound.device.index,
+        default_stream(bound.device),
+        bound.start,
+        _fail,
+        _explain,
+        refuse_to_write,
+        Tensor.fresh,
+        SEVERAL,
+        _note,
+        data_address,
+        zeroed_counters,
+        _take_report,
+        _finish,
+        *given,
+    )
+
+
+def _note(stream: Stream, arrays: Sequence[Array]) -> None:
+    for array in arrays:
+        note_array(array, stream)
+
+
+def zeroed_counters(stream: Stream, nbytes: int) -> int:
+    """The address of zeroed memory that kernels on a stream may use one after the other, and leave zeroed."""
+    backend = stream.device.backend
+    assert isinstance(backend, CudaBackend)
+    memory = backend.pool.allocate(stream, nbytes)
+    backend.fill_zeros(memory.address, nbytes)
+    stream.workspaces.append(memory)
+    return stream.counters.setdefault(nbytes, memory.address)
+
+
+_reports: dict[int, list[Report]] = {}
+
+
+def _take_report(bound: Bound) -> Report:
+    spare = _reports.setdefault(bound.device.index, [])
+    return spare.pop() if spare else Report(bound.device)
+
+
+def _finish(bound: Bound, stream: Stream, report: Report) -> None:
+    """Waits for a kernel, and raises what it reports."""
+    status = report.read(stream)[0]
+    if status:
+        report.clear(stream)
+        stream.counters.clear()  # it may have stopped before it had put them back to zero
+        stream.synchronize()
+    _reports[bound.device.index].append(report)
+    if status:
+        raise bound.plan.failures[status - 1].error()
+
+
+def _fail(bound: Bound, stream: Stream, passed: Sequence[Any], status: tuple[int, ...]) -> None:
+    code = status[0]
+    if code in driver.CONTEXT_STATUSES:  # of another GPU, or none: this thread has not used this one before
+        with bound.function.context:
+            again = bound.start(*passed)
+        if again == 0:
+            return
+        code = again if isinstance(again, int) else again[0]
+    stream.counters.clear()
+    driver.refuse(code, launching(bound))
+
+
+def launching(bound: Bound) -> str:
+    """What a launch is about, in words."""
+    launch = bound.params.device
+    return (
+        f"launching @{bound.plan.name} on {bound.device}, {bound.blocks:,} blocks of {launch.threads} threads and "
+        f"{launch.shared:,} bytes of shared memory"
+    )
+
+
+def _explain(bound: Bound, values: Sequence[Any], error: Exception) -> NoReturn:
+    for place, (argument, value) in enumerate(zip(bound.plan.inputs, values, strict=True)):
+        if isinstance(argument, NumberArgument) and argument.kind == "i64" and not -(1 << 63) <= value < 1 << 63:
+            raise too_long(f"argument {place} of @{bound.plan.name}", value) from None
+    raise error

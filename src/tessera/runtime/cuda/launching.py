@@ -1,7 +1,7 @@
 """Launching: the params block of a kernel, and callables that fill it in and hand it to the driver.
 
 A kernel has one parameter, a block of words: pointers, sizes and strides of arrays, numbers, the grid's extents, and
-tensor maps. What does not change between calls is in a template. On CPython the entry that runs kernels of the CPU fills
+tensor maps. What does not change between calls is in a template. On CPython the entry that runs the CPU's kernels fills
 in the rest, with a few instructions (`launch.ll`) in place of such a kernel; elsewhere Python and ctypes do the same.
 """
 
@@ -179,4 +179,3 @@ def through_ctypes(params: Params, function: Function, blocks: int) -> Start:
         return (status,) if status else 0
 
     return start
-

@@ -12,7 +12,7 @@ import ctypes
 import sys
 from threading import Lock
 from typing import ClassVar, NamedTuple, final
-from weakref import WeakSet
+from weakref import ref
 
 from tessera.errors import ResourceError
 from tessera.runtime.cuda import driver
@@ -45,12 +45,6 @@ class FreeList(list[int]):
                 except IndexError:  # another thread took the last one
                     return
                 context.calls.free(pointer, self.owner.value)
-
-    def __hash__(self) -> int:
-        return id(self)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
 
     def __del__(self) -> None:
         if self and not sys.is_finalizing():
@@ -120,7 +114,7 @@ class Pool:
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self._lists: WeakSet[FreeList] = WeakSet()
+        self._lists: list[ref[FreeList]] = []
         self._guard = Lock()
         self._cap = context.properties.memory // _KEPT_PART
         cu = driver.bindings()
@@ -163,8 +157,10 @@ class Pool:
         home = stream.free.get(size)
         if home is None:
             with self._guard:
-                home = stream.free.setdefault(size, FreeList(size, stream.owner))
-                self._lists.add(home)
+                home = stream.free.get(size)
+                if home is None:
+                    home = stream.free[size] = FreeList(size, stream.owner)
+                    self._lists.append(ref(home))
         if self.kept() > self._cap:
             self._give_back()
         pointer, status = self._ask(stream, size)
@@ -197,7 +193,9 @@ class Pool:
 
     def _known(self) -> list[FreeList]:
         with self._guard:
-            return list(self._lists)
+            found = [(one, one()) for one in self._lists]
+            self._lists = [one for one, alive in found if alive is not None]
+        return [alive for _, alive in found if alive is not None]
 
     def _give_back(self) -> None:
         for one in self._known():

@@ -1,7 +1,7 @@
 """Staging: pinned host memory that copies between host and GPU pass through, so that the GPU never waits for pages.
 
-A copy to the GPU returns when the host memory has been read; the GPU may still be at it. A copy to the host returns when
-it is complete. Pieces overlap: while the GPU moves one, the host moves the next.
+A copy to the GPU returns when the host memory has been read; the GPU may still be at it. A copy to the host returns
+when it is complete. Pieces overlap: while the GPU moves one, the host moves the next.
 """
 
 from __future__ import annotations

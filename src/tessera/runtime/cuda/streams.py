@@ -61,16 +61,18 @@ class StreamHandle:
 class Stream:
     """A queue of work on a GPU. `with stream:` makes it the current one of its GPU, in this thread or task.
 
-    `free` is memory that has been used on this stream and serves again on it.
+    `free` is memory that has been used on this stream and serves again on it. `counters` are addresses of zeroed memory
+    by size, for kernels that need some; `workspaces` keeps that memory.
     """
 
-    __slots__ = ("__weakref__", "counters", "device", "free", "graph", "handle", "owner")
+    __slots__ = ("__weakref__", "counters", "device", "free", "graph", "handle", "owner", "workspaces")
 
     owner: StreamHandle
     handle: int
     device: Device
     free: dict[int, FreeList]
-    counters: Any
+    counters: dict[int, int]
+    workspaces: list[object]
     graph: Graph | None
 
     def __init__(self, place: str | Device | None = None, *, priority: int = 0) -> None:
@@ -84,7 +86,7 @@ class Stream:
 
     def _set(self, owner: StreamHandle, where: Device) -> None:
         self.owner, self.handle, self.device = owner, owner.value, where
-        self.free, self.counters, self.graph = {}, None, None
+        self.free, self.counters, self.workspaces, self.graph = {}, {}, [], None
         if owner.value != LEGACY and not SEVERAL:
             SEVERAL.append(True)
 
@@ -103,7 +105,7 @@ class Stream:
         """The same stream, where kernels are put into a graph instead of being run."""
         other = Stream.__new__(Stream)
         other.owner, other.handle, other.device = self.owner, self.handle, self.device
-        other.free, other.counters, other.graph = self.free, None, graph
+        other.free, other.counters, other.workspaces, other.graph = self.free, {}, [], graph
         return other
 
     @property

@@ -63,11 +63,15 @@ def extent(recipe: TensorMap, dtype: DType, sizes: tuple[int, ...], strides: tup
     if not 1 <= len(recipe.axes) <= _MOST_AXES or len(recipe.box) != len(recipe.axes):
         raise refuse(f"a tensor map has 1 to {_MOST_AXES} axes and as large a box, not {len(recipe.axes)}", "use fewer")
     if not all(1 <= part <= _LARGEST_BOX for part in recipe.box):
-        raise refuse(f"a box of {recipe.box} elements; 1 to {_LARGEST_BOX} to an axis move at once", "use smaller tiles")
+        raise refuse(
+            f"a box of {recipe.box} elements; 1 to {_LARGEST_BOX} to an axis move at once", "use smaller tiles"
+        )
     row = recipe.box[0] * itemsize
     if row % _UNIT or (recipe.swizzle and row > recipe.swizzle):
         most = f"{_UNIT} bytes" if not recipe.swizzle else f"{_UNIT}, up to {recipe.swizzle} bytes with this swizzle"
-        raise refuse(f"a box of {row} bytes along its innermost axis; multiples of {most}", "use tiles of another width")
+        raise refuse(
+            f"a box of {row} bytes along its innermost axis; multiples of {most}", "use tiles of another width"
+        )
     measured = [axis.measure(sizes, strides) for axis in recipe.axes]
     # An empty array has no element to point at: nothing of it is ever asked for.
     counts = tuple(max(count, 1) for count, _ in measured)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tessera.targets.llvm.text import Function, Value
 
-_LETTERS = {"i16": "h", "i32": "r", "i64": "l", "ptr": "l", "float": "f", "double": "d"}
+_LETTERS = {"i1": "b", "i16": "h", "i32": "r", "i64": "l", "ptr": "l", "float": "f", "double": "d"}
 
 
 def letter(type_: str) -> str:

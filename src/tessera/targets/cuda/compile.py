@@ -23,6 +23,7 @@ from tessera.transforms.context import CompileContext
 from tessera.transforms.facts import Facts
 from tessera.transforms.host_checks import HostCheck, take_host_checks
 from tessera.transforms.instrument import Instrument
+from tessera.transforms.live_ranges import clip_ranges, split_ranges
 from tessera.transforms.make_async import make_async
 from tessera.transforms.partition_rows import partition_rows
 
@@ -40,6 +41,8 @@ class Program:
     threads: int
     shared: int
     messages: tuple[str, ...]
+    local: int = 0
+    """Bytes of local memory that a thread may need."""
     checks: tuple[HostCheck, ...] = ()
     guards: Facts = field(default_factory=Facts)
     seconds: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
@@ -112,7 +115,9 @@ def apply_plan(function: tile.FuncOp, plan: Plan) -> None:
     """The rewrites above layouts that a plan asks for."""
     if plan.rows is not None:
         partition_rows(function, plan.rows)
+    clip_ranges(function)
     make_async(function, plan.depth)
+    split_ranges(function)
 
 
 def compile_lowered(module: ModuleOp, name: str, *, arch: str = "sm_90a") -> Program:

@@ -49,11 +49,13 @@ from tessera.dialects.attributes import (
     verify_header,
 )
 from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
+from tessera.dialects.elements import dtype_of
 from tessera.dialects.tile import base_of, verify_signature
-from tessera.dialects.tile_types import AnyTile, AnyView, check_tile, tile_type, view_type
+from tessera.dialects.tile_types import AnyTile, AnyView, check_tile, view_type
 from tessera.shapes.expr import Size
+from tessera.targets.cuda import products
 from tessera.targets.cuda.layouts import WARP
-from tessera.targets.cuda.nv_types import AnyShared, SharedType, has_layout, shared_type
+from tessera.targets.cuda.nv_types import AnyShared, SharedType, has_layout, layout_of, shared_type
 
 VERSION = 1
 MOST_THREADS = 1024
@@ -118,7 +120,10 @@ class FuncOp(IRDLOperation):
         if not isinstance(self.body.block.last_op, ReturnOp):
             raise VerifyException("an nv function ends with nv.return")
         for op in self.body.walk():
-            for value in (*op.results, *(one for region in op.regions for block in region.blocks for one in block.args)):
+            for value in (
+                *op.results,
+                *(one for region in op.regions for block in region.blocks for one in block.args),
+            ):
                 if isinstance(value.type, TensorType) and not has_layout(value.type):
                     raise VerifyException(f"{op.name} gives {value.type}: tiles of the nv level have layouts")
 
@@ -256,8 +261,9 @@ class CopyAsyncOp(IRDLOperation):
         "$view `[` $offsets `]` `,` $shared (`turned` $turned^)? attr-dict `:` type($view) `,` type($shared)"
     )
 
-    def __init__(self, view: SSAValue, offsets: Sequence[SSAValue], shared: SSAValue) -> None:
-        super().__init__(operands=[view, offsets, shared])
+    def __init__(self, view: SSAValue, offsets: Sequence[SSAValue], shared: SSAValue, *, turned: bool = False) -> None:
+        properties: dict[str, Attribute | None] = {"turned": UnitAttr() if turned else None}
+        super().__init__(operands=[view, offsets, shared], properties=properties)
 
     def verify_(self) -> None:
         seen, shared = view_type(self.view), shared_type(self.shared)
@@ -386,9 +392,26 @@ class MmaOp(IRDLOperation):
         super().__init__(operands=[a, b, c], result_types=[c.type])
 
     def verify_(self) -> None:
-        a, b, c = (tile_type(value).get_shape() for value in (self.a, self.b, self.c))
-        if self.result.type != self.c.type or (a[0], b[1]) != c or a[1] != b[0]:
-            raise VerifyException(f"mma of {self.a.type} and {self.b.type} into {self.c.type}")
+        a, b, c = (check_tile(value, "an operand") for value in (self.a, self.b, self.c))
+        shapes = a.get_shape(), b.get_shape(), c.get_shape()
+        match shapes:
+            case (rows, depth), (depth_, columns), sums if depth == depth_ and sums == (rows, columns):
+                pass
+            case _:
+                raise VerifyException(f"mma of {a} and {b} into {c}: expected [M, K], [K, N] and [M, N]")
+        if self.result.type != c:
+            raise VerifyException(f"the result has the type of c, {c}, not {self.result.type}")
+        left, right, total = (dtype_of(type_.element_type).base for type_ in (a, b, c))
+        if (left, right, total) not in products.INSTRUCTIONS:
+            raise VerifyException(f"the tensor cores have no product of {left} and {right} into {total}")
+        grid = products.grid_of(layout_of(c), rows, columns)
+        if grid is None:
+            raise VerifyException(f"{layout_of(c)} is not the layout of an accumulator")
+        for value, needed in zip(
+            (a, b), products.operand_layouts(grid, rows, depth, columns, left, right), strict=True
+        ):
+            if not products.same(layout_of(value), needed):
+                raise VerifyException(f"the operand {value} needs the layout {needed}")
 
 
 OPS: tuple[type[IRDLOperation], ...] = (

@@ -8,10 +8,12 @@ from tessera.interpreters.engine import symbol_in
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import (
     emit_control,
+    emit_copies,
     emit_hopper,
     emit_memory,
     emit_products,
     emit_reductions,
+    emit_shared,
     emit_values,
     emit_wgmma,
 )
@@ -20,10 +22,12 @@ from tessera.targets.cuda.emitter import Emitted, Emitter
 __all__ = [
     "emit",
     "emit_control",
+    "emit_copies",
     "emit_hopper",
     "emit_memory",
     "emit_products",
     "emit_reductions",
+    "emit_shared",
     "emit_values",
     "emit_wgmma",
 ]

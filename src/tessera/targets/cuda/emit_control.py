@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import scf
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Region
 
 from tessera.dialects import tile
 from tessera.targets.cuda.emitter import Emitter, emits
 from tessera.targets.llvm import scalars
 from tessera.targets.llvm.literals import literal
-from tessera.targets.llvm.text import Value
+from tessera.targets.llvm.text import Function, Value, number
 
 for _kind, _rule in scalars.RULES.items():
     emits(_kind)(_rule)
@@ -55,17 +56,39 @@ def _if(emitter: Emitter, op: scf.IfOp) -> None:
 
 @emits(tile.ProgramIdOp)
 def _program_id(emitter: Emitter, op: tile.ProgramIdOp) -> None:
-    """The last axis of the grid turns fastest."""
-    f, axis = emitter.f, op.axis.value.data
-    extents = len(emitter.source.grid.data)
+    emitter.values[op.result] = emitter.f.convert("zext", program_ids(emitter)[op.axis.value.data], "i64")
+
+
+def program_ids(emitter: Emitter) -> list[Value]:
+    """Where this block is in the grid: the first axis turns fastest.
+
+    With a `group`, blocks go through so many rows of the grid's first axis before they go on along the second: what
+    neighbours read is then a square of the operands, and not a stripe.
+    """
+    f, count = emitter.f, len(emitter.source.grid.data)
+    extents = [f.convert("trunc", emitter.param(emitter.block_layout.grid + axis), "i32") for axis in range(count)]
     rest = emitter.sreg("ctaid.x")
-    for other in range(extents - 1, axis - 1, -1):
-        if other == 0:
-            break
-        size = f.convert("trunc", emitter.param(emitter.block_layout.grid + other), "i32")
-        quotient = f.binary("udiv", rest, size)
-        if other == axis:
-            rest = f.binary("sub", rest, f.binary("mul", quotient, size))
-            break
-        rest = quotient
-    emitter.values[op.result] = f.convert("zext", rest, "i64")
+    group = emitter.source.attributes.get("group")
+    found: list[Value] = []
+    if isinstance(group, IntegerAttr) and count > 1:
+        rows = group.value.data
+        rest, plane = _divided(f, rest, f.binary("mul", extents[0], extents[1])) if count > 2 else (None, rest)
+        turn, within = _divided(f, plane, f.times(extents[1], rows))
+        first = f.times(turn, rows)
+        height = f.intrinsic("umin", f.binary("sub", extents[0], first), number(rows, "i32"))
+        column, row = _divided(f, within, height)
+        found = [f.binary("add", first, row), column]
+        if rest is None:
+            return found
+    for axis in range(len(found), count):
+        if axis == count - 1:
+            found.append(rest)
+        else:
+            rest, here = _divided(f, rest, extents[axis])
+            found.append(here)
+    return found
+
+
+def _divided(f: Function, a: Value, b: Value) -> tuple[Value, Value]:
+    quotient = f.binary("udiv", a, b)
+    return quotient, f.binary("sub", a, f.binary("mul", quotient, b))

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects import arith, scf
 from xdsl.ir import Operation, SSAValue
 
+from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper
-from tessera.targets.cuda.assembly import asm
+from tessera.targets.cuda.assembly import asm, barrier
 from tessera.targets.cuda.emitter import GLOBAL, WORD, Emitter, Rule, Shared, emits
 from tessera.targets.cuda.hopper_types import barriers_type
 from tessera.targets.cuda.nv_types import shared_type
@@ -151,12 +152,7 @@ def _arrive(emitter: Emitter, op: hopper.ArriveOp) -> None:
     if op.condition is None:
         do(emitter, arrive, address)
     else:
-        do(
-            emitter,
-            f"{{ .reg .pred p; setp.ne.b32 p, $1, 0; @p {arrive} }}",
-            address,
-            flag(emitter, op.condition),
-        )
+        do(emitter, f"{{ .reg .pred p; setp.ne.b32 p, $1, 0; @p {arrive} }}", address, flag(emitter, op.condition))
 
 
 @emits(hopper.ExpectOp)
@@ -171,6 +167,12 @@ _FENCES = {"init": "fence.mbarrier_init.release.cluster;", "async": "fence.proxy
 @emits(hopper.FenceOp)
 def _fence(emitter: Emitter, op: hopper.FenceOp) -> None:
     do(emitter, _FENCES[op.kind.data])
+
+
+@emits(nv.BarrierOp)
+def _barrier(emitter: Emitter, op: nv.BarrierOp) -> None:
+    del op
+    barrier(emitter.f)
 
 
 @emits(hopper.SyncOp)
@@ -242,9 +244,7 @@ def _copy_out(emitter: Emitter, op: hopper.CopyOutOp) -> None:
     axes = len(op.offsets)
     shared, map_ = emitter.memory(op.shared).address, emitter.number(op.map)
     arguments = [shared, map_, *(emitter.number(offset) for offset in op.offsets)]
-    copy = (
-        f"cp.async.bulk.tensor.{axes}d.global.shared::cta.bulk_group [$1, {_coordinates(axes, 2)}], [$0];"
-    )
+    copy = f"cp.async.bulk.tensor.{axes}d.global.shared::cta.bulk_group [$1, {_coordinates(axes, 2)}], [$0];"
     if op.condition is not None:
         arguments.append(flag(emitter, op.condition))
         copy = f"{{ .reg .pred p; setp.ne.b32 p, ${axes + 2}, 0; @p {copy} }}"
@@ -298,9 +298,7 @@ def _counter(emitter: Emitter, number_: int) -> Value:
 @emits(hopper.CountOp)
 def _count(emitter: Emitter, op: hopper.CountOp) -> None:
     counter = _counter(emitter, op.counter.value.data)
-    emitter.values[op.result] = get(
-        emitter, "atom.global.add.u32 $0, [$1], $2;", counter, emitter.number(op.amount)
-    )
+    emitter.values[op.result] = get(emitter, "atom.global.add.u32 $0, [$1], $2;", counter, emitter.number(op.amount))
 
 
 @emits(hopper.ResetOp)

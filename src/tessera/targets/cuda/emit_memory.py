@@ -1,4 +1,4 @@
-"""nv level → LLVM text: global memory."""
+"""nv level → LLVM text: views of global memory, and tiles that are read from them and written to them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 
 from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_type
-from tessera.targets.cuda.emitter import GLOBAL, Emitter, View, emits
-from tessera.targets.cuda.layouts import Layout
+from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.targets.cuda.emitter import PROLOGUES, Emitter, View, emits
+from tessera.targets.cuda.global_access import Access, Path, Pieces, is_aligned, packed, read, unpacked, write
 from tessera.targets.cuda.nv_types import layout_of
+from tessera.targets.cuda.thread_tiles import ThreadTile, per_word
 from tessera.targets.llvm import elements
 from tessera.targets.llvm.literals import constant, folded
 from tessera.targets.llvm.text import Value, number
+
+INSIDE = "inside"
+"""Marks a load or store whose whole tile is known to be inside the view."""
 
 
 @emits(tile.DimOp)
@@ -26,75 +30,126 @@ def _stride(emitter: Emitter, op: tile.StrideOp) -> None:
     emitter.values[op.result] = emitter.view(op.view).strides[op.axis.value.data]
 
 
-def moved(emitter: Emitter, pointer: Value, by: Value) -> Value:
-    """The pointer some bytes further on."""
-    return emitter.f.op(pointer.type, f"getelementptr i8, {pointer}, {by}")
-
-
 @emits(tile.ViewOp)
 def _view(emitter: Emitter, op: tile.ViewOp) -> None:
     base, f = emitter.view(op.base), emitter.f
     item = number(base.dtype.storage.itemsize, "i64")
-    pointer = moved(emitter, base.pointer, folded(f, "mul", emitter.number(op.offset), item))
+    by = folded(f, "mul", emitter.number(op.offset), item)
+    pointer = f.op(base.pointer.type, f"getelementptr i8, {base.pointer}, {by}")
     sizes = tuple(emitter.number(size) for size in op.sizes)
     strides = tuple(emitter.number(stride) for stride in op.strides)
     emitter.values[op.result] = View(pointer, sizes, strides, base.dtype)
+    _test_once(emitter, op.result)
 
 
-class _Access:
-    """Where each register of a tile lies in a view, and whether it does at all."""
+def _test_once(emitter: Emitter, view: SSAValue) -> None:
+    """Tests what later accesses need to know of a view where it is made, and not in the loops around them."""
+    for use in view.uses:
+        user = use.operation
+        if isinstance(user, tile.LoadOp | tile.StoreOp):
+            moved = user.result if isinstance(user, tile.LoadOp) else user.value
+            is_aligned(emitter, view, Pieces.of(layout_of(moved), tile_type(moved).get_shape(), tile_dtype(moved)))
 
-    def __init__(
-        self, emitter: Emitter, view: View, offsets: Sequence[SSAValue], layout: Layout, shape: Sequence[int]
-    ) -> None:
-        f = emitter.f
-        self.emitter, self.view, self.layout = emitter, view, layout
-        self.firsts = [
-            f.binary("add", emitter.number(offset), f.convert("zext", emitter.base(layout, axis), "i64"))
-            for axis, offset in enumerate(offsets)
-        ]
-        self.ghosts = emitter.inside(layout, shape)
 
-    def place(self, register: int) -> tuple[Value, Value]:
-        """The address of an element, and whether it is inside the view and the tile."""
-        f, view = self.emitter.f, self.view
-        within = self.ghosts[register] or number(1, "i1")
-        place = number(0, "i64")
-        for axis, first in enumerate(self.firsts):
-            position = f.add(first, self.layout.offset(register, axis))
-            within = f.binary("and", within, f.compare("ult", position, view.sizes[axis]))
-            place = folded(f, "add", place, folded(f, "mul", position, view.strides[axis]))
-        item = number(view.dtype.storage.itemsize, "i64")
-        return moved(self.emitter, view.pointer, folded(f, "mul", place, item)), within
+def _test_arguments(emitter: Emitter) -> None:
+    for argument in emitter.source.arguments:
+        if isinstance(argument.type, tile.ViewType):
+            _test_once(emitter, argument)
+
+
+PROLOGUES.append(_test_arguments)
+
+
+def _is_constant(emitter: Emitter, view: SSAValue) -> bool:
+    """Whether nobody writes the memory of a view while the kernel runs, as far as the kernel knows."""
+    base = tile.base_of(view)
+    seen = [base]
+    while seen:
+        for use in seen.pop().uses:
+            user = use.operation
+            if isinstance(user, tile.ViewOp):
+                seen.append(user.result)
+            elif not isinstance(user, tile.LoadOp | tile.DimOp | tile.StrideOp):
+                return False
+    return True
 
 
 @emits(tile.LoadOp)
 def _load(emitter: Emitter, op: tile.LoadOp) -> None:
-    f, view, layout = emitter.f, emitter.view(op.view), layout_of(op.result)
-    access = _Access(emitter, view, op.offsets, layout, tile_type(op.result).get_shape())
-    memory, item = elements.memory_type(view.dtype), view.dtype.storage.itemsize
-    pad = elements.to_memory(f, constant(op.pad_value, view.dtype), view.dtype)
-    found: list[Value] = []
-    for register in range(layout.count):
-        pointer, within = access.place(register)
-        (read,) = f.branch(within, lambda: [f.load(memory, pointer, align=item)], lambda: [pad])
-        found.append(elements.to_register(f, read, view.dtype))
-    emitter.bind(op.result, found)
+    f, layout, dtype = emitter.f, layout_of(op.result), tile_dtype(op.result)
+    access = Access(emitter, op.view, list(op.offsets), layout, tile_type(op.result).get_shape())
+    pieces, unchanging = access.pieces, _is_constant(emitter, op.view)
+    ways, type_ = max(1, 4 // access.item), elements.memory_type(dtype)
+    pad = _padding(op.pad_value, access)
+
+    def move(path: Path) -> Sequence[Value]:
+        found: list[Value] = []
+        in_words = pieces.in_words and path.count > 1
+        unit, units = ("i32", pieces.units) if in_words else (type_, path.count)
+        fill = _repeated(pad, access.item) if in_words else pad
+        for register in range(0, layout.count, path.count):
+            where = path.inside(register)
+            found += read(emitter, unit, units, path.address(register), where, [fill] * units, constant=unchanging)
+        if pieces.in_words and not in_words:
+            return [packed(emitter, found[first : first + ways]) for first in range(0, len(found), ways)]
+        return found
+
+    found = access.by_paths(move, inside=INSIDE in op.attributes)
+    if pieces.in_words and per_word(dtype):
+        emitter.bind_words(op.result, found)
+        return
+    if pieces.in_words:
+        found = [part for word in found for part in unpacked(emitter, word, ways)]
+    emitter.bind(op.result, [elements.to_register(f, value, dtype) for value in found])
+
+
+def _padding(value: float, access: Access) -> Value:
+    """What stands for elements outside, as memory would have it."""
+    dtype = access.view.dtype
+    found = constant(value, dtype)
+    if dtype.is_integer and dtype.bits < 8:
+        return number(int(found.name) % (1 << dtype.bits), found.type)
+    return number(int(value), "i8") if elements.memory_type(dtype) != found.type else found
+
+
+def _repeated(value: Value, itemsize: int) -> Value:
+    """An element of 8 or 16 bits in every part of a word."""
+    bits = int(value.name) % (1 << (8 * itemsize))
+    return number(sum(bits << (8 * place) for place in range(0, 4, itemsize)), "i32")
 
 
 @emits(tile.StoreOp)
 def _store(emitter: Emitter, op: tile.StoreOp) -> None:
-    f, view, value = emitter.f, emitter.view(op.view), emitter.tile(op.value)
-    access = _Access(emitter, view, op.offsets, value.layout, value.shape)
-    item = view.dtype.storage.itemsize
+    value = emitter.tile(op.value)
+
+    def put() -> Sequence[Value]:
+        access = Access(emitter, op.view, list(op.offsets), value.layout, value.shape)
+        return access.by_paths(lambda path: _put(emitter, path, value), inside=INSIDE in op.attributes)
+
     mine = emitter.first_replica(value.layout)
-    for register in range(value.count):
-        pointer, within = access.place(register)
-        within = within if mine is None else f.binary("and", within, mine)
-        written = elements.to_memory(f, value.element(register), view.dtype)
+    if mine is None:
+        put()
+    else:
+        emitter.branch(mine, put)
 
-        def put() -> Sequence[Value]:
-            f.store(written, pointer, align=item)
-            return []
 
-        f.branch(within, put)
+def _put(emitter: Emitter, path: Path, value: ThreadTile) -> Sequence[Value]:
+    in_words = path.access.pieces.in_words and path.count > 1
+    for register in range(0, value.count, path.count):
+        registers = range(register, register + path.count)
+        given = _words(emitter, value, registers) if in_words else [_in_memory(emitter, value, at) for at in registers]
+        write(emitter, given, path.address(register), path.inside(register))
+    return []
+
+
+def _in_memory(emitter: Emitter, value: ThreadTile, register: int) -> Value:
+    return elements.to_memory(emitter.f, value.element(register), value.dtype)
+
+
+def _words(emitter: Emitter, value: ThreadTile, registers: range) -> list[Value]:
+    """Some of a tile's elements as words of memory."""
+    ways = 4 // value.dtype.storage.itemsize
+    firsts = registers[::ways]
+    if per_word(value.dtype):
+        return [value.word(first // ways) for first in firsts]
+    return [packed(emitter, [_in_memory(emitter, value, first + part) for part in range(ways)]) for first in firsts]

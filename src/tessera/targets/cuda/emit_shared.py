@@ -266,9 +266,7 @@ def _bytes_of(emitter: Emitter, values: Sequence[Value], dtype: DType) -> list[V
     raw = [elements.to_memory(f, value, dtype) for value in values]
     raw = [value if value.type == f"i{bits}" else f.convert("bitcast", value, f"i{bits}") for value in raw]
     if bits == 64:
-        halves = [
-            (f.convert("trunc", value, "i32"), f.binary("lshr", value, number(32, "i64"))) for value in raw
-        ]
+        halves = [(f.convert("trunc", value, "i32"), f.binary("lshr", value, number(32, "i64"))) for value in raw]
         return [word for low, high in halves for word in (low, f.convert("trunc", high, "i32"))]
     if bits == 32 or len(raw) * bits < 32:
         return raw if len(raw) == 1 or bits == 32 else [_joined(emitter, raw, bits)]
@@ -326,9 +324,7 @@ def read_now(emitter: Emitter, op: nv.ReadOp) -> None:
     if size >= 4 and per_word(dtype):
         emitter.bind_words(op.result, [word for words in read for word in words])
     else:
-        emitter.bind(
-            op.result, [value for words in read for value in _elements_of(emitter, words, dtype, runs.width)]
-        )
+        emitter.bind(op.result, [value for words in read for value in _elements_of(emitter, words, dtype, runs.width)])
 
 
 @emits(nv.WriteOp)

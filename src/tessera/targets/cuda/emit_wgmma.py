@@ -6,14 +6,19 @@ go, so that the order of values keeps everyone from reading sums too early, and 
 
 from __future__ import annotations
 
+from xdsl.ir import SSAValue
+
 from tessera.dialects.tile_types import tile_type
 from tessera.targets.cuda import hopper_products as products
 from tessera.targets.cuda.assembly import asm
+from tessera.targets.cuda.dialect import SlotOp
 from tessera.targets.cuda.emit_hopper import do
 from tessera.targets.cuda.emit_reductions import fold_registers
 from tessera.targets.cuda.emitter import Emitter, Shared, emits
-from tessera.targets.cuda.nv_types import SharedType, layout_of
+from tessera.targets.cuda.hopper import RecastOp
+from tessera.targets.cuda.nv_types import SharedType, layout_of, shared_type
 from tessera.targets.llvm import elementwise
+from tessera.targets.llvm.literals import folded
 from tessera.targets.llvm.text import Value, number
 
 _SWIZZLED = 1 << 62
@@ -21,16 +26,25 @@ _ROWS_APART = 1024
 """Bytes between groups of 8 rows of a panel."""
 
 
-def _descriptor(emitter: Emitter, shared: Shared, apart: Value | int) -> Value:
-    """How a product sees a tile in shared memory; `apart` are the bytes between panels, where it goes across them."""
-    f = emitter.f
-    low = f.binary("lshr", shared.address, number(4, "i32"))
+def _descriptor(emitter: Emitter, value: SSAValue, apart: Value | int) -> Value:
+    """How a product sees a tile in shared memory; `apart` are the bytes between panels, where it goes across them.
+
+    The number of a slot is added last and in 64 bits: what is before it does not change in a loop, and the assembler has
+    one instruction for such sums.
+    """
+    f, owner = emitter.f, value.owner
+    if isinstance(owner, SlotOp) and isinstance(apart, int):
+        steps = folded(f, "mul", emitter.number(owner.number), number(shared_type(value).size >> 4, "i32"))
+        return f.binary("add", _descriptor(emitter, owner.ring, apart), f.convert("zext", steps, "i64"))
+    if isinstance(owner, RecastOp):
+        return _descriptor(emitter, owner.shared, apart)
+    low = f.binary("lshr", emitter.memory(value).address, number(4, "i32"))
     fixed = _SWIZZLED | (_ROWS_APART >> 4) << 32
     if isinstance(apart, int):
         fixed |= (apart >> 4) << 16
     else:
         low = f.binary("or", low, f.binary("shl", f.binary("lshr", apart, number(4, "i32")), number(16, "i32")))
-    return f.op("i64", f"or {f.convert('zext', low, 'i64')}, {fixed}")
+    return f.binary("or", f.convert("zext", low, "i64"), number(fixed, "i64"))
 
 
 def _along(type_: SharedType, step: int) -> int:
@@ -54,18 +68,19 @@ def _wgmma(emitter: Emitter, op: products.WgmmaOp) -> None:
     left = emitter.values[op.a]
     if isinstance(left, Shared):
         depth = left.type.columns
-        inputs.append(_descriptor(emitter, left, 16))
+        inputs.append(_descriptor(emitter, op.a, 16))
     else:
         depth = left.shape[1]
         inputs += left.words()
-    inputs.append(_descriptor(emitter, right, _apart(emitter, op, right)))
+    inputs.append(_descriptor(emitter, op.b, _apart(emitter, op, right)))
     # Operands of inline PTX: results, the sums that go into them, then what is read.
     first = count + len(before)
     name = right.type.dtype.name
     sums = "{" + ", ".join(f"${place}" for place in range(count)) + "}"
     lines = ["{ .reg .b64 a, b; wgmma.fence.sync.aligned;"]
     for step in range(depth // products.STEP):
-        lines.append(f"add.s64 b, ${first + len(inputs) - 1}, {_along(right.type, step) if op.transposed else _down(step)};")
+        along = _along(right.type, step) if op.transposed else _down(step)
+        lines.append(f"add.s64 b, ${first + len(inputs) - 1}, {along};")
         if isinstance(left, Shared):
             lines.append(f"add.s64 a, ${first}, {_along(left.type, step)};")
             a, turned = "a", "1, 1, 0, "

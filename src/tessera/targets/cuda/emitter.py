@@ -6,7 +6,7 @@ extents; tensor maps lie behind them. `Block` says which word is what. The grid 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir import Block as OpBlock
 
+from tessera.dialects.attributes import SizesAttr
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
@@ -47,6 +48,10 @@ def emits(kind: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
         return rule
 
     return register
+
+
+PROLOGUES: list[Callable[[Emitter], None]] = []
+"""What is computed in front of a kernel's own ops."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,7 @@ class Emitter:
         self.values: dict[SSAValue, Any] = {}
         self.scopes = [0]
         self._scope_count = 0
+        self._notes: dict[Hashable, tuple[int, Value]] = {}
         self._bases: dict[tuple[tuple[Digit, ...], int], Value] = {}
         self._places, self._scratch_at = _places(function)
         self._scratch = 0
@@ -137,6 +143,8 @@ class Emitter:
         self.warp = self.f.binary("lshr", self.thread, number(5, "i32"))
         self._bind_arguments()
         self._bind_bases()
+        for prologue in PROLOGUES:
+            prologue(self)
         self.block(function.body.block)
         self.f.give()
         shared = self._scratch_at + self._scratch
@@ -169,15 +177,20 @@ class Emitter:
     # Arguments
 
     def _bind_arguments(self) -> None:
-        for argument, first in zip(self.source.arguments, self.block_layout.first, strict=True):
-            self.values[argument] = self._argument(argument.type, first)
+        shapes = self.source.shapes
+        for argument, first, shape in zip(self.source.arguments, self.block_layout.first, shapes, strict=True):
+            self.values[argument] = self._argument(argument.type, first, shape)
 
-    def _argument(self, type_: Attribute, first: int) -> View | Value:
+    def _argument(self, type_: Attribute, first: int, shape: SizesAttr) -> View | Value:
         if isinstance(type_, ViewType):
             rank = type_.rank.data
             address = self.param(first)
             pointer = self.f.op(GLOBAL, f"inttoptr {address} to {GLOBAL}")
-            sizes = tuple(self.param(first + 1 + axis) for axis in range(rank))
+            # Whoever calls has checked the sizes that are written down.
+            sizes = tuple(
+                number(size, "i64") if isinstance(size, int) else self.param(first + 1 + axis)
+                for axis, size in enumerate(shape.data)
+            )
             strides = tuple(self.param(first + 1 + rank + axis) for axis in range(rank))
             return View(pointer, sizes, strides, type_.dtype)
         dtype = dtype_of(type_)
@@ -303,6 +316,35 @@ class Emitter:
         f.branch(won, write)
 
     # Blocks
+
+    def once(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """What was made for a key, if that was where everything passes that comes by here."""
+        known = self._notes.get(key)
+        if known is not None and known[0] in self.scopes:
+            return known[1]
+        found = make()
+        self._notes[key] = (self.scopes[-1], found)
+        return found
+
+    def branch(
+        self,
+        condition: Value,
+        then: Callable[[], Sequence[Value]],
+        otherwise: Callable[[], Sequence[Value]] | None = None,
+    ) -> list[Value]:
+        """`if` within a rule: what one side makes of tiles, the other does not know of."""
+
+        def scoped(side: Callable[[], Sequence[Value]]) -> Callable[[], Sequence[Value]]:
+            def run() -> Sequence[Value]:
+                self._scope_count += 1
+                self.scopes.append(self._scope_count)
+                found = side()
+                self.scopes.pop()
+                return found
+
+            return run
+
+        return self.f.branch(condition, scoped(then), None if otherwise is None else scoped(otherwise))
 
     def block(self, block: OpBlock) -> Operation:
         """Emits the ops of a block up to its terminator, which is given back."""

@@ -419,9 +419,7 @@ class CopyOutOp(Ordered):
     offsets = var_operand_def(i32)
     condition = opt_operand_def(_i1)
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    assembly_format = (
-        "$shared `,` $map `[` $offsets `]` (`if` $condition^)? attr-dict `:` type($shared) `,` type($map)"
-    )
+    assembly_format = "$shared `,` $map `[` $offsets `]` (`if` $condition^)? attr-dict `:` type($shared) `,` type($map)"
 
     def __init__(
         self, shared: SSAValue, map_: SSAValue, offsets: Sequence[SSAValue], condition: SSAValue | None = None

@@ -124,7 +124,9 @@ class WgmmaOp(IRDLOperation):
         if rows != ROWS or depth != inner or outer != columns:
             raise VerifyException(f"{self.a.type} times {right} does not give {self.result.type}")
         if depth % STEP or columns % 8 or columns > MOST_COLUMNS:
-            raise VerifyException(f"a depth of {STEP}·k and 8·n columns up to {MOST_COLUMNS}, not {depth} and {columns}")
+            raise VerifyException(
+                f"a depth of {STEP}·k and 8·n columns up to {MOST_COLUMNS}, not {depth} and {columns}"
+            )
 
     def _check_beside(self, depth: int, columns: int) -> int:
         assert self.beside is not None
@@ -157,9 +159,7 @@ class WgmmaWaitOp(IRDLOperation):
     handed = var_result_def(_values)
     traits = traits_def(HasEffects())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    assembly_format = (
-        "$pending (`,` $values^ `:` type($values))? (`keeping` $kept^ `:` type($kept))? attr-dict"
-    )
+    assembly_format = "$pending (`,` $values^ `:` type($values))? (`keeping` $kept^ `:` type($kept))? attr-dict"
 
     def __init__(self, pending: int, values: Sequence[SSAValue] = (), kept: Sequence[SSAValue] = ()) -> None:
         super().__init__(
@@ -297,11 +297,4 @@ class AnyOp(IRDLOperation):
         return {reads(MEMORY)}
 
 
-OPS: tuple[type[IRDLOperation], ...] = (
-    WgmmaOp,
-    WgmmaWaitOp,
-    StoreMatrixOp,
-    ColumnsOp,
-    PartialOp,
-    AnyOp,
-)
+OPS: tuple[type[IRDLOperation], ...] = (WgmmaOp, WgmmaWaitOp, StoreMatrixOp, ColumnsOp, PartialOp, AnyOp)

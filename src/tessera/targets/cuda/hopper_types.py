@@ -32,8 +32,7 @@ class BarriersType(ParametrizedAttribute, TypeAttribute):
 
     def __init__(self, count: int | IntAttr, scope: str | StringAttr = "block") -> None:
         super().__init__(
-            IntAttr(count) if isinstance(count, int) else count,
-            StringAttr(scope) if isinstance(scope, str) else scope,
+            IntAttr(count) if isinstance(count, int) else count, StringAttr(scope) if isinstance(scope, str) else scope
         )
 
     def verify(self) -> None:

@@ -17,6 +17,7 @@ from tessera.dtypes.types import DType, bf16, f16
 from tessera.errors import CompileError
 from tessera.targets.llvm.tolerances import Tolerances
 from tessera.transforms.multiples import single_multiples
+from tessera.transforms.powers_of_two import use_powers_of_two
 from tessera.transforms.scaled_maxima import scale_maxima
 from tessera.transforms.thin_products import spread_thin_products
 from tessera.transforms.wide_sums import widen_sums
@@ -66,6 +67,7 @@ def prepare(function: tile.FuncOp, *, contract: bool) -> None:
             op.attributes[ROUNDED] = UnitAttr()
         if contract and tolerances.is_brief(op):
             op.attributes[BRIEF] = UnitAttr()
+    use_powers_of_two(function, BRIEF)
 
 
 def _reads(value: SSAValue) -> Iterator[tuple[Operation, DType]]:

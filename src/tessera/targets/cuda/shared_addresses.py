@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from tessera.targets.cuda.emitter import Emitter, Shared
 from tessera.targets.cuda.layouts import Digit, Layout
+from tessera.targets.cuda.nv_types import CHUNK
 from tessera.targets.llvm.text import Value, number
 
 TURNS = 8
@@ -39,8 +40,7 @@ class Addresses:
     """
 
     def __init__(self, emitter: Emitter, shared: Shared, digits: Sequence[Digit], width: int) -> None:
-        self.emitter, self.type, self.digits, self.width = emitter, shared.type, tuple(digits), width
-        self._start = shared.address
+        self.emitter, self.shared, self.digits, self.width = emitter, shared, tuple(digits), width
         self._item, self._panel = shared.type.itemsize, shared.type.panel.data
         layout = Layout(self.digits, ())
         self._row_reach, self._reach = layout.reach(0), layout.reach(1) * self._item
@@ -51,14 +51,14 @@ class Addresses:
 
     def at(self, row: int, column: int) -> tuple[Value, int]:
         """The address of the element that lies so many rows and columns behind the thread's own, and bytes to add."""
-        shared, left = self.type, column * self._item
+        shared, left = self.shared.type, column * self._item
         if self._row_reach + row >= shared.rows or self._reach + left + self.width > shared.panels * self._panel:
             return self._at_the_edge(row, left), 0
         low_row, low = row % TURNS, left % self._panel
         constant = (row - low_row) * self._panel + (left - low) // self._panel * shared.panel_bytes
         if not self._turned:
             # The turn is the same for all threads, and chunks change places by it as they do by columns.
-            moved = low ^ (shared.turn(low_row) * 16)
+            moved = low ^ (shared.turn(low_row) * CHUNK)
             if self._splits(low):
                 return self._xored(0, moved), constant + low_row * self._panel
         elif self._splits(low):
@@ -85,7 +85,7 @@ class Addresses:
         return self._known[row, low]
 
     def _at_the_edge(self, row: int, left: int) -> Value:
-        f, shared = self.emitter.f, self.type
+        f, shared = self.emitter.f, self.shared.type
         rows, lefts = self._coordinates()
         wide = shared.panels * self._panel
         row_ = f.intrinsic("umin", f.add(rows, row), number(shared.rows - 1, "i32"))
@@ -101,21 +101,25 @@ class Addresses:
         return self._bases
 
     def _place(self, row: Value, left: Value, reach: int) -> Value:
-        """The address of a row and of a byte in it, of which it is known that it is not behind `reach`.
+        return place(self.emitter, self.shared, row, left, reach)
 
-        What slot of a ring it is comes last: all else stays the same from turn to turn of a loop.
-        """
-        f, panel = self.emitter.f, self._panel
-        down = f.times(row, panel)
-        place = down
-        if reach >= panel:
-            number_ = f.binary("lshr", left, number(panel.bit_length() - 1, "i32"))
-            place = f.binary("add", place, f.times(number_, self.type.panel_bytes))
-            left = f.binary("and", left, number(panel - 1, "i32"))
-        if panel > 16:
-            turn = f.binary("and", f.binary("lshr", down, number(3, "i32")), number(panel - 16, "i32"))
-            left = f.binary("xor", left, turn)
-        return f.binary("add", self._start, f.binary("add", place, left))
+
+def place(emitter: Emitter, shared: Shared, row: Value, left: Value, reach: int) -> Value:
+    """The address of a row and of a byte in it, of which it is known that it is not behind `reach`.
+
+    What slot of a ring it is comes last: all else stays the same from turn to turn of a loop.
+    """
+    f, panel = emitter.f, shared.type.panel.data
+    down = f.times(row, panel)
+    found = down
+    if reach >= panel:
+        number_ = f.binary("lshr", left, number(panel.bit_length() - 1, "i32"))
+        found = f.binary("add", found, f.times(number_, shared.type.panel_bytes))
+        left = f.binary("and", left, number(panel - 1, "i32"))
+    if panel > CHUNK:
+        turn = f.binary("and", f.binary("lshr", down, number(3, "i32")), number(panel - CHUNK, "i32"))
+        left = f.binary("xor", left, turn)
+    return f.binary("add", shared.address, f.binary("add", found, left))
 
 
 def _bits(digits: Sequence[Digit], itemsize: int) -> int:

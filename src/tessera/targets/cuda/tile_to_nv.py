@@ -10,13 +10,18 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
 from tessera.dialects import pipe, tile
+from tessera.dialects.attributes import integer
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.interpreters.engine import symbol_in
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.layout_analysis import LayoutAnalysis, Shape, is_tile, needs, operand_of
 from tessera.targets.cuda.layouts import Layout
 from tessera.targets.cuda.nv_types import SharedType, laid_out, panel_for
+from tessera.transforms.make_async import feeds_products
 from tessera.transforms.rewriting import adopt_location
+
+GROUP = 8
+"""Rows of the grid that blocks go through together where operands follow different axes."""
 
 
 def lower(module: ModuleOp, name: str, warps: int) -> None:
@@ -29,6 +34,32 @@ def lower(module: ModuleOp, name: str, warps: int) -> None:
     block.insert_op_before(made, function)
     function.detach()
     function.erase()
+
+
+def crosses(function: tile.FuncOp) -> bool:
+    """Whether operands of products follow different axes of the grid: then the order of blocks counts."""
+    axes: set[frozenset[int]] = set()
+    for op in function.body.walk():
+        if isinstance(op, pipe.CopyOp) or (isinstance(op, tile.LoadOp) and feeds_products(op.result)):
+            axes.add(_axes_of(op))
+    return any(0 in one and 1 not in one for one in axes) and any(1 in one and 0 not in one for one in axes)
+
+
+def _axes_of(op: Operation) -> frozenset[int]:
+    """The axes of the grid that an op's operands depend on."""
+    found: set[int] = set()
+    pending, seen = list(op.operands), set[SSAValue]()
+    while pending:
+        value = pending.pop()
+        owner = value.owner
+        if value in seen or not isinstance(owner, Operation):
+            continue
+        seen.add(value)
+        if isinstance(owner, tile.ProgramIdOp):
+            found.add(owner.axis.value.data)
+        elif not isinstance(owner, pipe.RingOp) and not owner.regions:
+            pending += owner.operands
+    return frozenset(found)
 
 
 class Lowering:
@@ -54,6 +85,8 @@ class Lowering:
             list(source.grid.data),
             self.analysis.shape.threads,
         )
+        if crosses(source):
+            made.attributes["group"] = integer(GROUP)
         entry = made.body.block
         for old, new in zip(source.arguments, entry.args, strict=True):
             self.values[old] = new

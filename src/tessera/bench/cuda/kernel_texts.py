@@ -1,0 +1,33 @@
+"""The PTX of kernels in the tile DSL: as it would be compiled, without a GPU; and of the program that runs on one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessera import knobs
+from tessera.bench.definitions import BenchError
+from tessera.kernels.function import Kernel
+from tessera.kernels.native import Program, Settings, settings
+from tessera.runtime.cuda.executable import CudaExecutable
+
+ARCHITECTURE = "sm_90a"
+
+
+def text_for(kernel: Kernel, *args: Any, arch: str = ARCHITECTURE, **kwargs: Any) -> str:
+    """The PTX for arguments like these, tensors of the host: `tessera.empty` makes some that take no memory."""
+    chosen = Settings("cuda", arch, knobs.optimization.value, knobs.checks.value, knobs.deterministic.value, True)
+    return _executable(kernel.program_for(args, kwargs, chosen)[0]).ptx.decode()
+
+
+def program_of(kernel: Kernel, *args: Any, **kwargs: Any) -> CudaExecutable:
+    """What a call with these arguments, tensors of a GPU, runs: it knows its `ptx`."""
+    chosen = settings()
+    if chosen is None:
+        raise BenchError(f"{kernel.__name__} runs in the interpreter", hint="unset TESSERA_INTERPRET and its like")
+    return _executable(kernel.program_for(args, kwargs, chosen)[0])
+
+
+def _executable(program: Program) -> CudaExecutable:
+    if not isinstance(program.executable, CudaExecutable):
+        raise BenchError("the program has no code for GPUs", hint="give tensors of a GPU")
+    return program.executable

@@ -1,0 +1,89 @@
+"""The meaning of the pipe dialect: a copy lands when somebody has waited for its group, and not before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tessera.dialects import pipe
+from tessera.dialects.elements import dtype_of
+from tessera.dtypes.casting import cast
+from tessera.dtypes.types import f64
+from tessera.errors import RaceError, ShapeError
+from tessera.interpreters.engine import Frame, Values, meaning
+from tessera.interpreters.tile import Array, window
+
+
+@dataclass(eq=False)
+class Ring:
+    """Slots; one that a copy is on its way into cannot be read."""
+
+    slots: list[Array | None]
+    arriving: set[int] = field(default_factory=set[int])
+
+    def check(self, slot: int) -> None:
+        if not 0 <= slot < len(self.slots):
+            raise ShapeError(f"slot {slot} of a ring of {len(self.slots)}", hint="count modulo the ring's depth")
+
+
+@dataclass(eq=False)
+class Traffic:
+    """The copies of one program: those that are not committed yet, and groups under way, oldest first."""
+
+    begun: list[tuple[Ring, int, Array]] = field(default_factory=list[tuple[Ring, int, Any]])
+    groups: list[list[tuple[Ring, int, Array]]] = field(default_factory=list[list[tuple[Ring, int, Any]]])
+
+
+def _of(frame: Frame) -> Traffic:
+    return frame.kept.setdefault(Traffic, Traffic())
+
+
+@meaning(pipe.RingOp)
+def _ring(frame: Frame, op: pipe.RingOp, operands: Values) -> Values:
+    return [Ring([None] * pipe.ring_type(op.result).depth.data)]
+
+
+@meaning(pipe.CopyOp)
+def _copy(frame: Frame, op: pipe.CopyOp, operands: Values) -> Values:
+    view, *offsets, ring, slot = operands
+    ring.check(slot)
+    type_ = pipe.slot_type(op.ring)
+    dtype = dtype_of(type_.element_type)
+    found = np.full(type_.get_shape(), cast(np.zeros(()), f64, dtype), dtype.storage)
+    inside, cut = window(view, offsets, type_.get_shape())
+    found[cut] = view.array[inside]
+    ring.arriving.add(slot)
+    _of(frame).begun.append((ring, slot, found))
+    return []
+
+
+@meaning(pipe.CommitOp)
+def _commit(frame: Frame, op: pipe.CommitOp, operands: Values) -> Values:
+    traffic = _of(frame)
+    traffic.groups.append(traffic.begun)
+    traffic.begun = []
+    return []
+
+
+@meaning(pipe.AwaitOp)
+def _await(frame: Frame, op: pipe.AwaitOp, operands: Values) -> Values:
+    traffic = _of(frame)
+    while len(traffic.groups) > op.pending.value.data:
+        for ring, slot, found in traffic.groups.pop(0):
+            ring.slots[slot] = found
+            ring.arriving.discard(slot)
+    return []
+
+
+@meaning(pipe.GetOp)
+def _get(frame: Frame, op: pipe.GetOp, operands: Values) -> Values:
+    ring, slot = operands
+    ring.check(slot)
+    found = ring.slots[slot]
+    if slot in ring.arriving or found is None:
+        raise RaceError(
+            f"slot {slot} is read before its copy has arrived", hint="put pipe.await between pipe.copy and pipe.get"
+        )
+    return [found.copy()]

@@ -1,0 +1,261 @@
+"""nv level → LLVM text: copies from global to shared memory that run beside the threads.
+
+Neighbouring threads copy neighbouring chunks of a row: global memory is read in whole lines, and no two threads of a
+group meet in a bank. Memory whose rows do not begin on multiples of 16 bytes is copied in words of 4 bytes, or, where
+that fails too, element by element; which it is, the view's address and strides decide when the kernel runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from tessera.dialects.tile_types import view_type
+from tessera.targets.cuda import dialect as nv
+from tessera.targets.cuda.assembly import asm, barrier
+from tessera.targets.cuda.emitter import GLOBAL, Emitter, Shared, View, emits
+from tessera.targets.cuda.layouts import Digit, replicas
+from tessera.targets.cuda.nv_types import CHUNK
+from tessera.targets.cuda.shared_addresses import Addresses, base, place
+from tessera.targets.llvm.literals import folded, literal
+from tessera.targets.llvm.text import Value, number
+
+ALIGNED = "aligned"
+"""Marks a copy of which it is known that chunks of the view begin on multiples of 16 bytes, and end with the view."""
+INSIDE = "inside"
+"""Marks a copy of which it is known that no part of it leaves the view."""
+WORD = 4
+
+
+class Source(NamedTuple):
+    """The tile in global memory: where it begins, and how rows and columns go on."""
+
+    address: Value
+    """Of the first element of the tile, as i64."""
+    row: Value
+    column: Value
+    """Where the tile begins along the axes that are rows and columns of shared memory, as i32."""
+    rows: Value
+    columns: Value
+    """How much the view has along them, as i32; no rows where the tile is outside along another axis."""
+    down: Value
+    across: Value
+    """From row to row and from column to column, in bytes."""
+
+
+@emits(nv.CopyAsyncOp)
+def _copy(emitter: Emitter, op: nv.CopyAsyncOp) -> None:
+    shared = emitter.memory(op.shared)
+    source = _source(emitter, op, emitter.view(op.view))
+    if ALIGNED in op.attributes:
+        _copy_chunks(emitter, source, shared, inside=INSIDE in op.attributes)
+        return
+
+    def chunks() -> Sequence[Value]:
+        _copy_chunks(emitter, source, shared, inside=INSIDE in op.attributes)
+        return []
+
+    def others() -> Sequence[Value]:
+        if shared.type.itemsize > WORD:
+            _copy_elements(emitter, source, shared)
+            return []
+        return emitter.f.branch(_divides(emitter, source, shared, WORD), words, single)
+
+    def words() -> Sequence[Value]:
+        _copy_words(emitter, source, shared)
+        return []
+
+    def single() -> Sequence[Value]:
+        _copy_elements(emitter, source, shared)
+        return []
+
+    emitter.f.branch(_divides(emitter, source, shared, CHUNK), chunks, others)
+
+
+def _source(emitter: Emitter, op: nv.CopyAsyncOp, view: View) -> Source:
+    f, item = emitter.f, number(view.dtype.storage.itemsize, "i64")
+    rank = view_type(op.view).rank.data
+    offsets = [emitter.number(offset) for offset in op.offsets]
+    row, column = (rank - 1, rank - 2) if op.turned is not None else (rank - 2, rank - 1)
+    further = number(0, "i64")
+    for offset, stride in zip(offsets, view.strides, strict=True):
+        further = folded(f, "add", further, folded(f, "mul", offset, stride))
+    address = f.op("i64", f"ptrtoint {view.pointer} to i64")
+    rows = _narrow(emitter, view.sizes[row])
+    if INSIDE not in op.attributes:
+        for axis in range(rank - 2):
+            within = f.compare("ult", offsets[axis], view.sizes[axis])
+            rows = f.select(within, rows, number(0, "i32"))
+    return Source(
+        folded(f, "add", address, folded(f, "mul", further, item)),
+        _narrow(emitter, offsets[row]),
+        _narrow(emitter, offsets[column]),
+        rows,
+        _narrow(emitter, view.sizes[column]),
+        folded(f, "mul", view.strides[row], item),
+        folded(f, "mul", view.strides[column], item),
+    )
+
+
+def _narrow(emitter: Emitter, value: Value) -> Value:
+    """A size or a position as i32: views of more elements along an axis are refused at launch."""
+    known = literal(value)
+    return number(known, "i32") if known is not None else emitter.f.convert("trunc", value, "i32")
+
+
+def _divides(emitter: Emitter, source: Source, shared: Shared, size: int) -> Value:
+    """Whether pieces of so many bytes begin where the hardware can copy them, and none crosses the view's end."""
+    f, item = emitter.f, shared.type.itemsize
+    bits = f.binary("or", source.address, source.down)
+    for value in (source.column, source.columns):
+        scaled = folded(f, "mul", value, number(item, "i32"))
+        known = literal(scaled)
+        wide = number(known, "i64") if known is not None else f.convert("zext", scaled, "i64")
+        bits = f.binary("or", bits, wide)
+    low = f.binary("and", bits, number(size - 1, "i64"))
+    side_by_side = f.compare("eq", source.across, number(item, "i64"))
+    return f.binary("and", f.compare("eq", low, number(0, "i64")), side_by_side)
+
+
+# 16 bytes at a time
+
+
+def spread(rows: int, chunks: int, threads: int) -> tuple[Digit, Digit, Digit]:
+    """How threads lie over the chunks of a tile: chunks of a row, rows, and threads with nothing to do."""
+    wide = 1
+    while wide < chunks and 2 * wide <= threads:
+        wide *= 2
+    tall = 1
+    while tall < rows and wide * tall < threads:
+        tall *= 2
+    tall = threads // wide if wide * tall >= threads else tall
+    return Digit(wide, 1, 1), Digit(tall, 0, 1), replicas(-(-threads // (wide * tall)))
+
+
+def _copy_chunks(emitter: Emitter, source: Source, shared: Shared, *, inside: bool) -> None:
+    f, type_ = emitter.f, shared.type
+    per_chunk = CHUNK // type_.itemsize
+    chunks = -(-type_.columns * type_.itemsize // CHUNK)
+    across, down, idle = spread(type_.rows, chunks, emitter.source.thread_count)
+    digits = (across._replace(step=per_chunk), down, idle)
+    row, column = base(emitter, digits, 0), base(emitter, digits, 1)
+    addresses = Addresses(emitter, shared, digits, CHUNK)
+    own = folded(f, "mul", _wide(emitter, row), source.down)
+    own = folded(f, "add", own, _wide(emitter, folded(f, "mul", column, number(type_.itemsize, "i32"))))
+    first = folded(f, "add", source.address, own)
+    at_row, at_column = folded(f, "add", source.row, row), folded(f, "add", source.column, column)
+    busy = None
+    if idle.size > 1:
+        busy = f.compare("ult", emitter.thread, number(across.size * down.size, "i32"))
+    for left in range(0, chunks, across.size):
+        start = folded(f, "add", first, number(left * CHUNK, "i64"))
+        limit = source.rows
+        if not inside:
+            within = f.compare("ult", f.add(at_column, left * per_chunk), source.columns)
+            limit = f.select(within, source.rows, number(0, "i32"))
+        some = busy
+        if left + across.size > chunks:
+            some = _both(emitter, some, f.compare("ult", column, number((chunks - left) * per_chunk, "i32")))
+        for further in range(0, type_.rows, down.size):
+            here = folded(f, "add", start, folded(f, "mul", source.down, number(further, "i64")))
+            mine = some
+            if further + down.size > type_.rows:
+                mine = _both(emitter, mine, f.compare("ult", row, number(type_.rows - further, "i32")))
+            size = None
+            if not inside:
+                within = f.compare("ult", f.add(at_row, further), limit)
+                size = f.select(within, number(CHUNK, "i32"), number(0, "i32"))
+            _begin(emitter, addresses.at(further, left * per_chunk), here, CHUNK, size, mine)
+
+
+def _both(emitter: Emitter, first: Value | None, second: Value) -> Value:
+    return second if first is None else emitter.f.binary("and", first, second)
+
+
+def _wide(emitter: Emitter, value: Value) -> Value:
+    known = literal(value)
+    return number(known, "i64") if known is not None else emitter.f.convert("zext", value, "i64")
+
+
+def _begin(
+    emitter: Emitter, to: tuple[Value, int], source: Value, width: int, size: Value | None, condition: Value | None
+) -> None:
+    """One copy of `width` bytes, the first `size` of them from memory and zeros behind; not without its condition."""
+    f, (address, further) = emitter.f, to
+    arguments = [address, source]
+    kind = "cg.shared.global.L2::128B" if width == CHUNK else "ca.shared.global"
+    text = f"cp.async.{kind} [$0+{further}], [$1], {width}"
+    if size is not None:
+        text += f", ${len(arguments)}"
+        arguments.append(size)
+    text += ";"
+    if condition is not None:
+        text = f"{{ .reg .pred p; setp.ne.b32 p, ${len(arguments)}, 0; @p {text} }}"
+        arguments.append(f.convert("zext", condition, "i32"))
+    asm(f, text, arguments=arguments, effects=True)
+
+
+# 4 bytes at a time, and one element at a time: a loop, for it is short and seldom runs
+
+
+def _copy_words(emitter: Emitter, source: Source, shared: Shared) -> None:
+    f, item = emitter.f, shared.type.itemsize
+
+    def copy(row: Value, column: Value, address: Value) -> None:
+        within, found = _found(emitter, source, row, column)
+        size = f.select(within, number(WORD, "i32"), number(0, "i32"))
+        _begin(emitter, (address, 0), found, WORD, size, None)
+
+    _for_each(emitter, shared, WORD // item, copy)
+
+
+def _copy_elements(emitter: Emitter, source: Source, shared: Shared) -> None:
+    f, item = emitter.f, shared.type.itemsize
+    held = f"i{max(16, 8 * item)}"
+
+    def copy(row: Value, column: Value, address: Value) -> None:
+        within, found = _found(emitter, source, row, column)
+        pointer = f.op(GLOBAL, f"inttoptr {found} to {GLOBAL}")
+        zero = number(0, f"i{8 * item}")
+        (read,) = f.branch(within, lambda: [f.load(zero.type, pointer, align=item)], lambda: [zero])
+        stored = [address, f.convert("zext", read, held)]
+        asm(f, f"st.shared.b{8 * item} [$0], $1;", arguments=stored, effects=True)
+
+    _for_each(emitter, shared, 1, copy)
+
+
+def _found(emitter: Emitter, source: Source, row: Value, column: Value) -> tuple[Value, Value]:
+    """Whether an element of the tile is inside the view, and its address."""
+    f = emitter.f
+    down = f.compare("ult", folded(f, "add", source.row, row), source.rows)
+    across = f.compare("ult", folded(f, "add", source.column, column), source.columns)
+    further = f.binary("mul", f.convert("zext", row, "i64"), source.down)
+    aside = folded(f, "mul", f.convert("zext", column, "i64"), source.across)
+    return f.binary("and", down, across), f.binary("add", f.binary("add", source.address, further), aside)
+
+
+def _for_each(emitter: Emitter, shared: Shared, width: int, copy: Callable[[Value, Value, Value], None]) -> None:
+    """Runs for pieces of `width` elements, shared among the threads: given row, column and address."""
+    f, type_ = emitter.f, shared.type
+    to_row = -(-type_.columns // width)
+
+    def turn(index: Value, carried: list[Value]) -> Sequence[Value]:
+        row = f.binary("udiv", index, number(to_row, "i32"))
+        column = f.times(f.binary("urem", index, number(to_row, "i32")), width)
+        left = f.times(column, type_.itemsize)
+        copy(row, column, place(emitter, shared, row, left, type_.columns * type_.itemsize))
+        return carried
+
+    f.loop(emitter.thread, number(to_row * type_.rows, "i32"), number(emitter.source.thread_count, "i32"), [], turn)
+
+
+@emits(nv.CommitOp)
+def _commit(emitter: Emitter, op: nv.CommitOp) -> None:
+    del op
+    asm(emitter.f, "cp.async.commit_group;", effects=True)
+
+
+@emits(nv.WaitOp)
+def _wait(emitter: Emitter, op: nv.WaitOp) -> None:
+    asm(emitter.f, f"cp.async.wait_group {op.pending.value.data};", effects=True)
+    barrier(emitter.f)

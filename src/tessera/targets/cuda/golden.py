@@ -1,0 +1,54 @@
+"""Golden texts: kernels for sm_90a written by hand at the nv level, which passes are to find.
+
+A text is written for one element type of 16 bits; the other one takes its place word for word.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tessera.errors import CompileError
+from tessera.targets import text
+from tessera.targets.cuda import dialect as nv
+from tessera.targets.cuda.compile import Program, compile_lowered
+
+ELEMENTS = ("f16", "bf16")
+_ELEMENT = re.compile(r"(?<![a-wyz_])b?f16\b")
+"""An element type by itself, or behind sizes: `64x80xf16`."""
+
+
+def names() -> list[str]:
+    """The texts there are."""
+    folder = resources.files(__package__).joinpath("texts")
+    return sorted(entry.name.removesuffix(".nv") for entry in folder.iterdir() if entry.name.endswith(".nv"))
+
+
+def source(name: str, element: str) -> str:
+    """A text for one element type."""
+    if name not in names() or element not in ELEMENTS:
+        raise CompileError(
+            f"there is no golden text {name!r} for {element}",
+            hint=f"texts: {', '.join(names())}; element types: {', '.join(ELEMENTS)}",
+        )
+    written = resources.files(__package__).joinpath("texts", f"{name}.nv").read_text("utf-8")
+    return _ELEMENT.sub(element, written)
+
+
+def module(name: str, element: str) -> ModuleOp:
+    """A text, read and verified."""
+    return text.read(source(name, element), f"{name}.nv")
+
+
+def function_of(found: ModuleOp) -> nv.FuncOp:
+    """The one kernel of a text."""
+    (function,) = (op for op in found.ops if isinstance(op, nv.FuncOp))
+    return function
+
+
+def compiled(name: str, element: str) -> Program:
+    """A text as PTX."""
+    found = module(name, element)
+    return compile_lowered(found, function_of(found).sym_name.data, arch="sm_90a")

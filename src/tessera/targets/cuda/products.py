@@ -1,0 +1,84 @@
+"""Which products the tensor cores have, and the layouts that their operands need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tessera.dtypes import types as dt
+from tessera.dtypes.types import DType
+from tessera.targets.cuda import layouts
+from tessera.targets.cuda.layouts import WARP, Layout
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One product of a warp: its shape and types as PTX spells them, and how deep it is."""
+
+    name: str
+    depth: int
+    splits: bool = False
+    """Operands are cut into two parts first, and their products added: the tensor cores do not have all of their
+    bits."""
+
+
+def _table() -> Iterator[tuple[tuple[DType, DType, DType], Instruction]]:
+    for dtype, total in ((dt.f16, dt.f32), (dt.bf16, dt.f32), (dt.f16, dt.f16)):
+        spelled = f"m16n8k16.row.col.{total}.{dtype}.{dtype}.{total}"
+        yield (dtype, dtype, total), Instruction(spelled, 16)
+    single = "m16n8k8.row.col.f32.tf32.tf32.f32"
+    yield (dt.tf32, dt.tf32, dt.f32), Instruction(single, 8)
+    yield (dt.f32, dt.f32, dt.f32), Instruction(single, 8, splits=True)
+    yield (dt.f64, dt.f64, dt.f64), Instruction("m8n8k4.row.col.f64.f64.f64.f64", 4)
+    signs = {dt.i8: "s8", dt.u8: "u8"}
+    for left, right in ((a, b) for a in signs for b in signs):
+        spelled = f"m16n8k32.row.col.s32.{signs[left]}.{signs[right]}.s32"
+        for total in (dt.i32, dt.u32):
+            yield (left, right, total), Instruction(spelled, 32)
+    eights = {dt.f8e4m3: "e4m3", dt.f8e5m2: "e5m2"}
+    for left, right in ((a, b) for a in eights for b in eights):
+        spelled = f"m16n8k32.row.col.f32.{eights[left]}.{eights[right]}.f32"
+        yield (left, right, dt.f32), Instruction(spelled, 32)
+
+
+INSTRUCTIONS: Mapping[tuple[DType, DType, DType], Instruction] = dict(_table())
+"""By the element types of both operands and of the sums. 8-bit floats need sm_89."""
+
+
+def operand_bits(dtype: DType) -> int:
+    """The width of elements as layouts of operands count them: 64-bit ones lie as 32-bit ones do."""
+    return min(32, 8 * dtype.storage.itemsize)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How a block's warps lie over the sums of a product."""
+
+    down: int
+    across: int
+
+
+def grid_of(total: Layout, rows: int, columns: int) -> Grid | None:
+    """The warps of an accumulator's layout; None if it is not one."""
+    warps = total.thread_count // WARP
+    plain = Layout.of(total.threads, total.registers)
+    for down in range(1, warps + 1):
+        if warps % down == 0 and layouts.accumulator(rows, columns, (down, warps // down)) == plain:
+            return Grid(down, warps // down)
+    return None
+
+
+def operand_layouts(
+    grid: Grid, rows: int, depth: int, columns: int, left: DType, right: DType
+) -> tuple[Layout, Layout]:
+    """The layouts of both operands of a product."""
+    warps = grid.down, grid.across
+    return (
+        layouts.left_operand(rows, depth, warps, operand_bits(left)),
+        layouts.right_operand(depth, columns, warps, operand_bits(right)),
+    )
+
+
+def same(first: Layout, second: Layout) -> bool:
+    """Whether two layouts are one, however they are spelled."""
+    return Layout.of(first.threads, first.registers) == Layout.of(second.threads, second.registers)

@@ -1,0 +1,200 @@
+"""Loops and masks: turns in which a mask leaves nothing are not run, and turns in which it leaves all have no mask.
+
+`clip_ranges` shortens loops to the turns that change something. `split_ranges` divides what is left: the turns in which
+all masks are true run in a loop of their own, between those in which they are not. Where turns belong follows from the
+positions that masks compare, on sums of scalars (see `masks`). Splitting comes last: copies that run ahead of their
+turns have to run on from one part to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.ir import Operation, SSAValue
+
+from tessera.dialects import tile
+from tessera.dialects.tile_types import tile_type
+from tessera.transforms.masks import Edge, Linear, Window, dead_before, dead_from, is_skippable, masks_in, true_if
+from tessera.transforms.rewriting import insert_before, replace
+
+_index = IndexType()
+_Combine = Callable[[SSAValue, SSAValue], Operation]
+
+
+def clip_ranges(function: tile.FuncOp) -> None:
+    """Shortens the loops of a function to the turns that masks leave."""
+    for loop in _loops(function):
+        body = loop.body.block
+        counter = body.args[0]
+        for mask in list(masks_in(body)):
+            if not is_skippable(loop, mask):
+                continue
+            window = Window.whole(tile_type(mask).get_shape())
+            for edges in dead_from(mask, counter, window):
+                _shorten(loop, edges)
+            for edges in dead_before(mask, counter, window):
+                _begin_later(loop, edges)
+
+
+def split_ranges(function: tile.FuncOp) -> None:
+    """Gives the turns of loops with products in which all masks are true a loop without masks."""
+    for loop in _loops(function):
+        if any(isinstance(op, tile.DotOp) for op in loop.body.block.ops):
+            _split(loop)
+
+
+def _loops(function: tile.FuncOp) -> list[scf.ForOp]:
+    return [op for op in function.body.walk() if isinstance(op, scf.ForOp)]
+
+
+class Scalars:
+    """Whole numbers, written in front of an op."""
+
+    def __init__(self, before: Operation) -> None:
+        self.before = before
+
+    def add(self, op: Operation) -> SSAValue:
+        insert_before(self.before, [op])
+        return op.results[0]
+
+    def constant(self, number: int) -> SSAValue:
+        return self.add(arith.ConstantOp(IntegerAttr(number, _index)))
+
+    def sum(self, found: Linear) -> SSAValue | None:
+        """A sum of scalars; None where one of them is not known here."""
+        total: SSAValue | None = None
+        for scalar, factor in found.terms:
+            if not self._is_known(scalar):
+                return None
+            given = scalar if isinstance(scalar.type, IndexType) else self.add(arith.IndexCastOp(scalar, _index))
+            part = given if factor == 1 else self.add(arith.MuliOp(given, self.constant(factor)))
+            total = part if total is None else self.add(arith.AddiOp(total, part))
+        if total is None:
+            return self.constant(found.number)
+        return total if found.number == 0 else self.add(arith.AddiOp(total, self.constant(found.number)))
+
+    def _is_known(self, scalar: SSAValue) -> bool:
+        """Whether a scalar is computed in front of the op: in a block around it, before."""
+        owner = scalar.owner
+        block = owner if not isinstance(owner, Operation) else owner.parent_block()
+        place: Operation | None = self.before
+        while place is not None and place.parent_block() is not block:
+            place = place.parent_op()
+        if place is None:
+            return False
+        return not isinstance(owner, Operation) or owner.is_before_in_block(place)
+
+    def quotient(self, found: Linear, factor: int) -> SSAValue | None:
+        """A sum divided by a factor, rounded up."""
+        total = self.sum(found)
+        if total is None or factor == 1:
+            return total
+        return self.add(arith.CeilDivSIOp(total, self.constant(factor)))
+
+    def combined(self, values: Sequence[SSAValue | None], combine: _Combine) -> SSAValue | None:
+        """All values as one; None where one is not known."""
+        total: SSAValue | None = None
+        for value in values:
+            if value is None:
+                return None
+            total = value if total is None else self.add(combine(total, value))
+        return total
+
+
+def _shorten(loop: scf.ForOp, edges: Sequence[Edge]) -> None:
+    scalars = Scalars(loop)
+    end = scalars.combined([scalars.quotient(edge.at, edge.factor) for edge in edges], arith.MaxSIOp)
+    if end is not None:
+        loop.operands[1] = scalars.add(arith.MinSIOp(loop.ub, end))
+
+
+def _begin_later(loop: scf.ForOp, edges: Sequence[Edge]) -> None:
+    """A later start, still a whole number of steps behind the old one."""
+    scalars = Scalars(loop)
+    starts: list[SSAValue | None] = []
+    for edge in edges:
+        # Rounded down and one more: −at / factor.
+        start = scalars.sum(edge.at * -1)
+        if start is not None and edge.factor != 1:
+            start = scalars.add(arith.FloorDivSIOp(start, scalars.constant(edge.factor)))
+        starts.append(start if start is None else scalars.add(arith.AddiOp(start, scalars.constant(1))))
+    first = scalars.combined(starts, arith.MinSIOp)
+    if first is not None:
+        ahead = scalars.add(arith.MaxSIOp(scalars.add(arith.SubiOp(first, loop.lb)), scalars.constant(0)))
+        whole = scalars.add(arith.MuliOp(scalars.add(arith.FloorDivSIOp(ahead, loop.step)), loop.step))
+        loop.operands[0] = scalars.add(arith.AddiOp(loop.lb, whole))
+
+
+# Splitting
+
+
+def _split(loop: scf.ForOp) -> None:
+    body = loop.body.block
+    counter = body.args[0]
+    from_, to = list[Linear](), list[tuple[Linear, int]]()
+    full: set[SSAValue] = set()
+    for mask in masks_in(body):
+        found = true_if(mask, Window.whole(tile_type(mask).get_shape()))
+        if not found or any(total.factor_of(counter) == 0 and total.terms for total in found[0]):
+            continue
+        full.add(mask)
+        for total in found[0]:
+            factor = total.factor_of(counter)
+            if factor < 0:
+                to.append((total.without(counter), -factor))
+            elif factor > 0:
+                # Above 0 from (1 − rest) / factor on, rounded up; only whole steps of 1 occur.
+                if factor != 1:
+                    return
+                from_.append(Linear(number=1) - total.without(counter))
+    if not full:
+        return
+    scalars = Scalars(loop)
+    stop = scalars.combined([loop.ub, *(scalars.quotient(*one) for one in to)], arith.MinSIOp)
+    start = scalars.combined([loop.lb, *(scalars.sum(one) for one in from_)], arith.MaxSIOp)
+    if stop is None or start is None:
+        return
+    parts: list[tuple[SSAValue, SSAValue, bool]] = []
+    at = loop.lb
+    if from_:
+        begin = scalars.add(arith.MinSIOp(start, loop.ub))
+        parts.append((at, begin, False))
+        at = _next(scalars, loop, at, begin)
+    parts.append((at, stop, True))
+    if to:
+        parts.append((_next(scalars, loop, at, stop), loop.ub, False))
+    _write(loop, parts, full)
+
+
+def _next(scalars: Scalars, loop: scf.ForOp, start: SSAValue, stop: SSAValue) -> SSAValue:
+    """The turn with which a loop from `start` to `stop` would go on."""
+    ahead = scalars.add(arith.MaxSIOp(scalars.add(arith.SubiOp(stop, start)), scalars.constant(0)))
+    turns = scalars.add(arith.CeilDivSIOp(ahead, loop.step))
+    return scalars.add(arith.AddiOp(start, scalars.add(arith.MuliOp(turns, loop.step))))
+
+
+def _write(loop: scf.ForOp, parts: Sequence[tuple[SSAValue, SSAValue, bool]], full: set[SSAValue]) -> None:
+    """Loops in a row, each going on with what the one before carries; those where masks are true do without them."""
+    masks = [op for op in loop.body.block.ops if isinstance(op, tile.EwOp) and op.fn.data == "select"]
+    places = {list(loop.body.block.ops).index(op) for op in masks if op.operands_[0] in full}
+    carried: Sequence[SSAValue] = loop.iter_args
+    made: list[Operation] = []
+    for start, stop, is_full in parts:
+        region = loop.body.clone()
+        part = scf.ForOp(start, stop, loop.step, list(carried), region)
+        part.attributes.update(loop.attributes)
+        if is_full:
+            for place, op in enumerate(list(region.block.ops)):
+                if place in places and isinstance(op, tile.EwOp):
+                    _unmask(op)
+        carried = part.results
+        made.append(part)
+    replace(loop, made, list(carried))
+
+
+def _unmask(op: tile.EwOp) -> None:
+    op.result.replace_all_uses_with(op.operands_[1])
+    op.detach()
+    op.erase()
