@@ -146,7 +146,10 @@ def main() -> int:
     if options.under_ncu:
         run_under_ncu(rows, options)
         return 0
-    gpu = TorchGpu()
+    try:
+        gpu = TorchGpu()
+    except TesseraError as error:
+        sys.exit(str(error))
     found: list[dict[str, Any]] = []
     texts: dict[str, str] = {}
     for row in rows:
@@ -160,6 +163,8 @@ def main() -> int:
     print(f"copy of 1 GiB: {ceilings['copy_gbps']:.0f} GB/s")
     if options.profile:
         profiled(rows, found, options)
+    for name in (name for name, text in texts.items() if declarations.KERNELS[name]() != text):
+        print(f"{name}: what ran is not what is declared: the result will count as out of date")
     if options.name:
         about = {**environment(), **gpu_environment(), "seed": options.seed, "rounds": options.rounds}
         record = records.record(found, texts, about, ceilings=ceilings)

@@ -201,7 +201,7 @@ def check_attention(shape: tuple[int, int, int], size: int, causal: bool, elemen
         q, k, v, out = (random(element, b, s, h, size, std=std).transpose(1, 2) for _ in range(4))
     else:
         q, k, v, out = (random(element, b, h, s, size, std=std) for _ in range(4))
-    launch = Launch(attention(size, causal, element), q, k, v, 1 / math.sqrt(size), out)
+    launch = Launch(attention(size, causal, element), q, k, v, math.log2(math.e) / math.sqrt(size), out)
     same = twice(launch, out)
     heads, rows = [(0, 0), (b - 1, h - 1), (b // 2, h // 2)], some_rows(s)
     truth = attention_truth(q, k, v, causal, heads, rows)
@@ -286,7 +286,7 @@ def time_attention(spikes: Path | None, element: str) -> list[dict[str, Any]]:
             q, k, v = (random(element, b, h, s, size) for _ in range(3))
             out = torch.empty_like(q)
             calls: dict[str, Callable[[], Any]] = {
-                "text": Launch(attention(size, causal, element), q, k, v, 1 / math.sqrt(size), out)
+                "text": Launch(attention(size, causal, element), q, k, v, math.log2(math.e) / math.sqrt(size), out)
             }
             if spike is not None:
                 calls["spike"] = spike(size, causal, element, q, k, v, out)

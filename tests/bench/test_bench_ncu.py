@@ -156,7 +156,8 @@ def test_what_ncu_says_is_the_reason(tool: Path) -> None:
 
 def test_without_ncu_every_figure_is_none_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    assert ncu.missing() == "there is no ncu on the path: Nsight Compute is not installed"
+    monkeypatch.delenv("CUDA_HOME", raising=False)
+    assert ncu.missing() == "there is no ncu on the path or in CUDA_HOME: Nsight Compute is not installed"
     made = profile(["work"], ["a"])["a"]
     assert {made.all()[name] for name in METRICS} == {None}
     assert set(made.unavailable.values()) == {ncu.missing()}

@@ -12,6 +12,7 @@ import pytest
 from cuda_kernels import SCALE
 
 import tessera as ts
+from tessera.cli.environment import cuda_facts
 from tessera.errors import CompileError, DeviceError, ResourceError, TesseraError
 from tessera.runtime.cuda import driver, nvml, ranges
 from tessera.runtime.cuda.context import Context
@@ -137,6 +138,13 @@ def test_results_of_the_bindings_are_taken_apart(machine: pytest.MonkeyPatch) ->
         driver.check((2, None), "it")
 
 
+def test_the_command_env_says_what_there_is(machine: pytest.MonkeyPatch) -> None:
+    machine.setattr(driver, "LIBRARY", "libcuda-that-is-not-there.so.1")
+    facts = dict(cuda_facts())
+    assert facts["cuda"].startswith("none: there is no NVIDIA driver on this machine")
+    assert {"cuda-bindings", "nvidia-ml-py", "nvtx", "ptxas"} <= facts.keys()
+
+
 def test_no_management_library(monkeypatch: pytest.MonkeyPatch) -> None:
     nvml.library.cache_clear()
     monkeypatch.setitem(sys.modules, "pynvml", None)
@@ -149,10 +157,10 @@ def test_ranges_work_with_and_without_nvtx(monkeypatch: pytest.MonkeyPatch) -> N
     for module in (sys.modules.get("nvtx"), None):
         if module is None:
             monkeypatch.setitem(sys.modules, "nvtx", None)
-        ranges._library.cache_clear()
+        ranges.library.cache_clear()
         with ranges.named_range("a range"):
             ranges.mark("a point")
-    ranges._library.cache_clear()
+    ranges.library.cache_clear()
 
 
 def test_programs_of_the_cpu_are_refused() -> None:
@@ -167,9 +175,9 @@ def test_arrays_of_the_host_are_refused() -> None:
     assert ".cuda()" in str(caught.value.hint)
 
 
-def context(**takes: int) -> Any:
+def context() -> Any:
     properties = SimpleNamespace(name="a GPU", shared_per_block=232448, architecture="sm_90")
-    return SimpleNamespace(properties=properties, index=0)
+    return SimpleNamespace(properties=properties, index=0, at_end=lambda action: action())  # pyright: ignore[reportUnknownLambdaType]
 
 
 @pytest.mark.parametrize(
@@ -194,7 +202,7 @@ def test_a_block_of_another_size_is_a_mistake_of_the_compiler(monkeypatch: pytes
     function = Function.__new__(Function)
     function.name, function.context = "k", context()
     function.attributes = Attributes(32, 0, 0, 0, 1024)
-    monkeypatch.setattr(Function, "param_bytes", lambda self: 64)  # pyright: ignore[reportUnknownLambdaType]
+    monkeypatch.setattr(function, "param_bytes", lambda: 64)
     with pytest.raises(CompileError, match="@k: its params block has 64 bytes, its plan says 72"):
         function.prepare(DeviceLaunch(128, 0), 72)
 
@@ -210,7 +218,7 @@ def memory(home: FreeList) -> DeviceMemory:
 
 
 def test_memory_goes_home_with_its_last_array(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FreeList, "give_back", FreeList.clear)
+    monkeypatch.setattr(FreeList, "_free", FreeList.clear)
     home = FreeList(4096, Owner(value=1, context=context()))  # pyright: ignore[reportArgumentType]  # as much as counts
     home.append(0x7000_0000)
     held = memory(home)
@@ -234,10 +242,11 @@ def test_memory_that_other_streams_used_goes_home_when_its_stream_waits(monkeypa
     from tessera.runtime.cuda import pool
 
     waits: list[tuple[int, int]] = []
-    monkeypatch.setattr(FreeList, "give_back", FreeList.clear)
+    monkeypatch.setattr(FreeList, "_free", FreeList.clear)
     monkeypatch.setattr(pool, "order", lambda where, before, after: waits.append((before, after)))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     synchronized: list[bool] = []
-    where = SimpleNamespace(index=0, synchronize=lambda: synchronized.append(True))
+    where = context()
+    where.synchronize = lambda: synchronized.append(True)
     home = FreeList(512, Owner(value=1, context=where))  # pyright: ignore[reportArgumentType]  # as much as counts
     first, second = Owner(value=1, context=where), Owner(value=77, context=where)
     home.append(0x7000_0000)

@@ -18,10 +18,12 @@ from tessera.interpreters.tile import Array, window
 
 @dataclass(eq=False)
 class Ring:
-    """Slots; one that a copy is on its way into cannot be read."""
+    """Slots; one that a copy is on its way into cannot be read, one that somebody may still read cannot be filled."""
 
     slots: list[Array | None]
     arriving: set[int] = field(default_factory=set[int])
+    used: set[int] = field(default_factory=set[int])
+    """What was got from these slots need not be used up yet."""
 
     def check(self, slot: int) -> None:
         if not 0 <= slot < len(self.slots):
@@ -30,8 +32,9 @@ class Ring:
 
 @dataclass(eq=False)
 class Traffic:
-    """The copies of one program: those that are not committed yet, and groups under way, oldest first."""
+    """The rings of one program, its copies that are not committed yet, and groups under way, oldest first."""
 
+    rings: dict[pipe.RingOp, Ring] = field(default_factory=dict[pipe.RingOp, Ring])
     begun: list[tuple[Ring, int, Array]] = field(default_factory=list[tuple[Ring, int, Any]])
     groups: list[list[tuple[Ring, int, Array]]] = field(default_factory=list[list[tuple[Ring, int, Any]]])
 
@@ -42,13 +45,19 @@ def _of(frame: Frame) -> Traffic:
 
 @meaning(pipe.RingOp)
 def _ring(frame: Frame, op: pipe.RingOp, operands: Values) -> Values:
-    return [Ring([None] * pipe.ring_type(op.result).depth.data)]
+    # The memory of a ring is the same whenever the program comes by; nothing is left in it.
+    ring = _of(frame).rings.setdefault(op, Ring([]))
+    ring.slots = [None] * pipe.ring_type(op.result).depth.data
+    return [ring]
 
 
 @meaning(pipe.CopyOp)
 def _copy(frame: Frame, op: pipe.CopyOp, operands: Values) -> Values:
     view, *offsets, ring, slot = operands
     ring.check(slot)
+    if slot in ring.arriving or slot in ring.used:
+        why = "another copy is on its way into it" if slot in ring.arriving else "what is in it may still be read"
+        raise RaceError(f"a copy into slot {slot}: {why}", hint="put pipe.await in front of the copy")
     type_ = pipe.slot_type(op.ring)
     dtype = dtype_of(type_.element_type)
     found = np.full(type_.get_shape(), cast(np.zeros(()), f64, dtype), dtype.storage)
@@ -74,6 +83,8 @@ def _await(frame: Frame, op: pipe.AwaitOp, operands: Values) -> Values:
         for ring, slot, found in traffic.groups.pop(0):
             ring.slots[slot] = found
             ring.arriving.discard(slot)
+    for ring in traffic.rings.values():
+        ring.used.clear()
     return []
 
 
@@ -86,4 +97,5 @@ def _get(frame: Frame, op: pipe.GetOp, operands: Values) -> Values:
         raise RaceError(
             f"slot {slot} is read before its copy has arrived", hint="put pipe.await between pipe.copy and pipe.get"
         )
+    ring.used.add(slot)
     return [found.copy()]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, UnitAttr
+from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1
 from xdsl.ir import Operation, SSAValue
 
 from tessera.dialects import tile
@@ -66,6 +66,11 @@ def take_host_checks(function: tile.FuncOp) -> list[HostCheck]:
                 op.attributes[CHECKED] = UnitAttr()
                 if not isinstance(divisor, int) or divisor == 0:
                     found.append(HostCheck(divisor, "divides by zero", span_of(op.location)))
+    # In loops and branches nothing is checked ahead, for it may never run; but what was checked holds there, too.
+    checked = {check.condition for check in found}
+    for op in function.body.walk():
+        if isinstance(op, DIVISIONS) and _condition(op.operands[1], places, known) in checked:
+            op.attributes[CHECKED] = UnitAttr()
     return found
 
 
@@ -83,7 +88,9 @@ def _made(
     owner = value.owner
     match owner:
         case arith.ConstantOp() if isinstance(owner.value, IntegerAttr):
-            return owner.value.value.data
+            number = owner.value.value.data
+            # Truths are 0 and 1 here; a signed bit that is set is −1.
+            return number & 1 if owner.result.type == i1 else number
         case tile.DimOp() | tile.StrideOp() if owner.view in places:
             name = "dim" if isinstance(owner, tile.DimOp) else "stride"
             return (name, places[owner.view], owner.axis.value.data)

@@ -9,10 +9,13 @@ turns have to run on from one part to the next.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
 
 from tessera.dialects import tile
 from tessera.dialects.tile_types import tile_type
@@ -21,6 +24,28 @@ from tessera.transforms.rewriting import insert_before, replace
 
 _index = IndexType()
 _Combine = Callable[[SSAValue, SSAValue], Operation]
+
+
+@dataclass(frozen=True)
+class ClipRanges(ModulePass):
+    """`clip_ranges` for every tile function."""
+
+    name = "clip-ranges"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
+            clip_ranges(function)
+
+
+@dataclass(frozen=True)
+class SplitRanges(ModulePass):
+    """`split_ranges` for every tile function."""
+
+    name = "split-ranges"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
+            split_ranges(function)
 
 
 def clip_ranges(function: tile.FuncOp) -> None:
@@ -40,13 +65,16 @@ def clip_ranges(function: tile.FuncOp) -> None:
 
 def split_ranges(function: tile.FuncOp) -> None:
     """Gives the turns of loops with products in which all masks are true a loop without masks."""
-    for loop in _loops(function):
+    # Inner loops first: those around them are written several times.
+    for loop in reversed(_loops(function)):
         if any(isinstance(op, tile.DotOp) for op in loop.body.block.ops):
             _split(loop)
 
 
 def _loops(function: tile.FuncOp) -> list[scf.ForOp]:
-    return [op for op in function.body.walk() if isinstance(op, scf.ForOp)]
+    """All loops, those around others first."""
+    ops = function.body.walk()
+    return [op for op in ops if isinstance(op, scf.ForOp) and isinstance(op.lb.type, IndexType)]
 
 
 class Scalars:
@@ -131,41 +159,56 @@ def _begin_later(loop: scf.ForOp, edges: Sequence[Edge]) -> None:
 
 
 def _split(loop: scf.ForOp) -> None:
-    body = loop.body.block
-    counter = body.args[0]
-    from_, to = list[Linear](), list[tuple[Linear, int]]()
-    full: set[SSAValue] = set()
-    for mask in masks_in(body):
-        found = true_if(mask, Window.whole(tile_type(mask).get_shape()))
-        if not found or any(total.factor_of(counter) == 0 and total.terms for total in found[0]):
-            continue
-        full.add(mask)
-        for total in found[0]:
-            factor = total.factor_of(counter)
-            if factor < 0:
-                to.append((total.without(counter), -factor))
-            elif factor > 0:
-                # Above 0 from (1 − rest) / factor on, rounded up; only whole steps of 1 occur.
-                if factor != 1:
-                    return
-                from_.append(Linear(number=1) - total.without(counter))
+    scalars, counter = Scalars(loop), loop.body.block.args[0]
+    starts, stops, full = list[SSAValue](), list[SSAValue](), set[SSAValue]()
+    for mask in masks_in(loop.body.block):
+        found = _full_turns(scalars, mask, counter)
+        if found is not None:
+            full.add(mask)
+            starts += found[0]
+            stops += found[1]
     if not full:
         return
-    scalars = Scalars(loop)
-    stop = scalars.combined([loop.ub, *(scalars.quotient(*one) for one in to)], arith.MinSIOp)
-    start = scalars.combined([loop.lb, *(scalars.sum(one) for one in from_)], arith.MaxSIOp)
-    if stop is None or start is None:
-        return
+    stop = scalars.combined([loop.ub, *stops], arith.MinSIOp)
+    start = scalars.combined([loop.lb, *starts], arith.MaxSIOp)
+    assert stop is not None
+    assert start is not None
     parts: list[tuple[SSAValue, SSAValue, bool]] = []
     at = loop.lb
-    if from_:
+    if starts:
         begin = scalars.add(arith.MinSIOp(start, loop.ub))
         parts.append((at, begin, False))
         at = _next(scalars, loop, at, begin)
     parts.append((at, stop, True))
-    if to:
+    if stops:
         parts.append((_next(scalars, loop, at, stop), loop.ub, False))
     _write(loop, parts, full)
+
+
+def _full_turns(
+    scalars: Scalars, mask: SSAValue, counter: SSAValue
+) -> tuple[list[SSAValue], list[SSAValue]] | None:
+    """A mask is true all over from the greatest of the first numbers on, and below the least of the second ones."""
+    ways = true_if(mask, Window.whole(tile_type(mask).get_shape()))
+    sums = next((way for way in ways if all(_turns_decide(total, counter) for total in way)), None)
+    if sums is None:
+        return None
+    starts, stops = list[SSAValue](), list[SSAValue]()
+    for total in sums:
+        factor, rest = total.factor_of(counter), total.without(counter)
+        if factor == 0:
+            continue
+        # Above 0 below rest / −factor, rounded up; or from (1 − rest) / factor on.
+        found = scalars.quotient(rest, -factor) if factor < 0 else scalars.quotient(Linear(number=1) - rest, factor)
+        if found is None:
+            return None
+        (stops if factor < 0 else starts).append(found)
+    return starts, stops
+
+
+def _turns_decide(total: Linear, counter: SSAValue) -> bool:
+    """Whether a sum is above 0 from some turn on, up to some turn, or always."""
+    return total.factor_of(counter) != 0 or (not total.terms and total.number > 0)
 
 
 def _next(scalars: Scalars, loop: scf.ForOp, start: SSAValue, stop: SSAValue) -> SSAValue:

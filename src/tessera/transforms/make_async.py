@@ -36,16 +36,25 @@ class MakeAsync(ModulePass):
             make_async(function, self.depth)
 
 
-def feeds_products(value: SSAValue) -> bool:
-    """Whether a tile, or its transpose, is an operand of products and nothing else."""
-    for use in value.uses:
-        user = use.operation
-        if isinstance(user, tile.DotOp) and use.index < 2:
-            continue
-        if isinstance(user, tile.TransOp) and feeds_products(user.result):
-            continue
-        return False
-    return any(True for _ in value.uses)
+def feeds_products(load: tile.LoadOp) -> bool:
+    """Whether products are all that a load's tile goes into; they take zeros where it leaves its view."""
+    return len(tile_type(load.result).get_shape()) == 2 and load.pad_value == 0 and is_only_multiplied(load.result)
+
+
+def is_only_multiplied(value: SSAValue) -> bool:
+    """Whether a tile is an operand of products, as it is or transposed, and nothing else."""
+    uses = list(value.uses)
+    for use in tuple(uses):
+        if isinstance(turned := use.operation, tile.TransOp) and is_turned(turned):
+            uses.remove(use)
+            uses += turned.result.uses
+    operands = [isinstance(use.operation, tile.DotOp) and use.index < 2 for use in uses]
+    return bool(operands) and all(operands)
+
+
+def is_turned(op: tile.TransOp) -> bool:
+    """Whether rows become columns."""
+    return tuple(op.permutation.iter_values()) == (1, 0)
 
 
 def make_async(function: tile.FuncOp, depth: int) -> None:
@@ -53,7 +62,7 @@ def make_async(function: tile.FuncOp, depth: int) -> None:
         tile.base_of(op.view) for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)
     }
     for op in list(function.body.walk()):
-        if isinstance(op, scf.ForOp) and depth > 1:
+        if isinstance(op, scf.ForOp) and depth > 1 and isinstance(op.lb.type, IndexType):
             loads = [load for load in op.body.block.ops if isinstance(load, tile.LoadOp) and _qualifies(load, written)]
             slices = {load: _slice(load, op.body.block) for load in loads}
             ready = {load: found for load, found in slices.items() if found is not None}
@@ -62,9 +71,7 @@ def make_async(function: tile.FuncOp, depth: int) -> None:
 
 
 def _qualifies(load: tile.LoadOp, written: set[SSAValue]) -> bool:
-    shape = tile_type(load.result).get_shape()
-    plain = len(shape) == 2 and load.pad_value == 0
-    return plain and tile.base_of(load.view) not in written and feeds_products(load.result)
+    return tile.base_of(load.view) not in written and feeds_products(load)
 
 
 def _slice(load: tile.LoadOp, body: Block) -> list[Operation] | None:
@@ -139,6 +146,9 @@ def _pipeline(loop: scf.ForOp, loads: dict[tile.LoadOp, list[Operation]], depth:
     counter, stop, step = body.args[0], loop.ub, loop.step
     before = _Writer()
     rings = {load: before.value(pipe.RingOp(depth, tile_type(load.result))) for load in loads}
+    if _is_repeated(loop):
+        # The last turn of a loop around this one may still be reading what is about to be written over.
+        before.add(pipe.AwaitOp(depth - 1))
     for ahead in range(depth - 1):
         distance = before.value(arith.MuliOp(step, before.constant(ahead)))
         turn = before.value(arith.AddiOp(loop.lb, distance))
@@ -168,6 +178,14 @@ def _pipeline(loop: scf.ForOp, loads: dict[tile.LoadOp, list[Operation]], depth:
     next_slot = tail.value(arith.SelectOp(is_last, tail.constant(0), following))
     insert_before(end, tail.ops)
     _carry(loop, end, first, next_slot)
+
+
+def _is_repeated(op: Operation) -> bool:
+    """Whether there is a loop around an op."""
+    around = op.parent_op()
+    while around is not None and not isinstance(around, scf.ForOp | scf.WhileOp):
+        around = around.parent_op()
+    return around is not None
 
 
 def _carry(loop: scf.ForOp, end: Operation, first: SSAValue, following: SSAValue) -> None:

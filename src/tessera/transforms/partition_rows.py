@@ -8,12 +8,17 @@ in a loop, over groups of its rows; what is the same for all of them is made onc
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
+from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
+from xdsl.traits import is_side_effect_free
 
 from tessera.dialects import tile
 from tessera.dialects.elements import TileType
@@ -21,6 +26,18 @@ from tessera.dialects.tile_types import tile_type
 from tessera.transforms.rewriting import adopt_location
 
 _index = IndexType()
+
+
+@dataclass(frozen=True)
+class PartitionRows(ModulePass):
+    """The pass, for every tile function whose number of rows is a multiple of `rows`, and greater."""
+
+    name = "partition-rows"
+    rows: int = 1
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
+            partition_rows(function, self.rows)
 
 
 class Rows:
@@ -34,19 +51,22 @@ class Rows:
 
     def find(self) -> bool:
         """Whether all that the function does, it does row by row."""
-        effects = [op for op in self.function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)]
-        if not effects or any(op.parent_block() is not self.function.body.block for op in effects):
+        ops = list(self.function.body.walk())
+        stores = [op for op in ops if isinstance(op, tile.StoreOp)]
+        if not stores or any(op.parent_block() is not self.function.body.block for op in stores):
             return False
-        written = {tile.base_of(op.view) for op in effects}
-        for op in self.function.body.walk():
-            if isinstance(op, tile.AssertOp | tile.DebugPrintOp):
+        written = {tile.base_of(op.view) for op in stores}
+        for op in ops:
+            if isinstance(op, tile.AtomicOp | tile.AssertOp | tile.DebugPrintOp):
                 return False
             # Rows that were read before any was written would be read after some were.
             if isinstance(op, tile.LoadOp) and tile.base_of(op.view) in written:
                 return False
-        if not all(isinstance(op, tile.StoreOp) and self._ask(op.value, 0) for op in effects):
-            return False
-        return all(self._is_shared(value) for value in self.shared)
+            # What rounds at random counts elements.
+            if isinstance(op, tile.EwOp) and op.seed is not None:
+                return False
+        apart = all(_writes_same_rows(one, other) for one, other in combinations(stores, 2))
+        return apart and all(self._ask(op.value, 0) for op in stores) and all(self._keeps_rows(op) for op in ops)
 
     def _ask(self, value: SSAValue, axis: int | None) -> bool:
         """Whether a value can be had with its rows along an axis, or (None) for all rows at once."""
@@ -83,22 +103,39 @@ class Rows:
         parts = loop.iter_args[place], loop.body.block.args[place + 1], end.operands[place], loop.results[place]
         return all(self._ask(part, axis) for part in parts)
 
-    def _is_shared(self, value: SSAValue) -> bool:
-        """Whether nothing that a value is made of is divided into rows."""
-        pending, seen = [value], set[SSAValue]()
-        while pending:
-            current = pending.pop()
-            if current in seen:
-                continue
-            seen.add(current)
-            if current in self.axes:
-                return False
-            owner = current.owner
-            if isinstance(owner, Operation):
-                if owner.regions:
-                    return False
-                pending += owner.operands
+    def _keeps_rows(self, op: Operation) -> bool:
+        """Whether what an op makes of rows is rows, and never what all rows share."""
+        match op:
+            case tile.StoreOp():
+                return True
+            case scf.ForOp():
+                places = zip(op.iter_args, op.body.block.args[1:], op.results, strict=True)
+                return all(len({value in self.axes for value in parts}) == 1 for parts in places)
+            case scf.YieldOp() if isinstance(loop := op.parent_op(), scf.ForOp):
+                pairs = zip(op.operands, loop.results, strict=True)
+                return all((value in self.axes) == (result in self.axes) for value, result in pairs)
+            case _:
+                looks = any(value in self.axes for value in op.operands)
+                return not looks or (bool(op.results) and all(result in self.axes for result in op.results))
+
+
+def _writes_same_rows(one: tile.StoreOp, other: tile.StoreOp) -> bool:
+    """Whether two stores never meet, unless in the same row of both."""
+    if tile.base_of(one.view) is not tile.base_of(other.view):
         return True
+    return _is_same(one.view, other.view) and _is_same(one.offsets[0], other.offsets[0])
+
+
+def _is_same(one: SSAValue, other: SSAValue) -> bool:
+    """Whether two values are one, or computed in the same way."""
+    if one is other:
+        return True
+    a, b = one.owner, other.owner
+    if not isinstance(a, Operation) or not isinstance(b, Operation) or not is_side_effect_free(a) or a.regions:
+        return False
+    alike = type(a) is type(b) and a.properties == b.properties and one.type == other.type
+    pairs = zip(a.operands, b.operands, strict=False)
+    return alike and len(a.operands) == len(b.operands) and all(_is_same(*pair) for pair in pairs)
 
 
 def _ask_elementwise(rows: Rows, op: Any, axis: int) -> bool:
@@ -173,8 +210,11 @@ class _Writer:
         block = self.function.body.block
         inner = Block(arg_types=[_index])
         self.start = inner.args[0]
-        inside = [op for op in block.ops if self._depends(op)]
-        for op in inside:
+        inside: set[Operation] = set()
+        for op in block.ops:
+            if self._depends(op, inside):
+                inside.add(op)
+        for op in [op for op in block.ops if op in inside]:
             op.detach()
             inner.add_op(op)
         for op in list(inner.walk()):
@@ -187,13 +227,13 @@ class _Writer:
         adopt_location([*bounds, loop], self.function)
         block.insert_ops_before([*bounds, loop], last)
 
-    def _depends(self, op: Operation) -> bool:
+    def _depends(self, op: Operation, inside: set[Operation]) -> bool:
+        """Whether an op belongs into the loop: it works on rows, or on what is computed there."""
         if isinstance(op, tile.StoreOp):
             return True
-        return any(
-            value in self.rows.axes
-            for inner in op.walk()
-            for value in (*inner.results, *inner.operands)
+        ops = list(op.walk())
+        return any(value in self.rows.axes for inner in ops for value in (*inner.results, *inner.operands)) or any(
+            value.owner in inside for inner in ops for value in inner.operands
         )
 
     def _narrow(self, op: Operation) -> None:

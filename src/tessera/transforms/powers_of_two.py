@@ -2,15 +2,18 @@
 
 Machines have an instruction for powers of two. In x = s · c − m, with m the same along a row, the factor goes into the
 constant c and into m, and nothing is left to multiply for each element.
+
+The factor is above 1: where s · c and m may be among the largest numbers there are, such as those that stand for −∞ in
+masks, only their difference is multiplied. This supposes that products of data are not that large.
 """
 
 from __future__ import annotations
 
-from math import inf, isinf, log2
+from math import inf, isfinite, isinf, log2
 
-from xdsl.dialects import arith
+from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import Float32Type, FloatAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tessera.dialects import tile
@@ -20,6 +23,8 @@ from tessera.transforms.masks import constant_of
 from tessera.transforms.rewriting import adopt_location, replace
 
 LOG2_E = log2(2.718281828459045235360287)
+_LARGEST = f32.max_value / LOG2_E
+"""What may be multiplied by log2 e."""
 
 
 def use_powers_of_two(function: tile.FuncOp, mark: str) -> None:
@@ -59,7 +64,7 @@ class _Scaler:
         op = value.owner
         # Values that others use, too, are there anyway: only what is cheap to write again is taken apart.
         match op:
-            case tile.EwOp() if op.fn.data == "sub":
+            case tile.EwOp() if op.fn.data == "sub" and not any(_may_be_huge(part, set()) for part in op.operands_):
                 return self.add(tile.EwOp("sub", [self.scaled(operand) for operand in op.operands_]))
             case tile.EwOp() if (found := self._factored(value)) is not None:
                 return self.add(tile.EwOp("mul", [found[0], self._constant(found[1] * LOG2_E, shape)]))
@@ -91,6 +96,52 @@ class _Scaler:
     def _constant(self, number: float, shape: tuple[int, ...]) -> SSAValue:
         scalar = self.add(arith.ConstantOp(FloatAttr(number, Float32Type())))
         return self.add(tile.FullOp(scalar, shape))
+
+
+_KEEPS_SIZE = ("add", "sub", "max", "min", "neg", "abs", "select", "cast")
+
+
+def _may_be_huge(value: SSAValue, seen: set[SSAValue]) -> bool:
+    """Whether a value may be a number that log2 e times is not one any more."""
+    dtype = tile_dtype(value)
+    if value in seen or not dtype.is_float or dtype.max_value <= _LARGEST:
+        return False
+    seen.add(value)
+    number = constant_of(value)
+    if number is not None:
+        return isfinite(number) and abs(number) > _LARGEST
+    op = value.owner
+    match op:
+        case tile.LoadOp() | tile.FullOp():
+            return True
+        case tile.EwOp() if op.fn.data == "mul":
+            numbers = [constant_of(operand) for operand in op.operands_]
+            if all(number is None for number in numbers):
+                return False
+            least = max(abs(number) for number in numbers if number is not None)
+            parts = [operand for operand, number in zip(op.operands_, numbers, strict=True) if number is None]
+            return least > _LARGEST or (least > 1 / LOG2_E and any(_may_be_huge(part, seen) for part in parts))
+        case tile.EwOp():
+            return op.fn.data in _KEEPS_SIZE and any(_may_be_huge(operand, seen) for operand in op.operands_)
+        case tile.ReduceOp() | tile.ExpandOp() | tile.BroadcastOp() | tile.TransOp():
+            return _may_be_huge(op.operand, seen)
+        case _:
+            return any(_may_be_huge(part, seen) for part in _carried(value))
+
+
+def _carried(value: SSAValue) -> list[SSAValue]:
+    """What a loop or a branch makes a value of."""
+    owner = value.owner
+    op = owner.parent_op() if isinstance(owner, Block) else owner
+    if isinstance(op, scf.ForOp):
+        place = op.body.block.args.index(value) - 1 if isinstance(owner, Block) else op.results.index(value)
+        end = op.body.block.last_op
+        assert end is not None
+        return [op.iter_args[place], end.operands[place]]
+    if isinstance(op, scf.IfOp):
+        ends = [region.block.last_op for region in op.regions]
+        return [end.operands[op.results.index(value)] for end in ends if end is not None]
+    return []
 
 
 def _remove_unused(function: tile.FuncOp) -> None:

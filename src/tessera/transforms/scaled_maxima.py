@@ -63,7 +63,8 @@ def _masking(value: SSAValue, kind: str) -> tile.EwOp | None:
 def _factor(value: SSAValue) -> tuple[SSAValue, SSAValue] | None:
     """What is multiplied by a positive number, and the number as a scalar."""
     op = value.owner
-    if not isinstance(op, tile.EwOp) or op.fn.data != "mul":
+    # What a policy makes of a multiple, it need not make of the greatest element.
+    if not isinstance(op, tile.EwOp) or op.fn.data != "mul" or op.policy is not None:
         return None
     for element, factor in (op.operands_, op.operands_[::-1]):
         number = constant_of(factor)

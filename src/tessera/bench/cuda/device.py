@@ -53,9 +53,9 @@ class TorchGpu:
     """One GPU; everything is on the default stream, which torch and we share."""
 
     def __init__(self, index: int = 0) -> None:
+        self.properties = Context.of(index).properties  # says what is missing where there is no GPU
         self._torch = library("torch")
         self._torch.cuda.init()
-        self.properties = Context.of(index).properties
         self.flush: Callable[[], None] = timing.Flush(f"cuda:{index}")
         self._index = index
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import math
 import re
-import shutil
 import subprocess
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tessera.bench.frameworks import library
+from tessera.targets.cuda.assembler import find_tool
 
 LANES = 32
 _TIME = "gpu__time_duration.sum"
@@ -95,7 +95,7 @@ class Profile:
 
 def missing() -> str | None:
     """Why there are no profiles here, or None."""
-    return None if shutil.which("ncu") else "there is no ncu on the path: Nsight Compute is not installed"
+    return None if find_tool("ncu") else "there is no ncu on the path or in CUDA_HOME: Nsight Compute is not installed"
 
 
 @contextmanager
@@ -141,7 +141,17 @@ def profile(
     counters = [_TIME, *(metric.counter for metric in METRICS.values())]
     dropped: dict[str, str] = {}
     while True:
-        asked = ["ncu", "--csv", "--page", "raw", "--nvtx", "--clock-control", "none", "--profile-from-start", "off"]
+        asked = [
+            str(find_tool("ncu")),
+            "--csv",
+            "--page",
+            "raw",
+            "--nvtx",
+            "--clock-control",
+            "none",
+            "--profile-from-start",
+            "off",
+        ]
         asked += ["--target-processes", "all", "--metrics", ",".join(counters)]
         try:
             done = subprocess.run(

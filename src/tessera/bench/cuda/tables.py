@@ -77,10 +77,13 @@ def _joules(seen: Mapping[str, Any]) -> str:
 
 def _bars(row: Mapping[str, Any]) -> list[str]:
     return [
-        f"| {row['name']} | {name} | {one['bar']:g} | {'' if one['ratio'] is None else format(one['ratio'], '.3f')} | "
-        f"{'' if one['held'] else 'missed'} |"
+        f"| {row['name']} | {name} | {one['bar']:g} | {_ratio(one['ratio'])} | {'' if one['held'] else 'missed'} |"
         for name, one in row.get("bars", {}).items()
     ]
+
+
+def _ratio(ratio: float | None) -> str:
+    return "nothing" if ratio is None else f"{ratio:.3f}"
 
 
 def _profiles(row: Mapping[str, Any]) -> list[str]:
@@ -100,7 +103,7 @@ def _figure(value: float | None) -> str:
 def missed(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The bars that were not cleared, in words."""
     return [
-        f"{row['name']}: {one['ratio']} of {name}, the bar is {one['bar']:g}"
+        f"{row['name']}: {_ratio(one['ratio'])} of {name}, the bar is {one['bar']:g}"
         for row in rows
         for name, one in row.get("bars", {}).items()
         if not one["held"]

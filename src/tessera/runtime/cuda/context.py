@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ctypes
+import sys
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
 from typing import Any, ClassVar, Self
 
-from tessera.errors import DeviceError
+from tessera.errors import DeviceError, TesseraError
 from tessera.runtime.cuda import driver
 
 
@@ -99,6 +102,22 @@ class Context:
 
     def __exit__(self, *exc: object) -> None:
         self.calls.pop_context(ctypes.addressof(ctypes.c_void_p()))
+
+    def settle(self) -> None:
+        """Makes it current on this thread for good, where none is: launches then need not ask."""
+        found = ctypes.c_void_p()
+        if not self.calls.current_context(ctypes.addressof(found)) and not found.value:
+            self.calls.set_context(self.handle)
+
+    def at_end(self, action: Callable[[], object], is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        """Does what an object that goes has to do; nothing where the interpreter goes, or the driver takes no calls."""
+        if is_finalizing() or self.calls.push_context(self.handle):
+            return
+        try:
+            with suppress(TesseraError):  # nobody is there who could be told
+                action()
+        finally:
+            self.calls.pop_context(ctypes.addressof(ctypes.c_void_p()))
 
     def synchronize(self) -> None:
         """Waits for all work of the GPU that this process has asked for."""

@@ -48,6 +48,8 @@ _PROTOTYPES: dict[str, tuple[str, tuple[Any, ...]]] = {
     "launch": ("cuLaunchKernel", (_HANDLE, *[_UINT] * 7, _HANDLE, _OUT, _OUT)),
     "push_context": ("cuCtxPushCurrent_v2", (_HANDLE,)),
     "pop_context": ("cuCtxPopCurrent_v2", (_OUT,)),
+    "current_context": ("cuCtxGetCurrent", (_OUT,)),
+    "set_context": ("cuCtxSetCurrent", (_HANDLE,)),
     "synchronize_context": ("cuCtxSynchronize", ()),
     "allocate": ("cuMemAllocFromPoolAsync", (_OUT, _SIZE, _HANDLE, _HANDLE)),
     "free": ("cuMemFreeAsync", (_HANDLE, _HANDLE)),
@@ -79,6 +81,8 @@ class Calls:
     launch: Any
     push_context: Any
     pop_context: Any
+    current_context: Any
+    set_context: Any
     synchronize_context: Any
     allocate: Any
     free: Any

@@ -16,12 +16,13 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from tessera.errors import DeviceError, DtypeError, ShapeError
+from tessera.errors import DeviceError, DtypeError, ShapeError, TesseraError
 from tessera.runtime.cuda import driver
-from tessera.runtime.cuda.backend import CudaBackend, note_array
+from tessera.runtime.cuda.backend import note_array
+from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.launching import Geometry, Params, Start, starter, too_long
 from tessera.runtime.cuda.modules import Function, Module, check_grid
-from tessera.runtime.cuda.pool import rounded
+from tessera.runtime.cuda.pool import Pool, rounded
 from tessera.runtime.cuda.staging import pinned
 from tessera.runtime.cuda.streams import SEVERAL, Stream, cuda_device, current_stream, current_streams, default_stream
 from tessera.runtime.cuda.tensor_maps import Maps
@@ -46,10 +47,8 @@ class Fresh(NamedTuple):
     def maker(self) -> Callable[[Stream], Array]:
         """What makes its memory, for use on a stream."""
         size, shape, storage = rounded(self.meta.nbytes), self.shape, self.storage
-        backend = self.meta.device.backend
-        assert isinstance(backend, CudaBackend)
         array: Any = np.ndarray
-        at, take = DeviceMemory.from_address, backend.pool.take
+        at, take = DeviceMemory.from_address, Pool.of(Context.of(self.meta.device.index)).take
 
         def make(stream: Stream) -> Array:
             try:
@@ -67,19 +66,16 @@ class Report:
     """The record in which a kernel says what went wrong: memory of the GPU, zeros while nothing did."""
 
     def __init__(self, device: Device) -> None:
-        backend = device.backend
-        assert isinstance(backend, CudaBackend)
-        self.context = backend.context
-        self.buffer = backend.allocate(WORD * _REPORT_WORDS)
-        self.pointer = self.buffer.pointer
-        self.host = pinned(backend.context, WORD * _REPORT_WORDS)
-        self.clear(current_stream(device))
+        stream = current_stream(device)
+        self.context = stream.context
+        self.memory = Pool.of(self.context).allocate(stream, WORD * _REPORT_WORDS)
+        self.pointer = self.memory.address
+        self.host = pinned(self.context, WORD * _REPORT_WORDS)
+        self.clear(stream)
 
     def clear(self, stream: Stream) -> None:
         """Zeros, in the order of a stream."""
-        with self.context as context:
-            status = context.calls.fill_bytes(self.pointer, 0, WORD * _REPORT_WORDS, stream.handle)
-        driver.check_status(status, f"clearing what a kernel on {stream.device} reports")
+        zero(self.memory, WORD * _REPORT_WORDS, stream)
 
     def read(self, stream: Stream) -> tuple[int, ...]:
         """Waits for the stream; the status and its details."""
@@ -89,6 +85,14 @@ class Report:
         driver.check_status(status, f"reading what a kernel on {stream.device} reports")
         stream.synchronize()
         return struct.unpack(f"<{_REPORT_WORDS}q", ctypes.string_at(self.host, nbytes))
+
+    def check(self, plan: Plan, stream: Stream) -> None:
+        """Waits for the stream, and raises what the kernel reports; the record is zeros again then."""
+        status = self.read(stream)[0]
+        if status:
+            self.clear(stream)
+            stream.synchronize()
+            raise plan.failures[status - 1].error()
 
 
 class Bound(NamedTuple):
@@ -145,7 +149,7 @@ class CudaExecutable:
 
         It takes arrays and Python numbers, and returns None, the result as a tensor, or a tuple of results.
         """
-        return _runner(self.bound(values))
+        return runner(self.bound(values))
 
     def bound(self, values: Sequence[Any]) -> Bound:
         """The program for such arrays."""
@@ -343,7 +347,7 @@ def _run_maker(form: _Form) -> Callable[..., Runner]:
     return scope["make"]
 
 
-def _runner(bound: Bound) -> Runner:
+def runner(bound: Bound) -> Runner:
     """What a call does: memory for the results, the launch, and tensors of the results."""
     plan, launch = bound.plan, bound.params.device
     arrays = tuple(place for place, one in enumerate(plan.inputs) if isinstance(one, ArrayArgument))
@@ -374,7 +378,7 @@ def _runner(bound: Bound) -> Runner:
         _note,
         data_address,
         zeroed_counters,
-        _take_report,
+        take_report,
         _finish,
         *given,
     )
@@ -385,12 +389,17 @@ def _note(stream: Stream, arrays: Sequence[Array]) -> None:
         note_array(array, stream)
 
 
+def zero(memory: DeviceMemory, nbytes: int, stream: Stream) -> None:
+    """Zeros, in the order of a stream."""
+    with stream.context as context:
+        status = context.calls.fill_bytes(memory.address, 0, nbytes, stream.handle)
+    driver.check_status(status, f"filling {nbytes:,} bytes of {stream.device}")
+
+
 def zeroed_counters(stream: Stream, nbytes: int) -> int:
     """The address of zeroed memory that kernels on a stream may use one after the other, and leave zeroed."""
-    backend = stream.device.backend
-    assert isinstance(backend, CudaBackend)
-    memory = backend.pool.allocate(stream, nbytes)
-    backend.fill_zeros(memory.address, nbytes)
+    memory = Pool.of(stream.context).allocate(stream, nbytes)
+    zero(memory, nbytes, stream)
     stream.workspaces.append(memory)
     return stream.counters.setdefault(nbytes, memory.address)
 
@@ -398,26 +407,34 @@ def zeroed_counters(stream: Stream, nbytes: int) -> int:
 _reports: dict[int, list[Report]] = {}
 
 
-def _take_report(bound: Bound) -> Report:
-    spare = _reports.setdefault(bound.device.index, [])
-    return spare.pop() if spare else Report(bound.device)
+def take_report(bound: Bound) -> Report:
+    """A record that no kernel uses."""
+    try:
+        return _reports[bound.device.index].pop()
+    except (KeyError, IndexError):
+        return Report(bound.device)
+
+
+def return_report(report: Report) -> None:
+    """Keeps a record, which is zeros, for the next."""
+    _reports.setdefault(report.context.index, []).append(report)
 
 
 def _finish(bound: Bound, stream: Stream, report: Report) -> None:
     """Waits for a kernel, and raises what it reports."""
-    status = report.read(stream)[0]
-    if status:
-        report.clear(stream)
+    try:
+        report.check(bound.plan, stream)
+    except TesseraError:
         stream.counters.clear()  # it may have stopped before it had put them back to zero
-        stream.synchronize()
-    _reports[bound.device.index].append(report)
-    if status:
-        raise bound.plan.failures[status - 1].error()
+        raise
+    finally:
+        return_report(report)
 
 
 def _fail(bound: Bound, stream: Stream, passed: Sequence[Any], status: tuple[int, ...]) -> None:
     code = status[0]
     if code in driver.CONTEXT_STATUSES:  # of another GPU, or none: this thread has not used this one before
+        bound.function.context.settle()
         with bound.function.context:
             again = bound.start(*passed)
         if again == 0:

@@ -7,18 +7,18 @@ its launch plan, behind the one before it. Results belong to the graph: each rep
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self, cast
 
 import numpy as np
 
-from tessera.errors import DeviceError, EffectError, ShapeError
+from tessera.errors import DeviceError, EffectError, ShapeError, TesseraError
 from tessera.runtime.cuda import driver
-from tessera.runtime.cuda.backend import CudaBackend, note_array
+from tessera.runtime.cuda.backend import note_array
 from tessera.runtime.cuda.context import Context
-from tessera.runtime.cuda.executable import Bound, Report, launching
+from tessera.runtime.cuda.executable import Bound, Report, launching, return_report, take_report, zero
+from tessera.runtime.cuda.pool import Pool
 from tessera.runtime.cuda.streams import Stream, cuda_device, current_stream
 from tessera.runtime.device import Device
 from tessera.runtime.launch_plan import ArrayArgument
@@ -112,7 +112,7 @@ class Graph:
             if launch.counters_word >= 0:
                 node.counters = self._zeroed(launch.counters)
             if launch.report_word >= 0:
-                node.report = Report(self.device)
+                node.report = take_report(bound)
             before = [self.nodes[-1].handle] if self.nodes else []
             keep: list[object] = []
             with self.context:
@@ -122,11 +122,9 @@ class Graph:
         return bound.results(results)
 
     def _zeroed(self, nbytes: int) -> DeviceMemory:
-        backend = self.device.backend
-        assert isinstance(backend, CudaBackend)
         assert self._stream is not None
-        memory = backend.pool.allocate(self._stream, nbytes)
-        backend.fill_zeros(memory.address, nbytes)
+        memory = Pool.of(self.context).allocate(self._stream, nbytes)
+        zero(memory, nbytes, self._stream)
         return memory
 
     def _instantiate(self) -> None:
@@ -150,18 +148,20 @@ class Graph:
                 self._note(node, stream)
         for node in self.nodes:
             if node.report is not None:
-                self._check(node, node.report, stream)
+                self._check(node.report, node, stream)
 
     def _note(self, node: Node, stream: Stream) -> None:
         for value in node.values:
             if isinstance(value, np.ndarray):
                 note_array(cast(Array, value), stream)
 
-    def _check(self, node: Node, report: Report, stream: Stream) -> None:
-        status = report.read(stream)[0]
-        if status:
-            report.clear(stream)
-            raise node.bound.plan.failures[status - 1].error()
+    def _check(self, report: Report, node: Node, stream: Stream) -> None:
+        try:
+            report.check(node.bound.plan, stream)
+        except TesseraError:
+            if node.counters is not None:  # it may have stopped before it had put them back to zero
+                zero(node.counters, node.bound.params.device.counters, stream)
+            raise
 
     # Changing
 
@@ -233,12 +233,16 @@ class Graph:
             )
 
     def __del__(self) -> None:
-        if sys.is_finalizing() or not hasattr(self, "_graph"):
-            return
-        with self.context:
-            if self._executable is not None:
-                self._cu.cuGraphExecDestroy(self._executable)
-            self._cu.cuGraphDestroy(self._graph)
+        if hasattr(self, "_executable"):
+            self.context.at_end(self._destroy)
+            for node in self.nodes:
+                if node.report is not None:
+                    return_report(node.report)
+
+    def _destroy(self) -> None:
+        if self._executable is not None:
+            self._cu.cuGraphExecDestroy(self._executable)
+        self._cu.cuGraphDestroy(self._graph)
 
 
 def _moved(value: Array, pairs: Sequence[tuple[Tensor, Tensor]]) -> Array | None:

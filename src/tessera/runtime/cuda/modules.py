@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +22,7 @@ from tessera.runtime.launch_plan import DeviceLaunch
 
 _ELF = b"\x7fELF"
 _LOG_BYTES = 16384
-_PLAIN_SHARED = 48 << 10  # more must be asked for
+_PLAIN_SHARED = 47 << 10  # more must be asked for; a kernel may have a little of its own besides
 _LARGEST_GRID = (1 << 31) - 1
 # What the driver answers to machine code or PTX that it cannot use.
 _UNUSABLE = frozenset({200, 209, 218, 219, 221, 222, 223})
@@ -97,9 +96,9 @@ class Module:
         return Function(self, name, int(found))
 
     def __del__(self) -> None:
-        if getattr(self, "handle", 0) and not sys.is_finalizing():
-            with self.context:
-                driver.bindings().cuModuleUnload(self.handle)
+        if hasattr(self, "handle"):
+            unload = driver.bindings().cuModuleUnload
+            self.context.at_end(lambda: unload(self.handle))
 
 
 class _UnusableError(Exception):
@@ -120,6 +119,7 @@ class Function:
         self.name = name
         self.handle = handle
         self.context = module.context
+        self._shared = _PLAIN_SHARED
 
     @cached_property
     def attributes(self) -> Attributes:
@@ -161,18 +161,21 @@ class Function:
         size = self.param_bytes()
         if size is not None and size != block_bytes:
             raise CompileError(f"@{self.name}: its params block has {size} bytes, its plan says {block_bytes}")
-        if shared > _PLAIN_SHARED:
-            self._allow_shared(launch.shared)
+        self._allow_shared(launch.shared)
 
     def _allow_shared(self, nbytes: int) -> None:
+        if nbytes <= self._shared:
+            return
         cu = driver.bindings()
         which = cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         with self.context:
             status = cu.cuFuncSetAttribute(self.handle, which, nbytes)
         driver.check(status, f"asking for {nbytes:,} bytes of shared memory for @{self.name}")
+        self._shared = nbytes
 
     def occupancy(self, threads: int, shared: int) -> int:
         """How many blocks of so many threads, and bytes of dynamic shared memory, a multiprocessor holds at once."""
+        self._allow_shared(shared)
         ask = driver.bindings().cuOccupancyMaxActiveBlocksPerMultiprocessor
         with self.context:
             return int(driver.check(ask(self.handle, threads, shared), f"asking for the occupancy of @{self.name}"))

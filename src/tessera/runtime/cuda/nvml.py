@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from tessera.errors import DeviceError
@@ -31,7 +32,7 @@ class Load(NamedTuple):
 def library() -> Any:
     """The module `pynvml`, started."""
     try:
-        import pynvml
+        pynvml: Any = import_module("pynvml")
     except ImportError as error:
         raise DeviceError(
             f"clocks and energy need the package nvidia-ml-py, which cannot be imported: {error}",

@@ -9,7 +9,6 @@ driver when a size is asked for that is not there and much is kept, and all of i
 from __future__ import annotations
 
 import ctypes
-import sys
 from threading import Lock
 from typing import ClassVar, NamedTuple, final
 from weakref import ref
@@ -37,18 +36,21 @@ class FreeList(list[int]):
 
     def give_back(self) -> None:
         """Hands all of it to the driver, in the order of the stream."""
-        context = self.owner.context
-        with context:
-            while self:
-                try:
-                    pointer = self.pop()
-                except IndexError:  # another thread took the last one
-                    return
-                context.calls.free(pointer, self.owner.value)
+        with self.owner.context:
+            self._free()
+
+    def _free(self) -> None:
+        free, stream = self.owner.context.calls.free, self.owner.value
+        while self:
+            try:
+                pointer = self.pop()
+            except IndexError:  # another thread took the last one
+                return
+            free(pointer, stream)
 
     def __del__(self) -> None:
-        if self and not sys.is_finalizing():
-            self.give_back()
+        if self:
+            self.owner.context.at_end(self._free)
 
 
 @final
@@ -71,16 +73,17 @@ class SharedHome:
         return self.home.owner
 
     def append(self, pointer: int) -> None:
-        if sys.is_finalizing():
-            return
+        self.home.owner.context.at_end(self._wait)
+        self.home.append(pointer)
+
+    def _wait(self) -> None:
         owner = self.home.owner
         if None in self.users:
             owner.context.synchronize()
-        else:
-            for user in self.users:
-                if user is not None:
-                    order(owner.context, user, owner.value)
-        self.home.append(pointer)
+            return
+        for user in self.users:
+            if user is not None:
+                order(owner.context, user, owner.value)
 
 
 def note_use(memory: object, stream: StreamHandle | None) -> None:

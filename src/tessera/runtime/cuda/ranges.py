@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 _DOMAIN = "tessera"
 
 
 @cache
-def _library() -> Any:
+def library() -> Any:
+    """The module `nvtx`, or None."""
     try:
-        import nvtx
+        return import_module("nvtx")
     except ImportError:
         return None
-    return nvtx
 
 
 def named_range(name: str) -> AbstractContextManager[Any]:
     """`with named_range("forward"):` shows in profilers as a bar of that name; as a decorator it names all calls."""
-    library = _library()
-    return nullcontext() if library is None else library.annotate(name, domain=_DOMAIN)
+    found = library()
+    return nullcontext() if found is None else found.annotate(name, domain=_DOMAIN)
 
 
 def mark(name: str) -> None:
     """Shows in profilers as a point."""
-    library = _library()
-    if library is not None:
-        library.mark(name, domain=_DOMAIN)
+    found = library()
+    if found is not None:
+        found.mark(name, domain=_DOMAIN)

@@ -63,7 +63,7 @@ class Staging:
         with self._lock:
             for offset in range(0, nbytes, PIECE):
                 size = min(PIECE, nbytes - offset)
-                slot = self._next(stream)
+                slot = self._next(stream, busy=len(waiting))
                 with self.context as context:
                     status = context.calls.to_host(slot.address, source + offset, size, stream.handle)
                 driver.check_status(status, f"copying {nbytes:,} bytes from {stream.device}")
@@ -74,9 +74,12 @@ class Staging:
             while waiting:
                 finish()
 
-    def _next(self, stream: Stream) -> _Slot:
-        """A piece that no copy uses any longer; the least recently used, or a new one while there are few."""
-        if self._slots and (len(self._slots) == _PIECES or self._slots[0].event.is_done()):
+    def _next(self, stream: Stream, *, busy: int = 0) -> _Slot:
+        """The least recently used piece, once no copy uses it, or a new one while there are few.
+
+        The last `busy` ones hold what the host has not taken yet.
+        """
+        if len(self._slots) > busy and (len(self._slots) == _PIECES or self._slots[0].event.is_done()):
             slot = self._slots.popleft()
             slot.event.synchronize()
         else:

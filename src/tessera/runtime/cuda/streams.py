@@ -8,7 +8,6 @@ Streams made here run beside it; events order them.
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Mapping
 from contextvars import ContextVar
 from types import MappingProxyType
@@ -49,8 +48,8 @@ class StreamHandle:
         self.owned = owned
 
     def __del__(self) -> None:
-        if self.owned and not sys.is_finalizing():
-            self.context.calls.destroy_stream(self.value)
+        if self.owned:
+            self.context.at_end(lambda: self.context.calls.destroy_stream(self.value))
 
     def wait_for(self, other: int) -> None:
         """What comes after this on the stream waits for what has come so far on `other`, of the same GPU."""
@@ -199,8 +198,8 @@ class Event:
         return found.value
 
     def __del__(self) -> None:
-        if hasattr(self, "handle") and not sys.is_finalizing():
-            self.context.calls.destroy_event(self.handle)
+        if hasattr(self, "handle"):
+            self.context.at_end(lambda: self.context.calls.destroy_event(self.handle))
 
 
 def _new_event(context: Context, flags: int) -> int:

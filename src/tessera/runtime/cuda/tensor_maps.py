@@ -64,7 +64,7 @@ def extent(recipe: TensorMap, dtype: DType, sizes: tuple[int, ...], strides: tup
         raise refuse(f"a tensor map has 1 to {_MOST_AXES} axes and as large a box, not {len(recipe.axes)}", "use fewer")
     if not all(1 <= part <= _LARGEST_BOX for part in recipe.box):
         raise refuse(
-            f"a box of {recipe.box} elements; 1 to {_LARGEST_BOX} to an axis move at once", "use smaller tiles"
+            f"a box of {recipe.box} elements; of an axis 1 to {_LARGEST_BOX} move at once", "use smaller tiles"
         )
     row = recipe.box[0] * itemsize
     if row % _UNIT or (recipe.swizzle and row > recipe.swizzle):

@@ -53,7 +53,7 @@ def _depth(function: tile.FuncOp, wanted: int | None) -> int:
     turns = 0
     others = 0
     for op in function.body.walk():
-        if isinstance(op, tile.LoadOp) and feeds_products(op.result):
+        if isinstance(op, tile.LoadOp) and feeds_products(op):
             size = prod(tile_type(op.result).get_shape()) * tile_dtype(op.result).storage.itemsize
             if isinstance(op.parent_op(), scf.ForOp):
                 turns += size

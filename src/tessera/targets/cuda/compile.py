@@ -73,7 +73,7 @@ def compile_kernel(
 ) -> Program:
     """Compiles a tile function."""
     lowered, found, guards, seconds = lower_kernel(
-        module, name, warps=warps, stages=stages, optimization=optimization, checks=checks, facts=facts
+        module, name, arch=arch, warps=warps, stages=stages, optimization=optimization, checks=checks, facts=facts
     )
     program = compile_lowered(lowered, name, arch=arch)
     return replace(program, checks=tuple(found), guards=guards, seconds={**seconds, **program.seconds})
@@ -83,6 +83,7 @@ def lower_kernel(
     module: ModuleOp,
     name: str,
     *,
+    arch: str = "sm_90a",
     warps: int | None = None,
     stages: int | None = None,
     optimization: int = 3,
@@ -99,7 +100,7 @@ def lower_kernel(
         seconds.lap("instrument-checks")
     function = symbol_in(lowered, name, tile.FuncOp)
     found = take_host_checks(function)
-    prepare(function, contract=optimization > 1)
+    prepare(function, contract=optimization > 1, arch=arch)
     seconds.lap("prepare")
     plan = choose(function, warps, stages)
     apply_plan(function, plan)
@@ -123,7 +124,7 @@ def apply_plan(function: tile.FuncOp, plan: Plan) -> None:
 def compile_lowered(module: ModuleOp, name: str, *, arch: str = "sm_90a") -> Program:
     """Compiles a function that is at the nv level already, written by passes or by hand."""
     seconds = Laps()
-    emitted = emit(module, name)
+    emitted = emit(module, name, arch)
     seconds.lap("emit")
     ptx = ptx_of(emitted.text, arch)
     seconds.lap("llvm")

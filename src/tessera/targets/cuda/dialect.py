@@ -219,7 +219,9 @@ class SlotOp(IRDLOperation):
     def parse(cls, parser: Parser) -> SlotOp:
         ring = parser.parse_unresolved_operand()
         with parser.in_square_brackets():
-            number = parser.parse_operand()
+            unresolved = parser.parse_unresolved_operand()
+        known = parser.ssa_values.get(unresolved.operand_name)
+        number = parser.resolve_operand(unresolved, known[unresolved.index].type if known else IndexType())
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         type_ = parser.parse_type()

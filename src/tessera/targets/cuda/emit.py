@@ -33,6 +33,6 @@ __all__ = [
 ]
 
 
-def emit(module: ModuleOp, name: str) -> Emitted:
+def emit(module: ModuleOp, name: str, arch: str = "sm_90a") -> Emitted:
     """The LLVM text of one kernel of a module."""
-    return Emitter(symbol_in(module, name, nv.FuncOp)).emit()
+    return Emitter(symbol_in(module, name, nv.FuncOp), arch).emit()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tessera.dialects.tile_types import view_type
 from tessera.targets.cuda import dialect as nv
-from tessera.targets.cuda.assembly import asm, barrier
+from tessera.targets.cuda.assembly import asm, barrier, one
 from tessera.targets.cuda.emitter import GLOBAL, Emitter, Shared, View, emits
 from tessera.targets.cuda.layouts import Digit, replicas
 from tessera.targets.cuda.nv_types import CHUNK
@@ -21,7 +21,8 @@ from tessera.targets.llvm.literals import folded, literal
 from tessera.targets.llvm.text import Value, number
 
 ALIGNED = "aligned"
-"""Marks a copy of which it is known that chunks of the view begin on multiples of 16 bytes, and end with the view."""
+"""Marks a copy of which it is known that chunks of the view begin on multiples of 16 bytes and end with it, that its
+columns lie side by side, and its rows less than 2 GiB apart."""
 INSIDE = "inside"
 """Marks a copy of which it is known that no part of it leaves the view."""
 WORD = 4
@@ -113,22 +114,24 @@ def _divides(emitter: Emitter, source: Source, shared: Shared, size: int) -> Val
         wide = number(known, "i64") if known is not None else f.convert("zext", scaled, "i64")
         bits = f.binary("or", bits, wide)
     low = f.binary("and", bits, number(size - 1, "i64"))
-    side_by_side = f.compare("eq", source.across, number(item, "i64"))
-    return f.binary("and", f.compare("eq", low, number(0, "i64")), side_by_side)
+    found = f.binary("and", f.compare("eq", low, number(0, "i64")), f.compare("eq", source.across, number(item, "i64")))
+    near = f.convert("sext", f.convert("trunc", source.down, "i32"), "i64")
+    return f.binary("and", found, f.compare("eq", near, source.down))
 
 
 # 16 bytes at a time
 
 
-def spread(rows: int, chunks: int, threads: int) -> tuple[Digit, Digit, Digit]:
-    """How threads lie over the chunks of a tile: chunks of a row, rows, and threads with nothing to do."""
-    wide = 1
-    while wide < chunks and 2 * wide <= threads:
-        wide *= 2
-    tall = 1
-    while tall < rows and wide * tall < threads:
+def spread(rows: int, panel: int, threads: int) -> tuple[Digit, Digit, Digit]:
+    """How threads lie over the chunks of a panel: chunks of a row, rows, and threads with nothing to do.
+
+    A panel at a time: eight threads in a row write to all banks once, whether a panel's row has all of them or not.
+    """
+    wide, tall = panel // CHUNK, 1
+    while tall < rows and 2 * wide * tall <= threads:
         tall *= 2
-    tall = threads // wide if wide * tall >= threads else tall
+    if tall < rows:
+        tall = threads // wide
     return Digit(wide, 1, 1), Digit(tall, 0, 1), replicas(-(-threads // (wide * tall)))
 
 
@@ -136,13 +139,12 @@ def _copy_chunks(emitter: Emitter, source: Source, shared: Shared, *, inside: bo
     f, type_ = emitter.f, shared.type
     per_chunk = CHUNK // type_.itemsize
     chunks = -(-type_.columns * type_.itemsize // CHUNK)
-    across, down, idle = spread(type_.rows, chunks, emitter.source.thread_count)
+    across, down, idle = spread(type_.rows, type_.panel.data, emitter.source.thread_count)
     digits = (across._replace(step=per_chunk), down, idle)
     row, column = base(emitter, digits, 0), base(emitter, digits, 1)
     addresses = Addresses(emitter, shared, digits, CHUNK)
-    own = folded(f, "mul", _wide(emitter, row), source.down)
-    own = folded(f, "add", own, _wide(emitter, folded(f, "mul", column, number(type_.itemsize, "i32"))))
-    first = folded(f, "add", source.address, own)
+    first = _moved(emitter, source.address, row, f.convert("trunc", source.down, "i32"))
+    first = _moved(emitter, first, column, number(type_.itemsize, "i32"))
     at_row, at_column = folded(f, "add", source.row, row), folded(f, "add", source.column, column)
     busy = None
     if idle.size > 1:
@@ -172,9 +174,12 @@ def _both(emitter: Emitter, first: Value | None, second: Value) -> Value:
     return second if first is None else emitter.f.binary("and", first, second)
 
 
-def _wide(emitter: Emitter, value: Value) -> Value:
-    known = literal(value)
-    return number(known, "i64") if known is not None else emitter.f.convert("zext", value, "i64")
+def _moved(emitter: Emitter, address: Value, places: Value, step: Value) -> Value:
+    """An address some places further on.
+
+    One instruction, which cannot be split: a product of its own would be kept in registers throughout a loop.
+    """
+    return one(emitter.f, "mad.wide.s32 $0, $1, $2, $3;", "i64", places, step, address)
 
 
 def _begin(

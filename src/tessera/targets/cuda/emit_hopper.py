@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper
 from tessera.targets.cuda.assembly import asm, barrier
-from tessera.targets.cuda.emitter import GLOBAL, WORD, Emitter, Rule, Shared, emits
+from tessera.targets.cuda.emitter import GLOBAL, Emitter, Rule, Shared, emits
 from tessera.targets.cuda.hopper_types import barriers_type
 from tessera.targets.cuda.nv_types import shared_type
 from tessera.targets.llvm.literals import folded

@@ -9,70 +9,62 @@ from xdsl.ir import Operation, SSAValue
 from tessera.dialects import tile
 from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import tile_dtype, tile_type
-from tessera.dtypes.types import i64
+from tessera.dtypes.types import i32, i64
 from tessera.errors import CompileError
+from tessera.targets.cuda.arithmetic import emit_elementwise
 from tessera.targets.cuda.emitter import Emitter, emits
-from tessera.targets.cuda.instructions import emit_instruction
 from tessera.targets.cuda.layouts import Layout
 from tessera.targets.cuda.nv_types import layout_of
-from tessera.targets.cuda.thread_tiles import ThreadTile, per_word
-from tessera.targets.llvm import casts, elements, elementwise
-from tessera.targets.llvm.literals import literal
+from tessera.targets.cuda.positions import is_bounded, picked_from
+from tessera.targets.cuda.thread_tiles import Affine, ThreadTile, per_word
+from tessera.targets.llvm import casts
+from tessera.targets.llvm.literals import folded, literal
 from tessera.targets.llvm.text import Value, number
-
-ROUNDED = "rounded"
-"""Marks a multiple that is rounded before anything is added to it."""
 
 
 @emits(tile.FullOp)
 def _full(emitter: Emitter, op: tile.FullOp) -> None:
-    emitter.bind(op.result, [emitter.number(op.value)] * layout_of(op.result).count)
+    value, count = emitter.number(op.value), layout_of(op.result).count
+    if tile_dtype(op.result) in (i32, i64):
+        emitter.bind_affine(op.result, Affine(value, (0,) * count, is_bounded(op.value)))
+    else:
+        emitter.bind(op.result, [value] * count)
 
 
 @emits(tile.IotaOp)
 def _iota(emitter: Emitter, op: tile.IotaOp) -> None:
     f, layout, dtype, axis = emitter.f, layout_of(op.result), tile_dtype(op.result), op.axis.value.data
-    base, own = emitter.number(op.base), emitter.base(layout, axis)
+    offsets, start, own = layout.offsets(axis), emitter.number(op.base), emitter.base(layout, axis)
     # Whole numbers wrap the same way whether they are cut before or after they are counted.
     narrow = dtype.bits in (8, 16, 32)
     type_ = f"i{dtype.bits}" if narrow else "i64"
-    known = literal(base)
-    first = number(known, type_) if known is not None else f.convert(_resize(base.type, type_), base, type_)
-    first = f.binary("add", first, f.convert(_resize("i32", type_), own, type_))
+    first = folded(f, "add", _resized(emitter, start, type_), _resized(emitter, own, type_))
+    if dtype in (i32, i64):
+        emitter.bind_affine(op.result, Affine(first, tuple(offsets), is_bounded(op.base)))
+        return
 
     def at(offset: int) -> Value:
         counted = f.add(first, offset)
         return counted if narrow else casts.cast(f, counted, i64, dtype, emitter.level)
 
-    made = {offset: at(offset) for offset in sorted(set(layout.offsets(axis)))}
-    emitter.bind(op.result, [made[offset] for offset in layout.offsets(axis)])
+    made = {offset: at(offset) for offset in sorted(set(offsets))}
+    emitter.bind(op.result, [made[offset] for offset in offsets])
 
 
-def _resize(source: str, target: str) -> str:
-    """Positions are not negative."""
-    return "trunc" if int(target[1:]) < int(source[1:]) else "zext"
+def _resized(emitter: Emitter, value: Value, type_: str) -> Value:
+    """An offset, which has a sign, or the thread's part of one, which has none, in another width."""
+    known, have, want = literal(value), int(value.type[1:]), int(type_[1:])
+    if known is not None:
+        return number(known, type_)
+    return emitter.f.convert("trunc" if want < have else "sext", value, type_)
 
 
 @emits(tile.EwOp)
 def _elementwise(emitter: Emitter, op: tile.EwOp) -> None:
     operands = [emitter.tile(operand) for operand in op.operands_]
-    dtypes = [operand.dtype for operand in operands]
-    layout = layout_of(op.result)
     for operand in operands:
-        check_alike(op, operand.layout, layout)
-    if emit_instruction(emitter, op):
-        return
-    contract = ROUNDED not in op.attributes
-    known: dict[tuple[Value, ...], Value] = {}
-    found: list[Value] = []
-    for register in range(layout.count):
-        values = tuple(operand.element(register) for operand in operands)
-        if values not in known:
-            known[values] = elementwise.apply(
-                emitter.f, op.fn.data, values, dtypes, op.result_dtype, emitter.level, contract=contract
-            )
-        found.append(known[values])
-    emitter.bind(op.result, found)
+        check_alike(op, operand.layout, layout_of(op.result))
+    emit_elementwise(emitter, op, operands)
 
 
 # The same registers, with other axes
@@ -85,9 +77,7 @@ def check_alike(op: Operation, source: Layout, result: Layout) -> None:
 
 
 def unlike(op: Operation, source: Layout, result: Layout) -> CompileError:
-    return CompileError(
-        f"{op.name} from layout {source} to {result} needs nv.convert", span=span_of(op.location)
-    )
+    return CompileError(f"{op.name} from layout {source} to {result} needs nv.convert", span=span_of(op.location))
 
 
 @emits(tile.ExpandOp)
@@ -118,6 +108,9 @@ def reseen(
     picked = registers_of(source.layout, layout, tile_type(result).get_shape(), places)
     if picked is None:
         raise unlike(op, source.layout, layout)
+    if source.affine is not None:
+        emitter.bind_affine(result, picked_from(source.affine, picked))
+        return
     ways = per_word(source.dtype)
     if source.has_words and ways and source.packs and len(picked) % ways == 0:
         groups = [picked[first : first + ways] for first in range(0, len(picked), ways)]

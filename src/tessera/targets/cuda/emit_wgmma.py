@@ -22,28 +22,37 @@ from tessera.targets.llvm.literals import folded
 from tessera.targets.llvm.text import Value, number
 
 _SWIZZLED = 1 << 62
+_ADDRESS = (1 << 14) - 1
 _ROWS_APART = 1024
 """Bytes between groups of 8 rows of a panel."""
 
 
-def _descriptor(emitter: Emitter, value: SSAValue, apart: Value | int) -> Value:
-    """How a product sees a tile in shared memory; `apart` are the bytes between panels, where it goes across them.
+def _descriptor(emitter: Emitter, value: SSAValue, next_panel: int | Value) -> Value:
+    """How a product sees a tile in shared memory. `next_panel` is where it goes on behind the 64 columns of a panel, if
+    it goes across them: so many bytes further, or at an address.
 
-    The number of a slot is added last and in 64 bits: what is before it does not change in a loop, and the assembler has
-    one instruction for such sums.
+    The number of a slot is added last and in 64 bits: what is before it does not change in a loop, and the assembler
+    has one instruction for such sums.
     """
     f, owner = emitter.f, value.owner
-    if isinstance(owner, SlotOp) and isinstance(apart, int):
-        steps = folded(f, "mul", emitter.number(owner.number), number(shared_type(value).size >> 4, "i32"))
-        return f.binary("add", _descriptor(emitter, owner.ring, apart), f.convert("zext", steps, "i64"))
+    if isinstance(owner, SlotOp):
+        # To an address that stays, the way becomes shorter with each slot.
+        units = shared_type(value).size >> 4
+        units -= 0 if isinstance(next_panel, int) else units << 16
+        slot = f.convert("zext", emitter.number(owner.number), "i64")
+        further = folded(f, "mul", slot, number(units, "i64"))
+        return f.binary("add", _descriptor(emitter, owner.ring, next_panel), further)
     if isinstance(owner, RecastOp):
-        return _descriptor(emitter, owner.shared, apart)
-    low = f.binary("lshr", emitter.memory(value).address, number(4, "i32"))
+        return _descriptor(emitter, owner.shared, next_panel)
+    address = emitter.memory(value).address
+    # In a cluster, addresses have the block's rank above the bits that count here.
+    low = f.binary("and", f.binary("lshr", address, number(4, "i32")), number(_ADDRESS, "i32"))
     fixed = _SWIZZLED | (_ROWS_APART >> 4) << 32
-    if isinstance(apart, int):
-        fixed |= (apart >> 4) << 16
+    if isinstance(next_panel, int):
+        fixed |= (next_panel >> 4) << 16
     else:
-        low = f.binary("or", low, f.binary("shl", f.binary("lshr", apart, number(4, "i32")), number(16, "i32")))
+        apart = f.binary("lshr", f.binary("sub", next_panel, address), number(4, "i32"))
+        low = f.binary("or", low, f.binary("shl", apart, number(16, "i32")))
     return f.binary("or", f.convert("zext", low, "i64"), number(fixed, "i64"))
 
 
@@ -72,7 +81,7 @@ def _wgmma(emitter: Emitter, op: products.WgmmaOp) -> None:
     else:
         depth = left.shape[1]
         inputs += left.words()
-    inputs.append(_descriptor(emitter, op.b, _apart(emitter, op, right)))
+    inputs.append(_descriptor(emitter, op.b, _next_panel(emitter, op, right)))
     # Operands of inline PTX: results, the sums that go into them, then what is read.
     first = count + len(before)
     name = right.type.dtype.name
@@ -104,13 +113,11 @@ def _wgmma(emitter: Emitter, op: products.WgmmaOp) -> None:
     emitter.bind(op.result, found)
 
 
-def _apart(emitter: Emitter, op: products.WgmmaOp, right: Shared) -> Value | int:
-    """Bytes from a panel of the right operand to the next one, where its columns are those of the product."""
+def _next_panel(emitter: Emitter, op: products.WgmmaOp, right: Shared) -> int | Value:
+    """Where the right operand's columns go on behind its first 64, if its columns are those of the product."""
     if op.transposed is not None:
         return 16
-    if op.beside is None:
-        return right.type.panel_bytes
-    return emitter.f.binary("sub", emitter.memory(op.beside).address, right.address)
+    return right.type.panel_bytes if op.beside is None else emitter.memory(op.beside).address
 
 
 @emits(products.WgmmaWaitOp)

@@ -24,7 +24,7 @@ from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.hopper import BarriersOp, TensorMapOp, WordsOp
 from tessera.targets.cuda.layouts import WARP, Digit, Layout
 from tessera.targets.cuda.nv_types import SharedType, layout_of
-from tessera.targets.cuda.thread_tiles import ThreadTile
+from tessera.targets.cuda.thread_tiles import Affine, ThreadTile
 from tessera.targets.llvm import elements
 from tessera.targets.llvm.text import Function, Module, Value, number
 
@@ -104,8 +104,9 @@ class Emitter:
     """What the tables of scalar functions, which all targets share, are told: that products and sums fuse, and that
     half precision converts."""
 
-    def __init__(self, function: nv.FuncOp) -> None:
+    def __init__(self, function: nv.FuncOp, arch: str = "sm_90a") -> None:
         self.source = function
+        self.arch = arch
         self.module = Module()
         self.messages: dict[str, int] = {}
         self.maps = [op for op in function.body.walk() if isinstance(op, TensorMapOp)]
@@ -258,6 +259,12 @@ class Emitter:
         self.values[result] = made
         return made
 
+    def bind_affine(self, result: SSAValue, affine: Affine) -> ThreadTile:
+        """Binds a tile of positions."""
+        made = ThreadTile(self, tile_type(result).get_shape(), tile_dtype(result), layout_of(result), affine=affine)
+        self.values[result] = made
+        return made
+
     def place(self, op: Operation) -> int:
         """Where in shared memory an allocation lies."""
         return self._places[op]
@@ -366,6 +373,9 @@ class Emitter:
 
     def carried(self, values: Sequence[SSAValue]) -> list[Value]:
         """Values as a flat list for a loop or branch to carry."""
+        # They are made at the end of a block that is no scope any more: nobody else may use them.
+        self._scope_count += 1
+        self.scopes.append(self._scope_count)
         flat: list[Value] = []
         for value in values:
             found = self.values[value]
@@ -375,6 +385,7 @@ class Emitter:
                 flat.append(found.address)
             else:
                 flat.append(found)
+        self.scopes.pop()
         return flat
 
     def bind_carried(self, values: Sequence[SSAValue], flat: Sequence[Value]) -> None:

@@ -22,7 +22,7 @@ _ELEMENT = re.compile(r"(?<![a-wyz_])b?f16\b")
 
 def names() -> list[str]:
     """The texts there are."""
-    folder = resources.files(__package__).joinpath("texts")
+    folder = resources.files("tessera.targets.cuda").joinpath("texts")
     return sorted(entry.name.removesuffix(".nv") for entry in folder.iterdir() if entry.name.endswith(".nv"))
 
 
@@ -33,7 +33,7 @@ def source(name: str, element: str) -> str:
             f"there is no golden text {name!r} for {element}",
             hint=f"texts: {', '.join(names())}; element types: {', '.join(ELEMENTS)}",
         )
-    written = resources.files(__package__).joinpath("texts", f"{name}.nv").read_text("utf-8")
+    written = resources.files("tessera.targets.cuda").joinpath("texts", f"{name}.nv").read_text("utf-8")
     return _ELEMENT.sub(element, written)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 from xdsl.dialects.builtin import IntegerType, UnitAttr, i32
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -27,7 +27,6 @@ from xdsl.utils.exceptions import VerifyException
 
 from tessera.dialects.attributes import IntegerConstraint, Name, integer
 from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
-from tessera.dialects.tile import base_of
 from tessera.dialects.tile_types import AnyView, check_axis, view_type
 from tessera.targets.cuda.hopper_types import (
     AnyBarriers,
@@ -46,7 +45,7 @@ _i1 = IntegerType(1)
 IDS = ("thread", "lane", "warp", "warpgroup", "block", "blocks", "rank")
 MOST_ARRIVALS = (1 << 20) - 1
 MOST_COUNTERS = 16
-NAMED_BARRIERS = 16
+MOST_GROUPS = 7
 
 
 class Ordered(IRDLOperation):
@@ -452,6 +451,12 @@ class WaitCopiesOp(Ordered):
 
     def __init__(self, pending: int, *, read: bool = False) -> None:
         super().__init__(properties={"pending": integer(pending), "read": UnitAttr() if read else None})
+
+    def verify_(self) -> None:
+        if not 0 <= self.pending.value.data <= MOST_GROUPS:
+            raise VerifyException(
+                f"expected 0 to {MOST_GROUPS} groups that are under way, got {self.pending.value.data}"
+            )
 
 
 @irdl_op_definition

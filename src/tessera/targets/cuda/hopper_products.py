@@ -38,12 +38,13 @@ from tessera.dialects.elements import TileType
 from tessera.dialects.tile_types import AnyTile, check_axis, check_tile, tile_dtype, tile_type
 from tessera.dialects.tile_values import verify_reduction
 from tessera.dtypes.types import bf16, bool_, f16
-from tessera.targets.cuda.layouts import REPLICA, Digit, Layout, accumulator
+from tessera.targets.cuda.layouts import Digit, Layout, accumulator
 from tessera.targets.cuda.nv_types import AnyShared, SharedType, laid_out, layout_of, shared_type
 
 ROWS, STEP, MOST_COLUMNS = 64, 16, 256
 """Of one product: its rows, the depth of one step, and the most columns."""
 PANEL = 128
+MOST_GROUPS = 7
 
 
 def _check_sums(value: SSAValue, what: str) -> tuple[int, int]:
@@ -169,8 +170,8 @@ class WgmmaWaitOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
-        if not 0 <= self.pending.value.data <= 7:
-            raise VerifyException(f"expected 0 to 7 groups that still run, got {self.pending.value.data}")
+        if not 0 <= self.pending.value.data <= MOST_GROUPS:
+            raise VerifyException(f"expected 0 to {MOST_GROUPS} groups that still run, got {self.pending.value.data}")
         for value in self.values:
             _check_sums(value, "what is handed on")
 

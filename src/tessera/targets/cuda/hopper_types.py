@@ -144,7 +144,7 @@ class MapType(ParametrizedAttribute, TypeAttribute):
 class MapAxesAttr(Data[tuple[tuple[int, str, int], ...]]):
     """The axes of a tensor map, innermost first: `<[3 inner 64, 2, 3 outer 64]>`.
 
-    A number alone is a whole axis of the view; `inner 64` are 64 neighbours along it, `outer 64` the steps between them.
+    A number alone is a whole axis of the view; `inner 64` are 64 neighbours along it, `outer 64` the steps over those.
     """
 
     name = "nv.map_axes"

@@ -23,7 +23,9 @@ from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.targets.cuda import layouts
 from tessera.targets.cuda.layouts import WARP, Layout
 from tessera.targets.cuda.nv_types import CHUNK
-from tessera.transforms.make_async import feeds_products
+from tessera.targets.cuda.plain_products import has_instruction
+from tessera.targets.cuda.products import Grid, operand_layouts
+from tessera.transforms.make_async import feeds_products, is_only_multiplied, is_turned
 
 
 class Anchor(NamedTuple):
@@ -63,9 +65,13 @@ def is_tile(value: SSAValue) -> bool:
 def operand_of(value: SSAValue) -> Operand:
     """Follows a transpose to what is in shared memory already, or will be."""
     found = Operand(value)
-    if isinstance(owner := value.owner, tile.TransOp) and tuple(owner.permutation.iter_values()) == (1, 0):
+    if isinstance(owner := value.owner, tile.TransOp) and is_turned(owner):
         found = Operand(owner.operand, turned=True)
-    found.staged = isinstance(found.value.owner, pipe.GetOp | tile.LoadOp) and feeds_products(found.value)
+    source = found.value.owner
+    if isinstance(source, pipe.GetOp):
+        found.staged = is_only_multiplied(source.result)
+    elif isinstance(source, tile.LoadOp):
+        found.staged = feeds_products(source)
     return found if found.staged else Operand(value)
 
 
@@ -108,13 +114,20 @@ class LayoutAnalysis:
     # Anchors
 
     def _anchor(self) -> None:
-        while self._settle(self.function.body.block):
-            pass
-        # Loops and branches over free values only have layouts, too.
+        self._settle_all()
+        # Loops and branches over free values only have layouts, too; and so has what is folded out of them.
         for op in self.function.body.walk():
             for value in self._boundary(op):
                 if value not in self.anchors:
                     self._set(value, Anchor(self.spread(value), MEMORY))
+        self._settle_all()
+        for op in self.function.body.walk():
+            if isinstance(op, tile.ReduceOp) and op.result not in self.anchors:
+                layout = self.spread(op.operand).without(op.axis.value.data)
+                self._set(op.result, Anchor(layout, MEMORY))
+                self._settle_all()
+
+    def _settle_all(self) -> None:
         while self._settle(self.function.body.block):
             pass
 
@@ -198,6 +211,8 @@ class LayoutAnalysis:
     def _own(self, op: Operation) -> Anchor | None:
         """The anchored layout of an op's result, if it has one by now."""
         match op:
+            case tile.DotOp() if not has_instruction(op):
+                return Anchor(self.spread(op.result), MEMORY)
             case tile.DotOp():
                 rows, columns = tile_type(op.result).get_shape()
                 return Anchor(layouts.accumulator(rows, columns, self.grids[op]), PRODUCT)
@@ -208,8 +223,8 @@ class LayoutAnalysis:
             case tile.EwOp():
                 return self._best(op.operands_)
             case tile.ReduceOp():
-                known = self.anchors.get(op.operand) or Anchor(self.spread(op.operand), MEMORY)
-                return Anchor(known.layout.without(op.axis.value.data), known.strength)
+                known = self.anchors.get(op.operand)
+                return None if known is None else Anchor(known.layout.without(op.axis.value.data), known.strength)
             case tile.TransOp():
                 known = self.anchors.get(op.operand)
                 permutation = tuple(op.permutation.iter_values())
@@ -260,12 +275,15 @@ class LayoutAnalysis:
         return False
 
     def left(self, op: tile.DotOp) -> Layout:
-        rows, depth = tile_type(op.a).get_shape()
-        return layouts.left_operand(rows, depth, self.grids[op], 8 * tile_dtype(op.a).storage.itemsize)
+        return self._operands(op)[0]
 
     def right(self, op: tile.DotOp) -> Layout:
-        depth, columns = tile_type(op.b).get_shape()
-        return layouts.right_operand(depth, columns, self.grids[op], 8 * tile_dtype(op.b).storage.itemsize)
+        return self._operands(op)[1]
+
+    def _operands(self, op: tile.DotOp) -> tuple[Layout, Layout]:
+        (rows, depth), (_, columns) = (tile_type(operand).get_shape() for operand in (op.a, op.b))
+        left, right = (tile_dtype(operand) for operand in (op.a, op.b))
+        return operand_layouts(Grid(*self.grids[op]), rows, depth, columns, left, right)
 
     # Demands
 
@@ -341,7 +359,7 @@ class LayoutAnalysis:
     def _demand_product(self, op: tile.DotOp) -> None:
         self._want(op.c, self.anchors[op.result].layout)
         if not operand_of(op.a).staged:
-            self._want(op.a, self.left(op))
+            self._want(op.a, self.left(op) if has_instruction(op) else self._any(op.a))
         if not operand_of(op.b).staged:
             # It goes through shared memory: any layout will do.
             self._want(op.b, self._any(op.b))

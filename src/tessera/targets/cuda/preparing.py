@@ -15,6 +15,7 @@ from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import DType, bf16, f16
 from tessera.errors import CompileError
+from tessera.targets.cuda.plain_products import make_products_plain
 from tessera.targets.llvm.tolerances import Tolerances
 from tessera.transforms.multiples import single_multiples
 from tessera.transforms.powers_of_two import use_powers_of_two
@@ -52,11 +53,12 @@ BRIEF_FORMS: Mapping[str, BriefForm] = MappingProxyType(
 UNITS: Mapping[DType, float] = MappingProxyType({bf16: 2.0**-10, f16: 2.0**-13})
 
 
-def prepare(function: tile.FuncOp, *, contract: bool) -> None:
+def prepare(function: tile.FuncOp, *, contract: bool, arch: str = "sm_90a") -> None:
     """Rewrites and marks a function."""
     _check(function)
     multiples = single_multiples(function)
     widen_sums(function)
+    make_products_plain(function, arch)
     spread_thin_products(function)
     scale_maxima(function)
     tolerances = Tolerances(_reads, BRIEF_FORMS, UNITS)

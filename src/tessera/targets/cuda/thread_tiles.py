@@ -8,15 +8,15 @@ other when it is first asked for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tessera.dtypes.types import DType, Kind
+from tessera.targets.cuda.assembly import one
 from tessera.targets.cuda.layouts import Layout
 from tessera.targets.llvm.text import Value, number
 
 if TYPE_CHECKING:
     from tessera.targets.cuda.emitter import Emitter
-
 
 
 def per_word(dtype: DType) -> int:
@@ -26,8 +26,17 @@ def per_word(dtype: DType) -> int:
     return 4 // dtype.storage.itemsize
 
 
+class Affine(NamedTuple):
+    """Whole numbers as a base, which depends on the thread, and a constant for each register."""
+
+    base: Value
+    offsets: tuple[int, ...]
+    bounded: bool
+    """Whether they are made of sizes and positions, which are far from where numbers wrap."""
+
+
 class ThreadTile:
-    """The registers of one thread."""
+    """The registers of one thread. Positions are kept as they are made, and written out when they are asked for."""
 
     def __init__(
         self,
@@ -38,6 +47,7 @@ class ThreadTile:
         *,
         elements: Sequence[Value] | None = None,
         words: Sequence[Value] | None = None,
+        affine: Affine | None = None,
     ) -> None:
         self.shape = tuple(shape)
         self.dtype = dtype
@@ -48,7 +58,8 @@ class ThreadTile:
         self._words = None if words is None else list(words)
         # What was made from the other form, and in which block of the program: others need not come by there.
         self._made: dict[tuple[str, int], tuple[int, Value]] = {}
-        assert self._elements is not None or self._words is not None
+        self.affine = affine
+        assert self._elements is not None or self._words is not None or affine is not None
         assert self._elements is None or len(self._elements) == self.count, (layout, len(self._elements))
 
     @property
@@ -60,6 +71,8 @@ class ThreadTile:
     def element(self, register: int) -> Value:
         if self._elements is not None:
             return self._elements[register]
+        if self.affine is not None:
+            return self._cached("position", self.affine.offsets[register])
         return self._cached("element", register)
 
     def elements(self) -> list[Value]:
@@ -82,9 +95,14 @@ class ThreadTile:
         known = self._made.get((form, place))
         if known is not None and known[0] in self._emitter.scopes:
             return known[1]
-        found = self._unpacked(place) if form == "element" else self._packed(place)
+        make = {"element": self._unpacked, "word": self._packed, "position": self._position}[form]
+        found = make(place)
         self._made[form, place] = (self._emitter.scopes[-1], found)
         return found
+
+    def _position(self, offset: int) -> Value:
+        assert self.affine is not None
+        return self._emitter.f.add(self.affine.base, offset)
 
     def _unpacked(self, register: int) -> Value:
         assert self._words is not None
@@ -95,13 +113,14 @@ class ThreadTile:
         return f.convert("trunc", moved, f"i{bits}")
 
     def _packed(self, place: int) -> Value:
-        assert self._elements is not None
         f, ways = self._emitter.f, per_word(self.dtype)
-        bits = 32 // ways
+        given = [self.element(register) for register in range(place * ways, place * ways + ways)]
+        if ways == 2:
+            return one(f, "mov.b32 $0, {$1, $2};", "i32", *given)
         found: Value | None = None
-        for part, element in enumerate(self._elements[place * ways : place * ways + ways]):
+        for part, element in enumerate(given):
             wide = f.convert("zext", element, "i32")
-            wide = f.binary("shl", wide, number(bits * part, "i32")) if part else wide
+            wide = f.binary("shl", wide, number(32 // ways * part, "i32")) if part else wide
             found = wide if found is None else f.binary("or", found, wide)
         assert found is not None
         return found

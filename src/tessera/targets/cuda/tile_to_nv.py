@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from xdsl.context import Context
 from xdsl.dialects import scf
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from tessera.dialects import pipe, tile
@@ -14,14 +17,27 @@ from tessera.dialects.attributes import integer
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.interpreters.engine import symbol_in
 from tessera.targets.cuda import dialect as nv
-from tessera.targets.cuda.layout_analysis import LayoutAnalysis, Shape, is_tile, needs, operand_of
+from tessera.targets.cuda.layout_analysis import LayoutAnalysis, Operand, Shape, is_tile, needs, operand_of
 from tessera.targets.cuda.layouts import Layout
 from tessera.targets.cuda.nv_types import SharedType, laid_out, panel_for
+from tessera.targets.cuda.plain_products import has_instruction
 from tessera.transforms.make_async import feeds_products
 from tessera.transforms.rewriting import adopt_location
 
 GROUP = 8
 """Rows of the grid that blocks go through together where operands follow different axes."""
+
+
+@dataclass(frozen=True)
+class TileToNv(ModulePass):
+    """The pass, for every tile function of a module, as blocks of so many warps."""
+
+    name = "tile-to-nv"
+    warps: int = 4
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
+            lower(op, function.sym_name.data, self.warps)
 
 
 def lower(module: ModuleOp, name: str, warps: int) -> None:
@@ -40,7 +56,7 @@ def crosses(function: tile.FuncOp) -> bool:
     """Whether operands of products follow different axes of the grid: then the order of blocks counts."""
     axes: set[frozenset[int]] = set()
     for op in function.body.walk():
-        if isinstance(op, pipe.CopyOp) or (isinstance(op, tile.LoadOp) and feeds_products(op.result)):
+        if isinstance(op, pipe.CopyOp) or (isinstance(op, tile.LoadOp) and feeds_products(op)):
             axes.add(_axes_of(op))
     return any(0 in one and 1 not in one for one in axes) and any(1 in one and 0 not in one for one in axes)
 
@@ -126,6 +142,8 @@ class Lowering:
                 self._for(op)
             case scf.IfOp():
                 self._if(op)
+            case scf.WhileOp():
+                self._while(op)
             case tile.LoadOp() if op.result in self.analysis.staged:
                 self._stage(op)
             case tile.LoadOp():
@@ -221,24 +239,63 @@ class Lowering:
     # Products
 
     def _product(self, op: tile.DotOp) -> None:
+        if not has_instruction(op):
+            self._product_by_columns(op)
+            return
         layout = self.analysis.anchors[op.result].layout
         left, right = operand_of(op.a), operand_of(op.b)
+        (shared,) = self._in_shared(op, [right])
         if left.staged:
             type_ = laid_out(tile_type(op.a), self.analysis.left(op))
             a = self.add(nv.ReadOp(self.staged[left.value], type_, turned=left.turned), op).results[0]
         else:
             a = self.tile(op.a, self.analysis.left(op))
         type_ = laid_out(tile_type(op.b), self.analysis.right(op))
-        if right.staged:
-            b = self.add(nv.ReadOp(self.staged[right.value], type_, turned=right.turned), op).results[0]
-        else:
-            shared = self._shared(tile_type(op.b).get_shape(), op, op.b)
-            self.add(nv.BarrierOp(), op)
-            self.add(nv.WriteOp(self.tile(op.b, self._known(op.b)), shared), op)
-            self.add(nv.BarrierOp(), op)
-            b = self.add(nv.ReadOp(shared, type_), op).results[0]
+        b = self.add(nv.ReadOp(shared, type_, turned=right.turned), op).results[0]
         made = self.add(nv.MmaOp(a, b, self.tile(op.c, layout)), op)
         self._hold(op.result, layout, made.results[0], op)
+
+    def _in_shared(self, op: tile.DotOp, operands: Sequence[Operand]) -> list[SSAValue]:
+        """Where in shared memory operands of a product are; those that were computed are put there."""
+        found = [self.staged[one.value] if one.staged else self._room(op, one.value) for one in operands]
+        computed = [(one.value, shared) for one, shared in zip(operands, found, strict=True) if not one.staged]
+        if computed:
+            self.add(nv.BarrierOp(), op)
+            for value, shared in computed:
+                self.add(nv.WriteOp(self.tile(value, self._known(value)), shared), op)
+            self.add(nv.BarrierOp(), op)
+        return found
+
+    def _room(self, op: tile.DotOp, value: SSAValue) -> SSAValue:
+        return self._shared(tile_type(value).get_shape(), op, value)
+
+    def _product_by_columns(self, op: tile.DotOp) -> None:
+        """A product that the tensor cores do not have: every column of one operand with every row of the other."""
+        layout, total = self.analysis.anchors[op.result].layout, tile_dtype(op.c)
+        (rows, depth), (_, columns) = (tile_type(operand).get_shape() for operand in (op.a, op.b))
+        left, right = operand_of(op.a), operand_of(op.b)
+        a, b = self._in_shared(op, [left, right])
+
+        def spread(shared: SSAValue, shape: tuple[int, int], place: tuple[int, int], operand: Operand) -> SSAValue:
+            row, column = reversed(place) if operand.turned else place
+            narrow = layout.narrowed(shape)
+            type_ = laid_out(TensorType(tile_type(operand.value).element_type, shape), narrow)
+            found = self.add(nv.ReadOp(shared, type_, row=row, column=column, turned=operand.turned), op).results[0]
+            if tile_dtype(operand.value) is not total:
+                found = self._laid(tile.EwOp("cast", [found], to=total), narrow, op)
+            return self._laid(tile.BroadcastOp(found, (rows, columns)), layout, op)
+
+        sums = self.tile(op.c, layout)
+        for step in range(depth):
+            factors = spread(a, (rows, 1), (0, step), left), spread(b, (1, columns), (step, 0), right)
+            product = self._laid(tile.EwOp("mul", factors), layout, op)
+            sums = self._laid(tile.EwOp("add", [sums, product]), layout, op)
+        self._hold(op.result, layout, sums, op)
+
+    def _laid(self, made: Operation, layout: Layout, op: Operation) -> SSAValue:
+        """Adds an op whose result gets a layout."""
+        self._typed(made, made.results[0], layout)
+        return self.add(made, op).results[0]
 
     # Control
 
@@ -288,5 +345,23 @@ class Lowering:
             regions.append(Region(self.out))
         self.out = outside
         made = scf.IfOp(self.values[op.cond], [value.type for value in types], regions[0], regions[1])
+        self.add(made, op)
+        self._bind(op.results, made.results, op)
+
+    def _while(self, op: scf.WhileOp) -> None:
+        test, inner = op.before_region.block, op.after_region.block
+        initial = self._carried(op.arguments, test.args)
+        outside = self.out
+        before = self.out = Block(arg_types=[value.type for value in initial])
+        self._bind(test.args, before.args, op)
+        condition = self._block(test)
+        handed = self._carried(condition.operands[1:], inner.args)
+        before.add_op(scf.ConditionOp(self.values[condition.operands[0]], *handed))
+        after = self.out = Block(arg_types=[value.type for value in handed])
+        self._bind(inner.args, after.args, op)
+        end = self._block(inner)
+        after.add_op(scf.YieldOp(*self._carried(end.operands, test.args)))
+        self.out = outside
+        made = scf.WhileOp(initial, [value.type for value in handed], Region(before), Region(after))
         self.add(made, op)
         self._bind(op.results, made.results, op)

@@ -1,0 +1,5 @@
+nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
+  // expected: cannot read IR
+  nv.tma_commit 1
+  nv.return
+}

@@ -1,0 +1,66 @@
+nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
+  %a = nv.alloc : !nv.shared<64x64xf16, 128>
+  // expected: the result has 64 rows and the layout of sums
+  %s = nv.wgmma %a, %a : !nv.shared<64x64xf16, 128>, !nv.shared<64x64xf16, 128> -> tensor<64x64xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 4:1*8]>>
+  nv.return
+}
+// -----
+nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
+  %a = nv.alloc : !nv.shared<64x64xf16, 128>
+  // expected: the result has rows and columns
+  %s = nv.wgmma %a, %a : !nv.shared<64x64xf16, 128>, !nv.shared<64x64xf16, 128> -> tensor<64xf32, #nv.layout<[4:_, 8:0*1, 4:0*16], [2:0*8]>>
+  nv.return
+}
+// -----
+nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
+  %a = nv.alloc : !nv.shared<64x64xf16, 128>
+  // expected: products are summed in f32, not in f16
+  %s = nv.wgmma %a, %a : !nv.shared<64x64xf16, 128>, !nv.shared<64x64xf16, 128> -> tensor<64x64xf16, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
+  nv.return
+}
+// -----
+nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
+  %a = nv.alloc : !nv.shared<64x64xf16, 128>
+  %b = nv.alloc : !nv.shared<64x32xf16, 64>
+  // expected: the right operand is one tile in panels of 128 bytes, not !nv.shared<64x32xf16, 64>
+  %s = nv.wgmma %a, %b : !nv.shared<64x64xf16, 128>, !nv.shared<64x32xf16, 64> -> tensor<64x32xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 4:1*8]>>
+  nv.return
+}
+// -----
+nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
+  %a = nv.alloc : !nv.shared<64x64xf16, 128>
+  %b = nv.alloc : !nv.shared<64x64xbf16, 128>
+  // expected: expected two operands of f16 or of bf16, got f16 and bf16
+  %s = nv.wgmma %a, %b : !nv.shared<64x64xf16, 128>, !nv.shared<64x64xbf16, 128> -> tensor<64x64xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
+  nv.return
+}
+// -----
+nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
+  %a = nv.alloc : !nv.shared<64x64xf16, 128>
+  %b = nv.alloc : !nv.shared<80x64xf16, 128>
+  // expected: times !nv.shared<80x64xf16, 128> does not give
+  %s = nv.wgmma %a, %b : !nv.shared<64x64xf16, 128>, !nv.shared<80x64xf16, 128> -> tensor<64x64xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
+  nv.return
+}
+// -----
+nv.func @f(%h: f16) outputs 0 shapes [[]] grid [1] threads 128 {
+  %p = tile.full %h : tensor<64x8xf16, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8]>>
+  %b = nv.alloc : !nv.shared<8x64xf16, 128>
+  // expected: a depth of 16·k and 8·n columns up to 256, not 8 and 64
+  %s = nv.wgmma %p, %b : tensor<64x8xf16, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8]>>, !nv.shared<8x64xf16, 128> -> tensor<64x64xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
+  nv.return
+}
+// -----
+nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
+  %a = nv.alloc : !nv.shared<64x64xf16, 128>
+  // expected: one panel lies beside another one, neither transposed
+  %s = nv.wgmma %a, transposed %a beside %a : !nv.shared<64x64xf16, 128> : !nv.shared<64x64xf16, 128>, !nv.shared<64x64xf16, 128> -> tensor<64x72xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 9:1*8]>>
+  nv.return
+}
+// -----
+nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
+  %a = nv.alloc : !nv.shared<64x64xf16, 128>
+  // expected: does not give 136 columns
+  %s = nv.wgmma %a, %a beside %a : !nv.shared<64x64xf16, 128> : !nv.shared<64x64xf16, 128>, !nv.shared<64x64xf16, 128> -> tensor<64x136xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 17:1*8]>>
+  nv.return
+}
