@@ -47,10 +47,10 @@ class Agents:
         self._agents.append(Agent(name, work))
 
     def wait(self, ready: Callable[[], bool], waits_for: str) -> None:
-        """Called by the agent that runs: it goes on when `ready` says so."""
+        """Called by the agent that runs: it goes on when `ready` says so, and by chance not even then at once."""
         agent = self._current
         assert agent is not None
-        if ready():
+        if ready() and (self._chance is None or self._chance.integers(2)):
             return
         agent.ready, agent.waits_for = ready, waits_for
         self._back.release()

@@ -8,6 +8,7 @@ from tessera.interpreters.engine import symbol_in
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import (
     emit_control,
+    emit_conversions,
     emit_copies,
     emit_hopper,
     emit_memory,
@@ -22,6 +23,7 @@ from tessera.targets.cuda.emitter import Emitted, Emitter
 __all__ = [
     "emit",
     "emit_control",
+    "emit_conversions",
     "emit_copies",
     "emit_hopper",
     "emit_memory",

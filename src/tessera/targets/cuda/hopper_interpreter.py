@@ -259,7 +259,7 @@ def _cluster_sync(frame: Frame, op: hopper.ClusterSyncOp, operands: Values) -> V
 @meaning(hopper.ElsewhereOp)
 def _elsewhere(frame: Frame, op: hopper.ElsewhereOp, operands: Values) -> Values:
     barriers, rank = operands
-    other: Block = _warpgroup(frame).block.cluster[rank]
+    other = _warpgroup(frame).block.cluster[int(rank)]
     return [other.held[barriers.origin]]
 
 
@@ -295,7 +295,7 @@ class _Map:
     def read(self, offsets: Sequence[int], type_: SharedType) -> Array:
         """The box at some offsets as a tile."""
         indices, inside = self.places(offsets)
-        found = self.view.array[indices]
+        found = np.asarray(self.view.array[indices], self.view.array.dtype)
         found[~inside] = 0
         return np.moveaxis(found.reshape(_panels(type_)), 0, 1).reshape(type_.shape)
 

@@ -1,0 +1,230 @@
+"""How a tile changes its layout through shared memory: in which order it lies there, so that banks are asked in turn.
+
+Memory holds *atoms*: elements, or as many small ones as a word of 32 bits has, neighbours along an axis along which
+both layouts keep them in one thread. Atoms lie along one axis, side by side, rows of them behind each other at a pitch
+that may be longer than they are; or groups of them change places from row to row. Of all such orders the one is taken
+in which the fewest turns of the banks are needed, found by going through what the lanes of each warp do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from tessera.targets.cuda.layouts import WARP, Layout
+
+Numbers = npt.NDArray[np.int64]
+
+BANKS, BANK, WIDEST = 32, 4, 16
+_TURN_COST = 1.0
+"""What changing places costs per access, in turns of the banks."""
+_MOST_SHIFTS = 5
+
+
+@dataclass(frozen=True)
+class Order:
+    """Where atoms lie: `fast` is the axis along which they are neighbours."""
+
+    shape: tuple[int, ...]
+    atom_axis: int
+    atom: int
+    itemsize: int
+    fast: int
+    pitch: int
+    group: int = 1
+    """How many atoms change places together."""
+    shift: int = 0
+    mask: int = 0
+    """From row to row: groups are numbered, and the numbers xored with bits of the row's number, from `shift` on."""
+
+    @property
+    def atom_bytes(self) -> int:
+        return self.atom * self.itemsize
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """How many atoms there are along each axis."""
+        return tuple(-(-size // (self.atom if axis == self.atom_axis else 1)) for axis, size in enumerate(self.shape))
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """How many rows, or on the fast axis how many atoms, lie between neighbours along each axis."""
+        found, rows = [0] * len(self.shape), 1
+        for axis in reversed(range(len(self.shape))):
+            if axis == self.fast:
+                found[axis] = 1
+            else:
+                found[axis] = rows
+                rows *= self.extents[axis]
+        return tuple(found)
+
+    @property
+    def bytes(self) -> int:
+        rows = prod(extent for axis, extent in enumerate(self.extents) if axis != self.fast)
+        return rows * self.pitch * self.atom_bytes
+
+    def places(self, coordinates: Sequence[Numbers]) -> Numbers:
+        """The bytes at which the atoms with these elements begin."""
+        row, column = np.zeros_like(coordinates[0]), np.zeros_like(coordinates[0])
+        for axis, (coordinate, step) in enumerate(zip(coordinates, self.steps, strict=True)):
+            place = coordinate // (self.atom if axis == self.atom_axis else 1)
+            if axis == self.fast:
+                column = place
+            else:
+                row = row + place * step
+        if self.mask:
+            column = column ^ ((row >> self.shift & self.mask) * self.group)
+        return (row * self.pitch + column) * self.atom_bytes
+
+
+@dataclass(frozen=True)
+class Side:
+    """One layout's part: registers in vectors of atoms, each of which is one access."""
+
+    vectors: tuple[tuple[tuple[int, ...], ...], ...]
+    """For each access its atoms, for each atom its registers."""
+    width: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An order, and the accesses on both sides."""
+
+    order: Order
+    writes: Side
+    reads: Side
+    within_warps: bool
+    """Whether every warp reads what it wrote itself."""
+    turns: int
+    least: int
+
+
+def thread_bases(layout: Layout, axis: int, threads: int) -> Numbers:
+    numbers = np.arange(threads)
+    total = np.zeros(threads, np.int64)
+    for digit, below in layout.positions:
+        if digit.axis == axis:
+            total += numbers // below % digit.size * digit.step
+    return total
+
+
+def keeps_together(layout: Layout, axis: int, count: int) -> bool:
+    """Whether so many neighbours along an axis, from a multiple on, are always in one thread."""
+    steps = [digit.step for digit in layout.threads if digit.axis == axis]
+    offsets = set(layout.offsets(axis))
+    whole = all({first + more for more in range(count)} <= offsets for first in {o - o % count for o in offsets})
+    return whole and not any(step % count for step in steps)
+
+
+def side_of(layout: Layout, order: Order, width: int) -> Side:
+    """The accesses of a layout, `width` atoms each."""
+    fast, atom_axis, atom = order.fast, order.atom_axis, order.atom
+    axes = range(len(order.shape))
+    by_axis = [layout.offsets(axis) for axis in axes]
+    groups: dict[tuple[int, ...], dict[int, dict[int, int]]] = {}
+    for register in range(layout.count):
+        place = [by_axis[axis][register] for axis in axes]
+        part = place[atom_axis] % atom if atom > 1 else 0
+        if atom > 1:
+            place[atom_axis] //= atom
+        column = place[fast]
+        place[fast] = column // width
+        vector = groups.setdefault(tuple(place), {})
+        vector.setdefault(column % width, {}).setdefault(part, register)
+    vectors = [
+        tuple(tuple(vector[column][part] for part in range(atom)) for column in range(width))
+        for _, vector in sorted(groups.items())
+    ]
+    return Side(tuple(vectors), width)
+
+
+def width_of(layout: Layout, order: Order) -> int:
+    """How many atoms a thread can move at once."""
+    width = WIDEST // order.atom_bytes
+    scale = order.atom if order.fast == order.atom_axis else 1
+    while width > 1 and not keeps_together(layout, order.fast, width * scale):
+        width //= 2
+    return width
+
+
+def turns_of(layout: Layout, order: Order, side: Side, threads: int) -> tuple[int, int]:
+    """How many turns the banks take for all accesses, and how few there could be."""
+    axes = range(len(order.shape))
+    lanes = min(threads, 2 * WARP)
+    bases = [thread_bases(layout, axis, threads)[:lanes] for axis in axes]
+    offsets = [np.array(layout.offsets(axis)) for axis in axes]
+    size = side.width * order.atom_bytes
+    at_once = min(WARP, BANKS * BANK // size)
+    turns = least = 0
+    for vector in side.vectors:
+        register = vector[0][0]
+        coordinates = [base + offset[register] for base, offset in zip(bases, offsets, strict=True)]
+        inside = np.all([c < extent for c, extent in zip(coordinates, order.shape, strict=True)], axis=0)
+        places = order.places(coordinates)
+        for first in range(0, lanes, at_once):
+            kept = places[first : first + at_once][inside[first : first + at_once]]
+            if not kept.size:
+                continue
+            words = np.unique((kept[:, None] // BANK + np.arange(max(1, size // BANK))).reshape(-1))
+            turns += int(np.bincount(words % BANKS).max())
+            least += -(-words.size // BANKS)
+    return turns, least
+
+
+def _orders(source: Layout, result: Layout, shape: tuple[int, ...], itemsize: int) -> Iterator[Order]:
+    axes = range(len(shape))
+    ways = max(1, BANK // itemsize)
+    together = [a for a in axes if keeps_together(source, a, ways) and keeps_together(result, a, ways)]
+    atoms = [(axis, ways) for axis in together] if ways > 1 and together else [(-1, 1)]
+    for (atom_axis, atom), fast in product(atoms, axes):
+        plain = Order(shape, atom_axis, atom, itemsize, fast, 0)
+        widest = max(width_of(source, plain), width_of(result, plain))
+        whole = -(-plain.extents[fast] // widest) * widest
+        for pad in range(0, BANKS * BANK // plain.atom_bytes, widest):
+            yield Order(shape, atom_axis, atom, itemsize, fast, whole + pad)
+        groups = whole // widest
+        if groups & (groups - 1) == 0 and groups > 1:
+            for shift, bits in product(range(_MOST_SHIFTS), range(1, min(groups, 32).bit_length())):
+                yield Order(shape, atom_axis, atom, itemsize, fast, whole, widest, shift, (1 << bits) - 1)
+
+
+@lru_cache(maxsize=512)
+def plan(source: Layout, result: Layout, shape: tuple[int, ...], itemsize: int, threads: int) -> Plan:
+    """The best way from one layout to another."""
+    best: tuple[float, Plan] | None = None
+    within = _within_warps(source, result, shape, threads)
+    for order in _orders(source, result, shape, itemsize):
+        writes = side_of(source, order, width_of(source, order))
+        reads = side_of(result, order, width_of(result, order))
+        put, least_put = turns_of(source, order, writes, threads)
+        got, least_got = turns_of(result, order, reads, threads)
+        accesses = len(writes.vectors) + len(reads.vectors)
+        cost = put + got + (_TURN_COST * accesses if order.mask else 0) + order.bytes / 65536
+        if best is None or cost < best[0]:
+            best = cost, Plan(order, writes, reads, within, put + got, least_put + least_got)
+    assert best is not None
+    return best[1]
+
+
+def _within_warps(source: Layout, result: Layout, shape: tuple[int, ...], threads: int) -> bool:
+    """Whether no element goes from one warp to another."""
+    owner = np.full(shape, -1)
+    for layout, is_reader in ((source, False), (result, True)):
+        axes = range(len(shape))
+        bases = [thread_bases(layout, axis, threads) for axis in axes]
+        offsets = [np.array(layout.offsets(axis)) for axis in axes]
+        coordinates = [(base[:, None] + offset).reshape(-1) for base, offset in zip(bases, offsets, strict=True)]
+        warps = np.repeat(np.arange(threads) // WARP, layout.count)
+        inside = np.all([c < size for c, size in zip(coordinates, shape, strict=True)], axis=0)
+        places = tuple(coordinate[inside] for coordinate in coordinates)
+        if is_reader:
+            return bool((owner[places] == warps[inside]).all())
+        # The first thread that has an element writes it.
+        owner[tuple(coordinate[::-1] for coordinate in places)] = warps[inside][::-1]
+    raise AssertionError("a reader comes last")
