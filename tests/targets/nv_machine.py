@@ -1,9 +1,9 @@
 """A machine that runs what the nv emitter writes, without a GPU: LLVM's text with inline PTX, all threads of a block.
 
 Threads that are at the same block of the program go on together; those furthest back go first, so that they meet where
-paths join. Every access to memory is checked: global memory must belong to an argument, shared memory must have been
-written, and no two threads may touch a byte of it between barriers if one of them writes. Approximations of the
-hardware are exact here: how exact they really are is measured on GPUs.
+paths join. Every access to memory is checked: global memory must belong to an argument, and no two threads may touch a byte of
+shared memory between barriers if one of them writes. Approximations of the hardware are exact here: how exact they
+really are is measured on GPUs.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from nv_instructions import Array, instruction, storage, typed_constant
 from xdsl.dialects.builtin import ModuleOp
 
+from tessera.dialects.elements import dtype_of
 from tessera.dialects.tile_types import ViewType
 from tessera.interpreters.engine import symbol_in
 from tessera.interpreters.tile import bind
@@ -136,7 +137,6 @@ class Shared:
 
     def __init__(self, size: int) -> None:
         self.bytes = np.full(size, 0xEE, np.uint8)
-        self.known = np.zeros(size, np.bool_)
         self.writer = np.full(size, NOBODY)
         self.reader = np.full(size, NOBODY)
         self.waves: list[tuple[int, int]] = []
@@ -168,8 +168,6 @@ class Shared:
 
     def load(self, thread: int, place: int, size: int) -> Array:
         part = self.check(place, size, "a load")
-        if not self.known[part].all():
-            raise MachineError(f"shared memory at {place} is read and was never written")
         self._refuse(self.writer[part], thread, "wrote", "reads")
         marks, warp = self.reader[part], thread // WARP
         alone = (marks == NOBODY) | (marks == thread) | (marks == SYNCED + warp)
@@ -182,7 +180,6 @@ class Shared:
         self._refuse(self.writer[part], thread, "wrote", "writes")
         self._refuse(self.reader[part], thread, "read", "writes")
         self.writer[part] = thread
-        self.known[part] = True
         self.bytes[part] = value
 
     def count(self, places: Array, size: int) -> None:
@@ -355,7 +352,7 @@ def run(module: ModuleOp, name: str, arguments: Sequence[Any], emitted: Emitted 
             numbers = [memory.add(argument), *argument.shape, *(stride // argument.itemsize for stride in argument.strides)]
             words[first : first + len(numbers)] = np.array(numbers, np.int64).view(np.uint64)
         else:
-            bits = np.asarray(argument, storage(_scalar(type_))[1]).reshape(1).tobytes().ljust(WORD, b"\0")
+            bits = np.asarray(argument).astype(dtype_of(type_).storage).reshape(1).tobytes().ljust(WORD, b"\0")
             words[first] = np.frombuffer(bits, np.uint64)[0]
     words[layout.grid : layout.grid + len(bound.grid)] = bound.grid
     words[layout.report] = memory.add(record)
@@ -369,7 +366,3 @@ def run(module: ModuleOp, name: str, arguments: Sequence[Any], emitted: Emitted 
             block.run()
         waves += shared.waves
     return Run(emitted, int(record[0]), waves)
-
-
-def _scalar(type_: Any) -> str:
-    return {"f32": "float", "f64": "double", "f16": "i16", "bf16": "i16", "index": "i64"}.get(str(type_), str(type_).replace("u", "i"))

@@ -43,8 +43,29 @@ def exact(number: Number) -> tuple[Number, object]:
     return number, number.__class__ is float and copysign(1.0, number)
 
 
+LINE = 16
+"""Bytes that a GPU moves at once."""
+
+
+_FAR = 1 << 31
+
+
+def is_lined(value: Any) -> bool:
+    """Whether an array's rows lie as a GPU likes them: whole pieces of 16 bytes, neighbours side by side.
+
+    So every row begins and ends with such a piece, and is less than 2 GiB from the next.
+    """
+    if value.ndim == 0 or value.strides[-1] != 1 or value.pointer % LINE:
+        return False
+    steps = [abs(stride * value.itemsize) for stride in (*value.strides[:-1], value.shape[-1])]
+    return not any(step % LINE or step >= _FAR for step in steps)
+
+
 class Ask(NamedTuple):
-    """Something of an argument that a program may depend on: its size or stride along an axis, or a number's value."""
+    """Something of an argument that a program may depend on: its size or stride along an axis, or a number's value.
+
+    `lined` asks whether its rows lie well; see `is_lined`.
+    """
 
     place: int
     what: str
@@ -55,6 +76,8 @@ class Ask(NamedTuple):
         value = values[self.place]
         if self.what == "value":
             return value
+        if self.what == "lined":
+            return is_lined(value)
         return (value.shape if self.what == "size" else value.strides)[self.axis]
 
 
@@ -70,4 +93,6 @@ class Guard(NamedTuple):
     def __str__(self) -> str:
         place, what, axis = self.ask
         answer = str(self.answer).lower()  # as facts are spelled: true
+        if what == "lined":
+            return f"arg{place} lined = {answer}"
         return f"arg{place} = {answer}" if what == "value" else f"arg{place}.{what}[{axis}] = {answer}"

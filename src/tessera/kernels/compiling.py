@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects.builtin import IndexType
@@ -28,13 +29,19 @@ if TYPE_CHECKING:
     from tessera.targets.cuda.compile import Program as DeviceProgram
 
 
-def compiled(instance: Instance, chosen: Settings, facts: Facts) -> tuple[Program, bytes]:
-    """The program of an instance, for arguments with these facts, loaded; and its machine code for whoever keeps it."""
+def compiled(
+    instance: Instance, chosen: Settings, facts: Facts, lines: Mapping[int, bool] = MappingProxyType({})
+) -> tuple[Program, bytes]:
+    """The program of an instance, for arguments with these facts, loaded; and its machine code for whoever keeps it.
+
+    `lines` says of each array whether its rows lie well for a GPU.
+    """
     if chosen.target == "cuda":
-        made, plan, code = _for_gpu(instance, chosen, facts)
+        made, plan, code = _for_gpu(instance, chosen, facts, lines)
+        program = Program.of(instance, loaded(plan, code), made.guards, lines)
     else:
         made, plan, code = _for_cpu(instance, chosen, facts)
-    program = Program.of(instance, loaded(plan, code), made.guards)
+        program = Program.of(instance, loaded(plan, code), made.guards)
     if "recompiles" in knobs.logs.value:
         import logging
 
@@ -57,9 +64,14 @@ def _for_cpu(instance: Instance, chosen: Settings, facts: Facts) -> tuple[Machin
     return made, plan_of(instance, words, made.messages), made.image
 
 
-def _for_gpu(instance: Instance, chosen: Settings, facts: Facts) -> tuple[DeviceProgram, Plan, bytes]:
+def _for_gpu(
+    instance: Instance, chosen: Settings, facts: Facts, lines: Mapping[int, bool]
+) -> tuple[DeviceProgram, Plan, bytes]:
     from tessera.targets.cuda.compile import compile_kernel as compile_for_gpu
 
+    # Results are made by the launch, and are as they should be.
+    arguments = len(instance.paths) + len(instance.outputs)
+    lined = [place for place in range(arguments) if lines.get(place, place >= len(instance.paths))]
     made = compile_for_gpu(
         instance.module,
         instance.name,
@@ -69,6 +81,7 @@ def _for_gpu(instance: Instance, chosen: Settings, facts: Facts) -> tuple[Device
         optimization=chosen.optimization,
         checks=chosen.checks,
         facts=facts,
+        lined=lined,
     )
     block = made.block
     plan = plan_of(instance, Words(block.first, block.grid, block.words), made.messages)

@@ -23,7 +23,7 @@ from tessera import knobs
 from tessera.dtypes.types import BY_NAME
 from tessera.errors import CompileError, DeviceError, TesseraError
 from tessera.interpreters.checks import AROUND, NOTHING
-from tessera.kernels.arguments import NUMBERS, Ask, Guard, Number, collect, kinds_of
+from tessera.kernels.arguments import NUMBERS, Ask, Guard, Number, collect, is_lined, kinds_of
 from tessera.kernels.assumptions import Assumptions, guards_of
 from tessera.kernels.schedule import Schedule
 from tessera.kernels.values import CURRENT
@@ -158,12 +158,18 @@ class Program:
     instance: Instance | None = None
 
     @staticmethod
-    def of(instance: Instance, executable: Executable | CudaExecutable | None, asked: Iterable[Fact] = ()) -> Program:
+    def of(
+        instance: Instance,
+        executable: Executable | CudaExecutable | None,
+        asked: Iterable[Fact] = (),
+        lines: Mapping[int, bool] | None = None,
+    ) -> Program:
         """The program of an instance, by the interpreter where there is no machine code.
 
-        `asked` are facts that it depends on besides those that its trace asked for.
+        `asked` are facts that it depends on besides those that its trace asked for, `lines` how rows lie, if it does.
         """
         guards = tuple(map(_guard, guards_of(instance, asked)))
+        guards += tuple(Guard(Ask(place, "lined", 0), answer) for place, answer in (lines or {}).items())
         kept = None if executable is not None else instance
         return Program(instance.paths, instance.kinds, guards, instance.schedule, instance.row_width, executable, kept)
 
@@ -245,7 +251,7 @@ def _kind_of(text: Any) -> object:
 def _ask_of(found: Any) -> Ask:
     """What a program asks, as JSON has it."""
     place, what, axis = found
-    if what not in ("size", "stride", "value"):
+    if what not in ("size", "stride", "value", "lined"):
         raise ValueError(what)
     return Ask(int(place), what, int(axis))
 
@@ -305,8 +311,7 @@ class Programs:
             program = None if kept is None else kept.find(given)
             if program is None:
                 instance = trace()
-                facts = assumed.facts(instance, collect(instance.paths, given))
-                program = self._made(instance, chosen, facts, kept)
+                program = self._made(instance, chosen, collect(instance.paths, given), assumed, kept)
             while len(self._found) >= _MOST_KEYS and place not in self._found:
                 del self._found[next(iter(self._found))]
             self._found.setdefault(place, []).append(program)
@@ -322,7 +327,7 @@ class Programs:
             if found is None and assumed and len(programs) >= MOST_SPECIAL:
                 return self.of_instance(instance, values, chosen, Assumptions())
             if found is None:
-                found = self._made(instance, chosen, assumed.facts(instance, values), None)
+                found = self._made(instance, chosen, values, assumed, None)
                 programs.append(found)
         return found
 
@@ -333,11 +338,13 @@ class Programs:
                 return program, values
         return None
 
-    def _made(self, instance: Instance, chosen: Settings, facts: Facts, kept: _Kept | None) -> Program:
+    def _made(
+        self, instance: Instance, chosen: Settings, values: Sequence[Any], assumed: Assumptions, kept: _Kept | None
+    ) -> Program:
         from tessera.kernels.compiling import compiled
 
         try:
-            program, code = compiled(instance, chosen, facts)
+            program, code = compiled(instance, chosen, assumed.facts(instance, values), lines_of(values))
         except CompileError as refusal:
             if chosen.demanded:
                 raise
@@ -346,6 +353,11 @@ class Programs:
         if kept is not None:
             kept.put(program, code)
         return program
+
+
+def lines_of(values: Sequence[Any]) -> dict[int, bool]:
+    """Of each array among values whether its rows lie well for a GPU."""
+    return {place: is_lined(value) for place, value in enumerate(values) if isinstance(value, Tensor)}
 
 
 def _guard(atom: Fact) -> Guard:

@@ -1,5 +1,5 @@
 // RUN: tessera opt %s | filecheck %s
-nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
+nv.func @f() outputs 0 shapes [] grid [1] threads 128 attributes {cluster = 2 : i64} {
   nv.cluster_sync
   nv.cluster_sync aligned
   nv.cluster_sync aligned {k}
@@ -7,7 +7,7 @@ nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
 }
 
 // CHECK: builtin.module {
-// CHECK-NEXT:   nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
+// CHECK-NEXT:   nv.func @f() outputs 0 shapes [] grid [1] threads 128 attributes {cluster = 2 : i64} {
 // CHECK-NEXT:     nv.cluster_sync
 // CHECK-NEXT:     nv.cluster_sync aligned
 // CHECK-NEXT:     nv.cluster_sync aligned {k}

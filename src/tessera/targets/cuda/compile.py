@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera.dialects import tile
+from tessera.dialects.attributes import integers
 from tessera.interpreters.engine import symbol_in
 from tessera.targets import text
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.choose_plan import Plan, choose
+from tessera.targets.cuda.divisors import LINED
 from tessera.targets.cuda.emit import emit
 from tessera.targets.cuda.emitter import Block
 from tessera.targets.cuda.preparing import prepare
@@ -28,6 +30,9 @@ from tessera.transforms.make_async import make_async
 from tessera.transforms.partition_rows import partition_rows
 
 FEATURES: Mapping[str, str] = {"sm_80": "+ptx80", "sm_89": "+ptx80", "sm_90": "+ptx80", "sm_90a": "+ptx80"}
+FEW_SPILLS = 64
+"""Bytes of local memory that a thread may need beside products: sums fill its registers, and a few numbers that the
+inner loops do not touch may lie elsewhere."""
 TRIPLE = 'target triple = "nvptx64-nvidia-cuda"\n'
 
 
@@ -70,10 +75,19 @@ def compile_kernel(
     optimization: int = 3,
     checks: Collection[str] = (),
     facts: Facts | None = None,
+    lined: Collection[int] = (),
 ) -> Program:
-    """Compiles a tile function."""
+    """Compiles a tile function. Of the arguments `lined`, rows lie at multiples of 16 bytes, their elements together."""
     lowered, found, guards, seconds = lower_kernel(
-        module, name, arch=arch, warps=warps, stages=stages, optimization=optimization, checks=checks, facts=facts
+        module,
+        name,
+        arch=arch,
+        warps=warps,
+        stages=stages,
+        optimization=optimization,
+        checks=checks,
+        facts=facts,
+        lined=lined,
     )
     program = compile_lowered(lowered, name, arch=arch)
     return replace(program, checks=tuple(found), guards=guards, seconds={**seconds, **program.seconds})
@@ -89,6 +103,7 @@ def lower_kernel(
     optimization: int = 3,
     checks: Collection[str] = (),
     facts: Facts | None = None,
+    lined: Collection[int] = (),
 ) -> tuple[ModuleOp, list[HostCheck], Facts, Mapping[str, float]]:
     """The nv level of a tile function, what has to be checked before it runs, and the facts it rests on."""
     seconds, lowered, context = Laps(), module.clone(), CompileContext.with_facts(facts)
@@ -106,6 +121,8 @@ def lower_kernel(
     apply_plan(function, plan)
     seconds.lap("make-async")
     lower(lowered, name, plan.warps)
+    if lined:
+        symbol_in(lowered, name, nv.FuncOp).attributes[LINED] = integers(sorted(lined))
     seconds.lap("tile-to-nv")
     text.verify(lowered)
     seconds.lap("verify")
@@ -128,8 +145,18 @@ def compile_lowered(module: ModuleOp, name: str, *, arch: str = "sm_90a") -> Pro
     seconds.lap("emit")
     ptx = ptx_of(emitted.text, arch)
     seconds.lap("llvm")
-    threads = symbol_in(module, name, nv.FuncOp).thread_count
-    return Program(name, ptx, emitted.block, threads, emitted.shared, emitted.messages, seconds=dict(seconds))
+    function = symbol_in(module, name, nv.FuncOp)
+    products = any(isinstance(op, nv.MmaOp) for op in function.walk())
+    return Program(
+        name,
+        ptx,
+        emitted.block,
+        function.thread_count,
+        emitted.shared,
+        emitted.messages,
+        FEW_SPILLS if products else 0,
+        seconds=dict(seconds),
+    )
 
 
 def ptx_of(written: str, arch: str) -> str:

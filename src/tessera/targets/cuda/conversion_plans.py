@@ -25,6 +25,8 @@ BANKS, BANK, WIDEST = 32, 4, 16
 _TURN_COST = 1.0
 """What changing places costs per access, in turns of the banks."""
 _MOST_SHIFTS = 5
+_LOOKED_AT = 4
+"""Accesses of a layout repeat each other's pattern: so many are looked at."""
 
 
 @dataclass(frozen=True)
@@ -101,8 +103,9 @@ class Plan:
     reads: Side
     within_warps: bool
     """Whether every warp reads what it wrote itself."""
-    turns: int
-    least: int
+    turns: float
+    least: float
+    """Turns of the banks that a warp takes, and how few there could be."""
 
 
 def thread_bases(layout: Layout, axis: int, threads: int) -> Numbers:
@@ -153,28 +156,27 @@ def width_of(layout: Layout, order: Order) -> int:
     return width
 
 
-def turns_of(layout: Layout, order: Order, side: Side, threads: int) -> tuple[int, int]:
-    """How many turns the banks take for all accesses, and how few there could be."""
+def turns_of(layout: Layout, order: Order, side: Side) -> tuple[float, float]:
+    """How many turns the banks take for the accesses of a warp, and how few there could be, from a few of them."""
     axes = range(len(order.shape))
-    lanes = min(threads, 2 * WARP)
-    bases = [thread_bases(layout, axis, threads)[:lanes] for axis in axes]
-    offsets = [np.array(layout.offsets(axis)) for axis in axes]
     size = side.width * order.atom_bytes
     at_once = min(WARP, BANKS * BANK // size)
+    every = -(-len(side.vectors) // _LOOKED_AT)
+    looked_at = np.array([vector[0][0] for vector in side.vectors[::every]])
+    coordinates: list[Numbers] = []
+    for axis in axes:
+        offsets = np.array(layout.offsets(axis))[looked_at]
+        coordinates.append(offsets[:, None] + thread_bases(layout, axis, WARP))
+    inside = np.all([c < extent for c, extent in zip(coordinates, order.shape, strict=True)], axis=0)
+    places = order.places(coordinates)
     turns = least = 0
-    for vector in side.vectors:
-        register = vector[0][0]
-        coordinates = [base + offset[register] for base, offset in zip(bases, offsets, strict=True)]
-        inside = np.all([c < extent for c, extent in zip(coordinates, order.shape, strict=True)], axis=0)
-        places = order.places(coordinates)
-        for first in range(0, lanes, at_once):
-            kept = places[first : first + at_once][inside[first : first + at_once]]
-            if not kept.size:
-                continue
-            words = np.unique((kept[:, None] // BANK + np.arange(max(1, size // BANK))).reshape(-1))
+    for access, kept in zip(places.reshape(-1, at_once), inside.reshape(-1, at_once), strict=True):
+        words = np.unique((access[kept][:, None] // BANK + np.arange(max(1, size // BANK))).reshape(-1))
+        if words.size:
             turns += int(np.bincount(words % BANKS).max())
             least += -(-words.size // BANKS)
-    return turns, least
+    part = len(side.vectors) / len(looked_at)
+    return turns * part, least * part
 
 
 def _orders(source: Layout, result: Layout, shape: tuple[int, ...], itemsize: int) -> Iterator[Order]:
@@ -202,8 +204,8 @@ def plan(source: Layout, result: Layout, shape: tuple[int, ...], itemsize: int, 
     for order in _orders(source, result, shape, itemsize):
         writes = side_of(source, order, width_of(source, order))
         reads = side_of(result, order, width_of(result, order))
-        put, least_put = turns_of(source, order, writes, threads)
-        got, least_got = turns_of(result, order, reads, threads)
+        put, least_put = turns_of(source, order, writes)
+        got, least_got = turns_of(result, order, reads)
         accesses = len(writes.vectors) + len(reads.vectors)
         cost = put + got + (_TURN_COST * accesses if order.mask else 0) + order.bytes / 65536
         if best is None or cost < best[0]:
@@ -213,7 +215,9 @@ def plan(source: Layout, result: Layout, shape: tuple[int, ...], itemsize: int, 
 
 
 def _within_warps(source: Layout, result: Layout, shape: tuple[int, ...], threads: int) -> bool:
-    """Whether no element goes from one warp to another."""
+    """Whether no element goes from one warp to another; ghosts read what is nobody's business."""
+    if source.has_ghosts(shape) or result.has_ghosts(shape):
+        return False
     owner = np.full(shape, -1)
     for layout, is_reader in ((source, False), (result, True)):
         axes = range(len(shape))

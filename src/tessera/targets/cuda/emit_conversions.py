@@ -1,161 +1,170 @@
-"""nv level → LLVM text: a tile in another layout, by renaming registers where threads keep their elements, or through
-shared memory.
-
-There the tile lies row after row, with room for ghosts. Rows of whole 128 bytes are swizzled: chunks of 16 bytes change
-places with the row and with every eighth row, so that columns and rows both meet every bank. Others are padded.
-"""
+"""nv level → LLVM text: tiles that change their layout, in a thread's own registers or through shared memory."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import prod
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
 
 from tessera.dialects.tile_types import tile_dtype, tile_type
-from tessera.dtypes.types import DType
 from tessera.targets.cuda import dialect as nv
-from tessera.targets.cuda.assembly import barrier
+from tessera.targets.cuda.assembly import asm, barrier
+from tessera.targets.cuda.conversion_plans import Order, Plan, Side, plan
+from tessera.targets.cuda.emit_values import registers_of, reseen
 from tessera.targets.cuda.emitter import SHARED, Emitter, emits
+from tessera.targets.cuda.global_access import packed, unpacked
 from tessera.targets.cuda.layouts import Layout
-from tessera.targets.cuda.nv_types import CHUNK, layout_of
+from tessera.targets.cuda.nv_types import layout_of
 from tessera.targets.cuda.thread_tiles import ThreadTile, per_word
 from tessera.targets.llvm import elements
 from tessera.targets.llvm.text import Value, number
 
-_LINE = 128
-
 
 @emits(nv.ConvertOp)
 def _convert(emitter: Emitter, op: nv.ConvertOp) -> None:
-    source, target = emitter.tile(op.operand), layout_of(op.result)
-    places = renamed(source.layout, target, len(source.shape))
-    if places is not None:
-        emitter.bind(op.result, [source.element(place) for place in places])
+    source, layout = emitter.tile(op.operand), layout_of(op.result)
+    shape = tile_type(op.result).get_shape()
+    axes = range(len(shape))
+    if registers_of(source.layout, layout, shape, axes) is not None:
+        reseen(emitter, op, source, op.result, axes)
         return
-    table = Table.of(source.shape, source.layout, target, source.dtype)
-    start = emitter.scratch(table.size)
+    threads = emitter.source.thread_count
+    chosen = plan(source.layout, layout, shape, source.dtype.storage.itemsize, threads)
+    memory = Places(emitter, chosen.order)
+
+    def put() -> Sequence[Value]:
+        _write(emitter, memory, chosen.writes, source)
+        return []
+
     barrier(emitter.f)
-    _put(emitter, source, table, start)
-    barrier(emitter.f)
-    shape, dtype = tile_type(op.result).get_shape(), tile_dtype(op.result)
-    emitter.values[op.result] = _get(emitter, shape, dtype, target, table, start)
+    mine = emitter.first_replica(source.layout)
+    if mine is None:
+        put()
+    else:
+        emitter.branch(mine, put)
+    if chosen.within_warps:
+        asm(emitter.f, "bar.warp.sync -1;", effects=True, convergent=True)
+    else:
+        barrier(emitter.f)
+    _read(emitter, memory, chosen, op.result)
 
 
-def renamed(source: Layout, target: Layout, rank: int) -> list[int] | None:
-    """For each register of the target, the register of the source that has its element, if every thread keeps its own.
+class Places:
+    """Addresses of atoms in the shared memory of one conversion."""
 
-    Elements that several threads hold may be taken from any: here each thread takes its own.
-    """
-    if source.threads != target.threads:
-        return None
-    axes = range(rank)
-    held = {places: register for register, places in enumerate(zip(*(source.offsets(a) for a in axes), strict=True))}
-    wanted = list(zip(*(target.offsets(axis) for axis in axes), strict=True)) if rank else [()] * target.count
-    if rank == 0:
-        return [0] * target.count
-    return [held[places] for places in wanted] if all(places in held for places in wanted) else None
+    def __init__(self, emitter: Emitter, order: Order) -> None:
+        self.order = order
+        self._emitter, self._f = emitter, emitter.f
+        self._memory = self._f.op(SHARED, f"inttoptr {emitter.scratch(order.bytes)} to {SHARED}")
+        self._starts: dict[Layout, tuple[Value, Value]] = {}
 
+    def _start(self, layout: Layout) -> tuple[Value, Value]:
+        """The row and the column of a thread's first atom."""
+        if layout not in self._starts:
+            f, order = self._f, self.order
+            row = column = number(0, "i32")
+            for axis, step in enumerate(order.steps):
+                base = self._emitter.base(layout, axis)
+                if base.name == "0":
+                    continue
+                if axis == order.atom_axis and order.atom > 1:
+                    base = f.binary("udiv", base, number(order.atom, "i32"))
+                if axis == order.fast:
+                    column = base
+                else:
+                    part = f.times(base, step)
+                    row = part if row.name == "0" else f.binary("add", row, part)
+            self._starts[layout] = row, column
+        return self._starts[layout]
 
-@dataclass(frozen=True)
-class Table:
-    """Rows and columns of a tile in shared memory."""
-
-    strides: tuple[int, ...]
-    """Of all axes but the last, in rows."""
-    pitch: int
-    swizzled: bool
-    size: int
-    itemsize: int
-
-    @staticmethod
-    def of(shape: tuple[int, ...], source: Layout, target: Layout, dtype: DType) -> Table:
-        covers = [max(source.coverage(axis), target.coverage(axis)) for axis in range(len(shape))]
-        itemsize = dtype.storage.itemsize
-        width = covers[-1] * itemsize
-        strides = tuple(prod(covers[axis + 1 : -1]) for axis in range(len(covers) - 1))
-        swizzled = width % _LINE == 0
-        pitch = width if swizzled else -(-width // CHUNK) * CHUNK
-        if not swizzled and pitch // CHUNK % 2 == 0:
-            pitch += CHUNK
-        return Table(strides, pitch, swizzled, prod(covers[:-1]) * pitch, itemsize)
-
-    def piece(self, layout: Layout) -> int:
-        """How many registers, one after the other, may be moved at once."""
-        last = len(self.strides)
-        run = layout.run(last)
-        steps = [digit.step for digit in (*layout.threads, *layout.registers[1:]) if digit.axis == last]
-        count = 1
-        while count * 2 * self.itemsize <= CHUNK and run % (count * 2) == 0 and all(s % (count * 2) == 0 for s in steps):
-            count *= 2
-        return count
-
-    def address(self, emitter: Emitter, layout: Layout, register: int, start: Value) -> Value:
-        """Where a register's element lies."""
-        f, last = emitter.f, len(self.strides)
-        row: Value = number(0, "i32")
-        for axis, stride in enumerate(self.strides):
-            along = f.add(emitter.base(layout, axis), layout.offset(register, axis))
-            row = _sum(emitter, row, f.times(along, stride))
-        column = f.times(f.add(emitter.base(layout, last), layout.offset(register, last)), self.itemsize)
-        if self.swizzled:
-            turned = f.binary("xor", row, f.binary("lshr", row, number(3, "i32")))
-            turn = f.binary("shl", f.binary("and", turned, number(7, "i32")), number(4, "i32"))
+    def pointer(self, layout: Layout, register: int, where: Value | None = None) -> Value:
+        """Where an atom lies, by its first register; the start of the memory where a condition does not hold."""
+        f, order = self._f, self.order
+        row, column = self._start(layout)
+        rows = columns = 0
+        for axis, step in enumerate(order.steps):
+            offset = layout.offset(register, axis) // (order.atom if axis == order.atom_axis else 1)
+            if axis == order.fast:
+                columns = offset
+            else:
+                rows += step * offset
+        if order.mask:
+            row, column = f.add(row, rows), f.add(column, columns)
+            turn = f.binary("lshr", row, number(order.shift, "i32")) if order.shift else row
+            turn = f.times(f.binary("and", turn, number(order.mask, "i32")), order.group)
             column = f.binary("xor", column, turn)
-        return _sum(emitter, start, _sum(emitter, f.times(row, self.pitch), column))
+            rows = columns = 0
+        place = f.times(f.binary("add", f.times(row, order.pitch), column), order.atom_bytes)
+        constant = (rows * order.pitch + columns) * order.atom_bytes
+        if where is not None:
+            place = f.select(where, f.add(place, constant), number(0, "i32"))
+            constant = 0
+        pointer = f.op(SHARED, f"getelementptr i8, {self._memory}, {place}")
+        return pointer if constant == 0 else f.op(SHARED, f"getelementptr i8, {pointer}, i32 {constant}")
 
 
-def _sum(emitter: Emitter, a: Value, b: Value) -> Value:
-    return b if a.name == "0" else a if b.name == "0" else emitter.f.binary("add", a, b)
+def _write(emitter: Emitter, memory: Places, side: Side, source: ThreadTile) -> None:
+    f, order = emitter.f, memory.order
+    inside = emitter.inside(source.layout, source.shape)
+    for vector in side.vectors:
+        atoms = [_atom(emitter, source, registers) for registers in vector]
+        pointer = memory.pointer(source.layout, vector[0][0])
+        where = inside[vector[0][0]]
 
+        def put() -> Sequence[Value]:
+            type_, value = atoms[0].type, atoms[0]
+            if len(atoms) > 1:
+                value = Value("poison", f"<{len(atoms)} x {type_}>")
+                for place, atom in enumerate(atoms):
+                    value = f.insert(value, atom, place)
+            f.store(value, pointer, align=len(atoms) * order.atom_bytes)
+            return []
 
-def _pointer(emitter: Emitter, address: Value) -> Value:
-    return emitter.f.op(SHARED, f"inttoptr {address} to {SHARED}")
-
-
-def _unit(dtype: DType, piece: int) -> tuple[int, int]:
-    """How a piece is moved: bytes of each number, and how many numbers. Small elements go in words if they fill some."""
-    itemsize = dtype.storage.itemsize
-    ways = per_word(dtype)
-    return (4, piece // ways) if ways and piece % ways == 0 else (itemsize, piece)
-
-
-def _put(emitter: Emitter, source: ThreadTile, table: Table, start: Value) -> None:
-    f, layout, dtype = emitter.f, source.layout, source.dtype
-    piece = table.piece(layout)
-    size, count = _unit(dtype, piece)
-    packed = size == 4 and count < piece
-    for register in range(0, source.count, piece):
-        pointer = _pointer(emitter, table.address(emitter, layout, register, start))
-        if packed:
-            first = register // per_word(dtype)
-            parts = [source.word(first + place) for place in range(count)]
+        if where is None:
+            put()
         else:
-            parts = [elements.to_memory(f, source.element(register + place), dtype) for place in range(count)]
-        type_ = parts[0].type
+            emitter.branch(where, put)
+
+
+def _atom(emitter: Emitter, source: ThreadTile, registers: Sequence[int]) -> Value:
+    ways, first = len(registers), registers[0]
+    in_a_word = first % ways == 0 and list(registers) == list(range(first, first + ways))
+    if ways > 1 and in_a_word and per_word(source.dtype) == ways:
+        return source.word(first // ways)
+    values = [elements.to_memory(emitter.f, source.element(register), source.dtype) for register in registers]
+    return packed(emitter, values) if ways > 1 else values[0]
+
+
+def _read(emitter: Emitter, memory: Places, chosen: Plan, result: SSAValue) -> None:
+    f, order, layout = emitter.f, memory.order, layout_of(result)
+    type_ = tile_type(result)
+    dtype = tile_dtype(result)
+    element = elements.memory_type(dtype)
+    held = "i32" if order.atom > 1 else element
+    inside = emitter.inside(layout, type_.get_shape())
+    found: dict[tuple[int, ...], Value] = {}
+    for vector in chosen.reads.vectors:
+        first, count = vector[0][0], len(vector)
+        pointer = memory.pointer(layout, first, inside[first])
+        align = count * order.atom_bytes
         if count == 1:
-            f.store(parts[0], pointer, align=size)
+            found[vector[0]] = f.load(held, pointer, align=align)
             continue
-        vector = Value("poison", f"<{count} x {type_}>")
-        for place, part in enumerate(parts):
-            vector = f.op(vector.type, f"insertelement {vector}, {part}, i32 {place}")
-        f.store(vector, pointer, align=size * count)
+        loaded = f.load(f"<{count} x {held}>", pointer, align=align)
+        for place, registers in enumerate(vector):
+            found[registers] = f.lane(loaded, place)
+    _bind(emitter, result, found, order.atom)
 
 
-def _get(
-    emitter: Emitter, shape: tuple[int, ...], dtype: DType, layout: Layout, table: Table, start: Value
-) -> ThreadTile:
-    f = emitter.f
-    piece = table.piece(layout)
-    size, count = _unit(dtype, piece)
-    packed = size == 4 and count < piece
-    type_ = "i32" if packed else elements.memory_type(dtype)
-    found: list[Value] = []
-    for register in range(0, layout.count, piece):
-        pointer = _pointer(emitter, table.address(emitter, layout, register, start))
-        if count == 1:
-            found.append(f.load(type_, pointer, align=size))
-        else:
-            vector = f.load(f"<{count} x {type_}>", pointer, align=size * count)
-            found += [f.op(type_, f"extractelement {vector}, i32 {place}") for place in range(count)]
-    if packed:
-        return ThreadTile(emitter, shape, dtype, layout, words=found)
-    return ThreadTile(emitter, shape, dtype, layout, elements=[elements.to_register(f, one, dtype) for one in found])
+def _bind(emitter: Emitter, result: SSAValue, found: dict[tuple[int, ...], Value], ways: int) -> None:
+    f, dtype, count = emitter.f, tile_dtype(result), layout_of(result).count
+    words = [found.get(tuple(range(first, first + ways))) for first in range(0, count, ways)]
+    if ways > 1 and per_word(dtype) == ways and all(word is not None for word in words):
+        emitter.bind_words(result, [word for word in words if word is not None])
+        return
+    by_register: dict[int, Value] = {}
+    for registers, value in found.items():
+        parts = unpacked(emitter, value, ways) if ways > 1 else [value]
+        by_register.update(zip(registers, parts, strict=True))
+    values = [by_register[register] for register in range(count)]
+    emitter.bind(result, [elements.to_register(f, value, dtype) for value in values])

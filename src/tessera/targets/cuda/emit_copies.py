@@ -13,6 +13,7 @@ from typing import NamedTuple
 from tessera.dialects.tile_types import view_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.assembly import asm, barrier, one
+from tessera.targets.cuda.divisors import divisor_of, is_lined
 from tessera.targets.cuda.emitter import GLOBAL, Emitter, Shared, View, emits
 from tessera.targets.cuda.layouts import Digit, replicas
 from tessera.targets.cuda.nv_types import CHUNK
@@ -48,7 +49,7 @@ class Source(NamedTuple):
 def _copy(emitter: Emitter, op: nv.CopyAsyncOp) -> None:
     shared = emitter.memory(op.shared)
     source = _source(emitter, op, emitter.view(op.view))
-    if ALIGNED in op.attributes:
+    if ALIGNED in op.attributes or _is_aligned(op):
         _copy_chunks(emitter, source, shared, inside=INSIDE in op.attributes)
         return
 
@@ -71,6 +72,12 @@ def _copy(emitter: Emitter, op: nv.CopyAsyncOp) -> None:
         return []
 
     emitter.f.branch(_divides(emitter, source, shared, CHUNK), chunks, others)
+
+
+def _is_aligned(op: nv.CopyAsyncOp) -> bool:
+    """Whether chunks of the view begin on multiples of 16 bytes, as far as the program's text shows."""
+    per_chunk = CHUNK // view_type(op.view).dtype.storage.itemsize
+    return op.turned is None and is_lined(op.view) and divisor_of(op.offsets[-1]) % per_chunk == 0
 
 
 def _source(emitter: Emitter, op: nv.CopyAsyncOp, view: View) -> Source:

@@ -19,6 +19,9 @@ from tessera.targets.llvm.text import Value, bits_of, number
 
 Combine = Callable[[Value, Value], Value]
 
+# Of two f32: NaN if either is, and +0 above −0; `top` may miss a NaN.
+_ONE_INSTRUCTION = {"max": "maximum", "min": "minimum", "top": "maxnum"}
+
 
 @emits(tile.ReduceOp)
 def _reduce(emitter: Emitter, op: tile.ReduceOp) -> None:
@@ -26,7 +29,9 @@ def _reduce(emitter: Emitter, op: tile.ReduceOp) -> None:
     dtype, layout = operand.dtype, operand.layout
 
     def combine(a: Value, b: Value) -> Value:
-        return elementwise.combine(emitter.f, kind, a, b, dtype, emitter.level, nnan=kind == "top")
+        if kind in _ONE_INSTRUCTION and a.type == "float":
+            return emitter.f.intrinsic(_ONE_INSTRUCTION[kind], a, b)
+        return elementwise.combine(emitter.f, kind, a, b, dtype, emitter.level)
 
     values = fold_registers(emitter, operand, axis, elementwise.identity(kind, dtype), combine)
     threads = _Threads.of(layout, axis)

@@ -125,8 +125,10 @@ def registers_of(
 ) -> list[int] | None:
     """For each register of the result the source's that holds the same element; None where threads would have to meet.
 
-    `shape` is the result's. Registers that never hold an element of the tile get any.
+    `shape` is the result's. Registers that never hold an element of the tile get any. Along an axis of which all
+    threads hold the one element there is, nothing has to agree.
     """
+    places = [None if source.coverage(axis) == 1 else place for axis, place in enumerate(places)]
     for axis, place in enumerate(places):
         mine = [] if place is None else _thread_digits(result, place)
         if _thread_digits(source, axis) != mine:

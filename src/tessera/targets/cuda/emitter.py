@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.ir import Block as OpBlock
 
 from tessera.dialects.attributes import SizesAttr
@@ -21,6 +21,7 @@ from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError
 from tessera.targets.cuda import dialect as nv
+from tessera.targets.cuda.divisors import is_lined
 from tessera.targets.cuda.hopper import BarriersOp, TensorMapOp, WordsOp
 from tessera.targets.cuda.layouts import WARP, Digit, Layout
 from tessera.targets.cuda.nv_types import SharedType, layout_of
@@ -180,9 +181,10 @@ class Emitter:
     def _bind_arguments(self) -> None:
         shapes = self.source.shapes
         for argument, first, shape in zip(self.source.arguments, self.block_layout.first, shapes, strict=True):
-            self.values[argument] = self._argument(argument.type, first, shape)
+            self.values[argument] = self._argument(argument, first, shape)
 
-    def _argument(self, type_: Attribute, first: int, shape: SizesAttr) -> View | Value:
+    def _argument(self, argument: BlockArgument, first: int, shape: SizesAttr) -> View | Value:
+        type_ = argument.type
         if isinstance(type_, ViewType):
             rank = type_.rank.data
             address = self.param(first)
@@ -193,6 +195,8 @@ class Emitter:
                 for axis, size in enumerate(shape.data)
             )
             strides = tuple(self.param(first + 1 + rank + axis) for axis in range(rank))
+            if is_lined(argument):
+                strides = (*strides[:-1], number(1, "i64"))
             return View(pointer, sizes, strides, type_.dtype)
         dtype = dtype_of(type_)
         memory = elements.memory_type(dtype, 0)

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
+from tessera.dialects.tile_types import view_type
 from tessera.dtypes.types import DType
 from tessera.targets.cuda.assembly import asm
-from tessera.targets.cuda.divisors import divisor_of, is_natural
+from tessera.targets.cuda.divisors import divisor_of, is_lined, is_natural
 from tessera.targets.cuda.emitter import Emitter, View
 from tessera.targets.cuda.layouts import Layout
 from tessera.targets.cuda.nv_types import CHUNK
@@ -68,7 +69,7 @@ class Pieces:
 
 def is_aligned(emitter: Emitter, value: SSAValue, pieces: Pieces) -> Value | None:
     """Whether a view's memory is made of whole pieces: its start, and the steps along other axes; None: it is."""
-    if pieces.count == 1:
+    if pieces.count == 1 or (pieces.axis == view_type(value).rank.data - 1 and is_lined(value)):
         return None
 
     def test() -> Value:
@@ -176,7 +177,7 @@ class Access:
 
     def ends_whole(self) -> Value | None:
         """Whether the view ends with a whole piece, so that pieces are inside or outside as a whole."""
-        if self.pieces.count == 1:
+        if self.pieces.count == 1 or (self.pieces.axis == len(self.shape) - 1 and is_lined(self.source)):
             return None
         size = self.view.sizes[self.pieces.axis]
         known = literal(size)

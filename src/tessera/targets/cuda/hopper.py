@@ -28,6 +28,7 @@ from xdsl.utils.exceptions import VerifyException
 from tessera.dialects.attributes import IntegerConstraint, Name, integer
 from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
 from tessera.dialects.tile_types import AnyView, check_axis, view_type
+from tessera.targets.cuda.dialect import FuncOp
 from tessera.targets.cuda.hopper_types import (
     AnyBarriers,
     AnyMap,
@@ -55,6 +56,16 @@ class Ordered(IRDLOperation):
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {reads(MEMORY), writes(MEMORY)}
+
+
+def _function_of(op: IRDLOperation) -> FuncOp:
+    """The kernel that an op is a part of."""
+    found = op.parent_op()
+    while found is not None and not isinstance(found, FuncOp):
+        found = found.parent_op()
+    if found is None:
+        raise VerifyException(f"{op.name} is a part of an nv function")
+    return found
 
 
 # Who is who
@@ -285,6 +296,9 @@ class WarpSyncOp(Ordered):
     def __init__(self) -> None:
         super().__init__()
 
+    def verify_(self) -> None:
+        _function_of(self)
+
 
 @irdl_op_definition
 class ClusterSyncOp(Ordered):
@@ -296,6 +310,10 @@ class ClusterSyncOp(Ordered):
 
     def __init__(self, *, aligned: bool) -> None:
         super().__init__(properties={"aligned": UnitAttr() if aligned else None})
+
+    def verify_(self) -> None:
+        if "cluster" not in _function_of(self).attributes:
+            raise VerifyException("blocks of this function have no cluster: give it the attribute `cluster`")
 
 
 @irdl_op_definition
@@ -438,6 +456,9 @@ class CommitCopiesOp(Ordered):
 
     def __init__(self) -> None:
         super().__init__()
+
+    def verify_(self) -> None:
+        _function_of(self)
 
 
 @irdl_op_definition

@@ -295,15 +295,15 @@ class _Map:
     def read(self, offsets: Sequence[int], type_: SharedType) -> Array:
         """The box at some offsets as a tile."""
         indices, inside = self.places(offsets)
-        found = np.asarray(self.view.array[indices], self.view.array.dtype)
+        found: Any = self.view.array[indices]
         found[~inside] = 0
-        return np.moveaxis(found.reshape(_panels(type_)), 0, 1).reshape(type_.shape)
+        return found.reshape(_panels(type_)).swapaxes(0, 1).reshape(type_.shape)
 
     def write(self, offsets: Sequence[int], tile: Array, type_: SharedType) -> None:
         indices, inside = self.places(offsets)
         panels, rows, wide = _panels(type_)
-        found = np.moveaxis(tile.reshape(rows, panels, wide), 1, 0).reshape(inside.shape)
-        self.view.array[tuple(index[inside] for index in indices)] = found[inside]
+        moved = tile.reshape(rows, panels, wide).swapaxes(0, 1)
+        self.view.array[tuple(index[inside] for index in indices)] = moved.reshape(inside.shape)[inside]
 
 
 def _panels(type_: SharedType) -> tuple[int, int, int]:

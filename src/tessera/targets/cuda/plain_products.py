@@ -62,9 +62,9 @@ def _rewritten(op: tile.DotOp, operand: DType, total: DType) -> list[Operation]:
     a, b = cast(op.a, operand), cast(op.b, operand)
     wanted = tile_dtype(op.c)
     if wanted.bits > total.bits:
-        zero = add(arith.ConstantOp(IntegerAttr(0, element_of(total))))
+        zero = add(arith.ConstantOp(IntegerAttr(0, element_of(i32))))
         nothing = add(tile.FullOp(zero, tile_type(op.c).get_shape()))
-        product = cast(add(tile.DotOp(a, b, nothing)), wanted)
+        product = cast(add(tile.DotOp(a, b, cast(nothing, total))), wanted)
         add(tile.EwOp("add", [op.c, product]))
     else:
         cast(add(tile.DotOp(a, b, cast(op.c, total))), wanted)

@@ -70,6 +70,18 @@ def prepare(function: tile.FuncOp, *, contract: bool, arch: str = "sm_90a") -> N
         if contract and tolerances.is_brief(op):
             op.attributes[BRIEF] = UnitAttr()
     use_powers_of_two(function, BRIEF)
+    _reduce_early(function)
+
+
+def _reduce_early(function: tile.FuncOp) -> None:
+    """Puts reductions right behind what they reduce: wide tiles need not be kept for them."""
+    for op in list(function.body.walk()):
+        if not isinstance(op, tile.ReduceOp):
+            continue
+        owner, block = op.operand.owner, op.parent_block()
+        if block is not None and isinstance(owner, Operation) and owner.parent_block() is block:
+            op.detach()
+            block.insert_op_after(op, owner)
 
 
 def _reads(value: SSAValue) -> Iterator[tuple[Operation, DType]]:

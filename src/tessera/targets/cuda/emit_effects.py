@@ -1,0 +1,142 @@
+"""nv level → LLVM text: steps on global memory that no other thread divides, and asserts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tessera.dialects import tile
+from tessera.dialects.locations import span_of
+from tessera.dtypes.types import DType, Kind, bf16, f16, f32, f64
+from tessera.errors import CompileError
+from tessera.targets.cuda.emitter import Emitter, emits
+from tessera.targets.cuda.global_access import Access, Path
+from tessera.targets.cuda.thread_tiles import ThreadTile
+from tessera.targets.llvm import elements, elementwise
+from tessera.targets.llvm.text import Function, Value, number
+
+# Atomics
+
+_ALONE = 'syncscope("device") monotonic'
+_WHOLE: Mapping[str, tuple[str, str]] = {
+    "sum": ("add", "add"),
+    "and": ("and", "and"),
+    "or": ("or", "or"),
+    "xor": ("xor", "xor"),
+    "max": ("max", "umax"),
+    "top": ("max", "umax"),
+    "min": ("min", "umin"),
+}
+"""Instructions on whole numbers, with and without a sign."""
+_HALVES = {f16: "half", bf16: "bfloat"}
+
+
+@emits(tile.AtomicOp)
+def _atomic(emitter: Emitter, op: tile.AtomicOp) -> None:
+    """Every element of the tile once: not ghosts, not what is outside, and by the first of those that hold it."""
+    f, value, kind = emitter.f, emitter.tile(op.value), op.kind.data
+
+    def each() -> Sequence[Value]:
+        access = Access(emitter, op.view, list(op.offsets), value.layout, value.shape)
+        path = Path(access, pieces=False, tested=True)
+        for register in range(value.count):
+            pointer, offset = path.address(register)
+            pointer = f.op(pointer.type, f"getelementptr i8, {pointer}, i64 {offset}")
+            given, where = value.element(register), path.inside(register)
+
+            def step() -> Sequence[Value]:
+                _step(emitter, kind, pointer, given, value.dtype)
+                return []
+
+            if where is None:
+                step()
+            else:
+                emitter.branch(where, step)
+        return []
+
+    mine = emitter.first_replica(value.layout)
+    if mine is None:
+        each()
+    else:
+        emitter.branch(mine, each)
+
+
+def _step(emitter: Emitter, kind: str, pointer: Value, given: Value, dtype: DType) -> None:
+    """Combines one element into memory."""
+    f = emitter.f
+    stored = elements.to_memory(f, given, dtype)
+    if not dtype.is_float and kind in _WHOLE and dtype.bits in (1, 8, 16, 32, 64):
+        opcode = _WHOLE[kind][0 if dtype.kind is Kind.INT else 1]
+        f.op(stored.type, f"atomicrmw {opcode} {pointer}, {stored} {_ALONE}")
+    elif kind == "sum" and dtype in (f32, f64):
+        f.op(stored.type, f"atomicrmw fadd {pointer}, {stored} {_ALONE}")
+    elif kind == "sum" and dtype in _HALVES:
+        half = f.convert("bitcast", stored, _HALVES[dtype])
+        f.op(half.type, f"atomicrmw fadd {pointer}, {half} {_ALONE}")
+    else:
+        _exchange(emitter, kind, pointer, given, dtype)
+
+
+def _exchange(emitter: Emitter, kind: str, pointer: Value, given: Value, dtype: DType) -> None:
+    """Computes what memory should hold, and puts it there unless somebody was faster: then again."""
+    f, memory = emitter.f, elements.memory_type(dtype)
+    bits, align = f"i{8 * dtype.storage.itemsize}", dtype.storage.itemsize
+    first = f.load(bits, pointer, align=align)
+    number_ = first.name.removeprefix("%.")
+    start, top, out = f"found{number_}", f"again{number_}", f"settled{number_}"
+    _jump(f, start)
+    _jump(f, top)
+    seen, got = Value(f"%seen{number_}", bits), Value(f"%got{number_}", bits)
+    f.do(f"{seen.name} = phi {bits} [ {first.name}, %{start} ], [ {got.name}, %{top} ]")
+    old = elements.to_register(f, f.convert("bitcast", seen, memory), dtype)
+    new = elementwise.combine(f, kind, old, given, dtype, emitter.level)
+    stored = f.convert("bitcast", elements.to_memory(f, new, dtype), bits)
+    pair = f.op(f"{{ {bits}, i1 }}", f'cmpxchg {pointer}, {seen}, {stored} syncscope("device") monotonic monotonic')
+    f.do(f"{got.name} = extractvalue {pair.type} {pair.name}, 0")
+    done = f.op("i1", f"extractvalue {pair.type} {pair.name}, 1")
+    f.do(f"br {done}, label %{out}, label %{top}")
+    f.label(out)
+
+
+def _jump(f: Function, label: str) -> None:
+    f.jump(label)
+    f.label(label)
+
+
+# Asserts
+
+
+@emits(tile.AssertOp)
+def _assert(emitter: Emitter, op: tile.AssertOp) -> None:
+    f, given = emitter.f, emitter.values[op.condition]
+    good = _all_of(emitter, given) if isinstance(given, ThreadTile) else given
+    if good is None:
+        return
+    span = span_of(op.location)
+    message = f"{span}: {op.message.data}" if span is not None else op.message.data
+
+    def wrong() -> Sequence[Value]:
+        emitter.report(message)
+        return []
+
+    emitter.branch(f.binary("xor", good, number(1, "i1")), wrong)
+
+
+def _all_of(emitter: Emitter, given: ThreadTile) -> Value | None:
+    """Whether all that a thread holds of a tile is true; None where it holds nothing."""
+    f, total = emitter.f, None
+    inside = emitter.inside(given.layout, given.shape)
+    for register, where in enumerate(inside):
+        value = given.element(register)
+        if where is not None:
+            value = f.binary("or", value, f.binary("xor", where, number(1, "i1")))
+        total = value if total is None else f.binary("and", total, value)
+    return total
+
+
+@emits(tile.DebugPrintOp)
+def _debug_print(emitter: Emitter, op: tile.DebugPrintOp) -> None:
+    raise CompileError(
+        "a kernel that prints or stops runs in the interpreter only",
+        span=span_of(op.location),
+        hint="TESSERA_INTERPRET=1 sends every kernel there",
+    )

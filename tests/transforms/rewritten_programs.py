@@ -1,0 +1,49 @@
+"""Tile programs before and after a pass: both are run, and must give the same bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+
+from tessera.dialects import tile
+from tessera.interpreters import pipe as pipe_interpreter
+from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.tile import run_kernel
+from tessera.targets import text
+
+MEANINGS = (pipe_interpreter,)  # it registers itself
+Array = np.ndarray[Any, np.dtype[Any]]
+Rewrite = Callable[[tile.FuncOp], object]
+
+
+def rewritten(source: str | ModuleOp, rewrite: Rewrite) -> tuple[ModuleOp, tile.FuncOp, object]:
+    """A copy of a program after a pass, verified; its function @k, and what the pass said."""
+    module = text.read(source) if isinstance(source, str) else source.clone()
+    function = symbol_in(module, "k", tile.FuncOp)
+    said = rewrite(function)
+    text.verify(module)
+    return module, function, said
+
+
+def run(module: ModuleOp, arguments: Sequence[Any]) -> list[Array]:
+    """The arrays after a run; those given stay as they are."""
+    given = [value.copy() if isinstance(value, np.ndarray) else value for value in arguments]
+    run_kernel(module, "k", given)
+    return [value for value in given if isinstance(value, np.ndarray)]
+
+
+def check_same(source: str | ModuleOp, rewrite: Rewrite, arguments: Sequence[Any]) -> tile.FuncOp:
+    """Compares the bits that a program gives before and after a pass."""
+    before = text.read(source) if isinstance(source, str) else source
+    after, function, _ = rewritten(before, rewrite)
+    for one, other in zip(run(after, arguments), run(before, arguments), strict=True):
+        assert one.tobytes() == other.tobytes(), text.write(after)
+    return function
+
+
+def count(function: tile.FuncOp, kind: type[Any]) -> int:
+    """How many ops of a kind a function has."""
+    return sum(isinstance(op, kind) for op in function.body.walk())
