@@ -117,7 +117,7 @@ class Kernel:
 
 def attention_call(kernel: Kernel, tensors: Sequence[torch.Tensor], out: torch.Tensor) -> Launch:
     scale = math.log2(math.e) / math.sqrt(out.shape[-1])
-    return Launch(kernel, *tensors, scale, out)  # pyright: ignore[reportArgumentType]
+    return Launch(kernel, *tensors, scale, out)
 
 
 def check_attention(kernel: Kernel, shape: tuple[int, int, int], *, strided: bool = False) -> bool:
@@ -139,7 +139,7 @@ def check_gemm(kernel: Kernel, m: int, n: int, k: int) -> bool:
     chosen: Any = kernel.chosen
     a, b = random(chosen.element, m, k), random(chosen.element, *((n, k) if chosen.turned else (k, n)))
     out = torch.empty(m, n, device="cuda", dtype=a.dtype)
-    same = twice(Launch(kernel, a, b, out), out)  # pyright: ignore[reportArgumentType]
+    same = twice(Launch(kernel, a, b, out), out)
     rows = some_rows(m)
     truth = a[rows].double() @ (b.T if chosen.turned else b).double()
     error = ((out[rows].double() - truth).norm() / truth.norm()).item()
@@ -177,8 +177,8 @@ def time_gemm(kernels: Sequence[Kernel], side: int) -> Any:
     a, b = random("bf16", side, side), random("bf16", side, side)
     out = torch.empty_like(a)
     named = {str(kernel.chosen): kernel for kernel in kernels}
-    named = {f"{name} band {kernel.chosen.band}": kernel for name, kernel in named.items()}  # pyright: ignore
-    calls: dict[str, Callable[[], Any]] = {name: Launch(kernel, a, b, out) for name, kernel in named.items()}  # pyright: ignore
+    named = {f"{name} band {kernel.chosen.band}": kernel for name, kernel in named.items()}
+    calls: dict[str, Callable[[], Any]] = {name: Launch(kernel, a, b, out) for name, kernel in named.items()}
     calls["cublas"] = lambda: torch.matmul(a, b)
     times = in_turns({name: graph_of(call, count) for name, call in calls.items()}, ROUNDS)
     return table(f"gemm {side}³ bf16", named, times, 2 * side**3 * count, {"cublas": GEMM_BAR})
@@ -230,12 +230,12 @@ def main() -> int:
     print(f"{len(checks)} checks, {checks.count(False)} wrong, {time.perf_counter() - began:.0f} s", flush=True)
     rows: list[Any] = []
     if gemms:
-        plain = [kernel for kernel in gemms if not kernel.chosen.turned]  # pyright: ignore
-        turned = [kernel for kernel in gemms if kernel.chosen.turned]  # pyright: ignore
+        plain = [kernel for kernel in gemms if not kernel.chosen.turned]
+        turned = [kernel for kernel in gemms if kernel.chosen.turned]
         rows += [time_gemm(plain, 4096), time_gemm(turned, 4096), time_gemm(plain[:1] + plain[7:8], 8192)]
     for width, shapes in SHAPES.items() if others else ():
         for causal in (False, True):
-            mine = [one for one in others if (one.chosen.width, one.chosen.causal) == (width, causal)]  # pyright: ignore
+            mine = [one for one in others if (one.chosen.width, one.chosen.causal) == (width, causal)]
             rows += [time_attention(mine, shape, width, causal) for shape in shapes]
     print(f"{len(rows)} tables, {time.perf_counter() - began:.0f} s", flush=True)
     if options.out is not None:

@@ -657,6 +657,16 @@ def _bar(block: Block, registers: dict[str, Any], modifiers: Sequence[str], oper
     block.warp_barrier()
 
 
+@defines("setp")
+def _setp(block: Block, registers: dict[str, Any], modifiers: Sequence[str], operands: Sequence[str], where: Array) -> None:
+    predicate, type_ = modifiers
+    dtype = _ptx_type(type_)
+    a, b = (read_as(block, registers, name, dtype) for name in operands[1:])
+    sign = "s" if type_[0] == "s" else "u"
+    plain = predicate if predicate in ("eq", "ne") else sign + predicate
+    write_to(registers, operands[0], np.asarray(_INTEGER_TESTS[plain](a, b), np.bool_), where)
+
+
 def _works_on(operation: Callable[..., Any]) -> Rule:
     """A function of floats, in the type of its last modifier."""
 

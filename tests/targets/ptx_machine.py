@@ -22,8 +22,8 @@ SHARED_AT = 1024
 GLOBAL_AT = 1 << 20
 BANKS = 32
 NOBODY, MANY = -1, -2
-_CLASSES = {"pred": np.bool_, "b8": np.uint8, "b16": np.uint16, "b32": np.uint32, "b64": np.uint64}
-_CLASSES |= {"f32": np.uint32, "f64": np.uint64, "u32": np.uint32, "s32": np.uint32, "u64": np.uint64}
+_CLASSES = {"pred": "?", "b8": "u1", "b16": "u2", "b32": "u4", "b64": "u8", "f32": "u4", "f64": "u8"}
+"""How the bits of registers are kept."""
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Machine:
             "%laneid": np.arange(threads, dtype=np.uint32) % WARP,
         }
         self.registers: dict[str, Array] = {}
-        self.mask = np.ones(threads, bool)
+        self.mask: Array = np.ones(threads, bool)
         self.whole = True
         self.counts: Counter[str] = Counter()
         self.conflicts: dict[str, Conflicts] = {}
@@ -263,6 +263,12 @@ class Machine:
 # Launching
 
 
+def owner(array: Array) -> Array:
+    """The array whose memory another one shows."""
+    found: Any = array.base
+    return found
+
+
 class Launch:
     """Arrays at made-up addresses, and the words of a kernel's parameter."""
 
@@ -273,11 +279,12 @@ class Launch:
 
     def view(self, array: Array) -> None:
         """An argument: its address, sizes and strides in elements."""
-        base, low = array, 0
-        while isinstance(base.base, np.ndarray):
-            base = base.base
-        low = array.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-        known = next((first for kept, first in self._arrays if kept is base), None)
+        base = array
+        while base.base is not None:
+            base = owner(base)
+        base = base if base.flags.c_contiguous else base.T
+        low = array.ctypes.data - base.ctypes.data
+        known = next((first for kept, first in self._arrays if np.shares_memory(kept, base)), None)
         if known is None:
             known = self._end
             self._arrays.append((base, known))

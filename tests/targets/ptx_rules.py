@@ -132,6 +132,16 @@ def _shift(machine: Machine, op: Instruction) -> None:
     machine.put(op.operands[0], found.astype(a.dtype))
 
 
+@rule("shf")
+def _funnel(machine: Machine, op: Instruction) -> None:
+    low, high = (machine.get(operand, "u32").astype(np.uint64) for operand in op.operands[1:3])
+    by = machine.get(op.operands[3], "u32").astype(np.uint64)
+    by = by % np.uint64(32) if "wrap" in op.parts else np.minimum(by, np.uint64(32))
+    both = low | high << np.uint64(32)
+    found = both >> by if op.parts[1] == "r" else both << by >> np.uint64(32)
+    machine.put(op.operands[0], found.astype(np.uint32))
+
+
 @rule("bfe")
 def _field(machine: Machine, op: Instruction) -> None:
     a = machine.get(op.operands[1], op.parts[-1]).astype(np.uint64)
@@ -330,7 +340,7 @@ def _copy(machine: Machine, op: Instruction) -> None:
 
 def _warps(machine: Machine) -> Array:
     """The numbers of the warps that are here, as whole ones."""
-    here = machine.mask.reshape(-1, WARP)
+    here: Array = machine.mask.reshape(-1, WARP)
     if (here.any(1) != here.all(1)).any():
         raise PtxError("some threads of a warp are elsewhere")
     return np.flatnonzero(here[:, 0])
@@ -416,7 +426,7 @@ def _product(machine: Machine, op: Instruction) -> None:
     lane = np.arange(WARP)[:, None]
     group, inside = lane // 4, lane % 4
     side = 1 if kinds[1] in ("tf32", "f64") else 4 // np.dtype(_ELEMENTS[kinds[1]]).itemsize
-    i, j, k = (np.arange(part.shape[-1])[None] for part in (a, b, c))
+    i, j, k = [np.arange(int(part.shape[-1]))[None] for part in (a, b, c)]
     word_a, word_b = i // side, j // side
     row_a = group + 8 * (word_a % 2)
     column_a = inside * side + i % side + 4 * side * (word_a // 2)

@@ -150,9 +150,7 @@ def _begin_later(loop: scf.ForOp, edges: Sequence[Edge]) -> None:
         starts.append(start if start is None else scalars.add(arith.AddiOp(start, scalars.constant(1))))
     first = scalars.combined(starts, arith.MinSIOp)
     if first is not None:
-        ahead = scalars.add(arith.MaxSIOp(scalars.add(arith.SubiOp(first, loop.lb)), scalars.constant(0)))
-        whole = scalars.add(arith.MuliOp(scalars.add(arith.FloorDivSIOp(ahead, loop.step)), loop.step))
-        loop.operands[0] = scalars.add(arith.AddiOp(loop.lb, whole))
+        loop.operands[0] = _next(scalars, loop, loop.lb, first)
 
 
 # Splitting

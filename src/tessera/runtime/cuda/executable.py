@@ -34,6 +34,7 @@ from tessera.runtime.meta import Meta
 from tessera.runtime.tensor import Tensor
 
 _REPORT_WORDS = 7
+_LARGEST_AXIS = 1 << 31
 _DATA_AT = 16  # in an array object
 
 
@@ -166,6 +167,9 @@ class CudaExecutable:
         grid = plan.extents(sizes)
         geometry = [None if array is None else Geometry(array.shape, _in_elements(array)) for array in arrays]
         geometry += [Geometry(one.meta.shape, one.meta.strides) for one in fresh]
+        if _product(grid):
+            plan.check([None if one is None else (one.sizes, one.strides) for one in geometry])
+        self._check_sizes(geometry)
         params = Params(plan, geometry, grid)
         function = self.function(device.index)
         blocks = launch.blocks(_product(grid), function.context.properties.multiprocessors)
@@ -178,9 +182,19 @@ class CudaExecutable:
             blocks,
             tuple(one.maker() for one in fresh),
             tuple(one.meta for one in fresh),
-            tuple(self._maps(geometry)) if blocks else (),
+            tuple(self._maps(geometry, device.index)) if blocks else (),
             starter(params, function, blocks),
         )
+
+    def _check_sizes(self, geometry: Sequence[Geometry | None]) -> None:
+        """Kernels count positions along an axis in 32 bits."""
+        for place, measured in enumerate(geometry):
+            if measured is not None and any(size >= _LARGEST_AXIS for size in measured.sizes):
+                raise ShapeError(
+                    f"argument {place} of @{self.plan.name}: an axis of {max(measured.sizes):,} elements, a GPU's kernels "
+                    f"count to {_LARGEST_AXIS - 1:,}",
+                    hint="split the array along that axis",
+                )
 
     def _check(self, place: int, argument: ArrayArgument, array: Array | None) -> None:
         what = f"argument {place} of @{self.plan.name}"
@@ -213,7 +227,7 @@ class CudaExecutable:
             raise DeviceError(f"@{self.plan.name} runs on one GPU: {where}", hint="bring all arrays to one: .to(...)")
         return next(iter(known), cuda_device(None))
 
-    def _maps(self, geometry: Sequence[Geometry | None]) -> list[Maps]:
+    def _maps(self, geometry: Sequence[Geometry | None], index: int) -> list[Maps]:
         assert self.plan.device is not None
         found: list[Maps] = []
         for recipe in self.plan.device.maps:
@@ -221,7 +235,7 @@ class CudaExecutable:
             assert isinstance(argument, ArrayArgument)
             assert measured is not None
             what = f"argument {recipe.argument} of @{self.plan.name}"
-            found.append(Maps(recipe, argument.dtype, measured.sizes, measured.strides, what))
+            found.append(Maps(recipe, argument.dtype, measured.sizes, measured.strides, what, index))
         return found
 
 

@@ -16,6 +16,7 @@ from tessera.dtypes import types as dt
 from tessera.dtypes.types import DType
 from tessera.errors import ShapeError
 from tessera.runtime.cuda import driver
+from tessera.runtime.cuda.context import Context
 from tessera.runtime.launch_plan import MAP_BYTES, WORD, TensorMap
 from tessera.runtime.memory import Array
 from tessera.shapes.expr import format_shape
@@ -97,9 +98,15 @@ class Maps:
     """The tensor maps of one argument of a kernel, for arrays of one type, shape and strides, by their addresses."""
 
     def __init__(
-        self, recipe: TensorMap, dtype: DType, sizes: tuple[int, ...], strides: tuple[int, ...], what: str
+        self,
+        recipe: TensorMap,
+        dtype: DType,
+        sizes: tuple[int, ...],
+        strides: tuple[int, ...],
+        what: str,
+        index: int = 0,
     ) -> None:
-        self.recipe, self.dtype, self.what = recipe, dtype, what
+        self.recipe, self.dtype, self.what, self.index = recipe, dtype, what, index
         self.extent = extent(recipe, dtype, sizes, strides, what)
         self.made: dict[int, Array] = {}
 
@@ -121,19 +128,20 @@ class Maps:
             )
         cu, rank = driver.bindings(), len(self.extent.sizes)
         wide, narrow = cu.cuuint64_t, cu.cuuint32_t
-        made = cu.cuTensorMapEncodeTiled(
-            getattr(cu.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{type_name(self.dtype)}"),
-            rank,
-            pointer,
-            [wide(size) for size in self.extent.sizes],
-            [wide(stride) for stride in self.extent.strides],
-            [narrow(part) for part in self.recipe.box],
-            [narrow(1)] * rank,
-            cu.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
-            _swizzle(cu, self.recipe.swizzle),
-            cu.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-            cu.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
-        )
+        with Context.of(self.index):
+            made = cu.cuTensorMapEncodeTiled(
+                getattr(cu.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{type_name(self.dtype)}"),
+                rank,
+                pointer,
+                [wide(size) for size in self.extent.sizes],
+                [wide(stride) for stride in self.extent.strides],
+                [narrow(part) for part in self.recipe.box],
+                [narrow(1)] * rank,
+                cu.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+                _swizzle(cu, self.recipe.swizzle),
+                cu.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                cu.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+            )
         found = driver.check(made, f"{self.what}: making a tensor map of {self.extent} with a box of {self.recipe.box}")
         copy = np.empty(MAP_BYTES // WORD, np.uint64)
         ctypes.memmove(copy.ctypes.data, int(found.getPtr()), MAP_BYTES)

@@ -9,6 +9,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper
+from tessera.targets.cuda import hopper_copies as copies
 from tessera.targets.cuda.assembly import asm, barrier
 from tessera.targets.cuda.emitter import GLOBAL, Emitter, Rule, Shared, emits
 from tessera.targets.cuda.hopper_types import barriers_type
@@ -207,13 +208,13 @@ def _elsewhere(emitter: Emitter, op: hopper.ElsewhereOp) -> None:
 # Copies
 
 
-@emits(hopper.TensorMapOp)
-def _tensor_map(emitter: Emitter, op: hopper.TensorMapOp) -> None:
+@emits(copies.TensorMapOp)
+def _tensor_map(emitter: Emitter, op: copies.TensorMapOp) -> None:
     emitter.values[op.result] = emitter.f.at(emitter.params, emitter.map_place(op))
 
 
-@emits(hopper.PrefetchOp)
-def _prefetch(emitter: Emitter, op: hopper.PrefetchOp) -> None:
+@emits(copies.PrefetchOp)
+def _prefetch(emitter: Emitter, op: copies.PrefetchOp) -> None:
     do(emitter, "prefetch.tensormap [$0];", emitter.number(op.map))
 
 
@@ -221,8 +222,8 @@ def _coordinates(count: int, first: int) -> str:
     return "{" + ", ".join(f"${first + place}" for place in range(count)) + "}"
 
 
-@emits(hopper.CopyInOp)
-def _copy_in(emitter: Emitter, op: hopper.CopyInOp) -> None:
+@emits(copies.CopyInOp)
+def _copy_in(emitter: Emitter, op: copies.CopyInOp) -> None:
     axes = len(op.offsets)
     shared, map_ = emitter.memory(op.shared).address, emitter.number(op.map)
     barrier = _place(emitter, op.barriers, op.number, BARRIER_BYTES)
@@ -239,8 +240,8 @@ def _copy_in(emitter: Emitter, op: hopper.CopyInOp) -> None:
     )
 
 
-@emits(hopper.CopyOutOp)
-def _copy_out(emitter: Emitter, op: hopper.CopyOutOp) -> None:
+@emits(copies.CopyOutOp)
+def _copy_out(emitter: Emitter, op: copies.CopyOutOp) -> None:
     axes = len(op.offsets)
     shared, map_ = emitter.memory(op.shared).address, emitter.number(op.map)
     arguments = [shared, map_, *(emitter.number(offset) for offset in op.offsets)]
@@ -251,20 +252,20 @@ def _copy_out(emitter: Emitter, op: hopper.CopyOutOp) -> None:
     do(emitter, copy, *arguments)
 
 
-@emits(hopper.CommitCopiesOp)
-def _commit_copies(emitter: Emitter, op: hopper.CommitCopiesOp) -> None:
+@emits(copies.CommitCopiesOp)
+def _commit_copies(emitter: Emitter, op: copies.CommitCopiesOp) -> None:
     del op
     do(emitter, "cp.async.bulk.commit_group;")
 
 
-@emits(hopper.WaitCopiesOp)
-def _wait_copies(emitter: Emitter, op: hopper.WaitCopiesOp) -> None:
+@emits(copies.WaitCopiesOp)
+def _wait_copies(emitter: Emitter, op: copies.WaitCopiesOp) -> None:
     read = ".read" if op.read is not None else ""
     do(emitter, f"cp.async.bulk.wait_group{read} {op.pending.value.data};")
 
 
-@emits(hopper.RecastOp)
-def _recast(emitter: Emitter, op: hopper.RecastOp) -> None:
+@emits(copies.RecastOp)
+def _recast(emitter: Emitter, op: copies.RecastOp) -> None:
     emitter.values[op.result] = Shared(emitter.memory(op.shared).address, shared_type(op.result))
 
 

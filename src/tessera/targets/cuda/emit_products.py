@@ -26,6 +26,7 @@ Words: TypeAlias = list[Value]
 
 _UPPER = -(1 << 13)
 """The bits of an f32 that tf32 has, as a mask."""
+_TRIFLE = 2.0**-40
 
 
 @emits(nv.ReadOp)
@@ -179,12 +180,15 @@ class _Split(_Product):
         return [*uppers, *(self._rest(word, upper) for word, upper in zip(words, uppers, strict=True))]
 
     def _rest(self, word: Value, upper: Value) -> Value:
-        """Of an infinity nothing is left."""
+        """What is left of a number, and a trifle more: never 0, which would make NaN of the other side's infinity.
+
+        Of an infinity all of it is left, for the same reason.
+        """
         f = self.emitter.f
         whole, most = (f.convert("bitcast", value, "float") for value in (word, upper))
-        rest = f.binary("fsub", whole, most)
+        rest = f.intrinsic("fma", whole, number(_TRIFLE, "float"), f.binary("fsub", whole, most))
         endless = f.compare("oeq", f.intrinsic("fabs", whole), number(float("inf"), "float"))
-        return f.convert("bitcast", f.select(endless, number(0.0, "float"), rest), "i32")
+        return f.convert("bitcast", f.select(endless, whole, rest), "i32")
 
     def multiplied(self, left: Words, right: Words, sums: Words) -> Words:
         parts = [number(0.0, "float")] * len(sums)

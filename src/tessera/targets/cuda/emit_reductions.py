@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import reduce as folded_by
 from math import gcd, prod
 
-from tessera.dialects import tile
+from tessera.dialects import reductions, tile
 from tessera.dtypes.types import DType
 from tessera.targets.cuda.assembly import barrier, shuffle
 from tessera.targets.cuda.emit_values import reseen
@@ -31,7 +31,9 @@ def _reduce(emitter: Emitter, op: tile.ReduceOp) -> None:
     def combine(a: Value, b: Value) -> Value:
         if kind in _ONE_INSTRUCTION and a.type == "float":
             return emitter.f.intrinsic(_ONE_INSTRUCTION[kind], a, b)
-        return elementwise.combine(emitter.f, kind, a, b, dtype, emitter.level)
+        # Multiples that are not marked as rounded may be added as they are.
+        fn, top = reductions.TABLE[kind].combine, kind == "top"
+        return elementwise.apply(emitter.f, fn, [a, b], [dtype] * 2, dtype, emitter.level, contract=True, nnan=top)
 
     values = fold_registers(emitter, operand, axis, elementwise.identity(kind, dtype), combine)
     threads = _Threads.of(layout, axis)

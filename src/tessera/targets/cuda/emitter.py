@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from xdsl.dialects.builtin import IntegerAttr, TensorType
-from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.ir import Block as OpBlock
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tessera.dialects.attributes import SizesAttr
 from tessera.dialects.elements import dtype_of
@@ -22,7 +22,8 @@ from tessera.dtypes.types import DType
 from tessera.errors import CompileError
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.divisors import is_lined
-from tessera.targets.cuda.hopper import BarriersOp, TensorMapOp, WordsOp
+from tessera.targets.cuda.hopper import BarriersOp, WordsOp
+from tessera.targets.cuda.hopper_copies import TensorMapOp
 from tessera.targets.cuda.layouts import WARP, Digit, Layout
 from tessera.targets.cuda.nv_types import SharedType, layout_of
 from tessera.targets.cuda.thread_tiles import Affine, ThreadTile

@@ -1,17 +1,15 @@
-"""Ops of the nv level for sm_90a: barriers that count bytes, copies by tensor maps, roles of warpgroups, clusters.
+"""Ops of the nv level for sm_90a: roles of warpgroups, barriers that count bytes, clusters, what schedulers keep.
 
-Each is one instruction or a fixed group of them. Products and what goes with them are in `hopper_products`.
+Each is one instruction or a fixed group of them. Copies are in `hopper_copies`, products in `hopper_products`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 from xdsl.dialects.builtin import IntegerType, UnitAttr, i32
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
-    AttrSizedOperandSegments,
     IRDLOperation,
     irdl_op_definition,
     operand_def,
@@ -20,33 +18,19 @@ from xdsl.irdl import (
     prop_def,
     result_def,
     traits_def,
-    var_operand_def,
 )
 from xdsl.traits import EffectInstance, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.dialects.attributes import IntegerConstraint, Name, integer
 from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
-from tessera.dialects.tile_types import AnyView, check_axis, view_type
 from tessera.targets.cuda.dialect import FuncOp
-from tessera.targets.cuda.hopper_types import (
-    AnyBarriers,
-    AnyMap,
-    AnyWords,
-    BarriersType,
-    MapAxesAttr,
-    MapType,
-    WordsType,
-    barriers_type,
-    map_type,
-)
-from tessera.targets.cuda.nv_types import AnyShared, SharedType, shared_type
+from tessera.targets.cuda.hopper_types import AnyBarriers, AnyWords, BarriersType, WordsType, barriers_type
 
 _i1 = IntegerType(1)
 IDS = ("thread", "lane", "warp", "warpgroup", "block", "blocks", "rank")
 MOST_ARRIVALS = (1 << 20) - 1
 MOST_COUNTERS = 16
-MOST_GROUPS = 7
 
 
 class Ordered(IRDLOperation):
@@ -58,7 +42,7 @@ class Ordered(IRDLOperation):
         return {reads(MEMORY), writes(MEMORY)}
 
 
-def _function_of(op: IRDLOperation) -> FuncOp:
+def function_of(op: IRDLOperation) -> FuncOp:
     """The kernel that an op is a part of."""
     found = op.parent_op()
     while found is not None and not isinstance(found, FuncOp):
@@ -149,7 +133,7 @@ class BarriersOp(IRDLOperation):
         super().__init__(result_types=[result])
 
     def verify_(self) -> None:
-        _check_near(self.result)
+        check_near(self.result)
 
     @property
     def shared_bytes(self) -> int:
@@ -160,7 +144,7 @@ class BarriersOp(IRDLOperation):
         return 8
 
 
-def _check_near(barriers: SSAValue) -> None:
+def check_near(barriers: SSAValue) -> None:
     if barriers_type(barriers).scope.data != "block":
         raise VerifyException(f"expected mbarriers of this block, got {barriers.type}")
 
@@ -178,7 +162,7 @@ class InitBarriersOp(Ordered):
         super().__init__(operands=[barriers], properties={"arrivals": integer(arrivals)})
 
     def verify_(self) -> None:
-        _check_near(self.barriers)
+        check_near(self.barriers)
         if not 1 <= self.arrivals.value.data <= MOST_ARRIVALS:
             raise VerifyException(f"expected 1 to {MOST_ARRIVALS} arrivals, got {self.arrivals.value.data}")
 
@@ -197,7 +181,7 @@ class WaitBarrierOp(Ordered):
         super().__init__(operands=[barriers, number, parity])
 
     def verify_(self) -> None:
-        _check_near(self.barriers)
+        check_near(self.barriers)
 
 
 @irdl_op_definition
@@ -228,7 +212,7 @@ class ExpectOp(Ordered):
         super().__init__(operands=[barriers, number], properties={"bytes": integer(bytes_)})
 
     def verify_(self) -> None:
-        _check_near(self.barriers)
+        check_near(self.barriers)
         if not 1 <= self.bytes.value.data <= MOST_ARRIVALS:
             raise VerifyException(f"expected 1 to {MOST_ARRIVALS} bytes, got {self.bytes.value.data}")
 
@@ -297,7 +281,7 @@ class WarpSyncOp(Ordered):
         super().__init__()
 
     def verify_(self) -> None:
-        _function_of(self)
+        function_of(self)
 
 
 @irdl_op_definition
@@ -312,7 +296,7 @@ class ClusterSyncOp(Ordered):
         super().__init__(properties={"aligned": UnitAttr() if aligned else None})
 
     def verify_(self) -> None:
-        if "cluster" not in _function_of(self).attributes:
+        if "cluster" not in function_of(self).attributes:
             raise VerifyException("blocks of this function have no cluster: give it the attribute `cluster`")
 
 
@@ -332,172 +316,9 @@ class ElsewhereOp(IRDLOperation):
         super().__init__(operands=[barriers, rank], result_types=[result])
 
     def verify_(self) -> None:
-        _check_near(self.barriers)
+        check_near(self.barriers)
         if self.result.type != BarriersType(barriers_type(self.barriers).count, "cluster"):
             raise VerifyException(f"{self.barriers.type} is elsewhere not {self.result.type}")
-
-
-# Copies
-
-
-@irdl_op_definition
-class TensorMapOp(IRDLOperation):
-    """A tensor map of an argument, which the host makes for each launch; `axes` say how it sees the array."""
-
-    name = "nv.tensor_map"
-    view = operand_def(AnyView)
-    axes = prop_def(MapAxesAttr)
-    result = result_def(AnyMap)
-    traits = traits_def(Pure())
-    assembly_format = "$view $axes attr-dict `:` type($view) `->` type($result)"
-
-    def __init__(self, view: SSAValue, axes: Sequence[tuple[int, str, int]], result: MapType) -> None:
-        super().__init__(operands=[view], properties={"axes": MapAxesAttr(tuple(axes))}, result_types=[result])
-
-    def verify_(self) -> None:
-        seen, made = view_type(self.view), map_type(self.result)
-        if len(self.axes.data) != len(made.box):
-            raise VerifyException(f"{len(self.axes.data)} axes for {made}, which has {len(made.box)}")
-        if seen.element != made.element:
-            raise VerifyException(f"the view holds {seen.element}, the map {made.element}")
-        for axis, _, step in self.axes.data:
-            check_axis(axis, seen.rank.data)
-            if step < 1:
-                raise VerifyException(f"an axis is split into steps of at least 1, got {step}")
-
-
-@irdl_op_definition
-class PrefetchOp(Ordered):
-    """Brings a tensor map into the cache that copies read it from."""
-
-    name = "nv.prefetch"
-    map = operand_def(AnyMap)
-    assembly_format = "$map attr-dict `:` type($map)"
-
-    def __init__(self, map_: SSAValue) -> None:
-        super().__init__(operands=[map_])
-
-
-def _check_box(map_: SSAValue, offsets: Sequence[SSAValue], shared: SSAValue) -> None:
-    made, there = map_type(map_), shared_type(shared)
-    if len(offsets) != len(made.box):
-        raise VerifyException(f"{len(offsets)} offsets into {made}, which has {len(made.box)} axes")
-    if len(there.shape) != 2 or there.element != made.element:
-        raise VerifyException(f"expected one tile of {made.element} in shared memory, got {there}")
-    if there.panel.data != (made.swizzle.data or 16) or made.bytes != there.panels * there.panel_bytes:
-        raise VerifyException(f"a box of {made} does not fill {there}")
-
-
-@irdl_op_definition
-class CopyInOp(Ordered):
-    """Begins to copy the box at `offsets` (innermost first) into shared memory; its bytes count at an mbarrier.
-
-    What lies outside the array becomes zeros. With `multicast`, every block of the cluster whose bit is set gets it,
-    at the same place, and its mbarrier counts.
-    """
-
-    name = "nv.tma_load"
-    map = operand_def(AnyMap)
-    offsets = var_operand_def(i32)
-    shared = operand_def(AnyShared)
-    barriers = operand_def(AnyBarriers)
-    number = operand_def(i32)
-    multicast = opt_operand_def(i32)
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    assembly_format = (
-        "$map `[` $offsets `]` `,` $shared `,` $barriers `[` $number `]` (`multicast` $multicast^)? attr-dict "
-        "`:` type($map) `,` type($shared) `,` type($barriers)"
-    )
-
-    def __init__(
-        self,
-        map_: SSAValue,
-        offsets: Sequence[SSAValue],
-        shared: SSAValue,
-        barriers: SSAValue,
-        number: SSAValue,
-        multicast: SSAValue | None = None,
-    ) -> None:
-        super().__init__(operands=[map_, offsets, shared, barriers, number, multicast])
-
-    def verify_(self) -> None:
-        _check_near(self.barriers)
-        _check_box(self.map, self.offsets, self.shared)
-
-
-@irdl_op_definition
-class CopyOutOp(Ordered):
-    """Begins to copy a tile from shared memory to the box at `offsets`, without a branch only where the condition
-    holds; what lies outside the array is left out."""
-
-    name = "nv.tma_store"
-    shared = operand_def(AnyShared)
-    map = operand_def(AnyMap)
-    offsets = var_operand_def(i32)
-    condition = opt_operand_def(_i1)
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    assembly_format = "$shared `,` $map `[` $offsets `]` (`if` $condition^)? attr-dict `:` type($shared) `,` type($map)"
-
-    def __init__(
-        self, shared: SSAValue, map_: SSAValue, offsets: Sequence[SSAValue], condition: SSAValue | None = None
-    ) -> None:
-        super().__init__(operands=[shared, map_, offsets, condition])
-
-    def verify_(self) -> None:
-        _check_box(self.map, self.offsets, self.shared)
-
-
-@irdl_op_definition
-class CommitCopiesOp(Ordered):
-    """This thread's copies out since the last commit become one group."""
-
-    name = "nv.tma_commit"
-    assembly_format = "attr-dict"
-
-    def __init__(self) -> None:
-        super().__init__()
-
-    def verify_(self) -> None:
-        _function_of(self)
-
-
-@irdl_op_definition
-class WaitCopiesOp(Ordered):
-    """Waits until at most `pending` groups of this thread are under way, or, with `read`, still read shared memory."""
-
-    name = "nv.tma_wait"
-    pending = prop_def(IntegerConstraint)
-    read = opt_prop_def(UnitAttr)
-    assembly_format = "$pending (`read` $read^)? attr-dict"
-
-    def __init__(self, pending: int, *, read: bool = False) -> None:
-        super().__init__(properties={"pending": integer(pending), "read": UnitAttr() if read else None})
-
-    def verify_(self) -> None:
-        if not 0 <= self.pending.value.data <= MOST_GROUPS:
-            raise VerifyException(
-                f"expected 0 to {MOST_GROUPS} groups that are under way, got {self.pending.value.data}"
-            )
-
-
-@irdl_op_definition
-class RecastOp(IRDLOperation):
-    """The same shared memory seen as tiles of other sizes: the same rows, or rows of one panel."""
-
-    name = "nv.recast"
-    shared = operand_def(AnyShared)
-    result = result_def(AnyShared)
-    traits = traits_def(Pure())
-    assembly_format = "$shared attr-dict `:` type($shared) `->` type($result)"
-
-    def __init__(self, shared: SSAValue, result: SharedType) -> None:
-        super().__init__(operands=[shared], result_types=[result])
-
-    def verify_(self) -> None:
-        before, after = shared_type(self.shared), shared_type(self.result)
-        alike = (before.element, before.panel, before.size) == (after.element, after.panel, after.size)
-        if not alike or (before.rows != after.rows and (before.panels, after.panels) != (1, 1)):
-            raise VerifyException(f"{before} cannot be seen as {after}")
 
 
 # Schedulers
@@ -604,13 +425,6 @@ OPS: tuple[type[IRDLOperation], ...] = (
     WarpSyncOp,
     ClusterSyncOp,
     ElsewhereOp,
-    TensorMapOp,
-    PrefetchOp,
-    CopyInOp,
-    CopyOutOp,
-    CommitCopiesOp,
-    WaitCopiesOp,
-    RecastOp,
     WordsOp,
     PutOp,
     GetOp,

@@ -24,6 +24,7 @@ from tessera.interpreters.scalars import wrap
 from tessera.interpreters.tile import Array, View, bind, multiply
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper
+from tessera.targets.cuda import hopper_copies as copies
 from tessera.targets.cuda import hopper_products as products
 from tessera.targets.cuda.agents import Agents
 from tessera.targets.cuda.hopper_types import barriers_type, map_type
@@ -46,7 +47,7 @@ from tessera.targets.cuda.warpgroups import (
     same,
 )
 
-BY_THREAD.update([hopper.ArriveOp, hopper.CopyOutOp, hopper.CountOp, products.StoreMatrixOp])
+BY_THREAD.update([hopper.ArriveOp, copies.CopyOutOp, hopper.CountOp, products.StoreMatrixOp])
 PASSING.update([products.WgmmaOp, products.WgmmaWaitOp])
 
 
@@ -310,18 +311,18 @@ def _panels(type_: SharedType) -> tuple[int, int, int]:
     return type_.panels, type_.rows, type_.columns // type_.panels
 
 
-@meaning(hopper.TensorMapOp)
-def _tensor_map(frame: Frame, op: hopper.TensorMapOp, operands: Values) -> Values:
+@meaning(copies.TensorMapOp)
+def _tensor_map(frame: Frame, op: copies.TensorMapOp, operands: Values) -> Values:
     return [_Map(operands[0], op.axes.data, map_type(op.result).box)]
 
 
-@meaning(hopper.PrefetchOp)
-def _prefetch(frame: Frame, op: hopper.PrefetchOp, operands: Values) -> Values:
+@meaning(copies.PrefetchOp)
+def _prefetch(frame: Frame, op: copies.PrefetchOp, operands: Values) -> Values:
     return []
 
 
-@meaning(hopper.CopyInOp)
-def _copy_in(frame: Frame, op: hopper.CopyInOp, operands: Values) -> Values:
+@meaning(copies.CopyInOp)
+def _copy_in(frame: Frame, op: copies.CopyInOp, operands: Values) -> Values:
     here, axes = _warpgroup(frame), len(op.offsets)
     map_, *offsets = operands[: 1 + axes]
     tiles, barriers, number, *mask = operands[1 + axes :]
@@ -342,8 +343,8 @@ def _copy_in(frame: Frame, op: hopper.CopyInOp, operands: Values) -> Values:
     return []
 
 
-@meaning(hopper.CopyOutOp)
-def _copy_out(frame: Frame, op: hopper.CopyOutOp, operands: Values) -> Values:
+@meaning(copies.CopyOutOp)
+def _copy_out(frame: Frame, op: copies.CopyOutOp, operands: Values) -> Values:
     here, axes = _warpgroup(frame), len(op.offsets)
     tiles, map_, *offsets = operands[: 2 + axes]
     condition = operands[2 + axes :]
@@ -357,16 +358,16 @@ def _copy_out(frame: Frame, op: hopper.CopyOutOp, operands: Values) -> Values:
     return []
 
 
-@meaning(hopper.CommitCopiesOp)
-def _commit_copies(frame: Frame, op: hopper.CommitCopiesOp, operands: Values) -> Values:
+@meaning(copies.CommitCopiesOp)
+def _commit_copies(frame: Frame, op: copies.CommitCopiesOp, operands: Values) -> Values:
     here = _warpgroup(frame)
     here.sent.append(here.stores)
     here.stores = []
     return []
 
 
-@meaning(hopper.WaitCopiesOp)
-def _wait_copies(frame: Frame, op: hopper.WaitCopiesOp, operands: Values) -> Values:
+@meaning(copies.WaitCopiesOp)
+def _wait_copies(frame: Frame, op: copies.WaitCopiesOp, operands: Values) -> Values:
     here = _warpgroup(frame)
     while len(here.sent) > op.pending.value.data:
         for store in here.sent.pop(0):
@@ -374,8 +375,8 @@ def _wait_copies(frame: Frame, op: hopper.WaitCopiesOp, operands: Values) -> Val
     return []
 
 
-@meaning(hopper.RecastOp)
-def _recast(frame: Frame, op: hopper.RecastOp, operands: Values) -> Values:
+@meaning(copies.RecastOp)
+def _recast(frame: Frame, op: copies.RecastOp, operands: Values) -> Values:
     return [operands[0].recast(shared_type(op.result))]
 
 

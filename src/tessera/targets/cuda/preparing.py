@@ -45,7 +45,7 @@ BRIEF_FORMS: Mapping[str, BriefForm] = MappingProxyType(
         "exp2": BriefForm(1e-6),
         "sigmoid": BriefForm(2e-5),
         "tanh": BriefForm(6e-4, 5e-4),
-        "erf": BriefForm(inf, 2e-6, 5e-2),
+        "erf": BriefForm(inf, 2e-6, 5e-4),
     }
 )
 """What the short instruction sequences of GPUs are good for."""

@@ -76,7 +76,7 @@ def _relative(known: Tolerances, user: Operation) -> float:
     match user:
         case tile.EwOp() if user.fn.data == "cast":
             return known.units.get(tile_dtype(user.result), 0.0)
-        case tile.EwOp() if user.fn.data in ("mul", "select"):
+        case tile.EwOp() if user.fn.data in ("mul", "div", "select"):
             return known.least(_relative, user.result)
         case tile.ReduceOp() if user.kind.data == "sum":
             return inf
