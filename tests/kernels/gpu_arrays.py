@@ -18,6 +18,9 @@ def on_gpu(array: Array, dtype: DType) -> tuple[ts.Tensor, ts.Tensor]:
     """A tensor of a GPU with this array's values and strides, and the whole memory that it is a view of."""
     if any(stride % array.itemsize for stride in array.strides) or array.ctypes.data % array.itemsize:
         array = array.copy()
+    if not array.size:
+        made = ts.zeros(array.shape, dtype, device="cuda")
+        return made, made
     root = array
     while isinstance(root.base, np.ndarray):
         root = root.base
@@ -58,7 +61,7 @@ class GpuOdd(Odd):
     def expect_untouched_gaps(self) -> None:
         for (view, memory), (host, _) in zip(self.memories, self.targets, strict=True):
             whole = memory.cpu().numpy()
-            if host.size == whole.size or not host.size:
+            if not host.size or host.size == whole.size:
                 continue
             seen = np.zeros(whole.shape, np.bool_)
             offset = (view.pointer - memory.pointer) // view.itemsize

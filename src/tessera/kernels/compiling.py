@@ -15,7 +15,7 @@ from tessera.dialects import tile
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import ViewType, tile_dtype
-from tessera.errors import CompileError, SourceSpan
+from tessera.errors import CompileError, DeviceError, SourceSpan
 from tessera.interpreters.engine import symbol_in
 from tessera.kernels.native import Program, Settings, loaded
 from tessera.runtime.launch_plan import ArrayArgument, DeviceLaunch, Failure, NumberArgument, Plan
@@ -64,32 +64,65 @@ def _for_cpu(instance: Instance, chosen: Settings, facts: Facts) -> tuple[Machin
     return made, plan_of(instance, words, made.messages), made.image
 
 
+RUNGS = 3
+
+
 def _for_gpu(
     instance: Instance, chosen: Settings, facts: Facts, lines: Mapping[int, bool]
 ) -> tuple[DeviceProgram, Plan, bytes]:
+    """Compiles, and compiles again with less in registers, until a thread's values fit; the last one runs anyhow."""
     from tessera.targets.cuda.compile import compile_kernel as compile_for_gpu
 
     # Results are made by the launch, and are as they should be.
     arguments = len(instance.paths) + len(instance.outputs)
     lined = [place for place in range(arguments) if lines.get(place, place >= len(instance.paths))]
-    made = compile_for_gpu(
-        instance.module,
-        instance.name,
-        arch=chosen.level,
-        warps=instance.schedule.warps,
-        stages=instance.schedule.stages,
-        optimization=chosen.optimization,
-        checks=chosen.checks,
-        facts=facts,
-        lined=lined,
-    )
+    found: tuple[DeviceProgram, Plan, bytes] | None = None
+    for rung in range(RUNGS):
+        made = compile_for_gpu(
+            instance.module,
+            instance.name,
+            arch=chosen.level,
+            warps=instance.schedule.warps,
+            stages=instance.schedule.stages,
+            optimization=chosen.optimization,
+            checks=chosen.checks,
+            facts=facts,
+            lined=lined,
+            rung=rung,
+        )
+        if found is not None and made.ptx == found[0].ptx:
+            break
+        plan, code = _device_plan(instance, made), made.ptx.encode()
+        spilled = _spilled(plan, code)
+        assert plan.device is not None
+        found = made, replace(plan, device=replace(plan.device, local=max(made.local, spilled))), code
+        if spilled <= made.local:
+            break
+    assert found is not None
+    return found
+
+
+def _device_plan(instance: Instance, made: DeviceProgram) -> Plan:
     block = made.block
     plan = plan_of(instance, Words(block.first, block.grid, block.words), made.messages)
     launch = DeviceLaunch(
         threads=made.threads, shared=made.shared, report_word=block.report if made.messages else -1, local=made.local
     )
     checks = tuple((one.condition, Failure(one.message, one.span)) for one in made.checks)
-    return made, replace(plan, device=launch, block_bytes=block.size, checks=checks), made.ptx.encode()
+    return replace(plan, device=launch, block_bytes=block.size, checks=checks)
+
+
+def _spilled(plan: Plan, code: bytes) -> int:
+    """Bytes of local memory that a thread needs, as the GPU's assembler found; 0 where there is no GPU to ask."""
+    from tessera.runtime.cuda import driver
+    from tessera.runtime.cuda.modules import Module
+
+    try:
+        if driver.device_count() == 0:
+            return 0
+    except DeviceError:
+        return 0
+    return Module(0, code, f"@{plan.name}").function(plan.name).attributes.local
 
 
 class Words(NamedTuple):

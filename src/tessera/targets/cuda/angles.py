@@ -77,7 +77,9 @@ def _reduced(k: MachineFloats, x: Value) -> Sequence[Value]:
     high = f.binary("add", f.binary("mul", mantissa, window[0]), f.binary("lshr", middle, number(32, "i64")))
     turns = f.binary("or", f.binary("shl", high, number(32, "i64")), _lowest(k, middle))
     # The upper two bits are the quarter, those below it a part of one: rounded to the nearest, it has a sign.
-    quarter = f.convert("trunc", f.binary("lshr", f.binary("add", turns, number(1 << 61, "i64")), number(62, "i64")), "i32")
+    quarter = f.convert(
+        "trunc", f.binary("lshr", f.binary("add", turns, number(1 << 61, "i64")), number(62, "i64")), "i32"
+    )
     part = f.convert("sitofp", f.binary("shl", turns, number(2, "i64")), "double")
     r = f.binary("fmul", part, number(math.pi / 2 * 2.0**-64, "double"))
     r = f.convert("fptrunc", r, "float")

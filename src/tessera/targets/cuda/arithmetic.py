@@ -102,7 +102,7 @@ def _computes(emitter: Emitter, op: tile.EwOp, wide: DType) -> Compute:
                 recipe = known[fn]
                 return lambda *values: recipe(MachineFloats(f), *values)
     elif fn == "rsqrt":
-        return lambda x: functions.wide_rsqrt(MachineFloats(f, "double"), x)
+        return lambda *values: functions.wide_rsqrt(MachineFloats(f, "double"), *values)
     elif fn in mathematics.F64 or fn in ("floordiv", "rem"):
         raise CompileError(
             f"{fn} of f64 has no machine code on GPUs, which have no mathematics library",
@@ -163,7 +163,7 @@ def _casts(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> b
         return True
 
     def cast(from_: DType, to: DType) -> Compute:
-        return lambda x: elementwise.apply(f, "cast", [x], [from_], to, emitter.level)
+        return lambda *values: elementwise.apply(f, "cast", values, [from_], to, emitter.level)
 
     if dtype.is_float and compute_type(dtype) is f32:
         wide = _all_opened(emitter, source)
@@ -174,12 +174,12 @@ def _casts(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> b
     if result.is_float:
         bind_rounded(emitter, op.result, wide, f32, result)
         return True
-    # The machine cuts, clamps, and makes 0 of NaN.
-    name = _WHOLE.get(result.base)
-    convert: Compute = cast(f32, result)
-    if name is not None:
-        convert = lambda x: one(f, f"{name} $0, $1;", f"i{result.bits}", x)  # noqa: E731
-    emitter.bind(op.result, _each(zip(wide, strict=True), convert))
+
+    def cut(*values: Value) -> Value:
+        """The machine cuts, clamps, and makes 0 of NaN."""
+        return one(f, f"{_WHOLE[result.base]} $0, $1;", f"i{result.bits}", *values)
+
+    emitter.bind(op.result, _each(zip(wide, strict=True), cut if result.base in _WHOLE else cast(f32, result)))
     return True
 
 

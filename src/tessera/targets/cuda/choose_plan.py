@@ -32,16 +32,16 @@ class Plan:
     """How many rows it takes at a time, if fewer than it has."""
 
 
-def choose(function: tile.FuncOp, warps: int | None, depth: int | None) -> Plan:
-    """A plan for a function; what the schedule decides stays as it is."""
+def choose(function: tile.FuncOp, warps: int | None, depth: int | None, rung: int = 0) -> Plan:
+    """A plan for a function; what the schedule decides stays as it is. On higher rungs, threads hold less."""
     products = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
     if not products:
-        return _row_by_row(function, warps)
+        return _row_by_row(function, warps, WORDS >> rung)
     if warps is None:
         sums = max(prod(tile_type(op.result).get_shape()) for op in products)
         rows = max(tile_type(op.result).get_shape()[0] for op in products)
         warps = 4
-        while warps < 8 and sums / (warps * WARP) > SUMS:
+        while warps < 8 and sums / (warps * WARP) > SUMS >> rung:
             warps *= 2
         while warps > 1 and rows < 16 * warps and sums <= 1024 * warps // 2:
             warps //= 2
@@ -68,7 +68,7 @@ def _depth(function: tile.FuncOp, wanted: int | None) -> int:
     return depth
 
 
-def _row_by_row(function: tile.FuncOp, warps: int | None) -> Plan:
+def _row_by_row(function: tile.FuncOp, warps: int | None, most: int) -> Plan:
     """Without products: as few rows at a time as keep a thread's part of the widest tile in its registers."""
     widest = 1
     for op in function.body.walk():
@@ -78,13 +78,13 @@ def _row_by_row(function: tile.FuncOp, warps: int | None) -> Plan:
                 widest = max(widest, int(prod(tile_type(value).get_shape()) * words))
     chosen = 4 if warps is None else warps
     rows = rows_of(function)
-    if rows is None or widest <= WORDS * chosen * WARP:
+    if rows is None or widest <= most * chosen * WARP:
         return Plan(chosen, 1)
     width = -(-widest // rows)
     if warps is None:
-        while chosen < 16 and width > WORDS * chosen * WARP:
+        while chosen < 16 and width > most * chosen * WARP:
             chosen *= 2
     group = rows
-    while group % 2 == 0 and group * width > WORDS * chosen * WARP:
+    while group % 2 == 0 and group * width > most * chosen * WARP:
         group //= 2
     return Plan(chosen, 1, group)

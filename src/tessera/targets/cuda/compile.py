@@ -29,7 +29,7 @@ from tessera.transforms.live_ranges import clip_ranges, split_ranges
 from tessera.transforms.make_async import make_async
 from tessera.transforms.partition_rows import partition_rows
 
-FEATURES: Mapping[str, str] = {"sm_80": "+ptx80", "sm_89": "+ptx80", "sm_90": "+ptx80", "sm_90a": "+ptx80"}
+FEATURES: Mapping[str, str] = {"sm_80": "+ptx80", "sm_89": "+ptx84", "sm_90": "+ptx84", "sm_90a": "+ptx84"}
 FEW_SPILLS = 64
 """Bytes of local memory that a thread may need beside products: sums fill its registers, and a few numbers that the
 inner loops do not touch may lie elsewhere."""
@@ -76,8 +76,12 @@ def compile_kernel(
     checks: Collection[str] = (),
     facts: Facts | None = None,
     lined: Collection[int] = (),
+    rung: int = 0,
 ) -> Program:
-    """Compiles a tile function. Of the arguments `lined`, rows lie at multiples of 16 bytes, their elements together."""
+    """Compiles a tile function. Of the arguments `lined`, rows lie at multiples of 16 bytes, their elements together.
+
+    On a higher `rung` threads hold less at a time, for programs that did not fit their registers on the one before.
+    """
     lowered, found, guards, seconds = lower_kernel(
         module,
         name,
@@ -88,6 +92,7 @@ def compile_kernel(
         checks=checks,
         facts=facts,
         lined=lined,
+        rung=rung,
     )
     program = compile_lowered(lowered, name, arch=arch)
     return replace(program, checks=tuple(found), guards=guards, seconds={**seconds, **program.seconds})
@@ -104,6 +109,7 @@ def lower_kernel(
     checks: Collection[str] = (),
     facts: Facts | None = None,
     lined: Collection[int] = (),
+    rung: int = 0,
 ) -> tuple[ModuleOp, list[HostCheck], Facts, Mapping[str, float]]:
     """The nv level of a tile function, what has to be checked before it runs, and the facts it rests on."""
     seconds, lowered, context = Laps(), module.clone(), CompileContext.with_facts(facts)
@@ -117,7 +123,7 @@ def lower_kernel(
     found = take_host_checks(function)
     prepare(function, contract=optimization > 1, arch=arch)
     seconds.lap("prepare")
-    plan = choose(function, warps, stages)
+    plan = choose(function, warps, stages, rung)
     apply_plan(function, plan)
     seconds.lap("make-async")
     lower(lowered, name, plan.warps)

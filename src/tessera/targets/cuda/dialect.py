@@ -269,13 +269,26 @@ class CopyAsyncOp(IRDLOperation):
 
     def verify_(self) -> None:
         seen, shared = view_type(self.view), shared_type(self.shared)
-        if len(self.offsets) != seen.rank.data or len(shared.shape) != 2 or seen.rank.data < 2:
-            raise VerifyException(f"{len(self.offsets)} offsets into {seen}, for {shared}")
+        if len(self.offsets) != seen.rank.data or seen.rank.data < 2:
+            raise VerifyException(
+                f"{len(self.offsets)} offsets into {seen}: expected one for each of at least two axes"
+            )
+        if len(shared.shape) != 2:
+            raise VerifyException(f"a copy fills one tile, not {shared}: take a slot")
         if seen.element != shared.element:
             raise VerifyException(f"the view holds {seen.element}, shared memory {shared.element}")
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {reads(MEMORY, base_of(self.view)), writes(MEMORY, self.shared)}
+
+
+def _check_inside(op: IRDLOperation) -> None:
+    """Refuses what is no part of a kernel."""
+    found = op.parent_op()
+    while found is not None and not isinstance(found, FuncOp):
+        found = found.parent_op()
+    if found is None:
+        raise VerifyException(f"{op.name} is a part of an nv function")
 
 
 @irdl_op_definition
@@ -288,6 +301,9 @@ class CommitOp(IRDLOperation):
 
     def __init__(self) -> None:
         super().__init__()
+
+    def verify_(self) -> None:
+        _check_inside(self)
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {writes(MEMORY)}
@@ -304,6 +320,10 @@ class WaitOp(IRDLOperation):
 
     def __init__(self, pending: int) -> None:
         super().__init__(properties={"pending": integer(pending)})
+
+    def verify_(self) -> None:
+        if self.pending.value.data < 0:
+            raise VerifyException(f"expected a number of groups, got {self.pending.value.data}")
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {reads(MEMORY), writes(MEMORY)}
@@ -348,10 +368,12 @@ class ReadOp(IRDLOperation):
 
     def verify_(self) -> None:
         shared, result = shared_type(self.shared), check_tile(self.result, "the result")
+        if len(shared.shape) != 2 or result.get_num_dims() != 2 or result.element_type != shared.element:
+            raise VerifyException(f"{result} cannot be read from {shared}: expected two axes and the same element")
         rows, columns = result.get_shape() if self.turned is None else reversed(result.get_shape())
-        inside = self.row.value.data + rows <= shared.rows and self.column.value.data + columns <= shared.columns
-        if not inside or len(shared.shape) != 2 or result.element_type != shared.element:
-            raise VerifyException(f"{result} is not a part of {shared} at {self.row}, {self.column}")
+        row, column = self.row.value.data, self.column.value.data
+        if min(row, column) < 0 or row + rows > shared.rows or column + columns > shared.columns:
+            raise VerifyException(f"{rows} by {columns} at {row}, {column} are not a part of {shared}")
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {reads(MEMORY, self.shared)}

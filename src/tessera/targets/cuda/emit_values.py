@@ -100,9 +100,7 @@ def _transpose(emitter: Emitter, op: tile.TransOp) -> None:
     reseen(emitter, op, emitter.tile(op.operand), op.result, places)
 
 
-def reseen(
-    emitter: Emitter, op: Operation, source: ThreadTile, result: SSAValue, places: Sequence[int | None]
-) -> None:
+def reseen(emitter: Emitter, op: Operation, source: ThreadTile, result: SSAValue, places: Sequence[int | None]) -> None:
     """Binds a tile whose registers are those of another: axis `i` of that is `places[i]` of this, or repeated."""
     layout = layout_of(result)
     picked = registers_of(source.layout, layout, tile_type(result).get_shape(), places)

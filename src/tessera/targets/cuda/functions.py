@@ -75,7 +75,17 @@ def brief_sigmoid(k: MachineFloats, x: Value) -> Value:
 
 
 def _instruction(name: str) -> Recipe:
-    return lambda k, *operands: k.instruction(name, *operands)
+    def recipe(k: MachineFloats, *operands: Value) -> Value:
+        return k.instruction(name, *operands)
+
+    return recipe
+
+
+def _intrinsic(name: str) -> Recipe:
+    def recipe(k: MachineFloats, *operands: Value) -> Value:
+        return k.f.intrinsic(name, *operands)
+
+    return recipe
 
 
 # log2(1 − erf(x)) / x for 0 ≤ x ≤ 4: 5e-7 of erf(x), 5e-4 of 1 − erf(x)
@@ -121,7 +131,7 @@ FAST: Mapping[str, Recipe] = MappingProxyType(
         "reciprocal": _instruction("rcp.approx.ftz.f32"),
         "rsqrt": _instruction("rsqrt.approx.ftz.f32"),
         "tanh": _instruction("tanh.approx.f32"),
-        "max": lambda k, a, b: k.f.intrinsic("maxnum", a, b),
-        "min": lambda k, a, b: k.f.intrinsic("minnum", a, b),
+        "max": _intrinsic("maxnum"),
+        "min": _intrinsic("minnum"),
     }
 )

@@ -186,7 +186,6 @@ class Access:
         f, mask = self.emitter.f, number(self.pieces.count - 1, "i64")
         return f.compare("eq", f.binary("and", size, mask), number(0, "i64"))
 
-
     def by_paths(self, move: Callable[[Path], Sequence[Value]], *, inside: bool) -> Sequence[Value]:
         """Does an access in the quickest way that is right, and gives what it gives.
 
@@ -334,7 +333,9 @@ def read(
     # Registers have 16 bits at least.
     held = "i16" if type_ == "i8" else type_
     names = [f"${place}" for place in range(count)]
-    load = f"ld.global{'.nc' if constant else ''}{_SUFFIX[count]}.{_KINDS[type_]} {_braced(names)}, [${count}+{offset}];"
+    load = (
+        f"ld.global{'.nc' if constant else ''}{_SUFFIX[count]}.{_KINDS[type_]} {_braced(names)}, [${count}+{offset}];"
+    )
     arguments = [pointer]
     if where is not None:
         kind = _KINDS[held]
@@ -391,5 +392,3 @@ def unpacked(emitter: Emitter, word: Value, ways: int) -> list[Value]:
     f, bits = emitter.f, 32 // ways
     moved = [f.binary("lshr", word, number(bits * place, "i32")) if place else word for place in range(ways)]
     return [f.convert("trunc", part, f"i{bits}") for part in moved]
-
-

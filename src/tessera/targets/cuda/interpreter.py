@@ -42,7 +42,8 @@ def run_nv_kernel(
     chance = None if seed is None else np.random.default_rng(seed)
     programs = list(itertools.product(*(range(extent) for extent in bound.grid)))
     if chance is not None:
-        programs = [programs[place] for place in chance.permutation(len(programs))]
+        order: list[int] = chance.permutation(len(programs)).tolist()
+        programs = [programs[place] for place in order]
     for program in programs:
         NvFrame(machine, bound.symbols, program, chance=chance).run(kernel.body.block, bound.values)
 

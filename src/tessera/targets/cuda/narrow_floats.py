@@ -118,9 +118,7 @@ def _pair(emitter: Emitter, dtype: DType, low: Value, high: Value) -> Value:
     if dtype.base in (bf16, f16):
         # The instruction puts its first operand into the upper half.
         return one(f, f"cvt.rn.{dtype.base}x2.f32 $0, $2, $1;", "i32", low, high)
-    codes = asm(
-        f, f"cvt.rn.satfinite.{_NAMES[dtype.base]}.f32 $0, $2, $1;", returns=["i16"], arguments=[low, high]
-    )[0]
+    codes = asm(f, f"cvt.rn.satfinite.{_NAMES[dtype.base]}.f32 $0, $2, $1;", returns=["i16"], arguments=[low, high])[0]
     if dtype.policy.saturate:
         return codes
     predicate, limit, code = _OVERFLOW[dtype.base]

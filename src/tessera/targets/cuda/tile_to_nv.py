@@ -103,6 +103,8 @@ class Lowering:
         )
         if crosses(source):
             made.attributes["group"] = integer(GROUP)
+        # Told nothing, the assembler spills to let more blocks in.
+        made.attributes["blocks"] = integer(1)
         entry = made.body.block
         for old, new in zip(source.arguments, entry.args, strict=True):
             self.values[old] = new
