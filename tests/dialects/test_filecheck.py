@@ -25,7 +25,9 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 import tessera.dialects
+import tessera.interpreters.pipe
 import tessera.targets.cpu
+import tessera.targets.cuda
 from tessera.dialects import graph, graph_effects, tile
 from tessera.errors import CompileError, TesseraError
 from tessera.interpreters.engine import RULES
@@ -34,6 +36,9 @@ from tessera.interpreters.tile import run_kernel
 from tessera.targets import text
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.interpreter import run_cpu_kernel
+from tessera.targets.cuda import dialect as nv
+from tessera.targets.cuda.hopper_interpreter import run_warpgroups
+from tessera.targets.cuda.interpreter import run_nv_kernel
 from tessera.targets.passes import PASSES
 from tessera.targets.text import structural_hash
 
@@ -45,6 +50,7 @@ RUN_OTHERWISE: dict[type[Operation], str] = {
     graph.FuncOp: f"{run_function.__name__} and graph.call run its body",
     tile.FuncOp: f"{run_kernel.__name__} runs its body, once per point of the grid",
     cpu.FuncOp: f"{run_cpu_kernel.__name__} runs its body",
+    nv.FuncOp: f"{run_nv_kernel.__name__} runs its body, {run_warpgroups.__name__} that of one for sm_90a",
     graph_effects.StateOp: "a declaration: state_read and state_write find the slot by its name",
 }
 
@@ -146,7 +152,8 @@ def test_what_is_wrong_is_refused_in_its_place(case: Case) -> None:
 def raise_sites() -> set[tuple[str, str, int]]:
     """File, function and line of every `raise VerifyException` of the dialects."""
     found: set[tuple[str, str, int]] = set()
-    folders = [Path(folder) for package in (tessera.dialects, tessera.targets.cpu) for folder in package.__path__]
+    packages = (tessera.dialects, tessera.targets.cpu, tessera.targets.cuda)
+    folders = [Path(folder) for package in packages for folder in package.__path__]
     for path in (path for folder in folders for path in folder.glob("*.py")):
         for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(function, ast.FunctionDef):

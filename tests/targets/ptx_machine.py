@@ -22,6 +22,8 @@ SHARED_AT = 1024
 GLOBAL_AT = 1 << 20
 BANKS = 32
 NOBODY, MANY = -1, -2
+TOGETHER = frozenset({"shfl", "vote", "mma", "ldmatrix", "stmatrix"})
+"""What the lanes of a warp do together: those that come first wait for the others."""
 _CLASSES = {"pred": "?", "b8": "u1", "b16": "u2", "b32": "u4", "b64": "u8", "f32": "u4", "f64": "u8"}
 """How the bits of registers are kept."""
 
@@ -82,12 +84,15 @@ class Machine:
         at = np.zeros(self.threads, np.int64)
         waiting = np.zeros(self.threads, bool)
         done = np.zeros(self.threads, bool)
+        early = np.zeros(self.threads, bool)
         code = self.program.instructions
         for _ in range(most):
-            free = ~(waiting | done)
+            free = ~(waiting | done | early)
             if not free.any():
                 if done.all():
                     return
+                if early.any():
+                    raise PtxError(f"some threads of a warp never come to {code[int(at[early][0])].text}")
                 # All that are left wait at one barrier.
                 self.epoch += 1
                 at[waiting] += 1
@@ -99,6 +104,12 @@ class Machine:
                 done |= here
                 continue
             op = code[place]
+            if op.parts[0] in TOGETHER:
+                early |= here
+                here = np.repeat((early & (at == place)).reshape(-1, WARP).all(1), WARP)
+                early &= ~here
+                if not here.any():
+                    continue
             self.counts[".".join(op.parts)] += 1
             self.mask = here
             if op.guard is not None:
@@ -162,7 +173,7 @@ class Machine:
         if operand.startswith(("0d", "0D")):
             return np.full(self.threads, int(operand[2:], 16), np.uint64)
         wide = int(re.sub(r"\D", "", type_) or 1)
-        return np.full(self.threads, int(operand, 0) % (1 << wide), f"u{max(1, wide // 8)}")
+        return np.full(self.threads, int(operand.rstrip("U"), 0) % (1 << wide), f"u{max(1, wide // 8)}")
 
     def put(self, name: str, values: Array) -> None:
         """Writes a register in the threads that are here; values have its width or are bool."""
@@ -303,12 +314,14 @@ class Launch:
         )
         for array, first in self._arrays:
             part = slice(first - GLOBAL_AT, first - GLOBAL_AT + array.nbytes)
-            memory.data[part], memory.there[part] = array.view(np.uint8).ravel(), True
+            memory.data[part], memory.there[part] = array.reshape(-1).view(np.uint8), True
+            # Small elements are changed in words: what is allocated ends with a whole one.
+            memory.there[part.start : -(-part.stop // 4) * 4] = True
         program = read(ptx)
         machines = [Machine(program, threads, block, shared, memory, params) for block in blocks]
         for machine in machines:
             machine.run()
         for array, first in self._arrays:
             part = memory.data[first - GLOBAL_AT : first - GLOBAL_AT + array.nbytes]
-            array.view(np.uint8).ravel()[...] = part
+            array.reshape(-1).view(np.uint8)[...] = part
         return machines

@@ -288,6 +288,8 @@ def _load(machine: Machine, op: Instruction) -> None:
     names = [each.strip() for each in op.operands[0].strip("{}").split(",")]
     for place, register in enumerate(names):
         value = np.ascontiguousarray(raw[:, place * item : (place + 1) * item]).view(f"u{item}")[:, 0]
+        if type_[0] == "s":
+            value = value.view(f"i{item}").astype(f"i{machine.held(register).itemsize}")
         machine.put(register, value)
 
 

@@ -350,6 +350,17 @@ def test_a_copy_that_nobody_waits_for_is_caught() -> None:
         run(compiled(source), [*arrays, np.zeros((16, 8), np.float32)])
 
 
+def test_what_is_known_of_arguments_leaves_one_way_to_copy() -> None:
+    source = product_text(dt.bf16, dt.bf16, dt.f32, (64, 64, 64), (2, 2))
+    ways = ("cp.async.cg", "cp.async.ca", "st.shared")
+    assert [ptx_checks.count(compiled(source).ptx, way) for way in ways] == [8, 2, 2]
+    lined = source.replace("threads 128 {", "threads 128 attributes {lined = array<i64: 0, 1>} {")
+    assert [ptx_checks.count(compiled(lined).ptx, way) for way in ways] == [8, 0, 0]
+    # Where a tile begins is another matter: 4 elements are 8 bytes.
+    moved = lined.replace("%x[%0, %0]", "%x[%0, %4]").replace("%0 =", "%4 = arith.constant 4 : index\n  %0 =")
+    assert [ptx_checks.count(compiled(moved).ptx, way) for way in ways] == [8, 1, 1]
+
+
 # Registers to shared memory and back
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 from xdsl.dialects.builtin import IndexType, IntAttr, TensorType
-from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     BaseAttr,
     IRDLOperation,
@@ -30,7 +30,7 @@ from xdsl.utils.exceptions import VerifyException
 from tessera.dialects.attributes import IntegerConstraint, integer
 from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
 from tessera.dialects.elements import TileType, is_element
-from tessera.dialects.tile import base_of
+from tessera.dialects.tile import FuncOp, base_of
 from tessera.dialects.tile_types import AnyTile, AnyView, tile_type, view_type
 
 VERSION = 1
@@ -51,7 +51,7 @@ class RingType(ParametrizedAttribute, TypeAttribute):
     def verify(self) -> None:
         if self.depth.data < 1:
             raise VerifyException(f"a ring has at least one slot, got {self.depth.data}")
-        if not isinstance(self.tile, TensorType) or not is_element(self.tile.element_type):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        if not _is_tile(self.tile):
             raise VerifyException(f"a ring holds tiles, got {self.tile}")
 
     @classmethod
@@ -68,6 +68,12 @@ class RingType(ParametrizedAttribute, TypeAttribute):
         with printer.in_angle_brackets():
             printer.print_string(f"{self.depth.data}, {'x'.join(map(str, tile.get_shape()))}x")
             printer.print_attribute(tile.element_type)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+
+
+def _is_tile(type_: Attribute) -> bool:
+    if not isinstance(type_, TensorType) or not is_element(type_.element_type):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        return False
+    return all(size > 0 for size in type_.get_shape())
 
 
 AnyRing = BaseAttr(RingType)
@@ -123,6 +129,14 @@ class CopyOp(IRDLOperation):
         return {reads(MEMORY, base_of(self.view)), writes(MEMORY, self.ring)}
 
 
+def _check_inside(op: Operation) -> None:
+    around = op.parent_op()
+    while around is not None and not isinstance(around, FuncOp):
+        around = around.parent_op()
+    if around is None:
+        raise VerifyException(f"{op.name} is a part of a tile function")
+
+
 @irdl_op_definition
 class CommitOp(IRDLOperation):
     """All copies begun since the last commit become one group."""
@@ -133,6 +147,9 @@ class CommitOp(IRDLOperation):
 
     def __init__(self) -> None:
         super().__init__()
+
+    def verify_(self) -> None:
+        _check_inside(self)
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {writes(MEMORY)}
@@ -151,6 +168,7 @@ class AwaitOp(IRDLOperation):
         super().__init__(properties={"pending": integer(pending)})
 
     def verify_(self) -> None:
+        _check_inside(self)
         if self.pending.value.data < 0:
             raise VerifyException(f"a number of groups is not negative, got {self.pending.value.data}")
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from xdsl.passes import ModulePass
 
 from tessera.targets.cpu.tile_to_cpu import TileToCpu
+from tessera.targets.cuda.tile_to_nv import TileToNv
 from tessera.transforms import pipeline
 
-PASSES: Mapping[str, type[ModulePass]] = {**pipeline.PASSES, TileToCpu.name: TileToCpu}
+PASSES: Mapping[str, type[ModulePass]] = {**pipeline.PASSES, TileToCpu.name: TileToCpu, TileToNv.name: TileToNv}

@@ -2,7 +2,8 @@
 
 A load qualifies if products are all that its tile goes into, if nothing in the function writes its memory, and if where
 it reads follows from the loop's counter. With `depth` slots, copies are `depth − 1` turns ahead: one waits for its
-turn's copies, begins those of a later turn in the slot that the turn before has used up, and computes.
+turn's copies, begins those of a later turn in the slot that the turn before has used up, and computes. Behind the last
+turn copies begin all the same, without a branch that would keep the machine from mixing them with products.
 """
 
 from __future__ import annotations
@@ -118,10 +119,10 @@ def _copies(
     loads: dict[tile.LoadOp, list[Operation]],
     rings: dict[tile.LoadOp, SSAValue],
     counter: tuple[SSAValue, SSAValue],
-    stop: SSAValue,
+    stop: SSAValue | None,
     slot: SSAValue,
 ) -> None:
-    """Begins the copies of the turn whose counter is the second of `counter`, if there is such a turn."""
+    """Begins the copies of the turn whose counter is the second of `counter`: if there is such a turn, or anyhow."""
     old, turn = counter
     inside = _Writer()
     values: dict[SSAValue, SSAValue] = {old: turn}
@@ -135,9 +136,12 @@ def _copies(
         copy = pipe.CopyOp(view, offsets, rings[load], slot)
         copy.location = load.location
         inside.add(copy)
-    inside.add(scf.YieldOp())
-    condition = writer.value(arith.CmpiOp(turn, stop, "slt"))
-    writer.add(scf.IfOp(condition, [], Region(Block(inside.ops)), Region()))
+    if stop is None:
+        writer.ops += inside.ops
+    else:
+        inside.add(scf.YieldOp())
+        condition = writer.value(arith.CmpiOp(turn, stop, "slt"))
+        writer.add(scf.IfOp(condition, [], Region(Block(inside.ops)), Region()))
     writer.add(pipe.CommitOp())
 
 
@@ -148,7 +152,7 @@ def _pipeline(loop: scf.ForOp, loads: dict[tile.LoadOp, list[Operation]], depth:
     rings = {load: before.value(pipe.RingOp(depth, tile_type(load.result))) for load in loads}
     if _is_repeated(loop):
         # The last turn of a loop around this one may still be reading what is about to be written over.
-        before.add(pipe.AwaitOp(depth - 1))
+        before.add(pipe.AwaitOp(0))
     for ahead in range(depth - 1):
         distance = before.value(arith.MuliOp(step, before.constant(ahead)))
         turn = before.value(arith.AddiOp(loop.lb, distance))
@@ -164,7 +168,10 @@ def _pipeline(loop: scf.ForOp, loads: dict[tile.LoadOp, list[Operation]], depth:
     previous = top.value(arith.SubiOp(slot, top.constant(1)))
     free = top.value(arith.SelectOp(is_first, last, previous))
     turn = top.value(arith.AddiOp(counter, top.value(arith.MuliOp(step, last))))
-    _copies(top, loads, rings, (counter, turn), stop, free)
+    # A copy behind the last turn is never looked at. It may be of anything inside the view, and is of zeros outside; a
+    # view that is made for the turn might see memory that is not there.
+    harmless = all(_is_outside(load.view, body) for load in loads)
+    _copies(top, loads, rings, (counter, turn), None if harmless else stop, free)
     first_op = body.first_op
     assert first_op is not None
     insert_before(first_op, top.ops)
@@ -178,6 +185,12 @@ def _pipeline(loop: scf.ForOp, loads: dict[tile.LoadOp, list[Operation]], depth:
     next_slot = tail.value(arith.SelectOp(is_last, tail.constant(0), following))
     insert_before(end, tail.ops)
     _carry(loop, end, first, next_slot)
+
+
+def _is_outside(view: SSAValue, body: Block) -> bool:
+    """Whether a view is made in front of a loop."""
+    owner = view.owner
+    return isinstance(owner, Block) or owner.parent_block() is not body
 
 
 def _is_repeated(op: Operation) -> bool:

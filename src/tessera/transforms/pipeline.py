@@ -28,6 +28,9 @@ from tessera.transforms.dead_code import DeadCode
 from tessera.transforms.facts import Facts
 from tessera.transforms.graph_to_schedule import GraphToSchedule
 from tessera.transforms.instrument import Instrument
+from tessera.transforms.live_ranges import ClipRanges, SplitRanges
+from tessera.transforms.make_async import MakeAsync
+from tessera.transforms.partition_rows import PartitionRows
 from tessera.transforms.schedule_to_tile import ScheduleToTile
 from tessera.transforms.specialize_kernels import SpecializeKernels
 
@@ -36,12 +39,16 @@ PASSES: Mapping[str, type[ModulePass]] = {
     for kind in (
         ApplyFacts,
         Canonicalize,
+        ClipRanges,
         CommonSubexpressions,
         DeadCode,
         GraphToSchedule,
         Instrument,
+        MakeAsync,
+        PartitionRows,
         ScheduleToTile,
         SpecializeKernels,
+        SplitRanges,
     )
 }
 

@@ -17,6 +17,7 @@ from tessera.targets.cuda.choose_plan import Plan, choose
 from tessera.targets.cuda.divisors import LINED
 from tessera.targets.cuda.emit import emit
 from tessera.targets.cuda.emitter import Block
+from tessera.targets.cuda.interleave import interleave
 from tessera.targets.cuda.preparing import prepare
 from tessera.targets.cuda.tile_to_nv import lower
 from tessera.targets.llvm import machine
@@ -127,6 +128,7 @@ def lower_kernel(
     apply_plan(function, plan)
     seconds.lap("make-async")
     lower(lowered, name, plan.warps)
+    interleave(symbol_in(lowered, name, nv.FuncOp))
     if lined:
         symbol_in(lowered, name, nv.FuncOp).attributes[LINED] = integers(sorted(lined))
     seconds.lap("tile-to-nv")

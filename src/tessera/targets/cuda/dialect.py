@@ -340,13 +340,16 @@ class BarrierOp(IRDLOperation):
     def __init__(self) -> None:
         super().__init__()
 
+    def verify_(self) -> None:
+        _check_inside(self)
+
     def effects(self) -> AbstractSet[EffectInstance]:
         return {reads(MEMORY), writes(MEMORY)}
 
 
 @irdl_op_definition
 class ReadOp(IRDLOperation):
-    """A tile out of shared memory, or a part of it that begins at `offsets`; `turned`, its transpose."""
+    """A tile out of shared memory, or a part of it that begins at `row` and `column`; `turned`, its transpose."""
 
     name = "nv.read"
     shared = operand_def(AnyShared)

@@ -22,8 +22,8 @@ from tessera.targets.llvm.literals import folded, literal
 from tessera.targets.llvm.text import Value, number
 
 ALIGNED = "aligned"
-"""Marks a copy of which it is known that chunks of the view begin on multiples of 16 bytes and end with it, that its
-columns lie side by side, and its rows less than 2 GiB apart."""
+"""Marks a copy of which it is known that columns of the view lie side by side, and that chunks of them begin on
+multiples of 16 bytes and end with the view."""
 INSIDE = "inside"
 """Marks a copy of which it is known that no part of it leaves the view."""
 WORD = 4
@@ -49,19 +49,10 @@ class Source(NamedTuple):
 def _copy(emitter: Emitter, op: nv.CopyAsyncOp) -> None:
     shared = emitter.memory(op.shared)
     source = _source(emitter, op, emitter.view(op.view))
-    if ALIGNED in op.attributes or _is_aligned(op):
-        _copy_chunks(emitter, source, shared, inside=INSIDE in op.attributes)
-        return
 
     def chunks() -> Sequence[Value]:
         _copy_chunks(emitter, source, shared, inside=INSIDE in op.attributes)
         return []
-
-    def others() -> Sequence[Value]:
-        if shared.type.itemsize > WORD:
-            _copy_elements(emitter, source, shared)
-            return []
-        return emitter.f.branch(_divides(emitter, source, shared, WORD), words, single)
 
     def words() -> Sequence[Value]:
         _copy_words(emitter, source, shared)
@@ -71,13 +62,47 @@ def _copy(emitter: Emitter, op: nv.CopyAsyncOp) -> None:
         _copy_elements(emitter, source, shared)
         return []
 
-    emitter.f.branch(_divides(emitter, source, shared, CHUNK), chunks, others)
+    def others() -> Sequence[Value]:
+        found = _whole(emitter, op, WORD) if shared.type.itemsize <= WORD else None
+        return single() if found is None else emitter.branch(found, words, single)
+
+    whole = _whole(emitter, op, CHUNK)
+    if whole is None:
+        chunks()
+    else:
+        emitter.branch(whole, chunks, others)
 
 
-def _is_aligned(op: nv.CopyAsyncOp) -> bool:
-    """Whether chunks of the view begin on multiples of 16 bytes, as far as the program's text shows."""
-    per_chunk = CHUNK // view_type(op.view).dtype.storage.itemsize
-    return op.turned is None and is_lined(op.view) and divisor_of(op.offsets[-1]) % per_chunk == 0
+def _whole(emitter: Emitter, op: nv.CopyAsyncOp, size: int) -> Value | None:
+    """Whether pieces of so many bytes begin where the hardware can copy them, and none crosses the view's end.
+
+    None where the program shows that they do.
+    """
+    f, item = emitter.f, view_type(op.view).dtype.storage.itemsize
+    axis = len(op.offsets) - (1 if op.turned is None else 2)
+    placed = divisor_of(op.offsets[axis]) * item % size == 0
+    if ALIGNED in op.attributes or (placed and op.turned is None and is_lined(op.view)):
+        return None
+
+    def test() -> Value:
+        view = emitter.view(op.view)
+        bits = f.op("i64", f"ptrtoint {view.pointer} to i64")
+        for other, stride in enumerate(view.strides):
+            if other != axis:
+                bits = f.binary("or", bits, f.times(stride, item))
+        bits = f.binary("or", bits, f.times(view.sizes[axis], item))
+        found = _divides(emitter, bits, size)
+        return f.binary("and", found, f.compare("eq", view.strides[axis], number(1, "i64")))
+
+    found = emitter.once(("whole", op.view, axis, size), test)
+    if placed:
+        return found
+    return f.binary("and", found, _divides(emitter, f.times(emitter.number(op.offsets[axis]), item), size))
+
+
+def _divides(emitter: Emitter, value: Value, size: int) -> Value:
+    low = emitter.f.binary("and", value, number(size - 1, "i64"))
+    return emitter.f.compare("eq", low, number(0, "i64"))
 
 
 def _source(emitter: Emitter, op: nv.CopyAsyncOp, view: View) -> Source:
@@ -111,21 +136,6 @@ def _narrow(emitter: Emitter, value: Value) -> Value:
     return number(known, "i32") if known is not None else emitter.f.convert("trunc", value, "i32")
 
 
-def _divides(emitter: Emitter, source: Source, shared: Shared, size: int) -> Value:
-    """Whether pieces of so many bytes begin where the hardware can copy them, and none crosses the view's end."""
-    f, item = emitter.f, shared.type.itemsize
-    bits = f.binary("or", source.address, source.down)
-    for value in (source.column, source.columns):
-        scaled = folded(f, "mul", value, number(item, "i32"))
-        known = literal(scaled)
-        wide = number(known, "i64") if known is not None else f.convert("zext", scaled, "i64")
-        bits = f.binary("or", bits, wide)
-    low = f.binary("and", bits, number(size - 1, "i64"))
-    found = f.binary("and", f.compare("eq", low, number(0, "i64")), f.compare("eq", source.across, number(item, "i64")))
-    near = f.convert("sext", f.convert("trunc", source.down, "i32"), "i64")
-    return f.binary("and", found, f.compare("eq", near, source.down))
-
-
 # 16 bytes at a time
 
 
@@ -150,8 +160,8 @@ def _copy_chunks(emitter: Emitter, source: Source, shared: Shared, *, inside: bo
     digits = (across._replace(step=per_chunk), down, idle)
     row, column = base(emitter, digits, 0), base(emitter, digits, 1)
     addresses = Addresses(emitter, shared, digits, CHUNK)
-    first = _moved(emitter, source.address, row, f.convert("trunc", source.down, "i32"))
-    first = _moved(emitter, first, column, number(type_.itemsize, "i32"))
+    first = _moved(emitter, source.address, row, source.down)
+    first = _moved(emitter, first, column, number(type_.itemsize, "i64"))
     at_row, at_column = folded(f, "add", source.row, row), folded(f, "add", source.column, column)
     busy = None
     if idle.size > 1:
@@ -186,7 +196,8 @@ def _moved(emitter: Emitter, address: Value, places: Value, step: Value) -> Valu
 
     One instruction, which cannot be split: a product of its own would be kept in registers throughout a loop.
     """
-    return one(emitter.f, "mad.wide.s32 $0, $1, $2, $3;", "i64", places, step, address)
+    wide = emitter.f.convert("zext", places, "i64")
+    return one(emitter.f, "mad.lo.s64 $0, $1, $2, $3;", "i64", wide, step, address)
 
 
 def _begin(
