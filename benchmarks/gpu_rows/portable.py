@@ -11,8 +11,8 @@ from tessera.bench.frameworks import library
 from tessera.kernels.schedule import Schedule
 
 SIDE = 4096
-ATTENTION = {64: Schedule(block=(128, 64), warps=4, stages=2), 128: Schedule(block=(128, 64), warps=4, stages=2)}
-GEMM = Schedule(block=(128, 128, 32), warps=4, stages=4)
+ATTENTION = {64: Schedule(block=(128, 128), warps=4, stages=2), 128: Schedule(block=(256, 64), warps=8, stages=2)}
+GEMM = Schedule(block=(128, 128, 64), warps=4, stages=2)
 
 
 def attention(width: int, causal: bool) -> Any:

@@ -109,7 +109,7 @@ def _device_plan(instance: Instance, made: DeviceProgram) -> Plan:
         threads=made.threads, shared=made.shared, report_word=block.report if made.messages else -1, local=made.local
     )
     checks = tuple((one.condition, Failure(one.message, one.span)) for one in made.checks)
-    return replace(plan, device=launch, block_bytes=block.size, checks=checks)
+    return replace(plan, grid=made.grid, device=launch, block_bytes=block.size, checks=checks)
 
 
 def _spilled(plan: Plan, code: bytes) -> int:

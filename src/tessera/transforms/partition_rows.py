@@ -21,6 +21,7 @@ from xdsl.rewriter import Rewriter
 from xdsl.traits import is_side_effect_free
 
 from tessera.dialects import tile
+from tessera.dialects.attributes import SizesAttr
 from tessera.dialects.elements import TileType
 from tessera.dialects.tile_types import tile_type
 from tessera.transforms.rewriting import adopt_location
@@ -198,6 +199,21 @@ def partition_rows(function: tile.FuncOp, group: int) -> bool:
     return True
 
 
+def spread_rows(function: tile.FuncOp, group: int) -> bool:
+    """Gives a function's rows to more programs, `group` rows each; whether it could.
+
+    The grid gets one axis more. What is the same for all rows, every program then makes for itself.
+    """
+    count = rows_of(function)
+    if count is None or count % group or group >= count:
+        return False
+    rows = Rows(function, count)
+    if not rows.find():
+        return False
+    _Writer(function, rows, group).spread()
+    return True
+
+
 class _Writer:
     """Moves what depends on rows into a loop over them."""
 
@@ -226,6 +242,21 @@ class _Writer:
         assert last is not None
         adopt_location([*bounds, loop], self.function)
         block.insert_ops_before([*bounds, loop], last)
+
+    def spread(self) -> None:
+        """Programs along another axis of the grid take the place of turns of a loop."""
+        function, block = self.function, self.function.body.block
+        sizes = function.grid.data
+        program, group = tile.ProgramIdOp(len(sizes)), arith.ConstantOp(IntegerAttr(self.group, _index))
+        start = arith.MuliOp(program.result, group.result)
+        self.start = start.result
+        for op in list(block.walk()):
+            self._narrow(op)
+        function.properties["grid"] = SizesAttr((*sizes, self.rows.count // self.group))
+        first = block.first_op
+        assert first is not None
+        adopt_location([program, group, start], function)
+        block.insert_ops_before([program, group, start], first)
 
     def _depends(self, op: Operation, inside: set[Operation]) -> bool:
         """Whether an op belongs into the loop: it works on rows, or on what is computed there."""

@@ -167,3 +167,21 @@ def rmsnorm(x: Any, weight: Any):
 def gelu_bias(x: Any, bias: Any):
     here = tile.context()
     return tile.cast(gelu(tile.load(x).to(f32) + tile.load(bias, at=(0,), shape=(here.d,))), x.dtype)
+
+
+@kernel
+def rope(x: Any, cos: Any, sin: Any, y: Any, *, width: int):
+    """Turns the halves of every head of `width` columns against each other: the first axis of the grid has the heads."""
+    here = tile.context()
+    half, row, head = width // 2, tile.program_id(1) * here.m, tile.program_id(0) * width
+    turned = [tile.load(table, at=(row, 0), shape=(here.m, half)).to(f32) for table in (cos, sin)]
+    first, second = (tile.load(x, at=(row, head + part), shape=(here.m, half)).to(f32) for part in (0, half))
+    tile.store(y, tile.cast(first * turned[0] - second * turned[1], y.dtype), at=(row, head))
+    tile.store(y, tile.cast(second * turned[0] + first * turned[1], y.dtype), at=(row, head + half))
+
+
+@kernel
+def transpose(x: Any, y: Any):
+    here = tile.context()
+    row, col = tile.program_id(0) * here.m, tile.program_id(1) * here.n
+    tile.store(y, tile.load(x, at=(row, col), shape=(here.m, here.n)).T, at=(col, row))

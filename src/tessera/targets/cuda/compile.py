@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from tessera.dialects import tile
 from tessera.dialects.attributes import integers
 from tessera.interpreters.engine import symbol_in
+from tessera.shapes.expr import Shape
 from tessera.targets import text
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.choose_plan import Plan, choose
@@ -28,7 +29,7 @@ from tessera.transforms.host_checks import HostCheck, take_host_checks
 from tessera.transforms.instrument import Instrument
 from tessera.transforms.live_ranges import clip_ranges, split_ranges
 from tessera.transforms.make_async import make_async
-from tessera.transforms.partition_rows import partition_rows
+from tessera.transforms.partition_rows import spread_rows
 
 FEATURES: Mapping[str, str] = {"sm_80": "+ptx80", "sm_89": "+ptx84", "sm_90": "+ptx84", "sm_90a": "+ptx84"}
 FEW_SPILLS = 64
@@ -49,6 +50,7 @@ class Program:
     messages: tuple[str, ...]
     local: int = 0
     """Bytes of local memory that a thread may need."""
+    grid: Shape = ()
     checks: tuple[HostCheck, ...] = ()
     guards: Facts = field(default_factory=Facts)
     seconds: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
@@ -140,7 +142,7 @@ def lower_kernel(
 def apply_plan(function: tile.FuncOp, plan: Plan) -> None:
     """The rewrites above layouts that a plan asks for."""
     if plan.rows is not None:
-        partition_rows(function, plan.rows)
+        spread_rows(function, plan.rows)
     clip_ranges(function)
     make_async(function, plan.depth)
     split_ranges(function)
@@ -163,6 +165,7 @@ def compile_lowered(module: ModuleOp, name: str, *, arch: str = "sm_90a") -> Pro
         emitted.shared,
         emitted.messages,
         FEW_SPILLS if products else 0,
+        tuple(function.grid.data),
         seconds=dict(seconds),
     )
 

@@ -63,8 +63,10 @@ def _copy(emitter: Emitter, op: nv.CopyAsyncOp) -> None:
         return []
 
     def others() -> Sequence[Value]:
-        found = _whole(emitter, op, WORD) if shared.type.itemsize <= WORD else None
-        return single() if found is None else emitter.branch(found, words, single)
+        if shared.type.itemsize > WORD:
+            return single()
+        found = _whole(emitter, op, WORD)
+        return words() if found is None else emitter.branch(found, words, single)
 
     whole = _whole(emitter, op, CHUNK)
     if whole is None:

@@ -68,7 +68,8 @@ def _beside(op: nv.MmaOp, copies: list[Operation]) -> _Found | None:
     alone = all(
         len(list(read.result.uses)) == 1 and read.parent_block() is op.parent_block() for read in (left, right)
     )
-    return _Found(copies, op, left, right, step) if alone and tile_type(op.a).get_shape()[1] > step else None
+    depth = tile_type(op.a).get_shape()[1]
+    return _Found(copies, op, left, right, step) if alone and depth > step and depth % step == 0 else None
 
 
 def _move(found: _Found) -> None:

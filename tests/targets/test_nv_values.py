@@ -1,0 +1,432 @@
+"""What is computed with tiles in registers: compiled to PTX, assembled, and run by the machine for tests."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
+import nv_cases
+import ptx_checks
+import pytest
+from emitted_runs import Run, run
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nv_cases import Case, function_text, tile_text, view_text
+from nv_layouts import Array
+from test_llvm_elementwise import Case as Row
+from test_llvm_elementwise import agreement, cases, operands
+from xdsl.dialects.builtin import ModuleOp
+
+from tessera.dialects import elementwise as table
+from tessera.dtypes.types import ALL, DType, bf16, bool_, f8e4m3, f8e5m2, f16, f32, f64, i8, i32, i64, saturate
+from tessera.errors import CompileError
+from tessera.targets import text
+from tessera.targets.cuda import functions
+from tessera.targets.cuda.compile import compile_lowered
+from tessera.targets.cuda.interpreter import run_nv_kernel
+from tessera.targets.cuda.layouts import Digit, Layout, accumulator, blocked
+from tessera.targets.cuda.preparing import BRIEF_FORMS
+from tessera.targets.llvm import mathematics
+
+GPUS = ("sm_80", "sm_90a")
+
+
+def both(case: Case, arch: str = "sm_90a") -> tuple[Run, list[Array], list[Array]]:
+    """A run by the machine, what it wrote, and what the interpreter does."""
+    module = text.read(case.text)
+    mine, theirs = case.copies(), case.copies()
+    run_nv_kernel(module, "k", theirs)
+    return run(module, "k", mine, arch=arch), case.results(mine), case.results(theirs)
+
+
+def check(case: Case) -> None:
+    _, mine, theirs = both(case)
+    for one, other in zip(mine, theirs, strict=True):
+        np.testing.assert_array_equal(one.astype(np.float64), other.astype(np.float64), case.text)
+
+
+def read(source: str) -> ModuleOp:
+    return text.read(source)
+
+
+# Elementwise functions
+
+
+def picked(dtypes: tuple[DType, ...], count: int, seed: int) -> list[Array]:
+    """Some of the operands that rows are tried on: the special ones come first, the others are drawn."""
+    arrays = operands(dtypes)
+    chance = np.random.default_rng(seed)
+    places = chance.permutation(min(arrays[0].size, 40 if len(dtypes) == 1 else 1200))[: count // 2]
+    places = np.concatenate([places, chance.integers(0, arrays[0].size, count - places.size)])
+    return [array[places] for array in arrays]
+
+
+def on_machine(row: Row, arch: str, count: int, seed: int) -> str:
+    """What is wrong with a row; nothing where the bits are right, or the function is as exact as it should be."""
+    name, dtypes, result = row
+    given_ = picked(dtypes, count, seed)
+    # Tiles have no policy of their own: the op's governs.
+    case = nv_cases.elementwise(name, [dtype.base for dtype in dtypes], result, given_, width=(4, 3, 1)[seed % 3])
+    mine = case.copies()
+    run(read(case.text), "k", mine, arch=arch)
+    return agreement(name, result, mine[-1], table.apply(name, given_, dtypes), given_)
+
+
+def refused(row: Row) -> bool:
+    """What has no machine code: functions of f64."""
+    name, dtypes, _ = row
+    return dtypes[-1].base is f64 and name in {*mathematics.F64, "floordiv", "rem"} - {"rsqrt"}
+
+
+def check_rows(rows: Iterable[tuple[int, Row]], count: int) -> None:
+    failures: list[str] = []
+    for seed, row in rows:
+        if refused(row):
+            with pytest.raises(CompileError, match="no machine code on GPUs"):
+                on_machine(row, "sm_90a", count, seed)
+        elif said := on_machine(row, GPUS[seed % 2], count, seed):
+            failures.append(f"{row[0]} on {', '.join(map(str, row[1]))}: {said}")
+    assert failures == []
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_rows_have_the_bits_of_the_reference(part: int) -> None:
+    """A third of the rows and types; all of them are an acceptance test."""
+    check_rows([(seed, row) for seed, row in enumerate(cases()) if seed % 24 == part], 128)
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("name", table.TABLE)
+def test_all_rows(name: str) -> None:
+    rows = cases() if name != "cast" else all_casts()
+    check_rows([(seed, row) for seed, row in enumerate(rows) if row[0] == name], 640)
+
+
+def all_casts() -> list[Row]:
+    to = (*ALL, f8e4m3 @ saturate, f8e5m2 @ saturate, f16 @ saturate, i8 @ saturate)
+    return [("cast", (source,), target) for source in ALL for target in to]
+
+
+def cast_failure(source: DType, target: DType, arch: str, count: int) -> str:
+    (values,) = picked((source,), count, 0)
+    case = nv_cases.elementwise("cast", [source], target, [values])
+    mine = case.copies()
+    run(read(case.text), "k", mine, arch=arch)
+    return agreement("cast", target, mine[-1], table.apply("cast", [values], [source], to=target), [values])
+
+
+@pytest.mark.parametrize("target", [f32, bf16, f16, f8e4m3, f8e4m3 @ saturate, f8e5m2, i32, i8, bool_, f64], ids=str)
+def test_casts(target: DType) -> None:
+    """From every type, by the machine's own instructions where it has them."""
+    sources = [source for source in (f32, bf16, f16, f8e4m3, f8e5m2, i8, i64, bool_) if source is not target]
+    found = [cast_failure(source, target, GPUS[place % 2], 256) for place, source in enumerate(sources)]
+    assert [said for said in found if said] == []
+
+
+def instructions_of(case: Case, arch: str = "sm_90a") -> Counter[str]:
+    made = compile_lowered(read(case.text), "k", arch=arch)
+    ptx_checks.check_clean(made.ptx, arch)
+    return ptx_checks.instructions(made.ptx)
+
+
+def ones(dtype: DType) -> Array:
+    return np.ones(nv_cases.GROUP).astype(dtype.storage)
+
+
+def test_pairs_are_cast_by_one_instruction() -> None:
+    found = instructions_of(nv_cases.elementwise("cast", [f32], bf16, [ones(f32)], width=4))
+    assert found["cvt.rn.bf16x2.f32"] == 2
+    found = instructions_of(nv_cases.elementwise("cast", [f32], f8e4m3 @ saturate, [ones(f32)], width=4))
+    assert found["cvt.rn.satfinite.e4m3x2.f32"] == 2
+    assert "selp.b16" not in found
+    found = instructions_of(nv_cases.elementwise("fma", [bf16] * 3, bf16, [ones(bf16)] * 3, width=4))
+    assert found["fma.rn.bf16x2"] == 2
+
+
+@pytest.mark.parametrize("arch", GPUS)
+@pytest.mark.parametrize("name", ["exp", "sigmoid", "tanh", "erf", "exp2", "sin", "rem", "pow"])
+def test_functions_assemble_without_calls(name: str, arch: str) -> None:
+    arity = table.TABLE[name].arity
+    found = instructions_of(nv_cases.elementwise(name, [f32] * arity, f32, [ones(f32)] * arity), arch)
+    assert "call" not in found and "call.uni" not in found  # noqa: PT018  # one fact
+
+
+SHORT = {"exp": 2, "sigmoid": 4, "tanh": 1, "erf": 10, "exp2": 1}
+"""Instructions of brief forms, per element."""
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_brief_forms(name: str) -> None:
+    values = np.concatenate([np.linspace(-9, 9, 125), [np.nan, np.inf, -np.inf]]).astype(np.float32)
+    case = nv_cases.elementwise(name, [f32], f32, [values], "{brief}", width=4)
+    mine = case.copies()
+    run(read(case.text), "k", mine)
+    true = table.apply(name, [values], [f32]).astype(np.float64)
+    form, same = BRIEF_FORMS[name], (mine[-1] == true) | (np.isnan(mine[-1]) & np.isnan(true))
+    with np.errstate(all="ignore"):
+        error = np.abs(mine[-1] - true)
+        for allowed in (form.relative * np.abs(true), form.absolute, form.beside_one * (1 - np.abs(true)) + 2.0**-24):
+            assert (same | (error <= allowed) | np.isnan(allowed)).all()
+    plain = instructions_of(nv_cases.elementwise("abs", [f32], f32, [ones(f32)], width=4))
+    brief = instructions_of(nv_cases.elementwise(name, [f32], f32, [ones(f32)], "{brief}", width=4))
+    assert brief.total() - plain.total() <= 4 * (SHORT[name] - 1)
+
+
+def test_fast_forms_are_one_instruction() -> None:
+    for name in functions.FAST:
+        arity = table.TABLE[name].arity
+        plain = instructions_of(nv_cases.elementwise("abs", [f32], f32, [ones(f32)]))
+        loads = instructions_of(nv_cases.elementwise("add", [f32] * 2, f32, [ones(f32)] * 2))
+        found = instructions_of(nv_cases.elementwise(name, [f32] * arity, f32, [ones(f32)] * arity, "{fast}"))
+        assert found.total() <= (plain if arity == 1 else loads).total(), name
+
+
+# Divisors that many elements share
+
+
+def shared_division(a: Array, b: Array, dtype: DType) -> Case:
+    rows, columns = a.shape
+    layout = blocked((rows, columns), 32, columns)
+    folded = layout.without(1)
+    whole, part = tile_text((rows, columns), dtype, layout), tile_text((rows,), dtype, folded)
+    column = tile_text((rows, 1), dtype, folded.with_axis(1))
+    body = f"""%a = tile.load %a0[%c0, %c0] : {view_text(2, dtype)} -> {whole}
+%b = tile.load %a1[%c0] : {view_text(1, dtype)} -> {part}
+%e = tile.expand %b, 1 : {part} -> {column}
+%d = tile.broadcast %e : {column} -> {whole}
+%q = tile.ew<div> %a, %d : {whole}, {whole} -> {whole}
+tile.store %q, %a2[%c0, %c0] : {whole}, {view_text(2, dtype)}"""
+    views = [view_text(2, dtype), view_text(1, dtype), view_text(2, dtype)]
+    return Case(function_text(views, ["[M, N]", "[M]", "[M, N]"], 32, body), [a, b, np.zeros_like(a)])
+
+
+@pytest.mark.parametrize("dtype", [f32, bf16, f16], ids=str)
+def test_division_by_rows(dtype: DType) -> None:
+    """Right within two units, over the whole range of divisors and dividends."""
+    extreme = [2.0**-149, 2.0**-130, 2.0**-126, 1.0, 3.0, -7.0, 2.0**126, 1.5 * 2.0**127, 2.0**-60, np.inf, 0.0, np.nan]
+    with np.errstate(all="ignore"):
+        b = np.array([*extreme, *(-np.array(extreme))] * 2).astype(dtype.storage)[:32]
+        a = np.array([2.0**-149, 1e-30, 0.3, 1.0, 5.0, 1e30, 2.0**127, np.inf]).astype(dtype.storage)
+    case = shared_division(np.repeat(a[None], b.size, 0).copy(), b, dtype)
+    mine = case.copies()
+    run(read(case.text), "k", mine)
+    wanted = table.apply("div", [case.arguments[0], np.repeat(b[:, None], a.size, 1)], [dtype, dtype])
+    # `exp` is a function that may be off by as much.
+    assert agreement("exp", dtype, mine[-1].reshape(-1), wanted.reshape(-1), [case.arguments[0].reshape(-1)]) == ""
+    divisions = instructions_of(case)
+    assert not any(name.startswith("div") for name in divisions)
+
+
+def test_division_by_what_differs_is_exact() -> None:
+    found = instructions_of(nv_cases.elementwise("div", [f32] * 2, f32, [ones(f32)] * 2))
+    assert found["div.rn.f32"] == 4
+
+
+# Positions
+
+
+def mask_text(dtype: DType, predicate: str, shift: str) -> str:
+    layout = accumulator(16, 64, (1, 1))
+    rows, columns = layout.without(1), layout.without(0)
+    whole, truth = tile_text((16, 64), dtype, layout), tile_text((16, 64), bool_, layout)
+    return function_text(
+        ["index", "index", nv_cases.spelled(dtype), view_text(2, bool_)],
+        ["[]", "[]", "[]", "[M, N]"],
+        32,
+        f"""%i = tile.iota %a0, 0 : {tile_text((16,), dtype, rows)}
+%ie = tile.expand %i, 1 : {tile_text((16,), dtype, rows)} -> {tile_text((16, 1), dtype, rows.with_axis(1))}
+%r = tile.broadcast %ie : {tile_text((16, 1), dtype, rows.with_axis(1))} -> {whole}
+%j = tile.iota %a1, 0 : {tile_text((64,), dtype, columns)}
+%je = tile.expand %j, 0 : {tile_text((64,), dtype, columns)} -> {tile_text((1, 64), dtype, columns.with_axis(0))}
+%c = tile.broadcast %je : {tile_text((1, 64), dtype, columns.with_axis(0))} -> {whole}
+%n = tile.full %a2 : {whole}
+{shift.format(whole=whole)}
+%m = tile.ew<{predicate}> %left, %right : {whole}, {whole} -> {truth}
+tile.store %m, %a3[%c0, %c0] : {truth}, {view_text(2, bool_)}""",
+    )
+
+
+SHIFTS = {
+    "rows and columns": "%z = tile.ew<sub> %n, %n : {whole}, {whole} -> {whole}\n"
+    "%left = tile.ew<add> %r, %z : {whole}, {whole} -> {whole}\n"
+    "%right = tile.ew<add> %c, %z : {whole}, {whole} -> {whole}",
+    "a bound": "%left = tile.ew<add> %c, %c : {whole}, {whole} -> {whole}\n"
+    "%right = tile.ew<add> %n, %n : {whole}, {whole} -> {whole}",
+    "a window": "%d = tile.ew<sub> %r, %c : {whole}, {whole} -> {whole}\n"
+    "%left = tile.ew<sub> %d, %n : {whole}, {whole} -> {whole}\n%right = tile.ew<sub> %n, %n : {whole}, {whole} -> {whole}",
+}
+
+
+@pytest.mark.parametrize("dtype", [i32, i64], ids=str)
+@pytest.mark.parametrize("predicate", ["lt", "le", "gt", "ge", "eq", "ne"])
+@pytest.mark.parametrize("shift", SHIFTS)
+def test_masks(dtype: DType, predicate: str, shift: str) -> None:
+    source = mask_text(dtype, predicate, SHIFTS[shift])
+    largest = int(dtype.max_value)
+    for first, second, number in ((0, 0, 7), (100, 80, 20), (3, 60, -5), (5, 5, largest), (5, 5, -largest - 1)):
+        check(Case(source, [first, second, number, np.zeros((16, 64), np.bool_)]))
+
+
+def causal_text() -> str:
+    """A causal mask in the layout of a product's sums, over programs and turns of a loop."""
+    layout = accumulator(64, 64)
+    whole, truth = tile_text((64, 64), i32, layout), tile_text((64, 64), bool_, layout)
+    sums = tile_text((64, 64), f32, layout)
+    rows, columns = layout.without(1), layout.without(0)
+    return function_text(
+        [view_text(2, f32)],
+        ["[M, N]"],
+        128,
+        f"""%size = arith.constant 64 : index
+%p = tile.program_id 0
+%first = arith.muli %p, %size : index
+%n = tile.dim %a0, 1 : {view_text(2, f32)}
+%i = tile.iota %first, 0 : {tile_text((64,), i32, rows)}
+%ie = tile.expand %i, 1 : {tile_text((64,), i32, rows)} -> {tile_text((64, 1), i32, rows.with_axis(1))}
+%r = tile.broadcast %ie : {tile_text((64, 1), i32, rows.with_axis(1))} -> {whole}
+%none = arith.constant 0.0 : f32
+%zero = tile.full %none : {sums}
+scf.for %at = %c0 to %n step %size {{
+  %x = tile.load %a0[%first, %at] {{inside}} : {view_text(2, f32)} -> {sums}
+  %j = tile.iota %at, 0 : {tile_text((64,), i32, columns)}
+  %je = tile.expand %j, 0 : {tile_text((64,), i32, columns)} -> {tile_text((1, 64), i32, columns.with_axis(0))}
+  %c = tile.broadcast %je : {tile_text((1, 64), i32, columns.with_axis(0))} -> {whole}
+  %m = tile.ew<ge> %r, %c : {whole}, {whole} -> {truth}
+  %y = tile.ew<select> %m, %x, %zero : {truth}, {sums}, {sums} -> {sums}
+  tile.store %y, %a0[%first, %at] {{inside}} : {sums}, {view_text(2, f32)}
+}}""",
+        grid='"(M + 63)//64"',
+        marks=" attributes {lined = array<i64: 0>}",
+    )
+
+
+def test_causal_masks_cost_one_comparison_per_element() -> None:
+    case = Case(causal_text(), [np.random.default_rng(0).standard_normal((128, 128)).astype(np.float32)])
+    check(case)
+    found = instructions_of(case)
+    # Thirty-two elements in one thread: rows and columns make 2 · 16 distances, of which two coincide or more.
+    assert 16 <= found["setp.gt.s32"] + found["setp.lt.s32"] + found["setp.ge.s32"] + found["setp.le.s32"] <= 34
+    assert found["sub.sat.s32"] == 1
+
+
+# Reductions, conversions, and the same registers seen otherwise
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10**9))
+def test_reductions(seed: int) -> None:
+    check(nv_cases.reduction(seed))
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10**9))
+def test_conversions(seed: int) -> None:
+    check(nv_cases.conversion(seed))
+
+
+@pytest.mark.acceptance
+@settings(max_examples=3000)
+@given(st.integers(0, 10**9))
+def test_many_tiles(seed: int) -> None:
+    for case in (nv_cases.reduction, nv_cases.conversion, nv_cases.movement):
+        check(case(seed))
+
+
+def test_rows_of_a_warp_meet_by_shuffles_alone() -> None:
+    layout = Layout.of([Digit(4, 1, 1), Digit(8, 0, 1), Digit(4, 0, 16)], [Digit(2, 0, 8)])
+    whole, part = tile_text((64, 4), f32, layout), tile_text((64,), f32, layout.without(1))
+    body = f"""%t = tile.load %a0[%c0, %c0] : {view_text(2, f32)} -> {whole}
+%r = tile.reduce<top> %t, 1 : {whole} -> {part}
+tile.store %r, %a1[%c0] : {part}, {view_text(1, f32)}"""
+    source = function_text([view_text(2, f32), view_text(1, f32)], ["[64, 4]", "[64]"], 128, body)
+    found = instructions_of(Case(source, []))
+    assert found["shfl.sync.bfly.b32"] == 4
+    assert not any(name.startswith(("bar", "st.shared", "ld.shared")) for name in found)
+    made = compile_lowered(read(source), "k")
+    assert made.shared == 0
+
+
+def turned_text(size: int, dtype: DType) -> str:
+    vector = 16 // dtype.storage.itemsize
+    layout = blocked((size, size), 128, vector)
+    here, there = tile_text((size, size), dtype, layout), tile_text((size, size), dtype, layout.permuted((1, 0)))
+    return function_text(
+        [view_text(2, dtype)] * 2,
+        [f"[{size}, {size}]"] * 2,
+        128,
+        f"""%t = tile.load %a0[%c0, %c0] : {view_text(2, dtype)} -> {here}
+%r = tile.trans %t, [1, 0] : {here} -> {there}
+%c = nv.convert %r : {there} -> {here}
+tile.store %c, %a1[%c0, %c0] : {here}, {view_text(2, dtype)}""",
+        marks=" attributes {lined = array<i64: 0, 1>}",
+    )
+
+
+@pytest.mark.parametrize("dtype", [f32, bf16, i8], ids=str)
+def test_transposing_meets_banks_in_turn(dtype: DType) -> None:
+    given_ = nv_cases.numbers(np.random.default_rng(0), (64, 64), dtype)
+    mine = [given_, np.zeros_like(given_)]
+    made = run(read(turned_text(64, dtype)), "k", mine)
+    np.testing.assert_array_equal(mine[1].astype(np.float32), given_.T.astype(np.float32))
+    taken, least = made.conflicts
+    assert taken <= 1.5 * least
+    ptx_checks.check_clean(made.program.ptx, "sm_90a")
+
+
+REFUSED = {
+    "tile.expand": "%x = tile.expand %t, 0 : {part} -> {other}",
+    "tile.broadcast": "%e = tile.expand %t, 1 : {part} -> {column}\n%x = tile.broadcast %e : {column} -> {wide}",
+    "tile.trans": "%e = tile.expand %t, 1 : {part} -> {column}\n%x = tile.trans %e, [1, 0] : {column} -> {other}",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_threads_do_not_hold_needs_a_conversion(name: str) -> None:
+    layout, elsewhere = blocked((64,), 32, 2), blocked((64,), 32, 1)
+    names = {
+        "part": tile_text((64,), f32, layout),
+        "column": tile_text((64, 1), f32, layout.with_axis(1)),
+        "other": tile_text((1, 64), f32, elsewhere.with_axis(0)),
+        "wide": tile_text((64, 4), f32, elsewhere.with_axis(1)),
+    }
+    body = f"%t = tile.load %a0[%c0] : {view_text(1, f32)} -> {names['part']}\n{REFUSED[name].format(**names)}"
+    with pytest.raises(CompileError, match=f"{re.escape(name)} from layout .* needs nv.convert"):
+        run(read(function_text([view_text(1, f32)], ["[64]"], 32, body)), "k", [np.zeros(64, np.float32)])
+
+
+def test_operands_in_other_layouts_need_a_conversion() -> None:
+    a, b = (tile_text((64,), f32, blocked((64,), 32, width)) for width in (1, 2))
+    body = f"""%x = tile.load %a0[%c0] : {view_text(1, f32)} -> {a}
+%y = tile.load %a0[%c0] : {view_text(1, f32)} -> {b}
+%z = tile.ew<add> %x, %y : {a}, {b} -> {a}"""
+    with pytest.raises(CompileError, match="needs nv.convert"):
+        run(read(function_text([view_text(1, f32)], ["[64]"], 32, body)), "k", [np.zeros(64, np.float32)])
+
+
+def test_functions_of_f64_name_their_line() -> None:
+    case = nv_cases.elementwise("exp", [f64], f64, [ones(f64)])
+    with pytest.raises(CompileError, match="no mathematics library") as caught:
+        run(read(case.text), "k", case.copies())
+    assert caught.value.span is not None
+
+
+def test_packed_tiles_that_loops_hand_on_unchanged() -> None:
+    """Words made at the end of a loop's body are nobody else's."""
+    layout = blocked((64,), 32, 2)
+    type_, view = tile_text((64,), bf16, layout), view_text(1, bf16)
+    truth = tile_text((64,), bool_, layout)
+    body = f"""%one = arith.constant 1 : index
+%x = tile.load %a0[%c0] : {view} -> {type_}
+%m = tile.ew<isnan> %x : {type_} -> {truth}
+%y = tile.ew<select> %m, %x, %x : {truth}, {type_}, {type_} -> {type_}
+%r = scf.for %i = %c0 to %a1 step %one iter_args(%v = %x) -> ({type_}) {{
+  scf.yield %y : {type_}
+}}
+tile.store %y, %a2[%c0] : {type_}, {view}
+tile.store %r, %a3[%c0] : {type_}, {view}"""
+    source = function_text([view, "index", view, view], ["[64]", "[]", "[64]", "[64]"], 32, body)
+    given_ = nv_cases.numbers(np.random.default_rng(0), (64,), bf16)
+    for turns in (0, 2):
+        check(Case(source, [given_, turns, np.zeros_like(given_), np.zeros_like(given_)], 2))
