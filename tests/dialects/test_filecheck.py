@@ -45,7 +45,9 @@ from tessera.targets.text import structural_hash
 CASES = [case for path in INVALID for case in cases_of(path)]
 OPERATIONS = [op for dialect in text.DIALECTS for op in dialect.operations]
 
-# Not run by a rule of their own. (Importing the interpreters has filled RULES.)
+MEANINGS = (tessera.interpreters.pipe,)  # importing the interpreters fills RULES
+
+# Not run by a rule of their own.
 RUN_OTHERWISE: dict[type[Operation], str] = {
     graph.FuncOp: f"{run_function.__name__} and graph.call run its body",
     tile.FuncOp: f"{run_kernel.__name__} runs its body, once per point of the grid",

@@ -208,7 +208,9 @@ def _strided(chance: np.random.Generator, sizes: Sequence[int], dtype: DType, ba
     if kind == 1:
         return np.asarray(large[(*(slice(1, 1 + size) for size in sizes), ...)])
     steps = [int(step) for step in chance.choice([1, 2, -1] if backwards else [1, 2], len(sizes))]
-    parts = [slice(0, size * step, step) if step > 0 else slice(size, 0, -1) for size, step in zip(sizes, steps, strict=True)]
+    parts = [
+        slice(0, size * step, step) if step > 0 else slice(size, 0, -1) for size, step in zip(sizes, steps, strict=True)
+    ]
     return np.asarray(large[(*parts, ...)])
 
 
@@ -219,7 +221,8 @@ def movement(seed: int, *, backwards: bool = True) -> Case:
     dtype = _one_of(chance, (f32, bf16, f64, i8, bool_, u16, i4))
     sizes = tuple(int(chance.choice([size, size, max(1, size - 1), size + 3, 2 * size, size + 8])) for size in shape)
     known, fixed = chance.random(len(shape)) < 0.3, bool(chance.random() < 0.5)
-    dims = f"[{', '.join(str(size) if is_known else f's{axis}' for axis, (size, is_known) in enumerate(zip(sizes, known, strict=True)))}]"
+    named = [str(size) if known[axis] else f"s{axis}" for axis, size in enumerate(sizes)]
+    dims = f"[{', '.join(named)}]"
     offsets = [int(chance.choice([0, 0, 0, 1, 2, 4, 8, 16, -1, -3])) for _ in shape]
     rank = len(shape)
     given = [] if fixed else offsets

@@ -166,6 +166,8 @@ class Machine:
             if found is None:
                 raise PtxError(f"{operand} is read before it is written")
             return found
+        if "_param_" in operand:
+            return np.zeros(self.threads, np.uint64)
         if operand == "shared":
             return np.full(self.threads, SHARED_AT, np.uint64)
         if operand.startswith(("0f", "0F")):

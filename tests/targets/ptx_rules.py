@@ -272,7 +272,7 @@ def _load(machine: Machine, op: Instruction) -> None:
     item = _wide(type_) // 8
     name, address = machine.address(op.operands[1])
     if "param" in op.parts:
-        assert isinstance(address, int)
+        address = address if isinstance(address, int) else int(address[0])
         raw = np.tile(machine.params[address : address + ways * item], (machine.threads, 1))
     else:
         assert not isinstance(address, int), name

@@ -6,6 +6,7 @@ Approximations of the hardware are exact here: how exact they really are is meas
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
@@ -95,7 +96,10 @@ def _extreme(op: Instruction, a: Array, b: Array) -> Array:
 
 def _divided(a: Array, b: Array, *, rest: bool) -> Array:
     wide = [(int(x), int(y) or 1) for x, y in zip(a, b, strict=True)]
-    found = [abs(x) % abs(y) * (-1 if x < 0 else 1) if rest else abs(x) // abs(y) * (1 if x * y >= 0 else -1) for x, y in wide]
+    found = [
+        abs(x) % abs(y) * (-1 if x < 0 else 1) if rest else abs(x) // abs(y) * (1 if x * y >= 0 else -1)
+        for x, y in wide
+    ]
     limit = 1 << (8 * a.itemsize)
     return np.array([value % limit for value in found], np.uint64).astype(f"u{a.itemsize}").view(a.dtype)
 
@@ -165,7 +169,18 @@ def _multiply_add(machine: Machine, op: Instruction) -> None:
 
 
 def _wide_fused(a: Array, b: Array, c: Array) -> Array:
-    return (a.astype(np.longdouble) * b.astype(np.longdouble) + c.astype(np.longdouble)).astype(np.float64)
+    """The same of f64, in fractions."""
+
+    def one(x: float, y: float, z: float) -> float:
+        if not np.isfinite([x, y, z]).all() or x * y == 0 or z == 0:
+            return x * y + z
+        total = Fraction(x) * Fraction(y) + Fraction(z)
+        try:
+            return float(total) if total else 0.0
+        except OverflowError:
+            return float(np.copysign(np.inf, float(total.numerator > 0) - 0.5))
+
+    return np.array([one(*numbers) for numbers in zip(a.tolist(), b.tolist(), c.tolist(), strict=True)])
 
 
 @rule("neg", "abs", "not", "cvta", "clz", "popc", "brev")
@@ -212,7 +227,11 @@ _FUNCTIONS: Mapping[str, Callable[[Array], Array]] = {
 def _function(machine: Machine, op: Instruction) -> None:
     type_ = op.parts[-1]
     with np.errstate(all="ignore"):
-        value = _flush(op, read(machine, op.operands[1], type_)) if "ftz" in op.parts else read(machine, op.operands[1], type_)
+        value = (
+            _flush(op, read(machine, op.operands[1], type_))
+            if "ftz" in op.parts
+            else read(machine, op.operands[1], type_)
+        )
         exact = _FUNCTIONS[op.parts[0]](value.astype(np.float64))
         machine.put(op.operands[0], _flush(op, _rounded(op, exact, type_)))
 
@@ -224,16 +243,13 @@ def _to_whole(values: Array, type_: str) -> Array:
     """Clamped to the type's range; NaN is 0."""
     bits = bits_of(type_)
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if type_[0] == "s" else (0, (1 << bits) - 1)
-    whole = [0 if np.isnan(x) else (high if x > 0 else low) if np.isinf(x) else min(max(int(x), low), high) for x in values]
+    whole = [
+        0 if np.isnan(x) else (high if x > 0 else low) if np.isinf(x) else min(max(int(x), low), high) for x in values
+    ]
     return np.array([value % (1 << bits) for value in whole], np.uint64).astype(f"u{bits // 8}")
 
 
-_ROUNDINGS: Mapping[str, Callable[[Array], Array]] = {
-    "rzi": np.trunc,
-    "rmi": np.floor,
-    "rpi": np.ceil,
-    "rni": np.rint,
-}
+_ROUNDINGS: Mapping[str, Callable[[Array], Array]] = {"rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil, "rni": np.rint}
 
 
 @rule("cvt")

@@ -62,6 +62,15 @@ BODIES = {
         {YIELD}""",
         2,
     ),
+    "a division": (
+        f"""%left = arith.subi %stop, %i : index
+        %at = arith.floordivsi %stop, %left : index
+        {LEFT.replace("%i]", "%at]")}
+        {RIGHT}
+        {DOT}
+        {YIELD}""",
+        2,
+    ),
     "padded": (PLAIN.replace("%a[%zero, %i]", "%a[%zero, %i] pad 1.0"), 1),
     "used elsewhere": (
         f"""{LEFT}

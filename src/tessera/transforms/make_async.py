@@ -20,6 +20,7 @@ from xdsl.traits import is_side_effect_free
 
 from tessera.dialects import pipe, tile
 from tessera.dialects.tile_types import tile_type
+from tessera.interpreters.scalars import DIVISIONS
 from tessera.transforms.rewriting import insert_before, replace
 
 _index = IndexType()
@@ -169,8 +170,9 @@ def _pipeline(loop: scf.ForOp, loads: dict[tile.LoadOp, list[Operation]], depth:
     free = top.value(arith.SelectOp(is_first, last, previous))
     turn = top.value(arith.AddiOp(counter, top.value(arith.MuliOp(step, last))))
     # A copy behind the last turn is never looked at. It may be of anything inside the view, and is of zeros outside; a
-    # view that is made for the turn might see memory that is not there.
-    harmless = all(_is_outside(load.view, body) for load in loads)
+    # view that is made for the turn might see memory that is not there, and a division might be one by zero.
+    divides = any(_may_fail(op) for ops in loads.values() for op in ops)
+    harmless = not divides and all(_is_outside(load.view, body) for load in loads)
     _copies(top, loads, rings, (counter, turn), None if harmless else stop, free)
     first_op = body.first_op
     assert first_op is not None
@@ -185,6 +187,11 @@ def _pipeline(loop: scf.ForOp, loads: dict[tile.LoadOp, list[Operation]], depth:
     next_slot = tail.value(arith.SelectOp(is_last, tail.constant(0), following))
     insert_before(end, tail.ops)
     _carry(loop, end, first, next_slot)
+
+
+def _may_fail(op: Operation) -> bool:
+    """Whether an op divides by what may be zero."""
+    return isinstance(op, DIVISIONS) and not isinstance(op.operands[1].owner, arith.ConstantOp)
 
 
 def _is_outside(view: SSAValue, body: Block) -> bool:

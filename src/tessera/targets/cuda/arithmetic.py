@@ -23,7 +23,7 @@ from tessera.targets.cuda.machine_floats import MachineFloats
 from tessera.targets.cuda.narrow_floats import bind_rounded, opened
 from tessera.targets.cuda.positions import emit_positions
 from tessera.targets.cuda.thread_tiles import ThreadTile
-from tessera.targets.llvm import elementwise, mathematics
+from tessera.targets.llvm import casts, elementwise, mathematics
 from tessera.targets.llvm.text import Value, number
 
 BRIEF = "brief"
@@ -72,23 +72,33 @@ def _all_opened(emitter: Emitter, operand: ThreadTile) -> list[Value]:
 
 def _floats(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> bool:
     """Rows on floats, which compute in f32 or f64 and round once."""
-    dtypes, result = [operand.dtype for operand in operands], op.result_dtype
-    plain = result.policy.loss_scale is None and op.seed is None
-    if op.fn.data in ("cast", "select") or not plain or not all(dtype.is_float for dtype in dtypes):
+    dtypes, result = _governed(op, operands), op.result_dtype
+    if op.fn.data in ("cast", "select") or op.seed is not None or not all(dtype.is_float for dtype in dtypes):
         return False
-    wide = compute_type(dtypes[0])
-    if op.fn.data == "fma" and wide is not dtypes[0]:
+    wide = compute_type(dtypes[0].base)
+    if op.fn.data == "fma" and (wide is not dtypes[0].base or result.policy.loss_scale is not None):
         return _fused(emitter, op, operands)
-    if wide is f64:
-        values = _elements(operands)
-    else:
-        values = zip(*(_all_opened(emitter, operand) for operand in operands), strict=True)
-    found = _each(values, _computes(emitter, op, wide))
+    values = [_widened(emitter, operand, dtype) for operand, dtype in zip(operands, dtypes, strict=True)]
+    found = _each(zip(*values, strict=True), _computes(emitter, op, wide))
     if result.kind is Kind.BOOL:
         emitter.bind(op.result, found)
     else:
         bind_rounded(emitter, op.result, found, wide, result)
     return True
+
+
+def _governed(op: tile.EwOp, operands: Sequence[ThreadTile]) -> list[DType]:
+    """The types of operands. Tiles have no policy of their own: those of the result's type take the op's."""
+    result = op.result_dtype
+    return [result if operand.dtype is result.base else operand.dtype for operand in operands]
+
+
+def _widened(emitter: Emitter, operand: ThreadTile, dtype: DType) -> list[Value]:
+    """All elements in the type that is computed in, loss scales undone."""
+    if dtype.policy.loss_scale is not None:
+        wide = compute_type(dtype.base)
+        return [casts.cast(emitter.f, value, dtype, wide, emitter.level) for value in operand.elements()]
+    return operand.elements() if dtype.base is f64 else _all_opened(emitter, operand)
 
 
 def _computes(emitter: Emitter, op: tile.EwOp, wide: DType) -> Compute:
@@ -228,10 +238,8 @@ def _inverse(emitter: Emitter, divisor: Value) -> tuple[Value | None, Value]:
 
 
 def _others(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> bool:
-    result, dtypes = op.result_dtype, [operand.dtype for operand in operands]
-    if op.fn.data != "cast":
-        # Tiles have no policy of their own: those of the result's type take the op's.
-        dtypes = [result if dtype is result.base else dtype for dtype in dtypes]
+    result = op.result_dtype
+    dtypes = [operand.dtype for operand in operands] if op.fn.data == "cast" else _governed(op, operands)
     contract = ROUNDED not in op.attributes
 
     def compute(*values: Value) -> Value:

@@ -30,6 +30,7 @@ from tessera.transforms.instrument import Instrument
 from tessera.transforms.live_ranges import clip_ranges, split_ranges
 from tessera.transforms.make_async import make_async
 from tessera.transforms.partition_rows import spread_rows
+from tessera.transforms.unroll_rings import unroll_rings
 
 FEATURES: Mapping[str, str] = {"sm_80": "+ptx80", "sm_89": "+ptx84", "sm_90": "+ptx84", "sm_90a": "+ptx84"}
 FEW_SPILLS = 64
@@ -146,6 +147,7 @@ def apply_plan(function: tile.FuncOp, plan: Plan) -> None:
     clip_ranges(function)
     make_async(function, plan.depth)
     split_ranges(function)
+    unroll_rings(function)
 
 
 def compile_lowered(module: ModuleOp, name: str, *, arch: str = "sm_90a") -> Program:

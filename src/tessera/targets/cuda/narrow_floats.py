@@ -34,39 +34,35 @@ def closes(emitter: Emitter, dtype: DType) -> bool:
 
 
 def opened(emitter: Emitter, tile: ThreadTile, register: int) -> Value:
-    """An element of a tile as f32."""
-    return emitter.once((tile, "f32", register), lambda: _opened(emitter, tile, register))
+    """An element of a tile as f32; elements that are the same value are opened once."""
+    f, dtype = emitter.f, tile.dtype
+    if dtype is bf16 and tile.has_words:
+        word, upper = tile.word(register // 2), register % 2 == 1
+
+        def of_word() -> Value:
+            opcode, by = ("and", -0x10000) if upper else ("shl", 16)
+            return f.convert("bitcast", f.binary(opcode, word, number(by, "i32")), "float")
+
+        return emitter.once((dtype, word, upper), of_word)
+    if dtype in _NAMES and has_eights(emitter) and tile.has_words:
+        word, place = tile.word(register // 4), register % 4
+        pair = emitter.once((dtype, word, place // 2), lambda: _halves(emitter, dtype, word, place // 2))
+        return emitter.once((dtype, word, place, "f32"), lambda: _of_half(emitter, pair, place % 2))
+    value = tile.element(register)
+    return emitter.once((dtype, value), lambda: elements.decode(f, value, dtype, emitter.level))
 
 
-def _opened(emitter: Emitter, tile: ThreadTile, register: int) -> Value:
+def _of_half(emitter: Emitter, pair: Value, place: int) -> Value:
     f = emitter.f
-    if tile.dtype is f32:
-        return tile.element(register)
-    if tile.dtype is bf16 and tile.has_words:
-        word = tile.word(register // 2)
-        if register % 2:
-            return f.convert("bitcast", f.binary("and", word, number(-0x10000, "i32")), "float")
-        return f.convert("bitcast", f.binary("shl", word, number(16, "i32")), "float")
-    if tile.dtype in _NAMES and has_eights(emitter):
-        pair = emitter.once((tile, "halves", register // 2), lambda: _halves(emitter, tile, register // 2))
-        part = f.binary("lshr", pair, number(16, "i32")) if register % 2 else pair
-        return f.convert("fpext", f.convert("bitcast", f.convert("trunc", part, "i16"), "half"), "float")
-    return elements.decode(f, tile.element(register), tile.dtype, emitter.level)
+    part = f.binary("lshr", pair, number(16, "i32")) if place else pair
+    return f.convert("fpext", f.convert("bitcast", f.convert("trunc", part, "i16"), "half"), "float")
 
 
-def _halves(emitter: Emitter, tile: ThreadTile, place: int) -> Value:
-    """Two 8-bit floats as f16, in a word."""
+def _halves(emitter: Emitter, dtype: DType, word: Value, place: int) -> Value:
+    """Two 8-bit floats of a word as f16, in a word."""
     f = emitter.f
-    if tile.packs and tile.has_words:
-        word = tile.word(place // 2)
-        word = f.binary("lshr", word, number(16, "i32")) if place % 2 else word
-        codes = f.convert("trunc", word, "i16")
-    else:
-        low, high = (min(2 * place + part, tile.count - 1) for part in (0, 1))
-        codes = f.convert("zext", tile.element(low), "i16")
-        upper = f.binary("shl", f.convert("zext", tile.element(high), "i16"), number(8, "i16"))
-        codes = f.binary("or", codes, upper)
-    return one(f, f"cvt.rn.f16x2.{_NAMES[tile.dtype]} $0, $1;", "i32", codes)
+    part = f.binary("lshr", word, number(16, "i32")) if place else word
+    return one(f, f"cvt.rn.f16x2.{_NAMES[dtype]} $0, $1;", "i32", f.convert("trunc", part, "i16"))
 
 
 def bind_rounded(emitter: Emitter, result: SSAValue, values: Sequence[Value], wide: DType, dtype: DType) -> None:

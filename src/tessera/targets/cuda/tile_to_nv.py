@@ -103,8 +103,9 @@ class Lowering:
         )
         if crosses(source):
             made.attributes["group"] = integer(GROUP)
-        # Told nothing, the assembler spills to let more blocks in.
-        made.attributes["blocks"] = integer(1)
+        if self.analysis.grids:
+            # Told nothing, the assembler spills to let more blocks in.
+            made.attributes["blocks"] = integer(1)
         entry = made.body.block
         for old, new in zip(source.arguments, entry.args, strict=True):
             self.values[old] = new
