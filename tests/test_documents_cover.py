@@ -9,13 +9,15 @@ import pytest
 from tessera import errors, knobs
 from tessera.cli.main import cli
 from tessera.dialects import elementwise
+from tessera.targets.cuda import dialect
 from tessera.targets.passes import PASSES
 from tessera.targets.text import DIALECTS
 from tessera.transforms.facts import Kind
 from tessera.transforms.legality import LEVELS
 
 DOCS = Path(__file__).parent.parent / "docs"
-_OPS = [op.name for dialect in DIALECTS for op in dialect.operations]
+_OPS = [op.name for each in DIALECTS for op in each.operations]
+_PORTABLE = [op.name for op in dialect.OPS]
 _ERRORS = [
     name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, errors.TesseraError)
 ]
@@ -28,6 +30,8 @@ _ERRORS = [
         ("schedule.md", [name for name in _OPS if name.startswith("schedule.")]),
         ("tile.md", [name for name in _OPS if name.startswith("tile.")]),
         ("cpu.md", [name for name in _OPS if name.startswith("cpu.")]),
+        ("cuda.md", _PORTABLE),
+        ("hopper.md", [name for name in _OPS if name.startswith("nv.") and name not in _PORTABLE]),
         ("transforms.md", [*PASSES, *LEVELS]),
         ("cli.md", [f"tessera {name}" for name in cli.list_commands(None)]),  # pyright: ignore[reportArgumentType]  # the list needs no context
         ("knobs.md", [row.variable for row in knobs.describe()]),

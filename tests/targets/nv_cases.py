@@ -15,7 +15,7 @@ from nv_layouts import Array, random_layout
 
 from tessera.dialects.elements import element_of
 from tessera.dtypes.casting import cast
-from tessera.dtypes.types import NO_POLICY, DType, bf16, bool_, f8e4m3, f16, f32, f64, i4, i8, i32, i64, u16
+from tessera.dtypes.types import NO_POLICY, DType, bf16, bool_, f32, f64, i4, i8, i32, u16
 from tessera.targets.cuda.layouts import Layout, accumulator, blocked
 
 MOST = 2048
@@ -33,19 +33,23 @@ class Case:
 
     def copies(self) -> list[Any]:
         """The arguments, with arrays in memory of their own that lie the same way."""
-        return [_like(value) if isinstance(value, np.ndarray) else value for value in self.arguments]  # pyright: ignore[reportUnknownArgumentType]
+        return [like(value) if isinstance(value, np.ndarray) else value for value in self.arguments]  # pyright: ignore[reportUnknownArgumentType]
 
     def results(self, arguments: Sequence[Any]) -> list[Array]:
         return list(arguments[len(arguments) - self.written :])
 
 
-def _like(array: Array) -> Array:
+def home(array: Array) -> tuple[Array, int]:
+    """The memory that an array lies in, element after element, and how many bytes in it begins."""
     base = array
     while isinstance(base.base, np.ndarray):
         base = base.base
-    made = base.copy(order="K")
-    place = array.ctypes.data - base.ctypes.data
-    return np.ndarray(array.shape, array.dtype, made, place, array.strides)
+    return base.reshape(-1), array.ctypes.data - base.ctypes.data
+
+
+def like(array: Array) -> Array:
+    base, place = home(array)
+    return np.ndarray(array.shape, array.dtype, base.copy(), place, array.strides)
 
 
 def spelled(dtype: DType) -> str:
@@ -116,6 +120,25 @@ def elementwise(
     arguments = [view_text(1, dtype) for dtype in (*dtypes, result)]
     text = function_text(arguments, ["[N]"] * len(arguments), 32, body, f'"(N + {GROUP - 1})//{GROUP}"')
     return Case(text, [*operands, np.zeros(operands[0].shape, result.storage)])
+
+
+def rows(names: Sequence[str], dtypes: Sequence[DType], results: Sequence[DType], operands: Sequence[Array]) -> Case:
+    """Several functions of the same operands, each with a result of its own."""
+    layout = blocked((GROUP,), 32, 4)
+    types = [tile_text((GROUP,), dtype, layout) for dtype in dtypes]
+    lines = [f"%i = tile.program_id 0\n%group = arith.constant {GROUP} : index\n%at = arith.muli %i, %group : index"]
+    for place, (dtype, type_) in enumerate(zip(dtypes, types, strict=True)):
+        lines.append(f"%t{place} = tile.load %a{place}[%at] : {view_text(1, dtype)} -> {type_}")
+    given = ", ".join(f"%t{place}" for place in range(len(dtypes)))
+    for place, (name, result) in enumerate(zip(names, results, strict=True)):
+        made = tile_text((GROUP,), result, layout)
+        policy = "" if result.policy == NO_POLICY else f" policy <{str(result.policy).replace(' @ ', ', ')}>"
+        lines.append(f"%r{place} = tile.ew<{name}> {given}{policy} : {', '.join(types)} -> {made}")
+        lines.append(f"tile.store %r{place}, %a{len(dtypes) + place}[%at] : {made}, {view_text(1, result)}")
+    arguments = [view_text(1, dtype) for dtype in (*dtypes, *results)]
+    text = function_text(arguments, ["[N]"] * len(arguments), 32, "\n".join(lines), f'"(N + {GROUP - 1})//{GROUP}"')
+    outputs = [np.zeros(operands[0].shape, result.storage) for result in results]
+    return Case(text, [*operands, *outputs], len(outputs))
 
 
 # Random tiles
@@ -256,6 +279,3 @@ def atomic(kind: str, dtype: DType, seed: int = 0) -> Case:
 tile.atomic<{kind}> %t, %a1[%at] : {type_}, {view}"""
     text = function_text([view] * 2, ["[M]", "[N]"], 64, body, grid="2")
     return Case(text, [numbers(chance, (50,), dtype), numbers(chance, (47,), dtype)])
-
-
-DTYPES = (f32, bf16, f16, f64, f8e4m3, i8, i32, i64, u16, bool_)

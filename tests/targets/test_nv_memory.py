@@ -123,7 +123,7 @@ def test_views_of_views(name: str, dtype: DType) -> None:
 def test_offsets_far_outside() -> None:
     source = row_text(256, "N", f32, offset="%a0").replace("%a1", "%b1").replace("%a0[", "%b0[")
     source = source.replace("%a0: !tile", "%a0: index, %b0: !tile").replace("shapes [", "shapes [[], ")
-    for offset in (2**40, -(2**40), 2**31, -(2**31), 2**63 - 1, -(2**63)):
+    for offset in (2**40, -(2**40), 2**31, -(2**31), 2**63 - 1, 2**63 - 64, -(2**63)):
         given_ = np.ones((2, 64), np.float32)
         check(Case(source, [offset, given_, np.zeros_like(given_)]))
 

@@ -20,6 +20,7 @@ from tessera.targets.cuda.emit import emit
 from tessera.targets.cuda.emitter import Block
 from tessera.targets.cuda.interleave import interleave
 from tessera.targets.cuda.preparing import prepare
+from tessera.targets.cuda.rotate import rotate
 from tessera.targets.cuda.tile_to_nv import lower
 from tessera.targets.llvm import machine
 from tessera.transforms.apply_facts import specialize
@@ -131,9 +132,11 @@ def lower_kernel(
     apply_plan(function, plan)
     seconds.lap("make-async")
     lower(lowered, name, plan.warps)
-    interleave(symbol_in(lowered, name, nv.FuncOp))
+    made = symbol_in(lowered, name, nv.FuncOp)
+    rotate(made)
+    interleave(made)
     if lined:
-        symbol_in(lowered, name, nv.FuncOp).attributes[LINED] = integers(sorted(lined))
+        made.attributes[LINED] = integers(sorted(lined))
     seconds.lap("tile-to-nv")
     text.verify(lowered)
     seconds.lap("verify")

@@ -66,7 +66,8 @@ class FuncOp(IRDLOperation):
     """A kernel as a block of `threads` threads runs it; the last `outputs` arguments are its results.
 
     Attributes say what launching it takes besides (see `host_plan`): `cluster`, `persistent`, `blocks` (the least
-    number that share a multiprocessor), `counters`, `maps`.
+    number that share a multiprocessor), `counters`; in which order blocks go through the grid (`group`); and of which
+    arguments rows lie well (`lined`).
     """
 
     name = "nv.func"

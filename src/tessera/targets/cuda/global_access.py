@@ -172,7 +172,8 @@ class Access:
             if known is not None:
                 tests.append(f.compare("sle", start, number(known - extent, "i64")))
             else:
-                tests.append(f.compare("sle", f.add(start, extent), size))
+                # In this order nothing overflows.
+                tests.append(f.compare("sle", start, f.subtract(size, extent)))
         return both(self.emitter, *tests)
 
     def ends_whole(self) -> Value | None:

@@ -82,7 +82,7 @@ def _move(found: _Found) -> None:
 
     total = product.c
     for start, size in ((0, found.step), (found.step, depth - found.step)):
-        left, right = _part(found.left, 1, start, size), _part(found.right, 0, start, size)
+        left, right = part_of(found.left, 1, start, size), part_of(found.right, 0, start, size)
         total = add(nv.MmaOp(add(left), add(right), total))
         if start == 0:
             for op in found.copies:
@@ -98,7 +98,7 @@ def _move(found: _Found) -> None:
         op.erase()
 
 
-def _part(read: nv.ReadOp, axis: int, start: int, size: int) -> nv.ReadOp:
+def part_of(read: nv.ReadOp, axis: int, start: int, size: int) -> nv.ReadOp:
     """Some of the depth of an operand."""
     type_ = tile_type(read.result)
     shape = list(type_.get_shape())

@@ -1,0 +1,149 @@
+"""Tiles on a GPU: elementwise functions, reductions, conversions, memory and atomics against the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import nv_cases
+import pytest
+from nv_cases import Case
+from nv_layouts import Array
+from test_llvm_elementwise import Case as Row
+from test_llvm_elementwise import agreement, cases, operands
+from test_nv_memory import assert_text, kinds_of
+from test_nv_values import all_casts, refused, shared_division
+
+import tessera as ts
+from tessera.dialects import elementwise as table
+from tessera.dtypes.types import ALL, DType, bf16, f16, f32
+from tessera.errors import TesseraError
+from tessera.interpreters.engine import symbol_in
+from tessera.kernels.host_plan import plan_of_function
+from tessera.runtime.cuda.executable import CudaExecutable
+from tessera.runtime.launch_plan import Failure
+from tessera.targets import text
+from tessera.targets.cuda import dialect as nv
+from tessera.targets.cuda.compile import compile_lowered
+from tessera.targets.cuda.interpreter import run_nv_kernel
+from tessera.targets.cuda.preparing import BRIEF_FORMS
+
+pytestmark = pytest.mark.gpu
+
+
+def on_gpu(case: Case) -> list[Array]:
+    """What a function leaves in the arrays that it writes."""
+    module = text.read(case.text)
+    made = compile_lowered(module, "k")
+    plan = plan_of_function(symbol_in(module, "k", nv.FuncOp), made)
+    plan = replace(plan, failures=tuple(Failure(message, None, None) for message in made.messages))
+    homes: list[ts.Tensor] = []
+    values: list[Any] = []
+    for value in case.arguments:
+        if not isinstance(value, np.ndarray):
+            values.append(value)
+            continue
+        base, place = nv_cases.home(value)
+        homes.append(ts.asarray(base.copy()).cuda())
+        values.append(np.ndarray(value.shape, value.dtype, homes[-1].geometry, place, value.strides))
+    CudaExecutable(plan, made.ptx.encode()).bind(values)(*values)
+    found: list[Array] = []
+    arrays = [value for value in case.arguments if isinstance(value, np.ndarray)]
+    for value, tensor in zip(arrays, homes, strict=True):
+        _, place = nv_cases.home(value)
+        found.append(np.ndarray(value.shape, value.dtype, tensor.cpu().numpy().copy(), place, value.strides))
+    return found[len(found) - case.written :]
+
+
+def check(case: Case) -> None:
+    theirs = case.copies()
+    run_nv_kernel(text.read(case.text), "k", theirs)
+    for one, other in zip(on_gpu(case), case.results(theirs), strict=True):
+        np.testing.assert_array_equal(one.astype(np.float64), other.astype(np.float64), case.text)
+
+
+# Elementwise functions
+
+
+def check_rows(rows: Sequence[Row]) -> None:
+    """Rows with the same operands, in one kernel; tiles have no policy of their own, the op's governs."""
+    names, (dtypes, *_), results = [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
+    given = operands(dtypes)
+    found = on_gpu(nv_cases.rows(names, [dtype.base for dtype in dtypes], results, given))
+    failures: list[str] = []
+    for name, result, mine in zip(names, results, found, strict=True):
+        wanted = table.apply(name, given, dtypes, **({"to": result} if name == "cast" else {}))
+        if said := agreement(name, result, mine, wanted, given):
+            failures.append(f"{name} on {', '.join(map(str, dtypes))} to {result}: {said}")
+    assert failures == []
+
+
+def by_operands() -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
+    for row in cases():
+        if not refused(row):
+            found.setdefault(", ".join(map(str, row[1])), []).append(row)
+    return found
+
+
+@pytest.mark.parametrize("dtypes", by_operands())
+def test_rows(dtypes: str) -> None:
+    check_rows(by_operands()[dtypes])
+
+
+@pytest.mark.parametrize("source", ALL, ids=str)
+def test_casts(source: DType) -> None:
+    check_rows([row for row in all_casts() if row[1] == (source,)])
+
+
+@pytest.mark.parametrize("name", BRIEF_FORMS)
+def test_brief_forms(name: str) -> None:
+    """As exact as is said of them, where results are neither tiny nor infinite."""
+    values = np.concatenate([np.linspace(-12, 12, 1 << 16), np.geomspace(1e-6, 12, 1 << 12)]).astype(np.float32)
+    (found,) = on_gpu(nv_cases.elementwise(name, [f32], f32, [values], "{brief}"))
+    true = table.apply(name, [values.astype(np.float64)], [ts.f64])
+    form, error = BRIEF_FORMS[name], np.abs(found - true)
+    assert (error <= form.absolute).all()
+    assert (error <= form.relative * np.abs(true)).all()
+    assert (error <= form.beside_one * np.abs(1 - np.abs(true)) + 2.0**-24).all()
+
+
+@pytest.mark.parametrize("dtype", [f32, bf16, f16], ids=str)
+def test_division_by_rows(dtype: DType) -> None:
+    extreme = [2.0**-149, 2.0**-130, 2.0**-126, 1.0, 3.0, -7.0, 2.0**126, 1.5 * 2.0**127, 2.0**-60, np.inf, 0.0, np.nan]
+    chance = np.random.default_rng(0)
+    with np.errstate(all="ignore"):
+        b = np.concatenate([extreme, chance.standard_normal(84)]).astype(dtype.storage)
+        a = (chance.standard_normal((96, 16)) * 2.0 ** chance.integers(-140, 126, (96, 16))).astype(dtype.storage)
+    (found,) = on_gpu(shared_division(a, b, dtype))
+    wanted = table.apply("div", [a, np.repeat(b[:, None], 16, 1)], [dtype, dtype])
+    assert agreement("exp", dtype, found.reshape(-1), wanted.reshape(-1), [a.reshape(-1)]) == ""
+
+
+# Tiles
+
+
+@pytest.mark.parametrize("first", range(0, 80, 10))
+@pytest.mark.parametrize("make", [nv_cases.reduction, nv_cases.conversion, nv_cases.movement])
+def test_random_tiles(make: Any, first: int) -> None:
+    for seed in range(first, first + 10):
+        check(make(seed))
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_atomics(dtype: DType) -> None:
+    for kind in kinds_of(dtype):
+        check(nv_cases.atomic(kind, dtype))
+
+
+@pytest.mark.parametrize("place", [None, 0, 31, 49])
+def test_asserts(place: int | None) -> None:
+    given = np.ones(50, np.bool_)
+    if place is None:
+        on_gpu(Case(assert_text("a tile"), [given, True], 0))
+        return
+    given[place] = False
+    with pytest.raises(TesseraError, match="a tile"):
+        on_gpu(Case(assert_text("a tile"), [given, True], 0))
