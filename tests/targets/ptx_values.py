@@ -172,7 +172,9 @@ def _wide_fused(a: Array, b: Array, c: Array) -> Array:
     """The same of f64, in fractions."""
 
     def one(x: float, y: float, z: float) -> float:
-        if not np.isfinite([x, y, z]).all() or x * y == 0 or z == 0:
+        if np.isinf(z) and np.isfinite([x, y]).all():
+            return z
+        if not np.isfinite([x, y, z]).all() or 0 in (x, y):
             return x * y + z
         total = Fraction(x) * Fraction(y) + Fraction(z)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper_interpreter
 from tessera.targets.cuda.tile_to_nv import TileToNv
 
-sys.path.append(str(Path(__file__).parents[1] / "kernels"))
+sys.path.append(str(Path(__file__).parents[1] / "transforms"))
+masks: Any = import_module("test_live_ranges")
 
 bf16 = ml_dtypes.bfloat16
 MEANINGS = (hopper_interpreter,)  # it has that of scf.while
@@ -125,6 +127,16 @@ def test_many_random_programs_give_the_same_bits(warps: int, seed: int, stages: 
 
 
 # Masks in loops
+
+
+@pytest.mark.parametrize("name", masks.MASKS)
+@pytest.mark.parametrize("stages", [2, 3])
+def test_masked_loops_with_one_product(name: str, stages: int) -> None:
+    """Loops that masks divide go on with the ring where the one before ended."""
+    source = text.read(masks.CAUSAL.format(mask=masks.MASKS[name][0]))
+    for row, keys in ((0, 30), (17, 70), (40, 70)):
+        values = [corners.array(4, 4), corners.array(keys, 4), row, np.zeros((4, 8), np.float32)]
+        compare(source, "k", values, seeds=(None,), warps=1, stages=stages)
 
 
 def check_masks(seed: int, size: Size, warps: int, stages: int) -> None:
@@ -272,6 +284,27 @@ def test_loops_of_any_length(stages: int) -> None:
     given_ = [corners.array(9, 40), corners.array(40, 9), np.zeros((9, 9), np.float32)]
     for start, stop, step in ((0, 0, 1), (0, 1, 1), (0, 2, 1), (3, 10, 3), (-7, 30, 5), (9, 2, 4), (0, 100, 7)):
         run(bounded, [*given_, start, stop, step], {"m": 9, "k": 5}, warps=1, stages=stages)
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3, 4])
+@pytest.mark.parametrize(("dtype", "k"), [(np.float32, 24), (bf16, 64), (np.int8, 96), (np.float16, 40)])
+def test_deep_products(dtype: Any, k: int, stages: int) -> None:
+    """Copies, reads and products of several turns are mixed; the last turn is cut short, or there is none at all."""
+    for turns in (0, 1, 2, 3, 5, 8):
+        depth = max(1, k * turns - 3)
+        given_ = [corners.array(17, depth, dtype=dtype), corners.array(depth, 18, dtype=dtype)]
+        total = np.zeros((17, 17), np.int32 if dtype is np.int8 else np.float32)
+        made = multiplied_in_turns[1].lower(*given_, total, k * turns, m=17, k=k)
+        compare(made.module, made.name, [*given_, total, k * turns], warps=2, stages=stages)
+
+
+@kernel
+def multiplied_in_turns(x: Any, w: Any, y: Any, stop: int, *, m: int, k: int):
+    total = tile.load(y, at=(0, 0), shape=(m, m))
+    for at in tile.range(0, stop, k):
+        left, right = tile.load(x, at=(0, at), shape=(m, k)), tile.load(w, at=(at, 1), shape=(k, m))
+        total = tile.dot(left, right, total)
+    tile.store(y, total, at=(0, 0))
 
 
 @kernel

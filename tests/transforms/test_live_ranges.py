@@ -26,6 +26,7 @@ from tessera.shapes.expr import dim
 from tessera.targets import text
 from tessera.transforms.live_ranges import ClipRanges, SplitRanges, clip_ranges, split_ranges
 from tessera.transforms.make_async import make_async
+from tessera.transforms.unroll_rings import unroll_rings
 
 index = IndexType()
 ROWS, KEYS, DEPTH = 6, 30, 3
@@ -124,6 +125,7 @@ def together(function: tile.FuncOp) -> None:
     clip_ranges(function)
     make_async(function, 3)
     split_ranges(function)
+    unroll_rings(function)
 
 
 WAYS: dict[str, Rewrite] = {"clipped": clip_ranges, "split": split_ranges, "together": together}

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from rewritten_programs import check_same, count, rewritten, run
 from xdsl.dialects import scf
 
-from tessera.dialects import pipe
+from tessera.dialects import pipe, tile
 from tessera.errors import RaceError, ShapeError
 from tessera.targets import text
 from tessera.transforms.make_async import MakeAsync, make_async
+from tessera.transforms.unroll_rings import unroll_rings
 
 GEMM = """
 tile.func @k(%a: !tile.view<2, f32, global>, %b: !tile.view<2, f32, global>, %start: index, %stop: index, %step: index,
@@ -134,6 +135,20 @@ def test_no_bit_changes(name: str, depth: int) -> None:
         function = check_same(source, lambda function: make_async(function, depth), arguments(*bounds))
         assert count(function, pipe.RingOp) == (rings if depth > 1 else 0)
         assert count(function, pipe.GetOp) == count(function, pipe.RingOp)
+
+
+@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("depth", [2, 3, 5])
+def test_no_bit_changes_where_rings_are_unrolled(name: str, depth: int) -> None:
+    def unrolled(function: tile.FuncOp) -> None:
+        make_async(function, depth)
+        unroll_rings(function)
+
+    source = GEMM.format(body=BODIES[name][0])
+    for bounds in ((0, 0, 5), (0, 5, 5), (0, 16, 5), (0, 50, 5), (7, 40, 3), (2, 33, 1), (9, 3, 1)):
+        function = check_same(source, unrolled, arguments(*bounds))
+        # Where a turn has one product.
+        assert count(function, scf.ForOp) == (2 if count(function, tile.DotOp) == depth + 1 else 1)
 
 
 @settings(max_examples=40)

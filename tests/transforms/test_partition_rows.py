@@ -16,7 +16,7 @@ from tessera.dialects import tile
 from tessera.dialects.tile_types import tile_type
 from tessera.targets import text
 from tessera.transforms.host_checks import take_host_checks
-from tessera.transforms.partition_rows import PartitionRows, partition_rows, rows_of
+from tessera.transforms.partition_rows import PartitionRows, partition_rows, rows_of, spread_rows
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 lib: Any = import_module("library")
@@ -211,14 +211,25 @@ def test_no_bit_changes(name: str, group: int) -> None:
     assert all(tile_type(op.value).get_shape()[0] == group for op in stored)
 
 
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("group", [1, 4])
+def test_no_bit_changes_where_more_programs_take_the_rows(name: str, group: int) -> None:
+    source = PROGRAM.format(body=ROWS[name])
+    for rows in (13, 16, 0):
+        function = check_same(source, lambda function: spread_rows(function, group), arguments(rows))
+        assert function.grid.data == (2, 8 // group)
+        assert count(function, scf.ForOp) == source.count("scf.for")
+
+
 @pytest.mark.parametrize("name", MEETING)
 def test_programs_in_which_rows_meet_stay_as_they_are(name: str) -> None:
     source = PROGRAM.format(body=MEETING[name])
     before = text.write(text.read(source))
     for group in (1, 4):
-        module, _, said = rewritten(source, lambda function, group=group: partition_rows(function, group))
-        assert said is False
-        assert text.write(module) == before
+        for divide in (partition_rows, spread_rows):
+            module, _, said = rewritten(source, lambda function, divide=divide, group=group: divide(function, group))
+            assert said is False
+            assert text.write(module) == before
 
 
 def test_groups_divide_the_rows() -> None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.dialects.builtin import IndexType, IntegerAttr, i1
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tessera.dialects import pipe, tile
-from tessera.interpreters.scalars import COMPARE, INTEGER
+from tessera.interpreters.scalars import COMPARE, DIVISIONS, INTEGER
 from tessera.transforms.rewriting import adopt_location, insert_before, replace
 
 _index = IndexType()
@@ -33,6 +33,9 @@ def _depth(loop: scf.ForOp) -> int | None:
     products = sum(isinstance(op, tile.DotOp) for op in block.ops)
     depths = {pipe.ring_type(op.ring).depth.data for op in gets}
     if products != 1 or len(depths) != 1 or any(op.slot is not block.args[-1] for op in gets):
+        return None
+    # A loop that goes on where another one ended may begin at any slot.
+    if _number(loop.iter_args[-1]) != 0:
         return None
     (depth,) = depths
     return depth if depth > 1 else None
@@ -104,24 +107,28 @@ def _turn(body: Block, source: Block, loop: scf.ForOp, state: list[SSAValue], sl
     return [values.get(value, value) for value in end.operands[:-1]]
 
 
+def _number(value: SSAValue) -> int | None:
+    """The number that a value is, if it is written down."""
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+        return owner.value.value.data
+    return None
+
+
 def _folded(op: Operation, known: Mapping[SSAValue, int]) -> int | None:
-    """The number that an op on known numbers gives."""
-
-    def value_of(value: SSAValue) -> int | None:
-        owner = value.owner
-        if isinstance(value, BlockArgument) or not isinstance(owner, arith.ConstantOp):
-            return known.get(value)
-        return owner.value.value.data if isinstance(owner.value, IntegerAttr) else None
-
-    if isinstance(op, arith.ConstantOp) or not op.results or len(op.results) != 1:
+    """The number that an op on known numbers gives. Narrow ones are left alone: they may wrap."""
+    if not op.operands or len(op.results) != 1 or op.results[0].type not in (_index, i1):
         return None
-    operands = [value_of(operand) for operand in op.operands]
-    if not operands or any(operand is None for operand in operands):
-        return None
-    numbers = [operand for operand in operands if operand is not None]
+    numbers: list[int] = []
+    for operand in op.operands:
+        number = known.get(operand, _number(operand))
+        if number is None:
+            return None
+        numbers.append(number)
+    if isinstance(op, arith.SelectOp):
+        return numbers[1] if numbers[0] else numbers[2]
     function: Callable[..., int] | None = INTEGER.get(type(op))
     if isinstance(op, arith.CmpiOp):
         function = COMPARE[op.predicate.value.data]
-    elif isinstance(op, arith.SelectOp):
-        return numbers[1] if numbers[0] else numbers[2]
-    return None if function is None else int(function(*numbers))
+    fails = isinstance(op, DIVISIONS) and numbers[1] == 0
+    return None if function is None or fails else int(function(*numbers))

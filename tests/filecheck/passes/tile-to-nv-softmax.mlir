@@ -15,7 +15,7 @@ tile.func @f(%x: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) out
 }
 
 // CHECK: builtin.module {
-// CHECK-NEXT{LITERAL}:   nv.func @f(%x: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, 64], [M, 64]] grid ["(M + 7)//8"] threads 64 attributes {blocks = 1 : i64} {
+// CHECK-NEXT{LITERAL}:   nv.func @f(%x: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[M, 64], [M, 64]] grid ["(M + 7)//8"] threads 64 {
 // CHECK-NEXT:     %zero = arith.constant 0 : index
 // CHECK-NEXT:     %eight = arith.constant 8 : index
 // CHECK-NEXT:     %program = tile.program_id 0

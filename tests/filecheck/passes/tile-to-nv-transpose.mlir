@@ -9,7 +9,7 @@ tile.func @f(%x: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) out
 }
 
 // CHECK: builtin.module {
-// CHECK-NEXT{LITERAL}:   nv.func @f(%x: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[32, 32], [32, 32]] grid [1] threads 128 attributes {blocks = 1 : i64} {
+// CHECK-NEXT{LITERAL}:   nv.func @f(%x: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[32, 32], [32, 32]] grid [1] threads 128 {
 // CHECK-NEXT:     %zero = arith.constant 0 : index
 // CHECK-NEXT:     %a = tile.load %x[%zero, %zero] : !tile.view<2, f32, global> -> tensor<32x32xf32, #nv.layout<[8:1*4, 16:0*1], [4:1*1, 2:0*16]>>
 // CHECK-NEXT:     %b = tile.trans %a, [1, 0] : tensor<32x32xf32, #nv.layout<[8:1*4, 16:0*1], [4:1*1, 2:0*16]>> -> tensor<32x32xf32, #nv.layout<[8:0*4, 16:1*1], [4:0*1, 2:1*16]>>

@@ -177,4 +177,4 @@ def compile_lowered(module: ModuleOp, name: str, *, arch: str = "sm_90a") -> Pro
 
 def ptx_of(written: str, arch: str) -> str:
     """LLVM text as PTX."""
-    return machine.assembly(TRIPLE + written, cpu=arch, features=FEATURES[arch])
+    return machine.assembly(TRIPLE + written, cpu=arch, features=FEATURES[arch], opt=2)

@@ -9,7 +9,7 @@ in which the fewest turns of the banks are needed, found by going through what t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -22,8 +22,8 @@ from tessera.targets.cuda.layouts import WARP, Layout
 Numbers = npt.NDArray[np.int64]
 
 BANKS, BANK, WIDEST = 32, 4, 16
-_TURN_COST = 1.0
-"""What changing places costs per access, in turns of the banks."""
+_ACCESS_COST, _TURN_COST = 0.25, 0.5
+"""What an access costs besides, and what changing places costs per access, in turns of the banks."""
 _MOST_SHIFTS = 5
 _LOOKED_AT = 4
 """Accesses of a layout repeat each other's pattern: so many are looked at."""
@@ -107,6 +107,13 @@ class Plan:
     least: float
     """Turns of the banks that a warp takes, and how few there could be."""
 
+    @property
+    def cost(self) -> float:
+        """In turns of the banks; of two that take as many, the smaller."""
+        accesses = len(self.writes.vectors) + len(self.reads.vectors)
+        turned = _TURN_COST * accesses if self.order.mask else 0
+        return self.turns + _ACCESS_COST * accesses + turned + self.order.bytes / 65536
+
 
 def thread_bases(layout: Layout, axis: int, threads: int) -> Numbers:
     numbers = np.arange(threads)
@@ -179,21 +186,25 @@ def turns_of(layout: Layout, order: Order, side: Side) -> tuple[float, float]:
     return turns * part, least * part
 
 
-def _orders(source: Layout, result: Layout, shape: tuple[int, ...], itemsize: int) -> Iterator[Order]:
+def _bases(source: Layout, result: Layout, shape: tuple[int, ...], itemsize: int) -> Iterator[Order]:
+    """What may lie side by side: every choice of atoms and of the axis along which they lie, without a pitch."""
     axes = range(len(shape))
     ways = max(1, BANK // itemsize)
     together = [a for a in axes if keeps_together(source, a, ways) and keeps_together(result, a, ways)]
     atoms = [(axis, ways) for axis in together] if ways > 1 and together else [(-1, 1)]
     for (atom_axis, atom), fast in product(atoms, axes):
-        plain = Order(shape, atom_axis, atom, itemsize, fast, 0)
-        widest = max(width_of(source, plain), width_of(result, plain))
-        whole = -(-plain.extents[fast] // widest) * widest
-        for pad in range(0, BANKS * BANK // plain.atom_bytes, widest):
-            yield Order(shape, atom_axis, atom, itemsize, fast, whole + pad)
-        groups = whole // widest
-        if groups & (groups - 1) == 0 and groups > 1:
-            for shift, bits in product(range(_MOST_SHIFTS), range(1, min(groups, 32).bit_length())):
-                yield Order(shape, atom_axis, atom, itemsize, fast, whole, widest, shift, (1 << bits) - 1)
+        yield Order(shape, atom_axis, atom, itemsize, fast, 0)
+
+
+def _orders(base: Order, widest: int) -> Iterator[Order]:
+    """Every pitch; then groups that change places."""
+    whole = -(-base.extents[base.fast] // widest) * widest
+    for pad in range(0, BANKS * BANK // base.atom_bytes, widest):
+        yield replace(base, pitch=whole + pad)
+    groups = whole // widest
+    if groups & (groups - 1) == 0 and groups > 1:
+        for shift, bits in product(range(_MOST_SHIFTS), range(1, min(groups, 32).bit_length())):
+            yield replace(base, pitch=whole, group=widest, shift=shift, mask=(1 << bits) - 1)
 
 
 @lru_cache(maxsize=512)
@@ -201,17 +212,29 @@ def plan(source: Layout, result: Layout, shape: tuple[int, ...], itemsize: int, 
     """The best way from one layout to another."""
     best: tuple[float, Plan] | None = None
     within = _within_warps(source, result, shape, threads)
-    for order in _orders(source, result, shape, itemsize):
-        writes = side_of(source, order, width_of(source, order))
-        reads = side_of(result, order, width_of(result, order))
-        put, least_put = turns_of(source, order, writes)
-        got, least_got = turns_of(result, order, reads)
-        accesses = len(writes.vectors) + len(reads.vectors)
-        cost = put + got + (_TURN_COST * accesses if order.mask else 0) + order.bytes / 65536
-        if best is None or cost < best[0]:
-            best = cost, Plan(order, writes, reads, within, put + got, least_put + least_got)
+    for base in _bases(source, result, shape, itemsize):
+        widths = [width_of(layout, base) for layout in (source, result)]
+        most = max(widths)
+        while most:
+            # Narrower accesses take more instructions, but not more turns: smaller groups can change places.
+            writes, reads = (
+                side_of(layout, base, min(width, most)) for layout, width in zip((source, result), widths, strict=True)
+            )
+            for order in _orders(base, most):
+                made = _measured(source, result, order, writes, reads, within)
+                if best is None or made.cost < best[0]:
+                    best = made.cost, made
+                if made.turns == made.least:
+                    break
+            most = 0 if best is not None and best[1].turns == best[1].least else most // 2
     assert best is not None
     return best[1]
+
+
+def _measured(source: Layout, result: Layout, order: Order, writes: Side, reads: Side, within: bool) -> Plan:
+    put, least_put = turns_of(source, order, writes)
+    got, least_got = turns_of(result, order, reads)
+    return Plan(order, writes, reads, within, put + got, least_put + least_got)
 
 
 def _within_warps(source: Layout, result: Layout, shape: tuple[int, ...], threads: int) -> bool:

@@ -15,12 +15,14 @@ from xdsl.ir import Block as OpBlock
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tessera.dialects.attributes import SizesAttr
+from tessera.dialects import tile
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError
 from tessera.targets.cuda import dialect as nv
+from tessera.targets.cuda.assembly import asm
 from tessera.targets.cuda.divisors import is_lined
 from tessera.targets.cuda.hopper import BarriersOp, WordsOp
 from tessera.targets.cuda.hopper_copies import TensorMapOp
@@ -120,6 +122,9 @@ class Emitter:
         self._bases: dict[tuple[tuple[Digit, ...], int], Value] = {}
         self._places, self._scratch_at = _places(function)
         self._scratch = 0
+        # Behind the last op that uses tiles in shared memory, their room is free for others.
+        self._last_of_tiles = _last_of_tiles(function)
+        self._late: int | None = None
         self.f: Function
 
     def emit(self) -> Emitted:
@@ -150,7 +155,7 @@ class Emitter:
             prologue(self)
         self.block(function.body.block)
         self.f.give()
-        shared = self._scratch_at + self._scratch
+        shared = max(self._scratch_at + self._scratch, self._late or 0)
         return Emitted(self.module.text(), self.block_layout, shared, tuple(self.messages))
 
     # What the hardware knows
@@ -170,6 +175,9 @@ class Emitter:
 
     def scratch(self, size: int) -> Value:
         """The address of shared memory that the current op may use; what is in it is of no use to the next."""
+        if self._late is not None:
+            self._late = max(self._late, size)
+            return self.shared(0)
         self._scratch = max(self._scratch, size)
         return self.shared(self._scratch_at)
 
@@ -374,6 +382,10 @@ class Emitter:
                     hint="run the kernel in the interpreter: TESSERA_INTERPRET=1",
                 )
             rule(self, op)
+            if op is self._last_of_tiles:
+                # Copies may be under way that nobody waits for.
+                asm(self.f, "cp.async.wait_group 0;", effects=True)
+                self._late = 0
         raise AssertionError("a block without a terminator")
 
     def carried(self, values: Sequence[SSAValue]) -> list[Value]:
@@ -421,6 +433,22 @@ def _block(function: nv.FuncOp, maps: int) -> Block:
     block.maps = [start + MAP_BYTES * place for place in range(maps)]
     block.size = start + MAP_BYTES * maps
     return block
+
+
+def _last_of_tiles(function: nv.FuncOp) -> Operation | None:
+    """The last op of a function that has to do with tiles in shared memory; None where agents share it otherwise."""
+    last: Operation | None = None
+    for op in function.body.block.ops:
+        for inner in op.walk():
+            if isinstance(inner, BarriersOp | WordsOp):
+                return None
+            if any(isinstance(value.type, SharedType) for value in (*inner.operands, *inner.results)):
+                last = op
+    following = None if last is None else last.next_op
+    while following is not None and not isinstance(following, nv.ConvertOp | tile.ReduceOp) and not following.regions:
+        following = following.next_op
+    # If nobody behind it has a use for the room, nobody has to be waited for.
+    return None if following is None else last
 
 
 def _places(function: nv.FuncOp) -> tuple[dict[Operation, int], int]:

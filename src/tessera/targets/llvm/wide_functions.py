@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from tessera.targets.llvm.elements import NAN
 from tessera.targets.llvm.floats import Floats, Operand, any_lane
-from tessera.targets.llvm.text import Value, like, number
+from tessera.targets.llvm.text import Value, number
 
 Recipe = Callable[..., Value]
 
@@ -140,10 +140,11 @@ def _half_less_one(k: Floats, x: Value) -> Pair:
     """(e^x − 1) / 2: half of everything, because 2^n itself may be too large."""
     shifted, r, rest = _split(k, x)
     power = k.of_bits(k.on_bits("shl", k.on_bits("add", k.bits(shifted), 1022), 52))
-    start = k.sub(power, 0.5)
+    # The sum is exact up to a power of 2^53, beyond which what it loses hardly counts.
+    start, start_rest = _sum(k, -0.5, power)
     found = k.fma(power, r, start)
     lost = k.fma(power, r, k.sub(start, found))
-    return _sum(k, found, k.fma(power, rest, lost))
+    return _sum(k, found, k.fma(power, rest, k.add(lost, start_rest)))
 
 
 def _two_to(k: Floats, x: Value, rest: Value) -> Value:
@@ -286,16 +287,14 @@ def power(k: Floats, a: Value, b: Value) -> Value:
     # Beyond the range only the side counts, and the rest may be infinite or NaN.
     outside = k.compare("ogt", k.absolute(found), 1080.0)
     found = _two_to(k, k.select(outside, k.with_sign(1080.0, found), found), k.select(outside, 0.0, rest))
-    # Whole exponents, of which the odd ones keep the sign of a.
-    half = k.mul(b, 0.5)
-    broken, odd = (k.compare("une", k.f.intrinsic("rint", part), part) for part in (b, half))
-    odd = k.both(odd, k.compare("oeq", k.f.intrinsic("rint", b), b))
-    found = k.select(odd, k.with_sign(found, a), found)
+    # Of whole exponents, the odd ones keep the sign of a. Others are for what is not negative, and for −∞.
+    whole, even = (k.compare("oeq", k.f.intrinsic("rint", part), part) for part in (b, k.mul(b, 0.5)))
+    signed = k.select(even, found, k.with_sign(found, a))
     negative = k.both(k.compare("olt", a, 0.0), k.compare("ogt", a, -math.inf))
-    endless = k.compare("oeq", k.absolute(b), math.inf)
-    found = k.select(k.both(negative, broken), NAN, found)
+    found = k.select(whole, signed, k.select(negative, NAN, found))
     # 1 to any power, anything to the power 0, and −1 to an infinite power are 1.
     one = k.either(k.compare("oeq", a, 1.0), k.compare("oeq", b, 0.0))
+    endless = k.compare("oeq", k.absolute(b), math.inf)
     one = k.either(one, k.both(endless, k.compare("oeq", a, -1.0)))
     return k.select(one, 1.0, found)
 
@@ -430,10 +429,10 @@ def _large_turn(k: Floats, x: Value) -> Sequence[Value]:
     # The first bit that counts has the weight 2 with the mantissa: bit e − 53 behind the point, 63 further in the table.
     place = k.on_bits("add", exponent, 10)
     low, middle, high = reversed(_window(k, k.on_bits("lshr", place, 6), k.on_bits("and", place, 63)))
-    carried = _upper(k, _wide_product(k, mantissa, low))
-    total = f.binary("add", _wide_product(k, mantissa, middle), f.convert("zext", carried, "i128"))
-    turns = f.binary("add", f.binary("mul", mantissa, high), _upper(k, total))
-    below = f.convert("trunc", total, "i64")
+    carried, (upper, below) = _product_words(k, mantissa, low)[0], _product_words(k, mantissa, middle)
+    below = f.binary("add", below, carried)
+    overflow = f.convert("zext", f.compare("ult", below, carried), "i64")
+    turns = f.binary("add", f.binary("mul", mantissa, high), f.binary("add", upper, overflow))
     # The upper two bits are the quarter, those below it a part of one: rounded to the nearest, it has a sign.
     quarter = k.on_bits("lshr", k.on_bits("add", turns, 1 << 61), 62)
     part = f.intrinsic("fshl", turns, below, k.word(2))
@@ -458,15 +457,11 @@ def _large_turn(k: Floats, x: Value) -> Sequence[Value]:
     return [quarter, r, k.select(negative, k.neg(lost), lost)]
 
 
-def _wide_product(k: Floats, a: Value, b: Value) -> Value:
-    """128 bits of a product."""
-    return k.f.binary("mul", *(k.f.convert("zext", factor, "i128") for factor in (a, b)))
-
-
-def _upper(k: Floats, value: Value) -> Value:
-    """The upper 64 bits of 128."""
-    shift = number(64, like(value.type, "i128"))
-    return k.f.convert("trunc", k.f.binary("lshr", value, shift), "i64")
+def _product_words(k: Floats, a: Value, b: Value) -> tuple[Value, Value]:
+    """The upper and the lower 64 bits of a product."""
+    wide = k.f.binary("mul", *(k.f.convert("zext", factor, "i128") for factor in (a, b)))
+    upper = k.f.binary("lshr", wide, number(64, wide.type))
+    return k.f.convert("trunc", upper, "i64"), k.f.convert("trunc", wide, "i64")
 
 
 def _window(k: Floats, word: Value, bit: Value) -> list[Value]:
