@@ -103,3 +103,31 @@ def test_rounded_products_are_close(dtype: DType) -> None:
         expected = interpreted(call, new)
         allowed = bounds(f32, interpreted(call, new.positive()), expected, products=True, beyond=_BEYOND)
         expect_close(on_device(call, new), expected, allowed)
+
+
+def test_the_interpreter_takes_arrays_of_a_gpu() -> None:
+    """They come over, strides and shared memory included, and what was written goes back."""
+    x = ts.asarray(np.arange(48, dtype=np.float32).reshape(6, 8))
+    near, far = x.copy(), x.cuda()
+    with ts.knobs.interpret.using(True):
+        found = cases.lib.softmax(far[1:, ::2])
+        cases.lib.transpose[1, 1](far[:2, :3], far[3:6, 4:6])
+        cases.lib.transpose[1, 1](near[:2, :3], near[3:6, 4:6])
+        expected = cases.lib.softmax(x[1:, ::2])
+    assert str(found.device) == "cuda:0"
+    assert np.array_equal(found.cpu().numpy(), expected.numpy())
+    assert np.array_equal(far.cpu().numpy(), near.numpy())
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_debug_build_names_the_line(dtype: DType) -> None:
+    """Bounds and NaN, noticed on the GPU, are told at the line of the kernel; the next call works."""
+    good = ts.asarray(np.ones((5, 40), np.float32)).to(dtype).cuda()
+    bad = ts.asarray(np.full((5, 40), np.inf, np.float32)).to(dtype).cuda()
+    with ts.knobs.checks.using(frozenset({"bounds", "nan"})):
+        fine = cases.lib.softmax(good)
+        with pytest.raises(ts.TesseraError, match="NaN|nan") as caught:
+            cases.lib.softmax(bad)
+        assert caught.value.span is not None
+        assert caught.value.span.file.endswith("library.py")
+        assert np.array_equal(cases.lib.softmax(good).cpu().numpy(), fine.cpu().numpy())

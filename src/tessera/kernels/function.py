@@ -25,6 +25,7 @@ from tessera.kernels.schedule import Schedule, Space
 from tessera.kernels.values import is_tracing
 from tessera.runtime.creation import asarray
 from tessera.runtime.tensor import Tensor
+from tessera.runtime.transfer import Mirror
 from tessera.shapes.annotations import TensorType, Tile
 from tessera.shapes.expr import Shape, dim
 from tessera.shapes.signature import Signature
@@ -316,19 +317,25 @@ def scalar_type(name: str, value: Any) -> DType | None:
 
 
 def interpret(instance: Instance, values: Sequence[Any]) -> Any:
-    """Runs an instance in the interpreter, under the checks that are asked for around the call."""
+    """Runs an instance in the interpreter, under the checks that are asked for around the call.
+
+    Arrays of a GPU come over to the host for it, and go back again.
+    """
     from tessera.interpreters.tile import run_kernel
     from tessera.kernels.trace import output_shapes
 
-    arrays = [value.numpy() if isinstance(value, Tensor) else value for value in values]
+    place, mirror = place_of(instance.name, values), Mirror()
+    arrays = [mirror.array(value) if isinstance(value, Tensor) else value for value in values]
     outputs = [
         Tensor.wrap(_empty(shape, dtype), dtype)
         for shape, (_, dtype) in zip(output_shapes(instance, values), instance.outputs, strict=True)
     ]
     with _checking():
         run_kernel(instance.module, instance.name, [*arrays, *(output.numpy() for output in outputs)])
+    mirror.bring_back()
     if not outputs:
         return None
+    outputs = [output.to(place) for output in outputs]
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 

@@ -23,7 +23,7 @@ from tessera.targets.cuda.machine_floats import MachineFloats
 from tessera.targets.cuda.narrow_floats import bind_rounded, opened
 from tessera.targets.cuda.positions import emit_positions
 from tessera.targets.cuda.thread_tiles import ThreadTile
-from tessera.targets.llvm import casts, elementwise, mathematics
+from tessera.targets.llvm import casts, elementwise, wide_functions
 from tessera.targets.llvm.text import Value, number
 
 BRIEF = "brief"
@@ -113,7 +113,10 @@ def _computes(emitter: Emitter, op: tile.EwOp, wide: DType) -> Compute:
                 return lambda *values: recipe(MachineFloats(f), *values)
     elif fn == "rsqrt":
         return lambda *values: functions.wide_rsqrt(MachineFloats(f, "double"), *values)
-    elif fn in mathematics.F64 or fn in ("floordiv", "rem"):
+    elif fn in wide_functions.F64:
+        wide_recipe = wide_functions.F64[fn]
+        return lambda *values: wide_recipe(MachineFloats(f, "double"), *values)
+    elif fn in ("floordiv", "rem"):
         raise CompileError(
             f"{fn} of f64 has no machine code on GPUs, which have no mathematics library",
             hint="cast to f32 first, or run the kernel in the interpreter: TESSERA_INTERPRET=1",
