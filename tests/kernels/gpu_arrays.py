@@ -85,4 +85,3 @@ def on_device(call: Call, given: Odd, *, repeats: int = 2) -> Array:
     for other in found[1:]:
         assert found[0].tobytes() == other.tobytes(), "two launches give different results"
     return found[0]
-

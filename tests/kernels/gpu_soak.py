@@ -1,6 +1,6 @@
 """Two threads, each with a stream of its own, run the same kernels for a while; every result has to be right.
 
-    python tests/kernels/gpu_soak.py [seconds]
+python tests/kernels/gpu_soak.py [seconds]
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ def cases(seed: int) -> list[tuple[Any, tuple[Any, ...], Any]]:
     for program, arguments in (
         (lib.softmax, (new(77, 130),)),
         (lib.rmsnorm, (new(64, 256), new(256))),
-        (lib.window_attention.with_schedule(Schedule(block=(64, 32))), (new(2, 130, 64), new(2, 90, 64), new(2, 90, 64), 40)),
+        (
+            lib.window_attention.with_schedule(Schedule(block=(64, 32))),
+            (new(2, 130, 64), new(2, 90, 64), new(2, 90, 64), 40),
+        ),
         (lib.mlp, (new(70, 64), new(64, 100), new(100, 64))),
         (lib.logsumexp, (new(100, 300),)),
     ):
@@ -56,7 +59,7 @@ def soak(seconds: float, threads: int = 2) -> int:
                         off = np.abs(found.cpu().numpy().astype(np.float64) - expected).max()
                         assert off <= 2e-2 * max(1.0, np.abs(expected).max()), off
                         counts[number] += 1
-        except BaseException as error:  # noqa: BLE001  (told to whoever waits)
+        except BaseException as error:
             failures.append(error)
 
     workers = [threading.Thread(target=work, args=(number,)) for number in range(threads)]

@@ -126,7 +126,7 @@ def test_the_debug_build_names_the_line(dtype: DType) -> None:
     bad = ts.asarray(np.full((5, 40), np.inf, np.float32)).to(dtype).cuda()
     with ts.knobs.checks.using(frozenset({"bounds", "nan"})):
         fine = cases.lib.softmax(good)
-        with pytest.raises(ts.TesseraError, match="NaN|nan") as caught:
+        with pytest.raises(ts.TesseraError, match=r"NaN|nan") as caught:
             cases.lib.softmax(bad)
         assert caught.value.span is not None
         assert caught.value.span.file.endswith("library.py")

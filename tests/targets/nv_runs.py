@@ -97,8 +97,9 @@ def _needed(op: Operation, result: Array) -> tuple[SSAValue, Array] | None:
             return op.operand, np.transpose(result, inverse)
         case tile.ReduceOp():
             # Threads meet along the axis; what they have in common otherwise, they must have.
-            axis, folded = 1 + op.axis.value.data, held(
-                layout_of(op.operand).without(op.axis.value.data), result.shape[1:], len(result)
+            axis, folded = (
+                1 + op.axis.value.data,
+                held(layout_of(op.operand).without(op.axis.value.data), result.shape[1:], len(result)),
             )
             assert not (result & ~folded).any(), f"{op}: {axis}"
             return None

@@ -303,20 +303,24 @@ def _atomic(machine: Machine, op: Instruction) -> None:
     assert not isinstance(addresses, int)
     if "shared" in op.parts:
         raise PtxError("atomics on shared memory")
-    size = bits_of(type_) // 8
-    values = [read(machine, operand, type_)[machine.mask] for operand in given[1:]]
+    if type_.endswith("x2"):
+        size, halves = 4, _FLOATS[type_[:-2]]
+        values = [machine.get(operand, "b32")[machine.mask].reshape(-1, 1).view(halves) for operand in given[1:]]
+    else:
+        size = bits_of(type_) // 8
+        values = [read(machine, operand, type_)[machine.mask].reshape(-1, 1) for operand in given[1:]]
     olds = np.zeros(machine.threads, f"u{size}")
     for number, (thread, address) in enumerate(zip(np.flatnonzero(machine.mask), addresses, strict=True)):
         place = machine.memory.places(np.array([address]), size, "global memory is changed")[0]
         old = machine.memory.data[place].view(values[0].dtype)
         olds[thread] = old.view(f"u{size}")[0]
-        new = _combined(op, kind, old, [value[number : number + 1] for value in values])
+        new = _combined(kind, old, [value[number] for value in values])
         machine.memory.data[place] = np.ascontiguousarray(new.astype(old.dtype)).view(np.uint8)
     if loads:
         machine.put(op.operands[0], olds)
 
 
-def _combined(op: Instruction, kind: str, old: Array, values: list[Array]) -> Array:
+def _combined(kind: str, old: Array, values: list[Array]) -> Array:
     with np.errstate(all="ignore"):
         if kind == "cas":
             return values[1] if (old == values[0]).all() else old

@@ -160,8 +160,6 @@ def test_atomics_of_all_types(dtype: DType) -> None:
 NATIVE = {
     ("sum", f32): "add.f32",
     ("sum", f64): "add.f64",
-    ("sum", f16): "add.noftz.f16",
-    ("sum", bf16): "add.noftz.bf16",
     ("sum", i32): "add.u32",
     ("max", i32): "max.s32",
     ("min", i64): "min.s64",
@@ -175,6 +173,18 @@ def test_atomics_that_the_machine_has(kind: str, dtype: DType) -> None:
     found = counts(nv_cases.atomic(kind, dtype).text)
     assert found[f"atom.global.{NATIVE[kind, dtype]}"] == 4
     assert not any("cas" in name for name in found)
+
+
+@pytest.mark.parametrize("dtype", [f16, bf16], ids=str)
+def test_small_floats_are_added_in_pairs(dtype: DType) -> None:
+    """Where they are neighbours; otherwise one by one."""
+    found = counts(nv_cases.atomic("sum", dtype).text)
+    assert found[f"red.relaxed.gpu.global.add.noftz.{dtype}x2"] == 2 * 2
+    assert found[f"atom.global.add.noftz.{dtype}"] == 4
+    case = nv_cases.atomic("sum", dtype)
+    for offset in (0, 1):
+        wide = numbers(np.random.default_rng(1), (48,), dtype)
+        check(Case(case.text.replace("constant 3", "constant 4"), [case.arguments[0], wide[offset : offset + 44]]))
 
 
 def test_atomics_assemble_for_older_machines() -> None:

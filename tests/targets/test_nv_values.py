@@ -17,7 +17,22 @@ from test_llvm_elementwise import agreement, cases, operands
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera.dialects import elementwise as table
-from tessera.dtypes.types import ALL, DType, bf16, bool_, f8e4m3, f8e5m2, f16, f32, f64, i8, i32, i64, saturate
+from tessera.dtypes.types import (
+    ALL,
+    DType,
+    bf16,
+    bool_,
+    f8e4m3,
+    f8e5m2,
+    f16,
+    f32,
+    f64,
+    i8,
+    i32,
+    i64,
+    saturate,
+    stochastic_round,
+)
 from tessera.errors import CompileError
 from tessera.targets import text
 from tessera.targets.cuda import functions
@@ -25,7 +40,6 @@ from tessera.targets.cuda.compile import compile_lowered
 from tessera.targets.cuda.interpreter import run_nv_kernel
 from tessera.targets.cuda.layouts import accumulator, blocked
 from tessera.targets.cuda.preparing import BRIEF_FORMS
-from tessera.targets.llvm import mathematics
 
 GPUS = ("sm_80", "sm_90a")
 
@@ -72,19 +86,10 @@ def on_machine(row: Row, arch: str, count: int, seed: int) -> str:
     return agreement(name, result, mine[-1], wanted, given_)
 
 
-def refused(row: Row) -> bool:
-    """What has no machine code: divisions of f64 with a remainder."""
-    name, dtypes, _ = row
-    return dtypes[-1].base is f64 and name in ("floordiv", "rem")
-
-
 def check_rows(rows: Iterable[tuple[int, Row]], count: int) -> None:
     failures: list[str] = []
     for seed, row in rows:
-        if refused(row):
-            with pytest.raises(CompileError, match="no machine code on GPUs"):
-                on_machine(row, "sm_90a", count, seed)
-        elif said := on_machine(row, GPUS[seed % 2], count, seed):
+        if said := on_machine(row, GPUS[seed % 2], count, seed):
             failures.append(f"{row[0]} on {', '.join(map(str, row[1]))}: {said}")
     assert failures == []
 
@@ -303,8 +308,22 @@ def test_causal_masks_cost_one_comparison_per_element() -> None:
     assert found["sub.sat.s32"] == 1
 
 
-def test_rows_without_machine_code_name_their_line() -> None:
-    case = nv_cases.elementwise("rem", [f64, f64], f64, [ones(f64), ones(f64)])
-    with pytest.raises(CompileError, match="no mathematics library") as caught:
-        run(read(case.text), "k", case.copies())
+def test_divisions_of_f64_are_exact_for_any_quotient() -> None:
+    """The largest by the smallest, subnormal numbers, quotients that are nearly whole."""
+    chance = np.random.default_rng(0)
+    scales = 2.0 ** chance.integers(-1070, 1020, (2, 256))
+    a, b = (1 + chance.random((2, 256))) * scales * chance.choice([-1.0, 1.0], (2, 256))
+    a[:6], b[:6] = [1.7e308, 5e-324, 1e308, 3 * 1.1, 2.0**1000, 1e16], [5e-324, 1.7e308, 3e-310, 1.1, 3.0, 3.0]
+    for name in ("rem", "floordiv"):
+        case = nv_cases.elementwise(name, [f64, f64], f64, [a, b])
+        mine = case.copies()
+        run(read(case.text), "k", mine)
+        assert agreement(name, f64, mine[-1], table.apply(name, [a, b], [f64, f64]), [a, b]) == ""
+
+
+def test_casts_that_round_at_random_are_refused_with_their_line() -> None:
+    case = nv_cases.elementwise("cast", [f32], bf16 @ stochastic_round, [ones(f32)])
+    source = case.text.replace("policy <stochastic_round>", "policy <stochastic_round> seed 1")
+    with pytest.raises(CompileError, match="rounds at random") as caught:
+        run(read(source), "k", case.copies())
     assert caught.value.span is not None

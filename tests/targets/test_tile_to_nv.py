@@ -38,7 +38,13 @@ EXACT = 1
 
 
 def compare(
-    module: Any, name: str, values: list[Any], *, tolerance: float = 0.0, seeds: tuple[int | None, ...] = (None, 3), **how: Any
+    module: Any,
+    name: str,
+    values: list[Any],
+    *,
+    tolerance: float = 0.0,
+    seeds: tuple[int | None, ...] = (None, 3),
+    **how: Any,
 ) -> None:
     """The same at both levels, bit by bit, or up to an error relative to the norm."""
     expected = at_tile_level(module, name, values)

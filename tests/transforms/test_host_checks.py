@@ -16,9 +16,9 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, i1
 from xdsl.ir import Operation, SSAValue
 
 from tessera.dialects import tile
+from tessera.dialects.elements import element_of
 from tessera.dialects.tile_types import ViewType
 from tessera.dtypes.types import f32
-from tessera.dialects.elements import element_of
 from tessera.errors import TesseraError
 from tessera.interpreters.tile import run_kernel
 from tessera.shapes.conditions import Geometry, evaluate, frozen

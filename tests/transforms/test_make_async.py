@@ -234,7 +234,9 @@ tile.func @k(%a: !tile.view<2, f32, global>, %b: !tile.view<2, f32, global>, %m:
 
 
 # Loads that pad are not copied: the outer loop has no copies of its own then.
-INNER = NESTED.replace("%zero, %j] :", "%zero, %j] pad 1.0 :").replace("%q = tile.load %b[%j, %zero]", "%q = tile.load %b[%j, %zero] pad 1.0")
+INNER = NESTED.replace("%zero, %j] :", "%zero, %j] pad 1.0 :").replace(
+    "%q = tile.load %b[%j, %zero]", "%q = tile.load %b[%j, %zero] pad 1.0"
+)
 
 
 @pytest.mark.parametrize("depth", [2, 3, 4])
@@ -289,7 +291,11 @@ WRONG = {
     "too early": (f"pipe.await 2\n{GET.format(slot='%zero')}", RaceError, "slot 0 is read before its copy has arrived"),
     "the later one": (f"pipe.await 1\n{GET.format(slot='%one')}", RaceError, "slot 1 is read before its copy"),
     "over the end": (f"pipe.await 0\n{GET.format(slot='%two')}", ShapeError, "slot 2 of a ring of 2"),
-    "a copy over the end": (COPY.format(slot="%two") + f"\npipe.await 0\n{GET.format(slot='%one')}", ShapeError, "slot 2"),
+    "a copy over the end": (
+        COPY.format(slot="%two") + f"\npipe.await 0\n{GET.format(slot='%one')}",
+        ShapeError,
+        "slot 2",
+    ),
     "on its way": (
         COPY.format(slot="%one") + f"\npipe.await 0\n{GET.format(slot='%one')}",
         RaceError,

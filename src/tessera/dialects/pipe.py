@@ -157,7 +157,7 @@ class CommitOp(IRDLOperation):
 
 @irdl_op_definition
 class AwaitOp(IRDLOperation):
-    """Waits until at most `pending` groups are under way. What was got from slots before it has been used up by then."""
+    """Waits until at most `pending` groups are under way. What was got from slots before has been used up by then."""
 
     name = "pipe.await"
     pending = prop_def(IntegerConstraint)

@@ -130,7 +130,7 @@ class Words(NamedTuple):
 
     first: Sequence[int]
     grid: int
-    count: int
+    total: int
 
 
 def plan_of(instance: Instance, words: Words, messages: tuple[str, ...]) -> Plan:
@@ -152,7 +152,7 @@ def plan_of(instance: Instance, words: Words, messages: tuple[str, ...]) -> Plan
         len(instance.outputs),
         tuple(function.grid.data),
         words.grid,
-        words.count,
+        words.total,
         tuple(_failures(function, messages)),
         ordered,
     )

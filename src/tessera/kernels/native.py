@@ -34,7 +34,7 @@ from tessera.runtime.executable import Executable
 from tessera.runtime.launch_plan import Plan
 from tessera.runtime.tensor import Tensor
 from tessera.targets.cpu import features
-from tessera.transforms.facts import Fact, Facts, Kind
+from tessera.transforms.facts import Fact, Kind
 
 if TYPE_CHECKING:
     from tessera.kernels.function import Instance

@@ -5,9 +5,10 @@ Programs check them before they run. As JSON they are lists; evaluating them nee
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 Condition: TypeAlias = int | tuple[Any, ...]
 Geometry: TypeAlias = tuple[Sequence[int], Sequence[int]] | None
@@ -19,26 +20,38 @@ def _truncated(a: int, b: int) -> int:
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
+def _up(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def _rest(a: int, b: int) -> int:
+    return a - b * _truncated(a, b)
+
+
+def _chosen(condition: int, a: int, b: int) -> int:
+    return a if condition else b
+
+
 FUNCTIONS: Mapping[str, Callable[..., int]] = MappingProxyType(
     {
-        "addi": lambda a, b: a + b,
-        "subi": lambda a, b: a - b,
-        "muli": lambda a, b: a * b,
-        "floordivsi": lambda a, b: a // b,
-        "ceildivsi": lambda a, b: -(-a // b),
+        "addi": operator.add,
+        "subi": operator.sub,
+        "muli": operator.mul,
+        "floordivsi": operator.floordiv,
+        "ceildivsi": _up,
         "divsi": _truncated,
-        "remsi": lambda a, b: a - b * _truncated(a, b),
+        "remsi": _rest,
         "minsi": min,
         "maxsi": max,
-        "andi": lambda a, b: a & b,
-        "ori": lambda a, b: a | b,
-        "eq": lambda a, b: int(a == b),
-        "ne": lambda a, b: int(a != b),
-        "slt": lambda a, b: int(a < b),
-        "sle": lambda a, b: int(a <= b),
-        "sgt": lambda a, b: int(a > b),
-        "sge": lambda a, b: int(a >= b),
-        "select": lambda condition, a, b: a if condition else b,
+        "andi": operator.and_,
+        "ori": operator.or_,
+        "eq": operator.eq,
+        "ne": operator.ne,
+        "slt": operator.lt,
+        "sle": operator.le,
+        "sgt": operator.gt,
+        "sge": operator.ge,
+        "select": _chosen,
     }
 )
 
@@ -47,12 +60,12 @@ def evaluate(condition: Any, geometry: Sequence[Geometry]) -> int:
     """What a condition comes to; ZeroDivisionError where it divides by zero."""
     if isinstance(condition, int):
         return condition
-    name, *operands = condition
+    name, *operands = cast("tuple[Any, ...]", condition)
     if name in ("dim", "stride"):
         found = geometry[operands[0]]
         assert found is not None
         return found[name == "stride"][operands[1]]
-    return FUNCTIONS[name](*(evaluate(operand, geometry) for operand in operands))
+    return int(FUNCTIONS[name](*(evaluate(operand, geometry) for operand in operands)))
 
 
 def frozen(found: Any) -> Condition:

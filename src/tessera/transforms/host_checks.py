@@ -82,9 +82,7 @@ def _condition(
     return known[value]
 
 
-def _made(
-    value: SSAValue, places: Mapping[SSAValue, int], known: dict[SSAValue, Condition | None]
-) -> Condition | None:
+def _made(value: SSAValue, places: Mapping[SSAValue, int], known: dict[SSAValue, Condition | None]) -> Condition | None:
     owner = value.owner
     match owner:
         case arith.ConstantOp() if isinstance(owner.value, IntegerAttr):

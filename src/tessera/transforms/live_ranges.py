@@ -183,9 +183,7 @@ def _split(loop: scf.ForOp) -> None:
     _write(loop, parts, full)
 
 
-def _full_turns(
-    scalars: Scalars, mask: SSAValue, counter: SSAValue
-) -> tuple[list[SSAValue], list[SSAValue]] | None:
+def _full_turns(scalars: Scalars, mask: SSAValue, counter: SSAValue) -> tuple[list[SSAValue], list[SSAValue]] | None:
     """A mask is true all over from the greatest of the first numbers on, and below the least of the second ones."""
     ways = true_if(mask, Window.whole(tile_type(mask).get_shape()))
     sums = next((way for way in ways if all(_turns_decide(total, counter) for total in way)), None)

@@ -67,9 +67,9 @@ class Rows:
             if isinstance(op, tile.EwOp) and op.seed is not None:
                 return False
         apart = all(_writes_same_rows(one, other) for one, other in combinations(stores, 2))
-        return apart and all(self._ask(op.value, 0) for op in stores) and all(self._keeps_rows(op) for op in ops)
+        return apart and all(self.ask(op.value, 0) for op in stores) and all(self._keeps_rows(op) for op in ops)
 
-    def _ask(self, value: SSAValue, axis: int | None) -> bool:
+    def ask(self, value: SSAValue, axis: int | None) -> bool:
         """Whether a value can be had with its rows along an axis, or (None) for all rows at once."""
         if not isinstance(value.type, TensorType):
             return True
@@ -102,7 +102,7 @@ class Rows:
         end = loop.body.block.last_op
         assert end is not None
         parts = loop.iter_args[place], loop.body.block.args[place + 1], end.operands[place], loop.results[place]
-        return all(self._ask(part, axis) for part in parts)
+        return all(self.ask(part, axis) for part in parts)
 
     def _keeps_rows(self, op: Operation) -> bool:
         """Whether what an op makes of rows is rows, and never what all rows share."""
@@ -140,25 +140,25 @@ def _is_same(one: SSAValue, other: SSAValue) -> bool:
 
 
 def _ask_elementwise(rows: Rows, op: Any, axis: int) -> bool:
-    return all(rows._ask(operand, axis) for operand in op.operands_)  # noqa: SLF001
+    return all(rows.ask(operand, axis) for operand in op.operands_)
 
 
 def _ask_broadcast(rows: Rows, op: Any, axis: int) -> bool:
     repeated = tile_type(op.operand).get_shape()[axis] == 1 and rows.count != 1
-    return rows._ask(op.operand, None if repeated else axis)  # noqa: SLF001
+    return rows.ask(op.operand, None if repeated else axis)
 
 
 def _ask_expand(rows: Rows, op: Any, axis: int) -> bool:
     inserted = op.axis.value.data
-    return axis != inserted and rows._ask(op.operand, axis - (axis > inserted))  # noqa: SLF001
+    return axis != inserted and rows.ask(op.operand, axis - (axis > inserted))
 
 
 def _ask_reduce(rows: Rows, op: Any, axis: int) -> bool:
-    return rows._ask(op.operand, axis + (axis >= op.axis.value.data))  # noqa: SLF001
+    return rows.ask(op.operand, axis + (axis >= op.axis.value.data))
 
 
 def _ask_transpose(rows: Rows, op: Any, axis: int) -> bool:
-    return rows._ask(op.operand, tuple(op.permutation.iter_values())[axis])  # noqa: SLF001
+    return rows.ask(op.operand, tuple(op.permutation.iter_values())[axis])
 
 
 def _ask_nothing(rows: Rows, op: Any, axis: int) -> bool:
@@ -237,7 +237,8 @@ class _Writer:
             self._narrow(op)
         inner.add_op(scf.YieldOp())
         bounds = [arith.ConstantOp(IntegerAttr(number, _index)) for number in (0, self.rows.count, self.group)]
-        loop = scf.ForOp(*(bound.result for bound in bounds), [], Region(inner))
+        first, stop, step = (bound.result for bound in bounds)
+        loop = scf.ForOp(first, stop, step, [], Region(inner))
         last = block.last_op
         assert last is not None
         adopt_location([*bounds, loop], self.function)

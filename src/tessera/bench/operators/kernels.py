@@ -171,7 +171,7 @@ def gelu_bias(x: Any, bias: Any):
 
 @kernel
 def rope(x: Any, cos: Any, sin: Any, y: Any, *, width: int):
-    """Turns the halves of every head of `width` columns against each other: the first axis of the grid has the heads."""
+    """Turns the halves of every head of `width` columns against each other; the grid's first axis has the heads."""
     here = tile.context()
     half, row, head = width // 2, tile.program_id(1) * here.m, tile.program_id(0) * width
     turned = [tile.load(table, at=(row, 0), shape=(here.m, half)).to(f32) for table in (cos, sin)]

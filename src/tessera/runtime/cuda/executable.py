@@ -191,7 +191,7 @@ class CudaExecutable:
         for place, measured in enumerate(geometry):
             if measured is not None and any(size >= _LARGEST_AXIS for size in measured.sizes):
                 raise ShapeError(
-                    f"argument {place} of @{self.plan.name}: an axis of {max(measured.sizes):,} elements, a GPU's kernels "
+                    f"argument {place} of @{self.plan.name}: {max(measured.sizes):,} elements along an axis, and GPUs "
                     f"count to {_LARGEST_AXIS - 1:,}",
                     hint="split the array along that axis",
                 )

@@ -9,10 +9,10 @@ from tessera.dialects import tile
 from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import tile_type
 from tessera.errors import CompileError
-from tessera.transforms.thin_products import spread_thin_products
-from tessera.transforms.wide_sums import widen_sums
 from tessera.transforms.multiples import single_multiples
 from tessera.transforms.scaled_maxima import scale_maxima
+from tessera.transforms.thin_products import spread_thin_products
+from tessera.transforms.wide_sums import widen_sums
 
 
 def prepare(function: tile.FuncOp) -> frozenset[SSAValue]:

@@ -15,7 +15,7 @@ from tessera.dialects import tile
 from tessera.dialects.locations import span_of
 from tessera.dtypes.promotion import compute_type
 from tessera.dtypes.types import NO_POLICY, DType, Kind, bf16, f16, f32, f64, i32, i64, u32, u64
-from tessera.errors import CompileError, TesseraError
+from tessera.errors import TesseraError
 from tessera.targets.cuda import functions
 from tessera.targets.cuda.assembly import one
 from tessera.targets.cuda.emitter import Emitter
@@ -111,16 +111,12 @@ def _computes(emitter: Emitter, op: tile.EwOp, wide: DType) -> Compute:
             if fn in known:
                 recipe = known[fn]
                 return lambda *values: recipe(MachineFloats(f), *values)
-    elif fn == "rsqrt":
-        return lambda *values: functions.wide_rsqrt(MachineFloats(f, "double"), *values)
     elif fn in wide_functions.F64:
         wide_recipe = wide_functions.F64[fn]
         return lambda *values: wide_recipe(MachineFloats(f, "double"), *values)
-    elif fn in ("floordiv", "rem"):
-        raise CompileError(
-            f"{fn} of f64 has no machine code on GPUs, which have no mathematics library",
-            hint="cast to f32 first, or run the kernel in the interpreter: TESSERA_INTERPRET=1",
-        )
+    elif fn in functions.WIDE:
+        of_any = functions.WIDE[fn]
+        return lambda *values: of_any(MachineFloats(f, "double"), *values)
     contract = ROUNDED not in op.attributes
 
     def apply(*values: Value) -> Value:

@@ -8,6 +8,7 @@ from tessera.dialects import tile
 from tessera.dialects.locations import span_of
 from tessera.dtypes.types import DType, Kind, bf16, f16, f32, f64
 from tessera.errors import CompileError
+from tessera.targets.cuda.assembly import asm
 from tessera.targets.cuda.emitter import Emitter, emits
 from tessera.targets.cuda.global_access import Access, Path
 from tessera.targets.cuda.thread_tiles import ThreadTile
@@ -33,31 +34,50 @@ _HALVES = {f16: "half", bf16: "bfloat"}
 @emits(tile.AtomicOp)
 def _atomic(emitter: Emitter, op: tile.AtomicOp) -> None:
     """Every element of the tile once: not ghosts, not what is outside, and by the first of those that hold it."""
-    f, value, kind = emitter.f, emitter.tile(op.value), op.kind.data
+    value, kind = emitter.tile(op.value), op.kind.data
 
     def each() -> Sequence[Value]:
         access = Access(emitter, op.view, list(op.offsets), value.layout, value.shape)
-        path = Path(access, pieces=False, tested=True)
-        for register in range(value.count):
-            pointer, offset = path.address(register)
-            pointer = f.op(pointer.type, f"getelementptr i8, {pointer}, i64 {offset}")
-            given, where = value.element(register), path.inside(register)
-
-            def step() -> Sequence[Value]:
-                _step(emitter, kind, pointer, given, value.dtype)
-                return []
-
-            if where is None:
-                step()
-            else:
-                emitter.branch(where, step)
-        return []
+        if kind == "sum" and access.pieces.in_words and _adds_pairs(emitter, value.dtype):
+            return access.by_paths(lambda path: _combine(emitter, path, kind, value), inside=False)
+        return _combine(emitter, Path(access, pieces=False, tested=True), kind, value)
 
     mine = emitter.first_replica(value.layout)
     if mine is None:
         each()
     else:
         emitter.branch(mine, each)
+
+
+def _adds_pairs(emitter: Emitter, dtype: DType) -> bool:
+    """Whether the machine adds two small floats to their neighbours in memory at once."""
+    return dtype is f16 or (dtype is bf16 and emitter.machine >= 90)
+
+
+def _combine(emitter: Emitter, path: Path, kind: str, value: ThreadTile) -> Sequence[Value]:
+    for register in range(0, value.count, path.count):
+        _combine_piece(emitter, path, kind, value, register)
+    return []
+
+
+def _combine_piece(emitter: Emitter, path: Path, kind: str, value: ThreadTile, register: int) -> None:
+    """One element, or the pairs of one piece."""
+    f, (pointer, offset), where = emitter.f, path.address(register), path.inside(register)
+    at = f.op(pointer.type, f"getelementptr i8, {pointer}, i64 {offset}")
+
+    def step() -> Sequence[Value]:
+        if path.count == 1:
+            _step(emitter, kind, at, value.element(register), value.dtype)
+            return []
+        for place in range(0, path.count, 2):
+            text = f"red.relaxed.gpu.global.add.noftz.{value.dtype}x2 [$0+{2 * place}], $1;"
+            asm(f, text, arguments=[at, value.word((register + place) // 2)], effects=True)
+        return []
+
+    if where is None:
+        step()
+    else:
+        emitter.branch(where, step)
 
 
 def _step(emitter: Emitter, kind: str, pointer: Value, given: Value, dtype: DType) -> None:

@@ -14,8 +14,8 @@ from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Block as OpBlock
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from tessera.dialects.attributes import SizesAttr
 from tessera.dialects import tile
+from tessera.dialects.attributes import SizesAttr
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
@@ -159,6 +159,11 @@ class Emitter:
         return Emitted(self.module.text(), self.block_layout, shared, tuple(self.messages))
 
     # What the hardware knows
+
+    @property
+    def machine(self) -> int:
+        """The number of the machine: 80, 89, 90."""
+        return int(self.arch.removeprefix("sm_").rstrip("a"))
 
     def sreg(self, name: str) -> Value:
         """A special register: tid.x, ctaid.x, …"""

@@ -114,6 +114,11 @@ F32: Mapping[str, Recipe] = MappingProxyType(
     }
 )
 
+WIDE: Mapping[str, Recipe] = MappingProxyType(
+    {"rsqrt": wide_rsqrt, "floordiv": remainders.floordiv, "rem": remainders.rem}
+)
+"""Of f64; the other functions are those of `targets.llvm.wide_functions`."""
+
 BRIEF: Mapping[str, Recipe] = MappingProxyType(
     {
         "exp": brief_exp,

@@ -65,9 +65,7 @@ def _beside(op: nv.MmaOp, copies: list[Operation]) -> _Found | None:
     step = STEP // tile_dtype(op.a).storage.itemsize
     if not isinstance(left, nv.ReadOp) or not isinstance(right, nv.ReadOp):
         return None
-    alone = all(
-        len(list(read.result.uses)) == 1 and read.parent_block() is op.parent_block() for read in (left, right)
-    )
+    alone = all(len(list(read.result.uses)) == 1 and read.parent_block() is op.parent_block() for read in (left, right))
     depth = tile_type(op.a).get_shape()[1]
     return _Found(copies, op, left, right, step) if alone and depth > step and depth % step == 0 else None
 

@@ -87,9 +87,7 @@ class LayoutAnalysis:
 
     def __post_init__(self) -> None:
         self.written = {
-            tile.base_of(op.view)
-            for op in self.function.body.walk()
-            if isinstance(op, tile.StoreOp | tile.AtomicOp)
+            tile.base_of(op.view) for op in self.function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)
         }
         self.staged = {
             value

@@ -23,7 +23,7 @@ _OVERFLOW: Mapping[DType, tuple[str, float, int]] = {f8e4m3: ("ole", 464.0, 0x7F
 
 def has_eights(emitter: Emitter) -> bool:
     """Whether the machine casts 8-bit floats."""
-    return int(emitter.arch.removeprefix("sm_").rstrip("a")) >= 89
+    return emitter.machine >= 89
 
 
 def closes(emitter: Emitter, dtype: DType) -> bool:

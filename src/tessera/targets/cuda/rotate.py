@@ -64,7 +64,7 @@ def _turns(block: Block) -> list[Turn] | None:
 
 def _turn(ops: list[Operation]) -> Turn | None:
     waits = [op for op in ops if isinstance(op, nv.WaitOp)]
-    copies = [op for op in ops if isinstance(op, nv.CopyAsyncOp | nv.CommitOp)]
+    copies: list[Operation] = [op for op in ops if isinstance(op, nv.CopyAsyncOp | nv.CommitOp)]
     products = [op for op in ops if isinstance(op, nv.MmaOp)]
     if len(waits) != 1 or len(products) != 1 or sum(isinstance(op, nv.CommitOp) for op in copies) != 1:
         return None

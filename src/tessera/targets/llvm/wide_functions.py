@@ -421,12 +421,12 @@ def _large_turn(k: Floats, x: Value) -> Sequence[Value]:
     """The same for any angle of 2^30 or more: the quarter, and r in two parts.
 
     x is m · 2^e with 53 bits in m, and of 2/π only the bits count that give parts of a turn: those above give whole
-    turns, and those 192 bits below give nothing that r could show. No angle comes nearer to a multiple of π/2 than 2^-61.
+    turns, and those 192 bits below give nothing that r could show: no angle leaves less than 2^-62 of a quarter.
     """
     f, words = k.f, k.bits(k.absolute(x))
     exponent = k.on_bits("sub", k.on_bits("lshr", words, 52), 1023)
     mantissa = k.on_bits("or", k.on_bits("and", words, (1 << 52) - 1), 1 << 52)
-    # The first bit that counts has the weight 2 with the mantissa: bit e − 53 behind the point, 63 further in the table.
+    # The first bit that counts has the weight 2 with the mantissa: bit e − 53 behind the point, or e + 10 of the table.
     place = k.on_bits("add", exponent, 10)
     low, middle, high = reversed(_window(k, k.on_bits("lshr", place, 6), k.on_bits("and", place, 63)))
     carried, (upper, below) = _product_words(k, mantissa, low)[0], _product_words(k, mantissa, middle)
