@@ -20,6 +20,18 @@ def _truncated(a: int, b: int) -> int:
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
+def _down(a: int, b: int) -> int:
+    return a // b
+
+
+def _both(a: int, b: int) -> int:
+    return a & b
+
+
+def _either(a: int, b: int) -> int:
+    return a | b
+
+
 def _up(a: int, b: int) -> int:
     return -(-a // b)
 
@@ -37,14 +49,14 @@ FUNCTIONS: Mapping[str, Callable[..., int]] = MappingProxyType(
         "addi": operator.add,
         "subi": operator.sub,
         "muli": operator.mul,
-        "floordivsi": operator.floordiv,
+        "floordivsi": _down,
         "ceildivsi": _up,
         "divsi": _truncated,
         "remsi": _rest,
         "minsi": min,
         "maxsi": max,
-        "andi": operator.and_,
-        "ori": operator.or_,
+        "andi": _both,
+        "ori": _either,
         "eq": operator.eq,
         "ne": operator.ne,
         "slt": operator.lt,

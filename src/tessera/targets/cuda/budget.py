@@ -18,7 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tessera.dialects import tile
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.tile_types import tile_dtype, tile_type
-from tessera.dtypes.types import Kind
+from tessera.dtypes.types import Kind, bf16
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.conversion_plans import plan
 from tessera.targets.cuda.emit_values import registers_of
@@ -30,8 +30,18 @@ from tessera.targets.cuda.thread_tiles import ThreadTile
 
 REGISTERS = 255
 """What a thread can have."""
-OVERHEAD = 24
-"""For addresses, counters, and where a thread is."""
+OVERHEAD = 16
+"""For where a thread is, and for addresses."""
+LOOP = 8
+COPY = 8
+UNROLLED = 12
+"""Of a loop, of each copy in one, and of a loop that knows its slots."""
+AHEAD = 52
+"""Registers of operands that the assembler reads ahead of products, if it has them."""
+EXPONENT = 6
+"""Of exponentials."""
+ANGLE = 8
+"""Of each element whose sine or cosine is computed."""
 _FREE = (tile.FullOp, tile.IotaOp)
 _MOVES = (tile.ExpandOp, tile.BroadcastOp, tile.TransOp)
 
@@ -72,7 +82,7 @@ class _Registers:
 
     def of(self, function: nv.FuncOp) -> int:
         self._block(function.body.block, {})
-        return OVERHEAD + self.most
+        return OVERHEAD + _loops(function) + self.most
 
     def _held(self, value: SSAValue) -> frozenset[SSAValue]:
         """The values whose registers hold another one, or what it is made of when it is asked for."""
@@ -86,6 +96,10 @@ class _Registers:
             return self._held(owner.operand)
         if isinstance(owner, _FREE):
             return frozenset()
+        if isinstance(owner, tile.EwOp) and owner.fn.data == "cast" and tile_dtype(owner.operands_[0]) is bf16:
+            # The upper half of an f32 is one instruction away: in loops it is made wherever it is wanted.
+            if isinstance(owner.parent_op(), scf.ForOp | scf.WhileOp):
+                return self._held(owner.operands_[0])
         if isinstance(owner, tile.EwOp) and (user := _only_user(value)) is not None and user.parent is owner.parent:
             # One op alone asks for it, an element at a time: if that saves registers, it is made then.
             parts = frozenset[SSAValue]().union(*(self._held(operand) for operand in owner.operands_))
@@ -100,8 +114,9 @@ class _Registers:
                 if root not in live and (words := self._words(root)):
                     live[root] = words
 
-    def _words(self, value: SSAValue) -> int:
-        return _fragments(value, self.ahead) if _is_operand(value) else words_of(value)
+    @staticmethod
+    def _words(value: SSAValue) -> int:
+        return 0 if _is_operand(value) else words_of(value)
 
     def _note(self, live: dict[SSAValue, int], more: int = 0) -> None:
         self.most = max(self.most, sum(live.values()) + more)
@@ -120,7 +135,18 @@ class _Registers:
             live.pop(result, None)
         if not isinstance(op, _MOVES) and not (op.results and op.results[0] not in self._held(op.results[0])):
             self._use(live, op.operands)
-        self._note(live, _room(op))
+        self._note(live, self._room(op))
+
+    def _room(self, op: Operation) -> int:
+        """Registers that an op needs besides its operands and results."""
+        if isinstance(op, nv.MmaOp):
+            return _product_room(op, self.ahead)
+        if isinstance(op, tile.EwOp) and op.fn.data in ("sin", "cos"):
+            return ANGLE * layout_of(op.result).count
+        if isinstance(op, nv.ConvertOp) and tile_dtype(op.operand).storage.itemsize < 4:
+            # Neighbours become others: elements leave the words that they share.
+            return words_of(op.operand)
+        return EXPONENT if isinstance(op, tile.EwOp) and op.fn.data in ("exp", "exp2") else 0
 
     def _regions(self, op: Operation, live: dict[SSAValue, int]) -> None:
         for result in op.results:
@@ -159,27 +185,28 @@ def _is_operand(value: SSAValue) -> bool:
     return isinstance(value.owner, nv.ReadOp) and all(isinstance(use.operation, nv.MmaOp) for use in value.uses)
 
 
-AHEAD = 72
+def _loops(function: nv.FuncOp) -> int:
+    """What loops take besides tiles, and the copies in them."""
+    most = 0
+    for loop in function.body.walk():
+        if isinstance(loop, scf.ForOp | scf.WhileOp):
+            copies = [op.shared for op in loop.walk() if isinstance(op, nv.CopyAsyncOp)]
+            rings = {shared.owner.ring if isinstance(shared.owner, nv.SlotOp) else shared for shared in copies}
+            most = max(most, LOOP + COPY * len(rings) + UNROLLED * (len(copies) > len(rings)))
+    return most
 
 
-def _fragments(value: SSAValue, ahead: bool) -> int:
-    """Registers of an operand that products read step by step."""
-    (use, *_) = value.uses
-    product = use.operation
-    assert isinstance(product, nv.MmaOp)
-    types = [tile_dtype(one).base for one in (product.a, product.b, product.c)]
-    instruction = INSTRUCTIONS[types[0], types[1], types[2]]
-    depth = tile_type(value).get_shape()[1 if use.index == 0 else 0]
-    whole = words_of(value)
-    steps = max(1, -(-depth // instruction.depth))
+def _product_room(op: nv.MmaOp, ahead: bool) -> int:
+    """Registers of operands that come out of shared memory for a product: of one step, or of those that are ahead."""
+    left, right, total = (tile_dtype(value).base for value in (op.a, op.b, op.c))
+    instruction = INSTRUCTIONS[left, right, total]
+    whole = sum(words_of(value) for value in (op.a, op.b) if _is_operand(value))
+    steps = max(1, -(-tile_type(op.a).get_shape()[1] // instruction.depth))
     step = -(-whole // steps)
-    ways = 2 if instruction.splits else 1
-    return ways * (min(whole, max(2 * step, AHEAD)) if ahead else step)
-
-
-def _room(op: Operation) -> int:
-    """Registers that an op needs besides its operands and results."""
-    return 0
+    if instruction.splits:
+        # Both parts of each number, and the sums of every step apart.
+        return 2 * whole + steps * words_of(op.c) if ahead else 2 * step
+    return min(whole, max(2 * step, AHEAD)) if ahead else step
 
 
 # Shared memory

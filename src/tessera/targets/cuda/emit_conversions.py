@@ -104,26 +104,29 @@ class Places:
 
 
 def _write(emitter: Emitter, memory: Places, side: Side, source: ThreadTile) -> None:
-    f, order = emitter.f, memory.order
     inside = emitter.inside(source.layout, source.shape)
     for vector in side.vectors:
         atoms = [_atom(emitter, source, registers) for registers in vector]
-        pointer = memory.pointer(source.layout, vector[0][0])
-        where = inside[vector[0][0]]
+        _put(emitter, atoms, memory.pointer(source.layout, vector[0][0]), inside[vector[0][0]], memory.order.atom_bytes)
 
-        def put() -> Sequence[Value]:
-            type_, value = atoms[0].type, atoms[0]
-            if len(atoms) > 1:
-                value = Value("poison", f"<{len(atoms)} x {type_}>")
-                for place, atom in enumerate(atoms):
-                    value = f.insert(value, atom, place)
-            f.store(value, pointer, align=len(atoms) * order.atom_bytes)
-            return []
 
-        if where is None:
-            put()
-        else:
-            emitter.branch(where, put)
+def _put(emitter: Emitter, atoms: Sequence[Value], pointer: Value, where: Value | None, size: int) -> None:
+    """Atoms that are neighbours in memory, where a condition holds."""
+    f = emitter.f
+
+    def put() -> Sequence[Value]:
+        value = atoms[0]
+        if len(atoms) > 1:
+            value = Value("poison", f"<{len(atoms)} x {value.type}>")
+            for place, atom in enumerate(atoms):
+                value = f.insert(value, atom, place)
+        f.store(value, pointer, align=len(atoms) * size)
+        return []
+
+    if where is None:
+        put()
+    else:
+        emitter.branch(where, put)
 
 
 def _atom(emitter: Emitter, source: ThreadTile, registers: Sequence[int]) -> Value:

@@ -221,8 +221,8 @@ def _through_memory(
     for first in range(0, len(values), side):
         constant, place, distance = index(first)
         groups = [_get(emitter, slot, at(place, constant + part * distance), side, item) for part in range(ways)]
-        for column in zip(*groups, strict=True):
-            found.append(_folded([_narrow(emitter, part, type_) for part in column], combine))
+        columns = [[_narrow(emitter, part, type_) for part in column] for column in zip(*groups, strict=True)]
+        found += [_folded(column, combine) for column in columns]
     return found
 
 

@@ -251,7 +251,7 @@ def _curve(k: Floats, f: Value) -> Value:
     s = k.div(f, k.add(f, 2.0))
     square = k.mul(s, s)
     half = k.mul(k.mul(f, f), 0.5)
-    return k.sub(k.mul(s, k.fma(square, k.polynomial(square, _LOG), half)), half)
+    return k.fma(s, k.fma(square, k.polynomial(square, _LOG), half), k.neg(half))
 
 
 def _logarithm(k: Floats, e: Value, f: Value, rest: Value) -> Value:
@@ -309,7 +309,8 @@ def _log2_pair(k: Floats, x: Value) -> Pair:
     square, square_rest = _product(k, s, s)
     square_rest = k.fma(k.add(s, s), s_rest, square_rest)
     # Of the series only the first two terms need two parts.
-    third, third_rest = _sum(k, _THIRD_OF_IT[0], k.mul(square, k.polynomial(square, _LOG2)))
+    others = k.fma(square, k.polynomial(square, _LOG2), k.mul(square_rest, _LOG2[0]))
+    third, third_rest = _sum(k, _THIRD_OF_IT[0], others)
     third_rest = k.add(third_rest, _THIRD_OF_IT[1])
     more, more_rest = _product(k, square, third)
     more_rest = k.add(more_rest, k.fma(square, third_rest, k.mul(square_rest, third)))
