@@ -12,7 +12,11 @@ from tessera.kernels.schedule import Schedule
 
 SIDE = 4096
 ATTENTION = {64: Schedule(block=(128, 128), warps=4, stages=2), 128: Schedule(block=(256, 64), warps=8, stages=2)}
-GEMM = Schedule(block=(128, 128, 64), warps=4, stages=2)
+GEMMS = [
+    Schedule(block=(256, 128, 64), warps=8, stages=3),
+    Schedule(block=(256, 128, 64), warps=8, stages=4),
+    Schedule(block=(128, 256, 64), warps=8, stages=4),
+]
 
 
 def attention(width: int, causal: bool) -> Any:
@@ -22,10 +26,11 @@ def attention(width: int, causal: bool) -> Any:
     return partial(kernels.attention.with_schedule(ATTENTION[width]), mask=masked)
 
 
-def gemm() -> Any:
+def gemm(schedule: Schedule) -> Any:
     from tessera.bench.operators import kernels
 
-    return kernels.gemm.with_schedule(GEMM)[SIDE // 128, SIDE // 128]
+    assert schedule.block is not None
+    return kernels.gemm.with_schedule(schedule)[SIDE // schedule.block[0], SIDE // schedule.block[1]]
 
 
 def declare_attention(batch: int, heads: int, length: int, width: int, causal: bool) -> None:
@@ -78,14 +83,17 @@ def declare_attention(batch: int, heads: int, length: int, width: int, causal: b
         )
 
 
-def declare_gemm() -> None:
-    called = f"portable gemm {SIDE}³ bf16"
+def declare_gemm(schedule: Schedule) -> None:
+    assert schedule.block is not None
+    shape = "×".join(map(str, schedule.block))
+    called = f"portable gemm {SIDE}³ bf16, {shape}, {schedule.stages} stages"
+    made = gemm(schedule)
 
     @kernel_text(called)
     def text() -> str:
         from tessera.bench.cuda.kernel_texts import text_for
 
-        return text_for(gemm(), *(tessera.empty((SIDE, SIDE), tessera.bf16) for _ in range(3)))
+        return text_for(made, *(tessera.empty((SIDE, SIDE), tessera.bf16) for _ in range(3)))
 
     @row(called, "bf16", flops=2.0 * SIDE**3, bars={"cublas": 0.6}, kernels=[called])
     def contest(make: Inputs) -> Contest:
@@ -96,10 +104,10 @@ def declare_gemm() -> None:
         a, b = make.normal(SIDE, SIDE), make.normal(SIDE, SIDE)
         c = torch.empty_like(a)
         ours = [tessera.from_dlpack(x) for x in (a, b, c)]
-        program = program_of(gemm(), *ours)
+        program = program_of(made, *ours)
 
         def call() -> Any:
-            gemm()(*ours)
+            made(*ours)
             return ours[2]
 
         return Contest(
@@ -114,4 +122,5 @@ def declare_gemm() -> None:
 for _width in (64, 128):
     for _causal in (False, True):
         declare_attention(4, 16, 4096, _width, _causal)
-declare_gemm()
+for _schedule in GEMMS:
+    declare_gemm(_schedule)

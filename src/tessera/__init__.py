@@ -82,6 +82,7 @@ if TYPE_CHECKING:
 
     # What a kernel gets for a parameter annotated so.
     from tessera.kernels.values import Tile
+    from tessera.runtime import cuda
     from tessera.runtime.pytree import register_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
 else:
     from tessera.shapes.annotations import Tile
@@ -97,6 +98,7 @@ bool = bool_  # noqa: A001  (the standard asks for `tessera.bool`)
 # Names that are imported when first used.
 _LAZY = {
     "Schedule": "tessera.kernels.schedule",
+    "cuda": "tessera.runtime.cuda",
     "kernel": "tessera.kernels.function",
     "knobs": "tessera.knobs",
     "register_node": "tessera.runtime.pytree",
@@ -107,7 +109,7 @@ _LAZY = {
     "tree_unflatten": "tessera.runtime.pytree",
     "verify": "tessera.kernels.verification",
 }
-_MODULES = ("knobs", "tile", "verify")
+_MODULES = ("cuda", "knobs", "tile", "verify")
 
 
 def __getattr__(name: str) -> Any:
@@ -152,6 +154,7 @@ __all__ = [
     "bool",
     "bool_",
     "can_cast",
+    "cuda",
     "default_device",
     "dequantize",
     "device",

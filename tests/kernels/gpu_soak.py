@@ -15,7 +15,7 @@ import numpy as np
 
 import tessera as ts
 from tessera import Schedule, knobs
-from tessera.runtime.cuda.streams import Stream
+from tessera.runtime.cuda import Stream
 
 
 def cases(seed: int) -> list[tuple[Any, tuple[Any, ...], Any]]:

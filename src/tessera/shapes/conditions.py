@@ -74,9 +74,10 @@ def evaluate(condition: Any, geometry: Sequence[Geometry]) -> int:
         return condition
     name, *operands = cast("tuple[Any, ...]", condition)
     if name in ("dim", "stride"):
-        found = geometry[operands[0]]
+        found: Geometry = geometry[int(operands[0])]
         assert found is not None
-        return found[name == "stride"][operands[1]]
+        sizes, strides = found
+        return (strides if name == "stride" else sizes)[int(operands[1])]
     return int(FUNCTIONS[name](*(evaluate(operand, geometry) for operand in operands)))
 
 

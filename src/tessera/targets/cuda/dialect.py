@@ -10,16 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    FunctionType,
-    IndexType,
-    StringAttr,
-    SymbolNameConstraint,
-    TensorType,
-    UnitAttr,
-    i32,
-)
+from xdsl.dialects.builtin import ArrayAttr, FunctionType, IndexType, StringAttr, SymbolNameConstraint, UnitAttr, i32
 from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 from xdsl.irdl import (
     BaseAttr,
@@ -55,7 +46,7 @@ from tessera.dialects.tile_types import AnyTile, AnyView, check_tile, view_type
 from tessera.shapes.expr import Size
 from tessera.targets.cuda import products
 from tessera.targets.cuda.layouts import WARP
-from tessera.targets.cuda.nv_types import AnyShared, SharedType, has_layout, layout_of, shared_type
+from tessera.targets.cuda.nv_types import AnyShared, SharedType, lacks_layout, layout_of, shared_type
 
 VERSION = 1
 MOST_THREADS = 1024
@@ -125,7 +116,7 @@ class FuncOp(IRDLOperation):
                 *op.results,
                 *(one for region in op.regions for block in region.blocks for one in block.args),
             ):
-                if isinstance(value.type, TensorType) and not has_layout(value.type):
+                if lacks_layout(value.type):
                     raise VerifyException(f"{op.name} gives {value.type}: tiles of the nv level have layouts")
 
     @classmethod

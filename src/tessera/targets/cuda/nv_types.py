@@ -170,8 +170,9 @@ def layout_of(value: SSAValue | TileType) -> Layout:
     return type_.encoding.data
 
 
-def has_layout(type_: Attribute) -> bool:
-    return isinstance(type_, TensorType) and isinstance(type_.encoding, LayoutAttr)  # pyright: ignore[reportUnknownMemberType]
+def lacks_layout(type_: Attribute) -> bool:
+    """Whether a type is that of a tile without a layout."""
+    return isinstance(type_, TensorType) and not isinstance(type_.encoding, LayoutAttr)  # pyright: ignore[reportUnknownMemberType]
 
 
 def laid_out(type_: TileType, layout: Layout) -> TileType:
