@@ -164,6 +164,7 @@ def inputs(count: int, seed: int) -> Array:
     return np.concatenate([SPECIAL, bits, *ranges, around, tiny, turns])
 
 
+@np.errstate(divide="ignore")
 def pairs(count: int, seed: int) -> tuple[Array, Array]:
     random = np.random.default_rng(seed)
     grids = np.meshgrid(SPECIAL, SPECIAL)

@@ -34,7 +34,7 @@ OVERHEAD = 16
 """For where a thread is, and for addresses."""
 LOOP = 8
 COPY = 8
-UNROLLED = 12
+UNROLLED = 24
 """Of a loop, of each copy in one, and of a loop that knows its slots."""
 AHEAD = 52
 """Registers of operands that the assembler reads ahead of products, if it has them."""
@@ -65,7 +65,8 @@ def words_of(value: SSAValue) -> int:
     if isinstance(value.type, TensorType):
         dtype, layout = tile_dtype(value), layout_of(value)
         if dtype.kind is Kind.BOOL:
-            return -(-layout.count // WARP)
+            # There are few registers for truths, and none for many of them.
+            return -(-layout.count // 4)
         flat = ThreadTile.flat_count(dtype, layout)
         return 2 * flat if dtype.storage.itemsize == 8 else flat
     return 0

@@ -86,14 +86,14 @@ def exp2(k: Floats, x: Value) -> Value:
 def expm1(k: Floats, x: Value) -> Value:
     """e^x − 1."""
     half = _half_less_one(k, k.at_least(k.at_most(x, 710.0), -40.0)).high
-    return _unless_tiny(k, x, k.add(half, half), 2.0**-54)
+    # x itself where that is the nearest number: half of a subnormal number may be none, and −0 is one.
+    return k.select(k.compare("olt", k.absolute(x), 2.0**-54), x, k.add(half, half))
 
 
 def tanh(k: Floats, x: Value) -> Value:
     """−h / (1 + h) with h = (e^(−2|x|) − 1) / 2."""
     half = _half_less_one(k, k.mul(k.at_most(k.absolute(x), 22.0), -2.0))
-    found = _quotient(k, half, _and_one(k, half))
-    return _unless_tiny(k, x, k.with_sign(found, x), 2.0**-30)
+    return k.with_sign(_quotient(k, half, _and_one(k, half)), x)
 
 
 def sigmoid(k: Floats, x: Value) -> Value:
@@ -105,11 +105,6 @@ def sigmoid(k: Floats, x: Value) -> Value:
     found = _quotient(k, above, below)
     # Scaled last, so that a result too small for the format is rounded once.
     return k.select(positive, found, _scaled(k, found, power))
-
-
-def _unless_tiny(k: Floats, x: Value, found: Value, tiny: float) -> Value:
-    """x itself where that is the nearest number, which keeps what halves of subnormal numbers lose; −0 is one."""
-    return k.select(k.compare("olt", k.absolute(x), tiny), x, found)
 
 
 def _and_one(k: Floats, x: Pair) -> Pair:
