@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from math import prod
 
 from xdsl.dialects import scf
@@ -14,8 +15,9 @@ from tessera.targets.cuda.layouts import WARP
 from tessera.transforms.make_async import feeds_products
 from tessera.transforms.partition_rows import rows_of
 
-SHARED = 227 * 1024
-"""Bytes of shared memory that a block may have; on sm_80, 163 KB."""
+SHARED: Mapping[str, int] = {"sm_80": 163 * 1024, "sm_89": 99 * 1024, "sm_90": 227 * 1024, "sm_90a": 227 * 1024}
+"""Bytes of shared memory that a block may have."""
+RUNGS = 4
 WORDS = 48
 """Words of 32 bits of its widest tile that a thread holds comfortably."""
 SUMS = 160
@@ -32,7 +34,22 @@ class Plan:
     """How many rows it takes at a time, if fewer than it has."""
 
 
-def choose(function: tile.FuncOp, warps: int | None, depth: int | None, rung: int = 0) -> Plan:
+def plans(
+    function: tile.FuncOp, warps: int | None, depth: int | None, rung: int = 0, arch: str = "sm_90a"
+) -> Iterator[Plan]:
+    """Plans for a function, the best first, and then smaller ones; what the schedule decides stays as it is."""
+    chosen = [choose(function, warps, depth, above, arch) for above in range(rung, rung + RUNGS)]
+    if warps is None:
+        chosen += [replace(chosen[-1], warps=more) for more in (8, 16, 32) if more > chosen[-1].warps]
+    if depth is None:
+        # Without copies that run ahead, one turn's operands are all there is in shared memory.
+        chosen += [replace(plan, depth=1) for plan in chosen]
+    yield from dict.fromkeys(chosen)
+
+
+def choose(
+    function: tile.FuncOp, warps: int | None, depth: int | None, rung: int = 0, arch: str = "sm_90a"
+) -> Plan:
     """A plan for a function; what the schedule decides stays as it is. On higher rungs, threads hold less."""
     products = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
     if not products:
@@ -45,10 +62,10 @@ def choose(function: tile.FuncOp, warps: int | None, depth: int | None, rung: in
             warps *= 2
         while warps > 1 and rows < 16 * warps and sums <= 1024 * warps // 2:
             warps //= 2
-    return Plan(warps, _depth(function, depth))
+    return Plan(warps, _depth(function, depth, SHARED[arch]))
 
 
-def _depth(function: tile.FuncOp, wanted: int | None) -> int:
+def _depth(function: tile.FuncOp, wanted: int | None, room: int) -> int:
     """As many turns ahead as shared memory has room for: two blocks are to share a multiprocessor."""
     turns = 0
     others = 0
@@ -59,11 +76,10 @@ def _depth(function: tile.FuncOp, wanted: int | None) -> int:
                 turns += size
             else:
                 others += size
-    if not turns:
-        return 1
-    depth = 4 if wanted is None else wanted
-    room = SHARED // 2 if wanted is None else SHARED
-    while depth > 2 and depth * turns + others > room:
+    if not turns or wanted is not None:
+        return wanted if turns and wanted is not None else 1
+    depth = 4
+    while depth > 2 and depth * turns + others > room // 2:
         depth -= 1
     return depth
 

@@ -14,10 +14,11 @@ from tessera.interpreters.engine import symbol_in
 from tessera.shapes.expr import Shape
 from tessera.targets import text
 from tessera.targets.cuda import dialect as nv
-from tessera.targets.cuda.choose_plan import Plan, choose
+from tessera.targets.cuda.choose_plan import Plan, plans
 from tessera.targets.cuda.divisors import LINED
 from tessera.targets.cuda.emit import emit
 from tessera.targets.cuda.emitter import Block
+from tessera.targets.cuda.fitting import fitted
 from tessera.targets.cuda.interleave import interleave
 from tessera.targets.cuda.preparing import prepare
 from tessera.targets.cuda.rotate import rotate
@@ -128,19 +129,24 @@ def lower_kernel(
     found = take_host_checks(function)
     prepare(function, contract=optimization > 1, arch=arch)
     seconds.lap("prepare")
-    plan = choose(function, warps, stages, rung)
-    apply_plan(function, plan)
-    seconds.lap("make-async")
-    lower(lowered, name, plan.warps)
-    made = symbol_in(lowered, name, nv.FuncOp)
-    rotate(made)
-    interleave(made)
+    lowered = fitted(
+        lowered, name, arch, plans(function, warps, stages, rung, arch), lambda made, plan: _lower(made, name, plan)
+    )
     if lined:
-        made.attributes[LINED] = integers(sorted(lined))
+        symbol_in(lowered, name, nv.FuncOp).attributes[LINED] = integers(sorted(lined))
     seconds.lap("tile-to-nv")
     text.verify(lowered)
     seconds.lap("verify")
     return lowered, found, context.recorder.guards, seconds
+
+
+def _lower(module: ModuleOp, name: str, plan: Plan) -> None:
+    """Everything between the tile level and the machine's own, as a plan says."""
+    apply_plan(symbol_in(module, name, tile.FuncOp), plan)
+    lower(module, name, plan.warps)
+    made = symbol_in(module, name, nv.FuncOp)
+    rotate(made)
+    interleave(made)
 
 
 def apply_plan(function: tile.FuncOp, plan: Plan) -> None:
