@@ -50,7 +50,7 @@ from tessera.dtypes.types import Policy, bf16, f32, loss_scale, saturate
 from tessera.shapes.expr import parse_dim
 
 # The levels of targets have their own contexts and their own tests.
-POSITIVE = [path for path in EVERY_LEVEL if not label(path).startswith("cpu/")]
+POSITIVE = [path for path in EVERY_LEVEL if not label(path).startswith(("cpu/", "nv/", "pipe/"))]
 OPS = [path for path in POSITIVE if path.parent.name != "passes"]
 PER_FILE = 30
 
@@ -165,7 +165,8 @@ def _(attribute: DenseAttr) -> list[Attribute]:
 @others.register(FloatAttr)
 def _(attribute: FloatAttr[AnyFloat]) -> list[Attribute]:
     number = attribute.value.data
-    return [FloatAttr(math.nextafter(number, math.inf), attribute.type), FloatAttr(-number, attribute.type)]
+    other = 0.0 if math.isinf(number) else math.nextafter(number, math.inf)
+    return [FloatAttr(other, attribute.type), FloatAttr(-number, attribute.type)]
 
 
 @others.register(IntegerAttr)

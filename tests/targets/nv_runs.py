@@ -1,7 +1,7 @@
 """Runs of one tile program at both levels: by the tile interpreter, and lowered by the nv interpreter.
 
-The nv interpreter takes tiles as whole arrays. Whether layouts fit together is checked apart from it: a thread must hold
-what it needs.
+The nv interpreter takes tiles as whole arrays. Whether layouts fit together is checked apart from it: a thread must
+hold what it needs.
 """
 
 from __future__ import annotations
@@ -84,24 +84,22 @@ def check_layouts(function: nv.FuncOp) -> None:
 
 
 def _needed(op: Operation, result: Array) -> tuple[SSAValue, Array] | None:
-    """The operand of an op that moves elements, and which of them each thread needs, for what it holds of the result."""
+    """The operand of an op that moves elements, and which of them each thread needs for its part of the result."""
     match op:
         case tile.ExpandOp():
             return op.operand, result[(slice(None),) * (1 + op.axis.value.data) + (0,)]
         case tile.BroadcastOp():
             shape = tile_type(op.operand).get_shape()
             axes = tuple(1 + axis for axis, size in enumerate(shape) if size == 1)
-            return op.operand, result.any(axes, keepdims=True)
+            return op.operand, np.asarray(result.any(axes, keepdims=True))
         case tile.TransOp():
             inverse = np.argsort(np.asarray([0, *(1 + axis for axis in op.permutation.iter_values())]))
             return op.operand, np.transpose(result, inverse)
         case tile.ReduceOp():
             # Threads meet along the axis; what they have in common otherwise, they must have.
-            axis, folded = (
-                1 + op.axis.value.data,
-                held(layout_of(op.operand).without(op.axis.value.data), result.shape[1:], len(result)),
-            )
-            assert not (result & ~folded).any(), f"{op}: {axis}"
+            axis = op.axis.value.data
+            folded = held(layout_of(op.operand).without(axis), result.shape[1:], len(result))
+            assert not (result & ~folded).any(), f"{op.name}: {op.operand.type} for {op.result.type}"
             return None
         case _:
             return None

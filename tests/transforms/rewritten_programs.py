@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
@@ -30,7 +30,7 @@ def rewritten(source: str | ModuleOp, rewrite: Rewrite) -> tuple[ModuleOp, tile.
 
 def run(module: ModuleOp, arguments: Sequence[Any]) -> list[Array]:
     """The arrays after a run; those given stay as they are."""
-    given = [value.copy() if isinstance(value, np.ndarray) else value for value in arguments]
+    given = [cast("Array", value).copy() if isinstance(value, np.ndarray) else value for value in arguments]
     run_kernel(module, "k", given)
     return [value for value in given if isinstance(value, np.ndarray)]
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from random_masks import Writer
 from rewritten_programs import Rewrite, check_same, count, rewritten, run
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, ModuleOp, f32
+from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, ModuleOp, f32
 from xdsl.ir import Block, Region, SSAValue
 
 from tessera.dialects import tile
-from tessera.dialects.elements import element_of, tile_of
+from tessera.dialects.elements import tile_of
 from tessera.dialects.tile_types import ViewType
 from tessera.dtypes import types
 from tessera.interpreters.engine import RULES
@@ -28,7 +28,7 @@ from tessera.transforms.live_ranges import ClipRanges, SplitRanges, clip_ranges,
 from tessera.transforms.make_async import make_async
 from tessera.transforms.unroll_rings import unroll_rings
 
-index = IndexType()
+index, wide = IndexType(), IntegerType(64)
 ROWS, KEYS, DEPTH = 6, 30, 3
 
 
@@ -63,12 +63,12 @@ class Loop(Writer):
         )
         kinds = [self.add(tile.EwOp(self.chance.choice(("ge", "gt", "le")), [down, across]))]
         if self.chance.random() < 0.5:
-            far = self.add(arith.ConstantOp(IntegerAttr(self.chance.randint(1, 20), element_of(types.i64))))
+            far = self.add(arith.ConstantOp(IntegerAttr(self.chance.randint(1, 20), wide)))
             distance = self.add(tile.EwOp("sub", [down, across]))
             kinds.append(self.add(tile.EwOp("lt", [distance, self.add(tile.FullOp(far, shape))])))
         if self.chance.random() < 0.3:
             here = self.add(tile.IotaOp(self.numbers[-1], 1, tile_of(shape, types.i64)))
-            least = self.add(arith.ConstantOp(IntegerAttr(self.chance.randint(-1, 3), element_of(types.i64))))
+            least = self.add(arith.ConstantOp(IntegerAttr(self.chance.randint(-1, 3), wide)))
             kinds.append(self.add(tile.EwOp("ge", [here, self.add(tile.FullOp(least, shape))])))
         mask = kinds[0]
         for kind in kinds[1:]:
@@ -162,8 +162,8 @@ def test_much_is_clipped_and_split() -> None:
 # Masks as people write them
 
 CAUSAL = """
-tile.func @k(%q: !tile.view<2, f32, global>, %x: !tile.view<2, f32, global>, %row: index, %y: !tile.view<2, f32, global>) outputs 1
-    shapes [[4, 4], [N, 4], [], [4, 8]] grid [1] {{
+tile.func @k(%q: !tile.view<2, f32, global>, %x: !tile.view<2, f32, global>, %row: index,
+    %y: !tile.view<2, f32, global>) outputs 1 shapes [[4, 4], [N, 4], [], [4, 8]] grid [1] {{
   %zero = arith.constant 0 : index
   %n = tile.dim %x, 0 : !tile.view<2, f32, global>
   %eight = arith.constant 8 : index

@@ -56,7 +56,8 @@ BODIES = {
         2,
     ),
     "a view of the turn": (
-        f"""%v = tile.view %a offset %i sizes[%two, %two] strides[%one, %two] : !tile.view<2, f32, global> -> !tile.view<2, f32, global>
+        f"""%v = tile.view %a offset %i sizes[%two, %two] strides[%one, %two]
+            : !tile.view<2, f32, global> -> !tile.view<2, f32, global>
         {LEFT.replace("%a", "%v").replace("%i]", "%zero]")}
         {RIGHT}
         {DOT}
@@ -189,12 +190,14 @@ def test_memory_that_is_written_is_not_read_ahead() -> None:
 
 def test_what_follows_from_more_than_the_counter_is_not_read_ahead() -> None:
     carried = """
-    tile.func @k(%a: !tile.view<2, f32, global>, %n: index, %y: !tile.view<2, f32, global>) outputs 1 shapes [[6, K], [], [6, 6]] grid [1] {
+    tile.func @k(%a: !tile.view<2, f32, global>, %n: index, %y: !tile.view<2, f32, global>) outputs 1
+        shapes [[6, K], [], [6, 6]] grid [1] {
       %zero = arith.constant 0 : index
       %one = arith.constant 1 : index
       %nothing = arith.constant 0.0 : f32
       %clear = tile.full %nothing : tensor<6x6xf32>
-      %sum, %last = scf.for %i = %zero to %n step %one iter_args(%acc = %clear, %at = %zero) -> (tensor<6x6xf32>, index) {
+      %sum, %last = scf.for %i = %zero to %n step %one iter_args(%acc = %clear, %at = %zero)
+          -> (tensor<6x6xf32>, index) {
         %l = tile.load %a[%zero, %at] : !tile.view<2, f32, global> -> tensor<6x6xf32>
         %d = tile.dot %l, %l, %acc : tensor<6x6xf32>, tensor<6x6xf32>, tensor<6x6xf32> -> tensor<6x6xf32>
         %next = arith.addi %at, %i : index
@@ -209,8 +212,8 @@ def test_what_follows_from_more_than_the_counter_is_not_read_ahead() -> None:
 
 
 NESTED = """
-tile.func @k(%a: !tile.view<2, f32, global>, %b: !tile.view<2, f32, global>, %m: index, %n: index, %y: !tile.view<2, f32, global>)
-    outputs 1 shapes [[6, K], [K, 7], [], [], [6, 7]] grid [1] {
+tile.func @k(%a: !tile.view<2, f32, global>, %b: !tile.view<2, f32, global>, %m: index, %n: index,
+    %y: !tile.view<2, f32, global>) outputs 1 shapes [[6, K], [K, 7], [], [], [6, 7]] grid [1] {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
   %nothing = arith.constant 0.0 : f32
@@ -271,7 +274,8 @@ def test_the_pass() -> None:
 # What the interpreter refuses
 
 RING = """
-tile.func @k(%a: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[4, 4], [4, 4]] grid [1] {{
+tile.func @k(%a: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>) outputs 1 shapes [[4, 4], [4, 4]]
+    grid [1] {{
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
   %two = arith.constant 2 : index

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,8 @@ ROWS = {
       tile.store %c, %y[%row, %zero] : tensor<8x4xf32>, !tile.view<2, f32, global>""",
     "loops": """
       %f = tile.full %nothing : tensor<8xf32>
-      %p, %q, %i = scf.for %k = %zero to %n step %one iter_args(%b = %a, %s = %f, %at = %zero) -> (tensor<8x4xf32>, tensor<8xf32>, index) {
+      %p, %q, %i = scf.for %k = %zero to %n step %one iter_args(%b = %a, %s = %f, %at = %zero)
+          -> (tensor<8x4xf32>, tensor<8xf32>, index) {
         %t = tile.reduce<sum> %b, 1 : tensor<8x4xf32> -> tensor<8xf32>
         %u = tile.ew<add> %s, %t : tensor<8xf32>, tensor<8xf32> -> tensor<8xf32>
         %r = arith.addi %row, %at : index
@@ -151,7 +153,8 @@ MEETING = {
       tile.store %b, %y[%four, %zero] : tensor<8x4xf32>, !tile.view<2, f32, global>""",
     "views that overlap": """
       %b = tile.ew<add> %a, %a : tensor<8x4xf32>, tensor<8x4xf32> -> tensor<8x4xf32>
-      %u = tile.view %y offset %eight sizes[%eight, %four] strides[%four, %one] : !tile.view<2, f32, global> -> !tile.view<2, f32, global>
+      %u = tile.view %y offset %eight sizes[%eight, %four] strides[%four, %one]
+          : !tile.view<2, f32, global> -> !tile.view<2, f32, global>
       tile.store %a, %y[%zero, %zero] : tensor<8x4xf32>, !tile.view<2, f32, global>
       tile.store %b, %u[%zero, %zero] : tensor<8x4xf32>, !tile.view<2, f32, global>""",
     "memory that is read and written": """
@@ -268,7 +271,7 @@ def test_what_all_rows_share_is_made_once() -> None:
     assert not any(isinstance(op, tile.ReduceOp) for op in loop.body.walk())
 
 
-KERNELS = {
+KERNELS: dict[str, Callable[[Any], tuple[Any, list[Any]]]] = {
     "softmax": lambda a: (lib.softmax, [a(21, 9)]),
     "layernorm": lambda a: (lib.layernorm, [a(21, 9), a(9), a(9)]),
     "rmsnorm": lambda a: (lib.rmsnorm, [a(21, 9), a(9), 1e-6]),
@@ -281,7 +284,11 @@ KERNELS = {
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_that_work_row_by_row_are_divided(name: str) -> None:
     generator = np.random.default_rng(1)
-    kernel, given = KERNELS[name](lambda *shape: generator.standard_normal(shape).astype(np.float32))
+
+    def array(*shape: int) -> Any:
+        return generator.standard_normal(shape).astype(np.float32)
+
+    kernel, given = KERNELS[name](array)
     made = kernel.lower(*given)
     function = next(op for op in made.module.body.block.ops if isinstance(op, tile.FuncOp))
     take_host_checks(function)

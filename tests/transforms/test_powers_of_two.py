@@ -18,7 +18,8 @@ from tessera.transforms.scaled_maxima import scale_maxima
 
 MARK = "brief"
 SOFTMAX = """
-tile.func @k(%x: !tile.view<2, f32, global>, %v: f32, %y: !tile.view<2, f32, global>) outputs 1 shapes [[4, 8], [], [4, 8]] grid [1] {{
+tile.func @k(%x: !tile.view<2, f32, global>, %v: f32, %y: !tile.view<2, f32, global>) outputs 1
+    shapes [[4, 8], [], [4, 8]] grid [1] {{
   %zero = arith.constant 0 : index
   %a = tile.load %x[%zero, %zero] : !tile.view<2, f32, global> -> tensor<4x8xf32>
 {body}

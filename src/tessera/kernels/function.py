@@ -20,6 +20,7 @@ from tessera.kernels.assumptions import GROUPS, Assumptions
 from tessera.kernels.calls import Calls
 from tessera.kernels.captures import captured
 from tessera.kernels.fingerprint import identity_of
+from tessera.kernels.fitting import suggesting
 from tessera.kernels.native import Program, Programs, Settings, place_of, settings, settings_on
 from tessera.kernels.schedule import Schedule, Space
 from tessera.kernels.values import is_tracing
@@ -176,15 +177,22 @@ class Kernel:
     ) -> tuple[Program, list[Any]]:
         """The compiled program for these arguments, and its values for them."""
         given, static = self._bind(args, kwargs)
-        key = self._key(given, static)
-        return self._programs.find(
-            key,
-            given,
-            settings_on(place_of(self.__name__, given.values()), chosen),
-            self.assumed,
-            identity=lambda: self._identity(given, static),
-            trace=lambda: self._instance(key, given, static)[0],
-        )
+        key, here = self._key(given, static), settings_on(place_of(self.__name__, given.values()), chosen)
+        try:
+            return self._programs.find(
+                key,
+                given,
+                here,
+                self.assumed,
+                identity=lambda: self._identity(given, static),
+                trace=lambda: self._instance(key, given, static)[0],
+            )
+        except ResourceError as error:
+
+            def trace(schedule: Schedule) -> Instance:
+                return self.changed(schedule=schedule, space=None).traced(given, static)
+
+            raise suggesting(error, self.schedule, trace, here) from None
 
     def lower(self, *args: Any, **kwargs: Any) -> Instance:
         """The program for these arguments, without running it."""
@@ -206,7 +214,7 @@ class Kernel:
             named = _named(values)
             if kinds_of(values) == instance.kinds and all(holds(atom, named) for atom in instance.guards):
                 return instance, values
-        instance = self._trace(given, static)
+        instance = self.traced(given, static)
         self._instances.setdefault(key, []).append(instance)
         return instance, collect(instance.paths, given)
 
@@ -255,7 +263,8 @@ class Kernel:
         parts = identity_of(self.function, tuple(static.items()), self.schedule, self.space, self.grid)
         return None if parts is None else (*parts, kinds, types)
 
-    def _trace(self, given: Mapping[str, Any], static: Mapping[str, Any]) -> Instance:
+    def traced(self, given: Mapping[str, Any], static: Mapping[str, Any]) -> Instance:
+        """An instance for these arguments, made anew."""
         from tessera.kernels.trace import trace
 
         if self.space is None:

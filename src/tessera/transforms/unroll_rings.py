@@ -99,7 +99,7 @@ def _turn(body: Block, source: Block, loop: scf.ForOp, state: list[SSAValue], sl
         made = op.clone(values)
         number = _folded(made, known)
         if number is not None:
-            made = arith.ConstantOp(IntegerAttr(number, made.results[0].type))  # pyright: ignore[reportArgumentType]
+            made = arith.ConstantOp(IntegerAttr(number, i1 if made.results[0].type == i1 else _index))
             adopt_location([made], op)
             values[op.results[0]] = made.result
             known[made.result] = number

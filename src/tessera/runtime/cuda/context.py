@@ -57,6 +57,9 @@ _ATTRIBUTES = {
     "memory_bus_bits": "GLOBAL_MEMORY_BUS_WIDTH",
 }
 _PCI_BUS_LETTERS = 32
+_popped = ctypes.c_void_p()
+# The driver writes there which context it took away. It has to live: the interpreter lock is open meanwhile.
+_POPPED_AT = ctypes.addressof(_popped)
 
 
 class Context:
@@ -101,7 +104,7 @@ class Context:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self.calls.pop_context(ctypes.addressof(ctypes.c_void_p()))
+        self.calls.pop_context(_POPPED_AT)
 
     def settle(self) -> None:
         """Makes it current on this thread for good, where none is: launches then need not ask."""
@@ -117,7 +120,14 @@ class Context:
             with suppress(TesseraError):  # nobody is there who could be told
                 action()
         finally:
-            self.calls.pop_context(ctypes.addressof(ctypes.c_void_p()))
+            self.calls.pop_context(_POPPED_AT)
+
+    def be_current(self) -> None:
+        """Makes this context current on this thread for good, where none is: launches need not ask for it then."""
+        cu = driver.bindings()
+        doing = f"using cuda:{self.index}"
+        if not int(driver.check(cu.cuCtxGetCurrent(), doing)):
+            driver.check(cu.cuCtxSetCurrent(self.handle), doing)
 
     def synchronize(self) -> None:
         """Waits for all work of the GPU that this process has asked for."""

@@ -172,6 +172,7 @@ class CudaExecutable:
         self._check_sizes(geometry)
         params = Params(plan, geometry, grid)
         function = self.function(device.index)
+        function.context.be_current()
         blocks = launch.blocks(_product(grid), function.context.properties.multiprocessors)
         check_grid(plan.name, blocks)
         return Bound(

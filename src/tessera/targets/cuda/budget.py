@@ -241,9 +241,7 @@ def shared_bytes(function: nv.FuncOp) -> int:
 
 
 def _uses_tiles(op: Operation) -> bool:
-    return any(
-        isinstance(value.type, SharedType) for inner in op.walk() for value in (*inner.operands, *inner.results)
-    )
+    return any(isinstance(value.type, SharedType) for inner in op.walk() for value in (*inner.operands, *inner.results))
 
 
 def _scratch(op: Operation, threads: int) -> int:

@@ -47,9 +47,7 @@ def plans(
     yield from dict.fromkeys(chosen)
 
 
-def choose(
-    function: tile.FuncOp, warps: int | None, depth: int | None, rung: int = 0, arch: str = "sm_90a"
-) -> Plan:
+def choose(function: tile.FuncOp, warps: int | None, depth: int | None, rung: int = 0, arch: str = "sm_90a") -> Plan:
     """A plan for a function; what the schedule decides stays as it is. On higher rungs, threads hold less."""
     products = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
     if not products:

@@ -45,7 +45,7 @@ def fitted(
             if nearest is None or budget.least / most < nearest[0]:
                 nearest = budget.least / most, candidate
         else:
-            refusals[f"{refusal}, with {plan.warps} warps and {plan.depth} stages"] = None
+            refusals[f"{refusal}, with warps={plan.warps} and stages={plan.depth}"] = None
     if nearest is None:
         first, *others = refusals
         raise OverBudgetError(

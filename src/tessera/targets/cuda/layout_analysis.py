@@ -167,7 +167,7 @@ class LayoutAnalysis:
             case scf.IfOp():
                 changed = False
                 for region in op.regions:
-                    changed |= any([self._settle(block) for block in region.blocks])
+                    changed |= any(self._settle(block) for block in region.blocks)
                 for place, result in enumerate(op.results):
                     ends = [region.block.last_op for region in op.regions if region.blocks]
                     changed |= self._unify([*(end.operands[place] for end in ends if end is not None), result])
@@ -195,7 +195,7 @@ class LayoutAnalysis:
         if not is_tile(values[-1]):
             return False
         best = self._best(values)
-        return any([self._set(value, best) for value in values if not self._is_plain(value)])
+        return any(self._set(value, best) for value in values if not self._is_plain(value))
 
     @staticmethod
     def _is_plain(value: SSAValue) -> bool:

@@ -7,16 +7,16 @@ more than 8 bits: those are written without tensor cores (see `tile_to_nv`).
 from __future__ import annotations
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr, IntegerType
 from xdsl.ir import Operation, SSAValue
 
 from tessera.dialects import tile
-from tessera.dialects.elements import element_of
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import DType, Kind, f8e4m3, f8e5m2, f16, f32, f64, i8, i32, u8, u32
 from tessera.targets.cuda.products import INSTRUCTIONS
 from tessera.transforms.rewriting import replace
 
+_i32 = IntegerType(32)
 _BYTES = {Kind.INT: (i8, i32), Kind.UINT: (u8, u32), Kind.BOOL: (u8, u32)}
 _DEEPEST = 1 << 14
 """So many products of bytes add up within 32 bits."""
@@ -62,7 +62,7 @@ def _rewritten(op: tile.DotOp, operand: DType, total: DType) -> list[Operation]:
     a, b = cast(op.a, operand), cast(op.b, operand)
     wanted = tile_dtype(op.c)
     if wanted.bits > total.bits:
-        zero = add(arith.ConstantOp(IntegerAttr(0, element_of(i32))))
+        zero = add(arith.ConstantOp(IntegerAttr(0, _i32)))
         nothing = add(tile.FullOp(zero, tile_type(op.c).get_shape()))
         product = cast(add(tile.DotOp(a, b, cast(nothing, total))), wanted)
         add(tile.EwOp("add", [op.c, product]))

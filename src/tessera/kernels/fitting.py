@@ -1,0 +1,69 @@
+"""What to say of a kernel that is too large for a GPU: the schedule nearest to its own that fits."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tessera.errors import ResourceError
+from tessera.kernels.native import Settings
+from tessera.kernels.schedule import Schedule
+
+if TYPE_CHECKING:
+    from tessera.kernels.function import Instance
+
+_SMALLEST = 16
+_MOST_WARPS = 16
+_MOST_TRIES = 48
+
+Trace = Callable[[Schedule], "Instance"]
+
+
+def suggesting(error: ResourceError, schedule: Schedule, trace: Trace, chosen: Settings) -> ResourceError:
+    """The error, with a schedule that fits for its hint, if it is about one that does not."""
+    if chosen.target == "cuda":
+        from tessera.targets.cuda.fitting import OverBudgetError
+
+        if isinstance(error, OverBudgetError):
+            found = nearest(schedule, trace, chosen.level)
+            error.story = (f"under {schedule}", *error.story)
+            error.hint = (
+                f"{found} fits" if found is not None else "no smaller block fits, either: work on narrower rows"
+            )
+    return error
+
+
+def nearest(schedule: Schedule, trace: Trace, arch: str) -> Schedule | None:
+    """The schedule with the fewest changes under which a kernel fits; None if none of many does."""
+    from tessera.targets.cuda.compile import lower_kernel
+
+    waiting, seen = deque(_smaller(schedule)), {schedule}
+    for _ in range(_MOST_TRIES):
+        while waiting and waiting[0] in seen:
+            waiting.popleft()
+        if not waiting:
+            return None
+        candidate = waiting.popleft()
+        seen.add(candidate)
+        try:
+            made = trace(candidate)
+            lower_kernel(made.module, made.name, arch=arch, warps=candidate.warps, stages=candidate.stages)
+        except ResourceError:
+            waiting += _smaller(candidate)
+            continue
+        return candidate
+    return None
+
+
+def _smaller(schedule: Schedule) -> Iterator[Schedule]:
+    """Schedules one step away: fewer stages, more warps, half as much along one axis."""
+    if schedule.stages is not None and schedule.stages > 1:
+        yield schedule.with_stages(schedule.stages - 1)
+    if schedule.warps is not None and schedule.warps < _MOST_WARPS:
+        yield schedule.with_warps(2 * schedule.warps)
+    block = schedule.block or ()
+    for axis, size in enumerate(block):
+        if size > _SMALLEST:
+            yield replace(schedule, block=(*block[:axis], max(_SMALLEST, size // 2), *block[axis + 1 :]))
