@@ -29,6 +29,7 @@ _ERRORS = [
         ("graph.md", [name for name in _OPS if name.startswith("graph.")]),
         ("schedule.md", [name for name in _OPS if name.startswith("schedule.")]),
         ("tile.md", [name for name in _OPS if name.startswith("tile.")]),
+        ("pipe.md", [name for name in _OPS if name.startswith("pipe.")]),
         ("cpu.md", [name for name in _OPS if name.startswith("cpu.")]),
         ("cuda.md", _PORTABLE),
         ("hopper.md", [name for name in _OPS if name.startswith("nv.") and name not in _PORTABLE]),
