@@ -383,7 +383,7 @@ class Function:
         test: Callable[[list[Value]], tuple[Value, Sequence[Value]]],
         body: Callable[[list[Value]], Sequence[Value]],
     ) -> list[Value]:
-        """`while`: `test` gives a condition and values, which go to `body` where it holds, and out where it does not."""
+        """`while`: `test` gives a condition and values, which go to `body` where it holds, and out where it fails."""
         self._count += 1
         top, again, out = f"test{self._count}", f"again{self._count}", f"out{self._count}"
         before = self._block
