@@ -11,6 +11,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 import test_cpu_corners as corners
+from cpu_runs import copies
+from emitted_runs import run as run_emitted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nv_runs import Array, at_nv_level, at_tile_level, lowered
@@ -79,18 +81,20 @@ def check(name: str, dtype: Any, m: int, n: int, block: tuple[int, int, int], se
 @pytest.mark.parametrize("name", CASES)
 def test_a_kernel_means_the_same_at_the_nv_level(name: str, warps: int) -> None:
     stages = {1: 1, 2: 2, 4: None, 8: 4}[warps]
-    check(name, np.float32, 37, 29, (16, 8, 8), 1, warps=warps, stages=stages)
-    check(name, bf16, 37, 50, (32, 16, 16), 1, warps=warps, stages=stages, optimization=EXACT)
+    if warps in (1, 4):
+        check(name, np.float32, 37, 29, (16, 8, 8), 1, warps=warps, stages=stages)
+    else:
+        check(name, bf16, 37, 50, (32, 16, 16), 1, warps=warps, stages=stages, optimization=EXACT)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_brief_forms_change_no_more_than_they_may(name: str) -> None:
-    for dtype in (bf16, np.float16):
+    for dtype in (bf16, np.float16) if name in ("softmax", "causal_attention") else (bf16,):
         check(name, dtype, 40, 33, (16, 16, 16), 2, warps=2, tolerance=BOUNDS[np.dtype(dtype)])
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(
     st.sampled_from([np.float32, np.float16, bf16]),
     st.integers(0, 40),
@@ -118,7 +122,7 @@ def check_random(seed: int, warps: int, stages: int) -> None:
 
 
 @pytest.mark.parametrize("warps", WARPS)
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(st.integers(0, 10**6), st.integers(1, 4))
 def test_random_programs_give_the_same_bits(warps: int, seed: int, stages: int) -> None:
     check_random(seed, warps, stages)
@@ -132,11 +136,36 @@ def test_many_random_programs_give_the_same_bits(warps: int, seed: int, stages: 
     check_random(seed, warps, stages)
 
 
+# As PTX
+
+
+def check_as_ptx(seed: int, warps: int, stages: int) -> None:
+    module, given_ = program(seed), arguments(seed)
+    values = copies(given_)
+    finished = run_emitted(lowered(module, warps=warps, stages=stages), "k", values)
+    assert finished.message is None
+    found: list[Any] = [value for value in values if isinstance(value, np.ndarray)]
+    assert all(np.array_equal(*pair) for pair in zip(found, at_tile_level(module, "k", given_), strict=True))
+
+
+@settings(max_examples=8)
+@given(st.integers(0, 300), st.sampled_from([1, 2]), st.integers(1, 3))
+def test_random_programs_give_the_same_bits_as_ptx(seed: int, warps: int, stages: int) -> None:
+    check_as_ptx(seed, warps, stages)
+
+
+@pytest.mark.acceptance
+@settings(max_examples=300)
+@given(st.integers(0, 10**6), st.sampled_from([1, 2, 4]), st.integers(1, 4))
+def test_many_random_programs_give_the_same_bits_as_ptx(seed: int, warps: int, stages: int) -> None:
+    check_as_ptx(seed, warps, stages)
+
+
 # Masks in loops
 
 
 @pytest.mark.parametrize("name", masks.MASKS)
-@pytest.mark.parametrize("stages", [2, 3])
+@pytest.mark.parametrize("stages", [3])
 def test_masked_loops_with_one_product(name: str, stages: int) -> None:
     """Loops that masks divide go on with the ring where the one before ended."""
     source = text.read(masks.CAUSAL.format(mask=masks.MASKS[name][0]))
@@ -151,7 +180,7 @@ def check_masks(seed: int, size: Size, warps: int, stages: int) -> None:
     compare(loop_program(seed, size), "k", mask_arguments(seed, size), seeds=(seed,), warps=warps, stages=stages)
 
 
-@settings(max_examples=25)
+@settings(max_examples=16)
 @given(st.integers(0, 10**9), st.sampled_from(WARPS), st.integers(1, 4), st.sampled_from([SMALL, SMALL, LARGE]))
 def test_masks_leave_out_nothing_live(seed: int, warps: int, stages: int, size: Size) -> None:
     check_masks(seed, size, warps, stages)
@@ -212,7 +241,7 @@ def test_products_of_all_types(dtype: Any, total: Any) -> None:
             return generator.integers(info.min, info.max, shape, dtype, endpoint=True)
         return generator.integers(-2, 3, shape).astype(dtype)
 
-    for m, n, k in ((1, 2, 3), (9, 17, 5), (16, 8, 33), (4, 1, 6), (5, 3, 1)):
+    for m, n, k in ((1, 2, 3), (9, 17, 33), (4, 1, 6), (5, 3, 1)):
         values = [numbers(m, k), numbers(k, n), numbers(m, n, dtype=total)]
         for warps, arch in ((1, "sm_90a"), (4, "sm_80")):
             run(multiplied, values, {"m": m, "n": n, "k": k}, warps=warps, arch=arch)
@@ -266,12 +295,12 @@ def nested(x: Any, w: Any, y: Any, turns: int, *, m: int, n: int, k: int):
     tile.store(y, total, at=(0, 0))
 
 
-@pytest.mark.parametrize("stages", [1, 2, 3, 4])
-@pytest.mark.parametrize("width", [1, 8, 9, 30, 64])
-def test_loops_within_loops(stages: int, width: int) -> None:
+@pytest.mark.parametrize("stages", [1, 2, 4])
+@pytest.mark.parametrize(("width", "k"), [(1, 8), (8, 8), (9, 8), (30, 8), (60, 24), (150, 24)])
+def test_loops_within_loops(stages: int, width: int, k: int) -> None:
     given_ = [corners.array(24, width), corners.array(width, 6), np.zeros((8, 6), np.float32)]
-    for turns in (0, 1, 3):
-        made = nested[1].lower(*given_, turns, m=8, n=6, k=8)
+    for turns in (0, 3):
+        made = nested[1].lower(*given_, turns, m=8, n=6, k=k)
         compare(made.module, made.name, [*given_, turns], warps=1, stages=stages)
 
 
@@ -293,11 +322,11 @@ def test_loops_of_any_length(stages: int) -> None:
         run(bounded, [*given_, start, stop, step], {"m": 9, "k": 5}, warps=1, stages=stages)
 
 
-@pytest.mark.parametrize("stages", [1, 2, 3, 4])
+@pytest.mark.parametrize("stages", [1, 2, 4])
 @pytest.mark.parametrize(("dtype", "k"), [(np.float32, 24), (bf16, 64), (np.int8, 96), (np.float16, 40)])
 def test_deep_products(dtype: Any, k: int, stages: int) -> None:
     """Copies, reads and products of several turns are mixed; the last turn is cut short, or there is none at all."""
-    for turns in (0, 1, 2, 3, 5, 8):
+    for turns in (0, 1, 3, 8):
         depth = max(1, k * turns - 3)
         given_ = [corners.array(17, depth, dtype=dtype), corners.array(depth, 18, dtype=dtype)]
         total = np.zeros((17, 17), np.int32 if dtype is np.int8 else np.float32)
