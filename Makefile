@@ -56,11 +56,11 @@ clean:
 	@touch $@
 
 .venv/test.stamp: .venv/core.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test,lint,bench,dist]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test,lint,bench,dist,cuda]"
 	@touch $@
 
 .venv/peers.stamp: .venv/test.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test,lint,bench,dist,peers]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test,lint,bench,dist,cuda,peers]"
 	@touch $@
 
 # The tests of the benchmark page open it in a real browser.

@@ -76,7 +76,7 @@ def test_nothing_can_be_computed_ahead() -> None:
     )
     found = rows_of(cheats.ClevererBenchmark(), "honest", "works_ahead", config=config)
     assert all(isinstance(row, BenchmarkResult) for row in found.values())  # slow and right
-    assert cheats.CHEATED["calls"] > 20
+    assert cheats.CHEATED["calls"] >= 20
     assert cheats.CHEATED["hits"] == 0
 
 
