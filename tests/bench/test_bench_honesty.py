@@ -72,11 +72,11 @@ def test_cleverer_cheats_are_refused(name: str, why: str, sample: float) -> None
 def test_nothing_can_be_computed_ahead() -> None:
     """The inputs of a sample are made after the last call that is not timed."""
     config = dataclasses.replace(
-        CONFIG, sample_seconds=1e-6, max_variance_percent=0.0, seconds_per_case=60.0, timing_iterations=12
+        CONFIG, sample_seconds=1e-6, max_variance_percent=0.0, seconds_per_case=60.0, timing_iterations=24
     )
     found = rows_of(cheats.ClevererBenchmark(), "honest", "works_ahead", config=config)
     assert all(isinstance(row, BenchmarkResult) for row in found.values())  # slow and right
-    assert cheats.CHEATED["calls"] >= 20
+    assert cheats.CHEATED["calls"] > 20
     assert cheats.CHEATED["hits"] == 0
 
 
