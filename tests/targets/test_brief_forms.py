@@ -14,10 +14,10 @@ from tessera import bf16, f32, kernel, knobs, tile
 from tessera.dialects.elementwise import TABLE
 from tessera.targets.cpu import features
 from tessera.targets.cpu.compile import compile_kernel
-from tessera.targets.cpu.emit_tiles import BRIEF
 from tessera.targets.cpu.tile_to_cpu import TileToCpu
 from tessera.targets.llvm.exponentials import BRIEFLY, Brief
 from tessera.targets.llvm.floats import Sixteen
+from tessera.targets.llvm.marks import BRIEF
 from tessera.targets.llvm.text import Function, Value
 from tessera.transforms.context import CompileContext
 

@@ -6,7 +6,6 @@ and sums contract into one rounding and runs LLVM's full code generation; 3 is 2
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -17,6 +16,7 @@ from tessera.targets.cpu import features
 from tessera.targets.cpu.emit import emit
 from tessera.targets.cpu.emitter import Layout, Machine
 from tessera.targets.cpu.tile_to_cpu import TileToCpu
+from tessera.targets.laps import Laps
 from tessera.targets.llvm import image, machine
 from tessera.transforms.apply_facts import specialize
 from tessera.transforms.context import CompileContext
@@ -51,18 +51,6 @@ class Program:
     messages: tuple[str, ...]
     guards: Facts
     seconds: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
-
-
-class Laps(dict[str, float]):
-    """Seconds of one stage after another."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._began = time.perf_counter()
-
-    def lap(self, stage: str) -> None:
-        now = time.perf_counter()
-        self[stage], self._began = now - self._began, now
 
 
 def machine_for(level: str, optimization: int = 3) -> Machine:

@@ -13,12 +13,9 @@ from tessera.targets.cpu.registers import RegisterTile, is_column
 from tessera.targets.llvm import casts, elements, elementwise, exponentials
 from tessera.targets.llvm.floats import Sixteen, fits_sixteens, in_sixteens
 from tessera.targets.llvm.literals import literal
+from tessera.targets.llvm.marks import BRIEF, ROUNDED
 from tessera.targets.llvm.text import Value, number, numbers
 
-BRIEF = "brief"
-"""Marks a function that is wanted in its brief form: what it gives need not be more exact."""
-ROUNDED = "rounded"
-"""Marks a multiple that is rounded before anything is added to it."""
 FOR_PRODUCTS = "for_products"
 """Marks a cast in which zeros may stand for subnormal numbers."""
 

@@ -15,8 +15,9 @@ from tessera.dialects.tile_types import tile_dtype
 from tessera.dtypes.types import f32, i32
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.emit_memory import UNROLL, mark_inside
-from tessera.targets.cpu.emit_tiles import BRIEF, FOR_PRODUCTS, ROUNDED
+from tessera.targets.cpu.emit_tiles import FOR_PRODUCTS
 from tessera.targets.cpu.nests import shape_of
+from tessera.targets.llvm.marks import BRIEF, ROUNDED
 from tessera.transforms.folding import materialize
 from tessera.transforms.masks import Linear, positions
 

@@ -17,8 +17,8 @@ from tessera.dtypes.promotion import compute_type
 from tessera.dtypes.types import NO_POLICY, DType, Kind, bf16, f16, f32, f64, i32, i64, u32, u64
 from tessera.errors import TesseraError
 from tessera.targets.cuda import functions
-from tessera.targets.cuda.assembly import one
 from tessera.targets.cuda.emitter import Emitter
+from tessera.targets.cuda.inline_ptx import one
 from tessera.targets.cuda.machine_floats import MachineFloats
 from tessera.targets.cuda.narrow_floats import bind_rounded, opened
 from tessera.targets.cuda.positions import emit_positions

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -23,6 +22,7 @@ from tessera.targets.cuda.interleave import interleave
 from tessera.targets.cuda.preparing import prepare
 from tessera.targets.cuda.rotate import rotate
 from tessera.targets.cuda.tile_to_nv import lower
+from tessera.targets.laps import Laps
 from tessera.targets.llvm import machine
 from tessera.transforms.apply_facts import specialize
 from tessera.transforms.context import CompileContext
@@ -57,18 +57,6 @@ class Program:
     checks: tuple[HostCheck, ...] = ()
     guards: Facts = field(default_factory=Facts)
     seconds: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
-
-
-class Laps(dict[str, float]):
-    """Seconds of one stage after another."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._since = time.perf_counter()
-
-    def lap(self, stage: str) -> None:
-        now = time.perf_counter()
-        self[stage], self._since = now - self._since, now
 
 
 def compile_kernel(

@@ -8,11 +8,11 @@ from xdsl.ir import SSAValue
 
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.targets.cuda import dialect as nv
-from tessera.targets.cuda.assembly import asm, barrier
 from tessera.targets.cuda.conversion_plans import Order, Plan, Side, plan
 from tessera.targets.cuda.emit_values import registers_of, reseen
 from tessera.targets.cuda.emitter import SHARED, Emitter, emits
 from tessera.targets.cuda.global_access import packed, unpacked
+from tessera.targets.cuda.inline_ptx import asm, barrier
 from tessera.targets.cuda.layouts import Layout
 from tessera.targets.cuda.nv_types import layout_of
 from tessera.targets.cuda.thread_tiles import ThreadTile, per_word

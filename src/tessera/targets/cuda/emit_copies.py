@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from tessera.dialects.tile_types import view_type
 from tessera.targets.cuda import dialect as nv
-from tessera.targets.cuda.assembly import asm, barrier, one
 from tessera.targets.cuda.divisors import divisor_of, is_lined
 from tessera.targets.cuda.emitter import GLOBAL, Emitter, Shared, View, emits
+from tessera.targets.cuda.inline_ptx import asm, barrier, one
 from tessera.targets.cuda.layouts import Digit, replicas
 from tessera.targets.cuda.nv_types import CHUNK
 from tessera.targets.cuda.shared_addresses import Addresses, base, place

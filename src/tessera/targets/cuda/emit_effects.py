@@ -8,9 +8,9 @@ from tessera.dialects import tile
 from tessera.dialects.locations import span_of
 from tessera.dtypes.types import DType, Kind, bf16, f16, f32, f64
 from tessera.errors import CompileError
-from tessera.targets.cuda.assembly import asm
 from tessera.targets.cuda.emitter import Emitter, emits
 from tessera.targets.cuda.global_access import Access, Path
+from tessera.targets.cuda.inline_ptx import asm
 from tessera.targets.cuda.thread_tiles import ThreadTile
 from tessera.targets.llvm import elements, elementwise
 from tessera.targets.llvm.text import Function, Value, number

@@ -10,9 +10,9 @@ from xdsl.ir import Operation, SSAValue
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper
 from tessera.targets.cuda import hopper_copies as copies
-from tessera.targets.cuda.assembly import asm, barrier
 from tessera.targets.cuda.emitter import GLOBAL, Emitter, Rule, Shared, emits
 from tessera.targets.cuda.hopper_types import barriers_type
+from tessera.targets.cuda.inline_ptx import asm, barrier
 from tessera.targets.cuda.nv_types import shared_type
 from tessera.targets.llvm.literals import folded
 from tessera.targets.llvm.text import Value, number

@@ -14,9 +14,9 @@ from xdsl.traits import is_side_effect_free
 
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.targets.cuda import dialect as nv
-from tessera.targets.cuda.assembly import asm
 from tessera.targets.cuda.emit_shared import MatrixReader, read_now, reader
 from tessera.targets.cuda.emitter import Emitter, emits
+from tessera.targets.cuda.inline_ptx import asm
 from tessera.targets.cuda.nv_types import layout_of
 from tessera.targets.cuda.products import INSTRUCTIONS, Instruction
 from tessera.targets.cuda.thread_tiles import ThreadTile, per_word

@@ -9,9 +9,9 @@ from math import gcd, prod
 
 from tessera.dialects import reductions, tile
 from tessera.dtypes.types import DType
-from tessera.targets.cuda.assembly import barrier, shuffle
 from tessera.targets.cuda.emit_values import reseen
 from tessera.targets.cuda.emitter import SHARED, Emitter, emits
+from tessera.targets.cuda.inline_ptx import barrier, shuffle
 from tessera.targets.cuda.layouts import WARP, Layout
 from tessera.targets.cuda.thread_tiles import ThreadTile
 from tessera.targets.llvm import elementwise

@@ -8,8 +8,8 @@ from functools import cached_property
 
 from tessera.dtypes.types import DType
 from tessera.targets.cuda import dialect as nv
-from tessera.targets.cuda.assembly import asm
 from tessera.targets.cuda.emitter import Emitter, Shared, emits
+from tessera.targets.cuda.inline_ptx import asm
 from tessera.targets.cuda.layouts import Digit, Layout, replicas
 from tessera.targets.cuda.nv_types import CHUNK, layout_of, shared_type
 from tessera.targets.cuda.shared_addresses import Addresses

@@ -10,12 +10,12 @@ from xdsl.ir import SSAValue
 
 from tessera.dialects.tile_types import tile_type
 from tessera.targets.cuda import hopper_products as products
-from tessera.targets.cuda.assembly import asm
 from tessera.targets.cuda.dialect import SlotOp
 from tessera.targets.cuda.emit_hopper import do
 from tessera.targets.cuda.emit_reductions import fold_registers
 from tessera.targets.cuda.emitter import Emitter, Shared, emits
 from tessera.targets.cuda.hopper_copies import RecastOp
+from tessera.targets.cuda.inline_ptx import asm
 from tessera.targets.cuda.nv_types import SharedType, layout_of, shared_type
 from tessera.targets.llvm import elementwise
 from tessera.targets.llvm.literals import folded

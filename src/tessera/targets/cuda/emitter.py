@@ -22,10 +22,10 @@ from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError
 from tessera.targets.cuda import dialect as nv
-from tessera.targets.cuda.assembly import asm
 from tessera.targets.cuda.divisors import is_lined
 from tessera.targets.cuda.hopper import BarriersOp, WordsOp
 from tessera.targets.cuda.hopper_copies import TensorMapOp
+from tessera.targets.cuda.inline_ptx import asm
 from tessera.targets.cuda.layouts import WARP, Digit, Layout
 from tessera.targets.cuda.nv_types import SharedType, layout_of
 from tessera.targets.cuda.thread_tiles import Affine, ThreadTile

@@ -15,9 +15,9 @@ from xdsl.ir import SSAValue
 
 from tessera.dialects.tile_types import view_type
 from tessera.dtypes.types import DType
-from tessera.targets.cuda.assembly import asm
 from tessera.targets.cuda.divisors import divisor_of, is_lined, is_natural
 from tessera.targets.cuda.emitter import Emitter, View
+from tessera.targets.cuda.inline_ptx import asm
 from tessera.targets.cuda.layouts import Layout
 from tessera.targets.cuda.nv_types import CHUNK
 from tessera.targets.llvm.literals import folded, literal

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tessera.targets.cuda.assembly import one
+from tessera.targets.cuda.inline_ptx import one
 from tessera.targets.llvm.floats import Floats, Operand
 from tessera.targets.llvm.text import Function, Value
 

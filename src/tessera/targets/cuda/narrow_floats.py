@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from xdsl.ir import SSAValue
 
 from tessera.dtypes.types import NO_POLICY, DType, bf16, f8e4m3, f8e5m2, f16, f32, saturate
-from tessera.targets.cuda.assembly import asm, one
 from tessera.targets.cuda.emitter import Emitter
+from tessera.targets.cuda.inline_ptx import asm, one
 from tessera.targets.cuda.thread_tiles import ThreadTile
 from tessera.targets.llvm import casts, elements
 from tessera.targets.llvm.text import Value, number

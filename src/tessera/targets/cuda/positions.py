@@ -14,8 +14,8 @@ from xdsl.ir import Block, SSAValue
 
 from tessera.dialects import tile
 from tessera.dtypes.types import NO_POLICY, i32, i64
-from tessera.targets.cuda.assembly import one
 from tessera.targets.cuda.emitter import Emitter
+from tessera.targets.cuda.inline_ptx import one
 from tessera.targets.cuda.thread_tiles import Affine, ThreadTile
 from tessera.targets.llvm.literals import folded, literal
 from tessera.targets.llvm.text import Value, number

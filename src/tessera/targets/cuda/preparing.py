@@ -16,6 +16,7 @@ from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import DType, bf16, f16
 from tessera.errors import CompileError
 from tessera.targets.cuda.plain_products import make_products_plain
+from tessera.targets.llvm.marks import BRIEF, ROUNDED
 from tessera.targets.llvm.tolerances import Tolerances
 from tessera.transforms.multiples import single_multiples
 from tessera.transforms.powers_of_two import use_powers_of_two
@@ -23,10 +24,6 @@ from tessera.transforms.scaled_maxima import scale_maxima
 from tessera.transforms.thin_products import spread_thin_products
 from tessera.transforms.wide_sums import widen_sums
 
-BRIEF = "brief"
-"""Marks a function that is wanted in its brief form: what it gives need not be more exact."""
-ROUNDED = "rounded"
-"""Marks a multiple that is rounded before anything is added to it."""
 _MOST_AXES = 3
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tessera.dtypes.types import DType, Kind
-from tessera.targets.cuda.assembly import one
+from tessera.targets.cuda.inline_ptx import one
 from tessera.targets.cuda.layouts import Layout
 from tessera.targets.llvm.text import Value, number
 

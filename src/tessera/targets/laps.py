@@ -1,0 +1,17 @@
+"""How long the stages of a compile take."""
+
+from __future__ import annotations
+
+import time
+
+
+class Laps(dict[str, float]):
+    """Seconds of one stage after another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._since = time.perf_counter()
+
+    def lap(self, stage: str) -> None:
+        now = time.perf_counter()
+        self[stage], self._since = now - self._since, now
