@@ -24,14 +24,11 @@ from tessera.targets.cuda.narrow_floats import bind_rounded, opened
 from tessera.targets.cuda.positions import emit_positions
 from tessera.targets.cuda.thread_tiles import ThreadTile
 from tessera.targets.llvm import casts, elementwise, wide_functions
+from tessera.targets.llvm.marks import BRIEF, ROUNDED
 from tessera.targets.llvm.text import Value, number
 
-BRIEF = "brief"
-"""Marks a function that is wanted in its brief form: what it gives need not be more exact."""
 FAST = "fast"
 """Marks a function that is wanted as one instruction: subnormal numbers are zeros, the last bits are anything."""
-ROUNDED = "rounded"
-"""Marks a multiple that is rounded before anything is added to it."""
 
 Compute = Callable[..., Value]
 Rule = Callable[[Emitter, tile.EwOp, Sequence[ThreadTile]], bool]
