@@ -241,12 +241,13 @@ def _function(machine: Machine, op: Instruction) -> None:
 # Casts
 
 
-def _to_whole(values: Array, type_: str) -> Array:
-    """Clamped to the type's range; NaN is 0."""
+def _to_whole(values: Array, source: str, type_: str) -> Array:
+    """Clamped to the type's range; NaN is 0, or the highest bit where 64 bits come in or go out."""
     bits = bits_of(type_)
+    nan = 1 << (bits - 1) if 64 in (bits_of(source), bits) else 0
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if type_[0] == "s" else (0, (1 << bits) - 1)
     whole = [
-        0 if np.isnan(x) else (high if x > 0 else low) if np.isinf(x) else min(max(int(x), low), high) for x in values
+        nan if np.isnan(x) else (high if x > 0 else low) if np.isinf(x) else min(max(int(x), low), high) for x in values
     ]
     return np.array([value % (1 << bits) for value in whole], np.uint64).astype(f"u{bits // 8}")
 
@@ -278,7 +279,7 @@ def _converted(machine: Machine, op: Instruction, to: str, source: str) -> Array
             wide = cast(np.ascontiguousarray(values), _DTYPES[source], f64)
             rounding = next((work for part, work in _ROUNDINGS.items() if part in op.parts), None)
             wide = wide if rounding is None else rounding(wide)
-            found = cast(wide, f64, _DTYPES[to]) if to in _FLOATS else _to_whole(wide, to)
+            found = cast(wide, f64, _DTYPES[to]) if to in _FLOATS else _to_whole(wide, source, to)
         elif to in _FLOATS:
             found = np.array([_FLOATS[to].type(int(value)) for value in values])
         else:

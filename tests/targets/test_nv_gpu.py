@@ -14,7 +14,7 @@ from nv_layouts import Array
 from test_llvm_elementwise import Case as Row
 from test_llvm_elementwise import agreement, cases, operands
 from test_nv_memory import assert_text, kinds_of
-from test_nv_values import all_casts, shared_division
+from test_nv_values import all_casts, reference, shared_division
 
 import tessera as ts
 from tessera.dialects import elementwise as table
@@ -69,14 +69,13 @@ def check(case: Case) -> None:
 
 
 def check_rows(rows: Sequence[Row]) -> None:
-    """Rows with the same operands, in one kernel; tiles have no policy of their own, the op's governs."""
+    """Rows with the same operands, in one kernel."""
     names, (dtypes, *_), results = [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
     given = operands(dtypes)
     found = on_gpu(nv_cases.rows(names, [dtype.base for dtype in dtypes], results, given))
     failures: list[str] = []
-    for name, result, mine in zip(names, results, found, strict=True):
-        wanted = table.apply(name, given, dtypes, to=result if name == "cast" else None)
-        if said := agreement(name, result, mine, wanted, given):
+    for row, name, result, mine in zip(rows, names, results, found, strict=True):
+        if said := agreement(name, result, mine, reference(row, given), given):
             failures.append(f"{name} on {', '.join(map(str, dtypes))} to {result}: {said}")
     assert failures == []
 

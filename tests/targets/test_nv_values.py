@@ -30,8 +30,10 @@ from tessera.dtypes.types import (
     i8,
     i32,
     i64,
+    loss_scale,
     saturate,
     stochastic_round,
+    u64,
 )
 from tessera.errors import CompileError
 from tessera.targets import text
@@ -74,16 +76,22 @@ def picked(dtypes: tuple[DType, ...], count: int, seed: int) -> list[Array]:
     return [array[places] for array in arrays]
 
 
+def reference(row: Row, given_: list[Array]) -> Array:
+    """What a row on tiles gives: they have no policy of their own, the op's governs those of the result's type."""
+    name, dtypes, result = row
+    if name == "cast":
+        return table.apply(name, given_, dtypes, to=result)
+    return table.apply(name, given_, [result if dtype.base is result.base else dtype.base for dtype in dtypes])
+
+
 def on_machine(row: Row, arch: str, count: int, seed: int) -> str:
     """What is wrong with a row; nothing where the bits are right, or the function is as exact as it should be."""
     name, dtypes, result = row
     given_ = picked(dtypes, count, seed)
-    # Tiles have no policy of their own: the op's governs.
     case = nv_cases.elementwise(name, [dtype.base for dtype in dtypes], result, given_, width=(4, 3, 1)[seed % 3])
     mine = case.copies()
     run(read(case.text), "k", mine, arch=arch)
-    wanted = table.apply(name, given_, dtypes, to=result if name == "cast" else None)
-    return agreement(name, result, mine[-1], wanted, given_)
+    return agreement(name, result, mine[-1], reference(row, given_), given_)
 
 
 def check_rows(rows: Iterable[tuple[int, Row]], count: int) -> None:
@@ -92,6 +100,17 @@ def check_rows(rows: Iterable[tuple[int, Row]], count: int) -> None:
         if said := on_machine(row, GPUS[seed % 2], count, seed):
             failures.append(f"{row[0]} on {', '.join(map(str, row[1]))}: {said}")
     assert failures == []
+
+
+@pytest.mark.parametrize("name", ["eq", "lt", "add", "max", "mul"])
+def test_loss_scales_of_tiles(name: str) -> None:
+    """All agree what is scaled: comparisons have no policy that could say so, and see tiny numbers as they are."""
+    tiny = np.array([0.0, -0.0, 2.0**-149, -(2.0**-149), 2.0**-140, 1.0, -3.0, np.inf, np.nan], f32.storage)
+    given_, dtype = [side.reshape(-1) for side in np.meshgrid(tiny, tiny)], f32 @ loss_scale(1024.0)
+    row = (name, (dtype, dtype), table.result_dtype(name, [dtype, dtype]))
+    _, (mine,), (theirs,) = both(nv_cases.elementwise(name, [f32, f32], row[2], given_))
+    for found in (mine, theirs):
+        assert agreement(name, row[2], found, reference(row, given_), given_) == ""
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -112,10 +131,13 @@ def all_casts() -> list[Row]:
     return [("cast", (source,), target) for source in ALL for target in to]
 
 
-@pytest.mark.parametrize("target", [f32, bf16, f16, f8e4m3, f8e4m3 @ saturate, f8e5m2, i32, i8, bool_, f64], ids=str)
+TARGETS = [f32, bf16, f16, f8e4m3, f8e4m3 @ saturate, f8e5m2, i32, i64, u64, i8, bool_, f64]
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
 def test_casts(target: DType) -> None:
     """From every type, by the machine's own instructions where it has them."""
-    sources = [source for source in (f32, bf16, f16, f8e4m3, f8e5m2, i8, i64, bool_) if source is not target]
+    sources = [source for source in (f32, bf16, f16, f8e4m3, f8e5m2, f64, i8, i64, bool_) if source is not target]
     check_rows(enumerate(("cast", (source,), target) for source in sources), 256)
 
 
@@ -177,6 +199,17 @@ def test_fast_forms_are_one_instruction() -> None:
         loads = instructions_of(nv_cases.elementwise("add", [f32] * 2, f32, [ones(f32)] * 2))
         found = instructions_of(nv_cases.elementwise(name, [f32] * arity, f32, [ones(f32)] * arity, "{fast}"))
         assert found.total() <= (plain if arity == 1 else loads).total(), name
+
+
+@pytest.mark.parametrize("arch", GPUS)
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_extremes_of_f64_are_three_instructions(name: str, arch: str) -> None:
+    """More of them take more predicates than there are, and put some of those into local memory."""
+    plain, found = (
+        instructions_of(nv_cases.elementwise(fn, [f64] * 2, f64, [ones(f64)] * 2), arch) for fn in ("add", name)
+    )
+    assert found.total() - plain.total() == 4 * 2
+    instructions_of(nv_cases.reduction(42), arch)
 
 
 # Divisors that many elements share

@@ -24,6 +24,7 @@ from tessera.targets.cuda.narrow_floats import bind_rounded, opened
 from tessera.targets.cuda.positions import emit_positions
 from tessera.targets.cuda.thread_tiles import ThreadTile
 from tessera.targets.llvm import casts, elementwise, wide_functions
+from tessera.targets.llvm.elements import not_a_number
 from tessera.targets.llvm.marks import BRIEF, ROUNDED
 from tessera.targets.llvm.text import Value, number
 
@@ -181,9 +182,11 @@ def _casts(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> b
         bind_rounded(emitter, op.result, wide, f32, result)
         return True
 
-    def cut(*values: Value) -> Value:
-        """The machine cuts, clamps, and makes 0 of NaN."""
-        return one(f, f"{_WHOLE[result.base]} $0, $1;", f"i{result.bits}", *values)
+    def cut(value: Value) -> Value:
+        """The machine cuts, clamps, and makes 0 of NaN; in 64 bits it makes the highest bit of it."""
+        if result.bits == 64:
+            value = f.select(not_a_number(f, value), number(0.0, "float"), value)
+        return one(f, f"{_WHOLE[result.base]} $0, $1;", f"i{result.bits}", value)
 
     emitter.bind(op.result, _each(zip(wide, strict=True), cut if result.base in _WHOLE else cast(f32, result)))
     return True

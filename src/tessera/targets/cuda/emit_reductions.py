@@ -9,10 +9,12 @@ from math import gcd, prod
 
 from tessera.dialects import reductions, tile
 from tessera.dtypes.types import DType
+from tessera.targets.cuda import functions
 from tessera.targets.cuda.emit_values import reseen
 from tessera.targets.cuda.emitter import SHARED, Emitter, emits
 from tessera.targets.cuda.inline_ptx import barrier, shuffle
 from tessera.targets.cuda.layouts import WARP, Layout
+from tessera.targets.cuda.machine_floats import MachineFloats
 from tessera.targets.cuda.thread_tiles import ThreadTile
 from tessera.targets.llvm import elementwise
 from tessera.targets.llvm.text import Value, bits_of, number
@@ -31,6 +33,8 @@ def _reduce(emitter: Emitter, op: tile.ReduceOp) -> None:
     def combine(a: Value, b: Value) -> Value:
         if kind in _ONE_INSTRUCTION and a.type == "float":
             return emitter.f.intrinsic(_ONE_INSTRUCTION[kind], a, b)
+        if kind in functions.WIDE and a.type == "double":
+            return functions.WIDE[kind](MachineFloats(emitter.f, "double"), a, b)
         # Multiples that are not marked as rounded may be added as they are.
         fn, top = reductions.TABLE[kind].combine, kind == "top"
         return elementwise.apply(emitter.f, fn, [a, b], [dtype] * 2, dtype, emitter.level, contract=True, nnan=top)

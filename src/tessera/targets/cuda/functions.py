@@ -7,6 +7,7 @@ tables, `targets.llvm.mathematics` computes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
@@ -65,6 +66,15 @@ def wide_rsqrt(k: MachineFloats, x: Value) -> Value:
     return k.div(1.0, k.sqrt(x))
 
 
+def _wide_extreme(name: str) -> Recipe:
+    """In f64 the machine has +0 above −0, but leaves NaN out."""
+
+    def recipe(k: MachineFloats, a: Value, b: Value) -> Value:
+        return k.select(k.compare("uno", a, b), math.nan, k.instruction(name, a, b))
+
+    return recipe
+
+
 def brief_exp(k: MachineFloats, x: Value) -> Value:
     return k.instruction("ex2.approx.ftz.f32", k.mul(x, _LOG2_E + _LOG2_E_REST))
 
@@ -115,7 +125,13 @@ F32: Mapping[str, Recipe] = MappingProxyType(
 )
 
 WIDE: Mapping[str, Recipe] = MappingProxyType(
-    {"rsqrt": wide_rsqrt, "floordiv": remainders.floordiv, "rem": remainders.rem}
+    {
+        "rsqrt": wide_rsqrt,
+        "floordiv": remainders.floordiv,
+        "rem": remainders.rem,
+        "max": _wide_extreme("max.f64"),
+        "min": _wide_extreme("min.f64"),
+    }
 )
 """Of f64; the other functions are those of `targets.llvm.wide_functions`."""
 

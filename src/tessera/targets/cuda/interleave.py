@@ -16,10 +16,8 @@ from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.layouts import Digit, Layout
 from tessera.targets.cuda.nv_types import laid_out, layout_of
+from tessera.targets.cuda.products import depth_step
 from tessera.transforms.rewriting import adopt_location
-
-STEP = 32
-"""Bytes of the depth that an instruction takes at a time."""
 
 
 def interleave(function: nv.FuncOp) -> None:
@@ -62,7 +60,7 @@ def _copies(op: scf.IfOp) -> bool:
 def _beside(op: nv.MmaOp, copies: list[Operation]) -> _Found | None:
     """A product with which copies can be mixed: both operands are read for it alone, and it takes several steps."""
     left, right = op.a.owner, op.b.owner
-    step = STEP // tile_dtype(op.a).storage.itemsize
+    step = depth_step(tile_dtype(op.a))
     if not isinstance(left, nv.ReadOp) or not isinstance(right, nv.ReadOp):
         return None
     alone = all(len(list(read.result.uses)) == 1 and read.parent_block() is op.parent_block() for read in (left, right))

@@ -50,6 +50,11 @@ def operand_bits(dtype: DType) -> int:
     return min(32, 8 * dtype.storage.itemsize)
 
 
+def depth_step(dtype: DType) -> int:
+    """The least depth that layouts of operands hold as a whole: a product is cut at multiples of it."""
+    return 256 // operand_bits(dtype)
+
+
 @dataclass(frozen=True)
 class Grid:
     """How a block's warps lie over the sums of a product."""

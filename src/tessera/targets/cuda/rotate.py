@@ -14,7 +14,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.targets.cuda import dialect as nv
-from tessera.targets.cuda.interleave import STEP, part_of
+from tessera.targets.cuda.interleave import part_of
+from tessera.targets.cuda.products import depth_step
 from tessera.transforms.rewriting import adopt_location, insert_before, replace
 
 
@@ -72,7 +73,7 @@ def _turn(ops: list[Operation]) -> Turn | None:
     left, right = product.a.owner, product.b.owner
     if not isinstance(left, nv.ReadOp) or not isinstance(right, nv.ReadOp):
         return None
-    depth, step = tile_type(product.a).get_shape()[1], STEP // tile_dtype(product.a).storage.itemsize
+    depth, step = tile_type(product.a).get_shape()[1], depth_step(tile_dtype(product.a))
     alone = all(len(list(read.result.uses)) == 1 and _is_fixed(read.shared) for read in (left, right))
     if not alone or depth % step or depth < 3 * step:
         return None
@@ -99,7 +100,7 @@ def _fixed_again(shared: SSAValue, made: list[Operation]) -> SSAValue:
 
 def _rotate(loop: scf.ForOp, turns: list[Turn]) -> None:
     source = loop.body.block
-    step = STEP // tile_dtype(turns[0].product.a).storage.itemsize
+    step = depth_step(tile_dtype(turns[0].product.a))
     ahead: list[Operation] = [turns[0].wait.clone()]
     first = _first(turns[0], step, ahead)
     adopt_location(ahead, loop)
