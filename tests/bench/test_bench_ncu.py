@@ -1,6 +1,7 @@
 """Profiles by Nsight Compute: reading its table, what it does not know, and that nothing is made up without it.
 
-The table is written after ncu's form (`--csv --page raw --nvtx`): a header, a line of units, a line for each kernel.
+Tables are written after ncu's form (`--csv --page raw --nvtx`): a header, a line of units, a line for each kernel. One is
+a recording.
 """
 
 from __future__ import annotations
@@ -62,6 +63,21 @@ def test_a_kernel_has_its_figures() -> None:
         "registers_per_thread": 40.0,
         "shared_memory_per_block": pytest.approx(1020),
     }
+
+
+def test_a_recording_of_an_h200_is_read() -> None:
+    """Of ncu's own hand; columns about the device were left out of it."""
+    found = parse((Path(__file__).parent / "ncu_recording.csv").read_text())
+    assert list(found) == ["0.0", "0.1", "1.0", "1.1", "1.2", "2.0", "2.1", "2.2", "3.0", "3.1", "3.2"]
+    assert all(set(made.figures) == set(METRICS) and not made.unavailable for made in found.values())
+    attention = found["1.0"]
+    assert attention.kernels == ("attention",)
+    assert attention.figures["sm_efficiency"] == 96.51
+    assert attention.figures["achieved_occupancy"] == 12.22
+    assert attention.figures["tensor_active"] == 56.4
+    assert attention.figures["warp_execution_efficiency"] == pytest.approx(100)
+    assert attention.figures["registers_per_thread"] == 255
+    assert attention.figures["shared_memory_per_block"] == 82944
 
 
 def test_several_kernels_count_by_their_time() -> None:
