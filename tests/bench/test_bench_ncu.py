@@ -1,7 +1,7 @@
 """Profiles by Nsight Compute: reading its table, what it does not know, and that nothing is made up without it.
 
-Tables are written after ncu's form (`--csv --page raw --nvtx`): a header, a line of units, a line for each kernel. One is
-a recording.
+Tables are written after ncu's form (`--csv --page raw --nvtx`): a header, a line of units, a line for each kernel.
+One is a recording.
 """
 
 from __future__ import annotations
