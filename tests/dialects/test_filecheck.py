@@ -25,7 +25,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 import tessera.dialects
-import tessera.interpreters.pipe
+import tessera.interpreters.pipe_agents
 import tessera.targets.cpu
 import tessera.targets.cuda
 from tessera.dialects import graph, graph_effects, tile
@@ -45,7 +45,7 @@ from tessera.targets.text import structural_hash
 CASES = [case for path in INVALID for case in cases_of(path)]
 OPERATIONS = [op for dialect in text.DIALECTS for op in dialect.operations]
 
-MEANINGS = (tessera.interpreters.pipe,)  # importing the interpreters fills RULES
+MEANINGS = (tessera.interpreters.pipe_agents,)  # importing the interpreters fills RULES
 
 # Not run by a rule of their own.
 RUN_OTHERWISE: dict[type[Operation], str] = {

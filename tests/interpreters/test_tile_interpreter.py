@@ -192,6 +192,15 @@ def test_reductions_fold_one_axis(data: st.DataObject) -> None:
         assert_folded(found[index], kind, x[(*index[:axis], slice(None), *index[axis:])], dtype)
 
 
+@covers(tile.AnyOp)
+@pytest.mark.parametrize("flags", [np.zeros((2, 3)), np.eye(2, 3)[::-1], np.ones((2, 3)), np.zeros((0, 3))])
+def test_any_looks_at_all_elements(flags: Array) -> None:
+    type_ = tensor(flags.shape, bool_)
+    body = f"%t = tile.any %a : {type_}\n%r = tile.full %t : tensor<i1>"
+    found = computed(body, (), bool_, (flags.astype(np.bool_), bool_))
+    assert found == (1 in flags)
+
+
 @covers(tile.ExpandOp, tile.BroadcastOp, tile.TransOp)
 @examples(40)
 def test_axes_are_inserted_repeated_and_permuted(data: st.DataObject) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera.dialects import tile
-from tessera.interpreters import pipe as pipe_interpreter
+from tessera.interpreters import pipe_agents as pipe_interpreter
 from tessera.interpreters.engine import symbol_in
 from tessera.interpreters.tile import run_kernel
 from tessera.targets import text

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 from xdsl.dialects.builtin import IndexType, IntAttr, TensorType
-from xdsl.ir import Attribute, Dialect, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     BaseAttr,
     IRDLOperation,
@@ -33,7 +33,7 @@ from tessera.dialects.elements import TileType, is_element
 from tessera.dialects.tile import FuncOp, base_of
 from tessera.dialects.tile_types import AnyTile, AnyView, tile_type, view_type
 
-VERSION = 1
+VERSION = 2
 
 
 @irdl_attr_definition
@@ -51,7 +51,7 @@ class RingType(ParametrizedAttribute, TypeAttribute):
     def verify(self) -> None:
         if self.depth.data < 1:
             raise VerifyException(f"a ring has at least one slot, got {self.depth.data}")
-        if not _is_tile(self.tile):
+        if not is_tile_type(self.tile):
             raise VerifyException(f"a ring holds tiles, got {self.tile}")
 
     @classmethod
@@ -70,7 +70,7 @@ class RingType(ParametrizedAttribute, TypeAttribute):
             printer.print_attribute(tile.element_type)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
 
 
-def _is_tile(type_: Attribute) -> bool:
+def is_tile_type(type_: Attribute) -> bool:
     if not isinstance(type_, TensorType) or not is_element(type_.element_type):  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
         return False
     return all(size > 0 for size in type_.get_shape())
@@ -198,4 +198,4 @@ class GetOp(IRDLOperation):
         return {reads(MEMORY, self.ring)}
 
 
-Pipe = Dialect("pipe", [RingOp, CopyOp, CommitOp, AwaitOp, GetOp], [RingType])
+OPS: tuple[type[IRDLOperation], ...] = (RingOp, CopyOp, CommitOp, AwaitOp, GetOp)

@@ -54,6 +54,7 @@ from tessera.dialects.effects import IO, MEMORY, HasEffects, reads, writes
 from tessera.dialects.elements import is_element
 from tessera.dialects.tile_types import AnyTile, AnyView, ViewType, check_axis, check_tile, tile_dtype, view_type
 from tessera.dialects.tile_values import (
+    AnyOp,
     BroadcastOp,
     DotOp,
     EwOp,
@@ -466,6 +467,7 @@ Tile = Dialect(
         IotaOp,
         EwOp,
         ReduceOp,
+        AnyOp,
         ExpandOp,
         BroadcastOp,
         TransOp,

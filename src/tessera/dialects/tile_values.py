@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IndexType, TensorType
+from xdsl.dialects.builtin import IndexType, IntegerType, TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AnyAttr,
@@ -26,7 +26,7 @@ from tessera.dialects import elementwise, reductions
 from tessera.dialects.attributes import IntegerConstraint, Integers, Name, PolicyAttr, integer, integers
 from tessera.dialects.elements import TileType, dtype_of, tile_of
 from tessera.dialects.tile_types import AnyTile, check_axis, check_tile, tile_dtype, tile_type
-from tessera.dtypes.types import NO_POLICY, DType, Policy
+from tessera.dtypes.types import NO_POLICY, DType, Policy, bool_
 from tessera.errors import TesseraError
 
 
@@ -180,6 +180,25 @@ class ReduceOp(IRDLOperation):
         verify_reduction(self.kind.data, tile_dtype(self.operand))
         if _plain(result) != (source.element_type, shape[:axis] + shape[axis + 1 :]):
             raise VerifyException(f"folding axis {axis} of {source} does not give {result}")
+
+
+@irdl_op_definition
+class AnyOp(IRDLOperation):
+    """Whether any element is true: one answer for the whole tile."""
+
+    name = "tile.any"
+    operand = operand_def(AnyTile)
+    result = result_def(IntegerType(1))
+    traits = traits_def(Pure())
+    assembly_format = "$operand attr-dict `:` type($operand)"
+
+    def __init__(self, operand: SSAValue) -> None:
+        super().__init__(operands=[operand], result_types=[IntegerType(1)])
+
+    def verify_(self) -> None:
+        check_tile(self.operand, "the operand")
+        if tile_dtype(self.operand) is not bool_:
+            raise VerifyException(f"any looks at a tile of i1, not {self.operand.type}")
 
 
 @irdl_op_definition

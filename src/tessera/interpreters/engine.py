@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.traits import IsTerminator, SymbolTable
+from xdsl.traits import IsTerminator, NoTerminator, SymbolTable
 
 from tessera.dialects.locations import span_of
 from tessera.errors import CompileError, TesseraError
@@ -41,6 +41,8 @@ class Frame:
     values: dict[SSAValue, Any] = field(default_factory=dict[SSAValue, Any])
     kept: dict[type, Any] = field(default_factory=dict[type, Any])
     """What ops keep between them while the function runs, by its class."""
+    guard: Callable[[Operation, Values], None] | None = None
+    """Looks at each op and its operands before it runs."""
 
     def run(self, block: Block, arguments: Values) -> Values:
         """Runs a block and gives the operands of its terminator."""
@@ -54,16 +56,25 @@ class Frame:
             except TesseraError as error:
                 raise error.at(span_of(op.location)) from None
             self.values.update(zip(op.results, results, strict=True))
-        raise CompileError("a block without a terminator cannot be run")
+        around = block.parent_op()
+        if around is None or not around.has_trait(NoTerminator):
+            raise CompileError("a block without a terminator cannot be run")
+        return []
 
     def perform(self, op: Operation, operands: Values) -> Values:
         """The results of one op; frames that watch a program do more here."""
+        if self.guard is not None:
+            self.guard(op, operands)
         rule = RULES.get(type(op))
         if rule is None:
             raise CompileError(
                 f"{op.name} has no reference meaning", span=span_of(op.location), hint="add a rule in interpreters/"
             )
         return rule(self, op, operands)
+
+    def fork(self) -> Frame:
+        """A frame that knows what this one knows, and goes on by itself."""
+        return replace(self, values=dict(self.values), kept=dict(self.kept))
 
 
 def symbol_in(module: ModuleOp, name: str, kind: type[OpT]) -> OpT:

@@ -31,13 +31,19 @@ def _show(text: str) -> object:
 
 @dataclass
 class Machine:
-    """Everything effects touch. `seed` and `position` are the random stream; slots outlive calls."""
+    """Everything effects touch. `seed` and `position` are the random stream; slots outlive calls.
+
+    So many `workers` run a function for workers, if it has as many programs. With `chance`, agents of a program take
+    turns as it is drawn; a right program gives the same results.
+    """
 
     seed: int = 0
     position: int = 0
     slots: dict[str, Array] = field(default_factory=dict[str, Array])
     axes: Mapping[str, Communicator] = field(default_factory=dict[str, Communicator])
     write: Callable[[str], object] = _show
+    workers: int = 3
+    chance: np.random.Generator | None = None
 
     def exchange(self, axis: str, what: str, value: Array) -> list[Array]:
         if axis not in self.axes:

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any
 from typing import cast as cast_type
 
@@ -84,8 +85,26 @@ def run_kernel(
     check_writable(name, kernel.body.block, bound.values)
     machine = machine if machine is not None else Machine()
     frame = _frame_maker(kernel, bound.values, machine, bound.symbols, checks, trace)
-    for program in itertools.product(*(range(extent) for extent in bound.grid)):
-        frame(program).run(kernel.body.block, bound.values)
+    for runner in _runners(kernel, bound.grid, machine):
+        one = frame(runner.program)
+        one.kept[Runner] = runner
+        one.run(kernel.body.block, bound.values)
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Who runs a function once: a program of the grid, or a worker, who is one of some."""
+
+    grid: tuple[int, ...]
+    program: tuple[int, ...]
+    workers: int | None = None
+
+
+def _runners(kernel: tile.FuncOp, grid: tuple[int, ...], machine: Machine) -> Iterable[Runner]:
+    if "workers" not in kernel.attributes:
+        return (Runner(grid, program) for program in itertools.product(*map(range, grid)))
+    workers = min(prod(grid), machine.workers)
+    return (Runner(grid, (worker,), workers) for worker in range(workers))
 
 
 @dataclass(frozen=True)
@@ -283,6 +302,11 @@ def _elementwise(frame: Frame, op: tile.EwOp, operands: Values) -> Values:
 @meaning(tile.ReduceOp)
 def _reduce(frame: Frame, op: tile.ReduceOp, operands: Values) -> Values:
     return [reductions.apply(op.kind.data, operands[0], tile_dtype(op.operand), [op.axis.value.data])]
+
+
+@meaning(tile.AnyOp)
+def _any(frame: Frame, op: tile.AnyOp, operands: Values) -> Values:
+    return [bool(np.any(operands[0]))]
 
 
 @meaning(tile.ExpandOp)

@@ -93,6 +93,12 @@ class WatchedFrame(Frame):
         self._passed = self._marks_of(block.last_op.operands)
         return results
 
+    def fork(self) -> WatchedFrame:
+        apart = WatchedFrame(self.watch, self.machine, self.symbols, self.program)
+        apart.values, apart.kept, apart.marks = dict(self.values), dict(self.kept), dict(self.marks)
+        apart.step = self.step
+        return apart
+
     def perform(self, op: Operation, operands: Values) -> Values:
         self.step += 1
         if isinstance(op, scf.ForOp | scf.IfOp):

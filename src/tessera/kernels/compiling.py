@@ -18,14 +18,13 @@ from tessera.dialects.tile_types import ViewType, tile_dtype
 from tessera.errors import CompileError, DeviceError, SourceSpan
 from tessera.interpreters.engine import symbol_in
 from tessera.kernels.native import Program, Settings, loaded
-from tessera.runtime.launch_plan import ArrayArgument, DeviceLaunch, Failure, NumberArgument, Plan
-from tessera.targets.cpu.compile import Program as MachineProgram
-from tessera.targets.cpu.compile import compile_kernel
+from tessera.runtime.launch_plan import ArrayArgument, Failure, NumberArgument, Plan
 from tessera.transforms.facts import Facts
 from tessera.transforms.instrument import check_of, title
 
 if TYPE_CHECKING:
     from tessera.kernels.function import Instance
+    from tessera.targets.cpu.compile import Program as MachineProgram
     from tessera.targets.cuda.compile import Program as DeviceProgram
 
 
@@ -52,6 +51,9 @@ def compiled(
 
 
 def _for_cpu(instance: Instance, chosen: Settings, facts: Facts) -> tuple[MachineProgram, Plan, bytes]:
+    # Compilers are large: each is loaded when it is needed.
+    from tessera.targets.cpu.compile import compile_kernel
+
     made = compile_kernel(
         instance.module,
         instance.name,
@@ -64,7 +66,7 @@ def _for_cpu(instance: Instance, chosen: Settings, facts: Facts) -> tuple[Machin
     return made, plan_of(instance, words, made.messages), made.image
 
 
-RUNGS = 3
+RUNGS = 4
 
 
 def _for_gpu(
@@ -103,11 +105,12 @@ def _for_gpu(
 
 
 def _device_plan(instance: Instance, made: DeviceProgram) -> Plan:
+    from tessera.kernels.host_plan import launch_of
+
     block = made.block
     plan = plan_of(instance, Words(block.first, block.grid, block.words), made.messages)
-    launch = DeviceLaunch(
-        threads=made.threads, shared=made.shared, report_word=block.report if made.messages else -1, local=made.local
-    )
+    assert made.function is not None
+    launch = launch_of(made.function, made)
     checks = tuple((one.condition, Failure(one.message, one.span)) for one in made.checks)
     return replace(plan, grid=made.grid, device=launch, block_bytes=block.size, checks=checks)
 

@@ -36,12 +36,13 @@ def plan_of_function(function: nv.FuncOp, made: Program) -> Plan:
         block.grid,
         block.words,
         (),
-        device=_launch(function, made),
+        device=launch_of(function, made),
         block_bytes=block.size,
     )
 
 
-def _launch(function: nv.FuncOp, made: Program) -> DeviceLaunch:
+def launch_of(function: nv.FuncOp, made: Program) -> DeviceLaunch:
+    """What a launch of a function needs besides its arguments."""
     maps = [op for op in function.body.walk() if isinstance(op, TensorMapOp)]
     counters = _number(function, "counters", 0)
     return DeviceLaunch(

@@ -6,7 +6,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Dialect, Operation
 
-from tessera.dialects import pipe, text
+from tessera.dialects import pipes, text
 from tessera.dialects import structural_hash as structure
 from tessera.dialects.text import verify, write
 from tessera.targets.cpu import dialect as cpu
@@ -16,7 +16,7 @@ __all__ = ["DIALECTS", "VERSIONS", "new_context", "read", "stamp", "structural_h
 
 TARGETS: dict[str, tuple[Dialect, int]] = {
     "cpu": (cpu.Cpu, cpu.VERSION),
-    "pipe": (pipe.Pipe, pipe.VERSION),
+    "pipe": (pipes.Pipe, pipes.VERSION),
     "nv": (nv.Nv, nv.VERSION),
 }
 DIALECTS: tuple[Dialect, ...] = (*text.OWN_DIALECTS, *(dialect for dialect, _ in TARGETS.values()))

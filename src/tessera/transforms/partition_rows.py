@@ -7,7 +7,7 @@ in a loop, over groups of its rows; what is the same for all of them is made onc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -25,6 +25,8 @@ from tessera.dialects.attributes import SizesAttr
 from tessera.dialects.elements import TileType
 from tessera.dialects.tile_types import tile_type
 from tessera.transforms.rewriting import adopt_location
+from tessera.transforms.row_branches import decides_row_by_row
+from tessera.transforms.slices import Slice
 
 _index = IndexType()
 
@@ -44,9 +46,11 @@ class PartitionRows(ModulePass):
 class Rows:
     """Along which axis each tile of a function has its rows; tiles that are not in here are the same for all rows."""
 
-    def __init__(self, function: tile.FuncOp, count: int) -> None:
+    def __init__(self, function: tile.FuncOp, count: int, needed: Slice | None = None) -> None:
+        """With a slice of the function, nothing else is looked at; and products and branches have rows, too."""
         self.function = function
         self.count = count
+        self.needed = needed
         self.axes: dict[SSAValue, int] = {}
         self.shared: set[SSAValue] = set()
 
@@ -86,9 +90,10 @@ class Rows:
         owner = value.owner
         if isinstance(owner, Block):
             return self._ask_argument(value, owner, axis)
-        if isinstance(owner, scf.ForOp):
+        if isinstance(owner, scf.ForOp | scf.IfOp):
             place = list(owner.results).index(value)  # pyright: ignore[reportArgumentType]
-            return self._ask_loop(owner, place, axis)
+            is_loop = isinstance(owner, scf.ForOp)
+            return self._ask_loop(owner, place, axis) if is_loop else self._ask_branch(owner, place, axis)
         rule = _ASKS.get(type(owner))
         return rule is not None and rule(self, owner, axis)
 
@@ -104,20 +109,32 @@ class Rows:
         parts = loop.iter_args[place], loop.body.block.args[place + 1], end.operands[place], loop.results[place]
         return all(self.ask(part, axis) for part in parts)
 
+    def _ask_branch(self, branch: scf.IfOp, place: int, axis: int) -> bool:
+        ends = [region.block.last_op for region in branch.regions]
+        return self.needed is not None and all(end is not None and self.ask(end.operands[place], axis) for end in ends)
+
     def _keeps_rows(self, op: Operation) -> bool:
         """Whether what an op makes of rows is rows, and never what all rows share."""
         match op:
             case tile.StoreOp():
                 return True
             case scf.ForOp():
-                places = zip(op.iter_args, op.body.block.args[1:], op.results, strict=True)
-                return all(len({value in self.axes for value in parts}) == 1 for parts in places)
-            case scf.YieldOp() if isinstance(loop := op.parent_op(), scf.ForOp):
-                pairs = zip(op.operands, loop.results, strict=True)
-                return all((value in self.axes) == (result in self.axes) for value, result in pairs)
+                places = list(zip(op.iter_args, op.body.block.args[1:], op.results, strict=True))
+                return all(len({value in self.axes for value in places[place]}) == 1 for place in self._places(op))
+            case scf.YieldOp() if isinstance(around := op.parent_op(), scf.ForOp | scf.IfOp):
+                pairs = list(zip(op.operands, around.results, strict=True))
+                return all(len({value in self.axes for value in pairs[place]}) == 1 for place in self._places(around))
+            case _ if self.needed is not None and op not in self.needed.ops:
+                return True
+            case tile.AnyOp() if self.needed is not None:
+                return op.operand not in self.axes or decides_row_by_row(op, self._places)
             case _:
                 looks = any(value in self.axes for value in op.operands)
                 return not looks or (bool(op.results) and all(result in self.axes for result in op.results))
+
+    def _places(self, op: Operation) -> Iterable[int]:
+        """The places of the values that a loop or a branch gives, if they are looked at."""
+        return range(len(op.results)) if self.needed is None else self.needed.places_of(op)
 
 
 def _writes_same_rows(one: tile.StoreOp, other: tile.StoreOp) -> bool:
@@ -161,6 +178,11 @@ def _ask_transpose(rows: Rows, op: Any, axis: int) -> bool:
     return rows.ask(op.operand, tuple(op.permutation.iter_values())[axis])
 
 
+def _ask_product(rows: Rows, op: Any, axis: int) -> bool:
+    """Rows of a product are rows of its first factor and of the sums it goes on from; all of them meet the second."""
+    return rows.needed is not None and rows.ask(op.a, 0) and rows.ask(op.c, 0) and rows.ask(op.b, None)
+
+
 def _ask_nothing(rows: Rows, op: Any, axis: int) -> bool:
     return True
 
@@ -171,6 +193,7 @@ _ASKS: Mapping[type[Operation], Callable[[Rows, Any, int], bool]] = {
     tile.ExpandOp: _ask_expand,
     tile.ReduceOp: _ask_reduce,
     tile.TransOp: _ask_transpose,
+    tile.DotOp: _ask_product,
     tile.LoadOp: _ask_nothing,
     tile.FullOp: _ask_nothing,
     tile.IotaOp: _ask_nothing,
@@ -214,61 +237,15 @@ def spread_rows(function: tile.FuncOp, group: int) -> bool:
     return True
 
 
-class _Writer:
-    """Moves what depends on rows into a loop over them."""
+class Narrowing:
+    """Gives tiles only `group` of their rows, from row `start` on, which is a scalar."""
 
-    def __init__(self, function: tile.FuncOp, rows: Rows, group: int) -> None:
-        self.function = function
+    def __init__(self, rows: Rows, group: int, start: SSAValue) -> None:
         self.rows = rows
         self.group = group
+        self.start = start
 
-    def run(self) -> None:
-        block = self.function.body.block
-        inner = Block(arg_types=[_index])
-        self.start = inner.args[0]
-        inside: set[Operation] = set()
-        for op in block.ops:
-            if self._depends(op, inside):
-                inside.add(op)
-        for op in [op for op in block.ops if op in inside]:
-            op.detach()
-            inner.add_op(op)
-        for op in list(inner.walk()):
-            self._narrow(op)
-        inner.add_op(scf.YieldOp())
-        bounds = [arith.ConstantOp(IntegerAttr(number, _index)) for number in (0, self.rows.count, self.group)]
-        first, stop, step = (bound.result for bound in bounds)
-        loop = scf.ForOp(first, stop, step, [], Region(inner))
-        last = block.last_op
-        assert last is not None
-        adopt_location([*bounds, loop], self.function)
-        block.insert_ops_before([*bounds, loop], last)
-
-    def spread(self) -> None:
-        """Programs along another axis of the grid take the place of turns of a loop."""
-        function, block = self.function, self.function.body.block
-        sizes = function.grid.data
-        program, group = tile.ProgramIdOp(len(sizes)), arith.ConstantOp(IntegerAttr(self.group, _index))
-        start = arith.MuliOp(program.result, group.result)
-        self.start = start.result
-        for op in list(block.walk()):
-            self._narrow(op)
-        function.properties["grid"] = SizesAttr((*sizes, self.rows.count // self.group))
-        first = block.first_op
-        assert first is not None
-        adopt_location([program, group, start], function)
-        block.insert_ops_before([program, group, start], first)
-
-    def _depends(self, op: Operation, inside: set[Operation]) -> bool:
-        """Whether an op belongs into the loop: it works on rows, or on what is computed there."""
-        if isinstance(op, tile.StoreOp):
-            return True
-        ops = list(op.walk())
-        return any(value in self.rows.axes for inner in ops for value in (*inner.results, *inner.operands)) or any(
-            value.owner in inside for inner in ops for value in inner.operands
-        )
-
-    def _narrow(self, op: Operation) -> None:
+    def narrow(self, op: Operation) -> None:
         """Gives an op's tiles fewer rows, and moves what says where they are."""
         for region in op.regions:
             for block in region.blocks:
@@ -301,3 +278,59 @@ class _Writer:
         shape[axis] = self.group
         made = Rewriter.replace_value_with_new_type(value, TensorType(type_.element_type, shape))
         self.rows.axes[made] = axis
+
+
+class _Writer:
+    """Moves what depends on rows into a loop over them."""
+
+    def __init__(self, function: tile.FuncOp, rows: Rows, group: int) -> None:
+        self.function = function
+        self.rows = rows
+        self.group = group
+
+    def run(self) -> None:
+        block = self.function.body.block
+        inner = Block(arg_types=[_index])
+        inside: set[Operation] = set()
+        for op in block.ops:
+            if self._depends(op, inside):
+                inside.add(op)
+        for op in [op for op in block.ops if op in inside]:
+            op.detach()
+            inner.add_op(op)
+        self._narrow(inner, inner.args[0])
+        inner.add_op(scf.YieldOp())
+        bounds = [arith.ConstantOp(IntegerAttr(number, _index)) for number in (0, self.rows.count, self.group)]
+        first, stop, step = (bound.result for bound in bounds)
+        loop = scf.ForOp(first, stop, step, [], Region(inner))
+        last = block.last_op
+        assert last is not None
+        adopt_location([*bounds, loop], self.function)
+        block.insert_ops_before([*bounds, loop], last)
+
+    def spread(self) -> None:
+        """Programs along another axis of the grid take the place of turns of a loop."""
+        function, block = self.function, self.function.body.block
+        sizes = function.grid.data
+        program, group = tile.ProgramIdOp(len(sizes)), arith.ConstantOp(IntegerAttr(self.group, _index))
+        start = arith.MuliOp(program.result, group.result)
+        self._narrow(block, start.result)
+        function.properties["grid"] = SizesAttr((*sizes, self.rows.count // self.group))
+        first = block.first_op
+        assert first is not None
+        adopt_location([program, group, start], function)
+        block.insert_ops_before([program, group, start], first)
+
+    def _depends(self, op: Operation, inside: set[Operation]) -> bool:
+        """Whether an op belongs into the loop: it works on rows, or on what is computed there."""
+        if isinstance(op, tile.StoreOp):
+            return True
+        ops = list(op.walk())
+        return any(value in self.rows.axes for inner in ops for value in (*inner.results, *inner.operands)) or any(
+            value.owner in inside for inner in ops for value in inner.operands
+        )
+
+    def _narrow(self, block: Block, start: SSAValue) -> None:
+        narrowing = Narrowing(self.rows, self.group, start)
+        for op in list(block.walk()):
+            narrowing.narrow(op)

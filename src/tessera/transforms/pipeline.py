@@ -28,10 +28,12 @@ from tessera.transforms.dead_code import DeadCode
 from tessera.transforms.facts import Facts
 from tessera.transforms.graph_to_schedule import GraphToSchedule
 from tessera.transforms.instrument import Instrument
+from tessera.transforms.lazy_maxima import LazyMaxima
 from tessera.transforms.live_ranges import ClipRanges, SplitRanges
 from tessera.transforms.make_async import MakeAsync
 from tessera.transforms.partition_rows import PartitionRows
 from tessera.transforms.schedule_to_tile import ScheduleToTile
+from tessera.transforms.skew_dots import SkewDots
 from tessera.transforms.specialize_kernels import SpecializeKernels
 
 PASSES: Mapping[str, type[ModulePass]] = {
@@ -44,9 +46,11 @@ PASSES: Mapping[str, type[ModulePass]] = {
         DeadCode,
         GraphToSchedule,
         Instrument,
+        LazyMaxima,
         MakeAsync,
         PartitionRows,
         ScheduleToTile,
+        SkewDots,
         SpecializeKernels,
         SplitRanges,
     )

@@ -35,6 +35,12 @@ def _check(function: tile.FuncOp) -> None:
                     span=span_of(op.location),
                     hint="fold two axes into one, or run it in the interpreter: TESSERA_INTERPRET=1",
                 )
+        if isinstance(op, tile.AnyOp):
+            raise CompileError(
+                f"{op.name} has no machine code for CPUs",
+                span=span_of(op.location),
+                hint="lazy-maxima writes it for GPUs: leave that pass out",
+            )
         if isinstance(op, tile.DebugPrintOp):
             raise CompileError(
                 "a kernel that prints or stops runs in the interpreter only",

@@ -13,6 +13,8 @@ from tessera.interpreters.engine import symbol_in
 from tessera.shapes.expr import Shape
 from tessera.targets import text
 from tessera.targets.cuda import dialect as nv
+from tessera.targets.cuda.agents_chain import with_agents
+from tessera.targets.cuda.choose_agents import agents_plans
 from tessera.targets.cuda.choose_plan import Plan, plans
 from tessera.targets.cuda.divisors import LINED
 from tessera.targets.cuda.emit import emit
@@ -56,6 +58,8 @@ class Program:
     grid: Shape = ()
     checks: tuple[HostCheck, ...] = ()
     guards: Facts = field(default_factory=Facts)
+    function: nv.FuncOp | None = field(default=None, compare=False)
+    """What was compiled: its head and its tensor maps say how to launch it."""
     seconds: Mapping[str, float] = field(default_factory=dict[str, float], compare=False)
 
 
@@ -117,8 +121,17 @@ def lower_kernel(
     found = take_host_checks(function)
     prepare(function, contract=optimization > 1, arch=arch)
     seconds.lap("prepare")
-    lowered = fitted(
-        lowered, name, arch, plans(function, warps, stages, rung, arch), lambda made, plan: _lower(made, name, plan)
+    special = None
+    if arch == "sm_90a" and rung == 0 and not checks:
+        special = with_agents(lowered, name, agents_plans(function, warps, stages, lined))
+        seconds.lap("agents")
+    # The first rung is that of agents; the others are for every GPU.
+    lowered = special or fitted(
+        lowered,
+        name,
+        arch,
+        plans(function, warps, stages, max(0, rung - 1), arch),
+        lambda made, plan: _lower(made, name, plan),
     )
     if lined:
         symbol_in(lowered, name, nv.FuncOp).attributes[LINED] = integers(sorted(lined))
@@ -165,6 +178,7 @@ def compile_lowered(module: ModuleOp, name: str, *, arch: str = "sm_90a") -> Pro
         emitted.messages,
         FEW_SPILLS if products else 0,
         tuple(function.grid.data),
+        function=function,
         seconds=dict(seconds),
     )
 

@@ -100,6 +100,12 @@ def _id(emitter: Emitter, op: hopper.IdOp) -> None:
     emitter.values[op.result] = _IDS[op.kind.data](emitter)
 
 
+@emits(hopper.ExtentOp)
+def _extent(emitter: Emitter, op: hopper.ExtentOp) -> None:
+    word = emitter.param(emitter.block_layout.grid + op.axis.value.data)
+    emitter.values[op.result] = emitter.f.convert("trunc", word, "i32")
+
+
 @emits(hopper.SetRegistersOp)
 def _set_registers(emitter: Emitter, op: hopper.SetRegistersOp) -> None:
     do(emitter, f"setmaxnreg.{op.direction.data}.sync.aligned.u32 {op.count.value.data};")

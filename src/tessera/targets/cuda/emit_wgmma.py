@@ -181,7 +181,10 @@ def _partial(emitter: Emitter, op: products.PartialOp) -> None:
     source, kind = emitter.tile(op.operand), op.kind.data
 
     def combine(a: Value, b: Value) -> Value:
-        return elementwise.combine(emitter.f, kind, a, b, source.dtype, emitter.level, nnan=kind == "top")
+        if kind == "top" and a.type == "float":
+            # It may miss a NaN: one instruction.
+            return emitter.f.intrinsic("maxnum", a, b)
+        return elementwise.combine(emitter.f, kind, a, b, source.dtype, emitter.level)
 
     neutral = elementwise.identity(kind, source.dtype)
     emitter.bind(op.result, fold_registers(emitter, source, op.axis.value.data, neutral, combine))

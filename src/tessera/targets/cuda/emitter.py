@@ -23,7 +23,7 @@ from tessera.dtypes.types import DType
 from tessera.errors import CompileError
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.divisors import is_lined
-from tessera.targets.cuda.hopper import BarriersOp, WordsOp
+from tessera.targets.cuda.hopper import BarriersOp, IdOp, WordsOp
 from tessera.targets.cuda.hopper_copies import TensorMapOp
 from tessera.targets.cuda.inline_ptx import asm
 from tessera.targets.cuda.layouts import WARP, Digit, Layout
@@ -33,6 +33,7 @@ from tessera.targets.llvm import elements
 from tessera.targets.llvm.text import Function, Module, Value, number
 
 WORD = 8
+WARPGROUP = 128
 MAP_BYTES = 128
 GLOBAL = "ptr addrspace(1)"
 SHARED = "ptr addrspace(3)"
@@ -114,6 +115,8 @@ class Emitter:
         self.module = Module()
         self.messages: dict[str, int] = {}
         self.maps = [op for op in function.body.walk() if isinstance(op, TensorMapOp)]
+        self.team = _team(function)
+        """How many threads have tiles of their own: those of the block, or where warpgroups have roles, of one."""
         self.block_layout = _block(function, len(self.maps))
         self.values: dict[SSAValue, Any] = {}
         self.scopes = [0]
@@ -318,7 +321,7 @@ class Emitter:
             part = self.f.binary("urem", part, number(digit.size, "i32"))
             first = self.f.compare("eq", part, number(0, "i32"))
             found = first if found is None else self.f.binary("and", found, first)
-        if layout.thread_count < self.source.thread_count:
+        if layout.thread_count < self.team:
             first = self.f.compare("ult", self.thread, number(layout.thread_count, "i32"))
             found = first if found is None else self.f.binary("and", found, first)
         return found
@@ -423,6 +426,11 @@ class Emitter:
                 self.values[value] = Shared(rest.pop(0), value.type)
             else:
                 self.values[value] = rest.pop(0)
+
+
+def _team(function: nv.FuncOp) -> int:
+    roles = any(isinstance(op, IdOp) and op.kind.data == "warpgroup" for op in function.body.walk())
+    return WARPGROUP if roles else function.thread_count
 
 
 def _block(function: nv.FuncOp, maps: int) -> Block:

@@ -79,6 +79,25 @@ class IdOp(IRDLOperation):
 
 
 @irdl_op_definition
+class ExtentOp(IRDLOperation):
+    """How many programs the grid has along an axis. A persistent kernel's blocks share them among themselves."""
+
+    name = "nv.extent"
+    axis = prop_def(IntegerConstraint)
+    result = result_def(i32)
+    traits = traits_def(Pure())
+    assembly_format = "$axis attr-dict"
+
+    def __init__(self, axis: int) -> None:
+        super().__init__(properties={"axis": integer(axis)}, result_types=[i32])
+
+    def verify_(self) -> None:
+        rank = len(function_of(self).grid.data)
+        if not 0 <= self.axis.value.data < rank:
+            raise VerifyException(f"axis {self.axis.value.data} of a grid that has {rank}")
+
+
+@irdl_op_definition
 class SetRegistersOp(Ordered):
     """Gives registers back (`dec`) or takes more (`inc`): from here on each thread of the warpgroup has so many."""
 
@@ -412,6 +431,7 @@ class ResetOp(Ordered):
 
 OPS: tuple[type[IRDLOperation], ...] = (
     IdOp,
+    ExtentOp,
     SetRegistersOp,
     AdvanceOp,
     BarriersOp,

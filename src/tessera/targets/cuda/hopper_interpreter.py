@@ -18,6 +18,7 @@ from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import f64
 from tessera.errors import CompileError, RaceError, ShapeError
+from tessera.interpreters.agents import Agents
 from tessera.interpreters.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.machine import Machine
 from tessera.interpreters.scalars import wrap
@@ -26,7 +27,6 @@ from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper
 from tessera.targets.cuda import hopper_copies as copies
 from tessera.targets.cuda import hopper_products as products
-from tessera.targets.cuda.agents import Agents
 from tessera.targets.cuda.hopper_types import barriers_type, map_type
 from tessera.targets.cuda.nv_types import SharedType, layout_of, shared_type
 from tessera.targets.cuda.warpgroups import (
@@ -65,8 +65,8 @@ def run_warpgroups(
     attribute: Any = kernel.attributes.get("cluster")
     size = attribute.value.data if attribute is not None else 1
     count = int(np.prod(bound.grid)) if blocks is None else blocks
-    agents = Agents(chance)
-    launch = Launch(Machine(), chance, agents, count)
+    agents = Agents(chance, hint="count arrivals, phases and bytes")
+    launch = Launch(Machine(), chance, agents, count, tuple(bound.grid))
     if count % size:
         raise CompileError(f"{count} blocks are no whole clusters of {size}")
     everyone = [Block(number, number % size, kernel.thread_count, launch) for number in range(count)]
@@ -153,6 +153,11 @@ def _id(frame: Frame, op: hopper.IdOp, operands: Values) -> Values:
         "rank": here.block.rank,
     }
     return [numbers[op.kind.data]]
+
+
+@meaning(hopper.ExtentOp)
+def _extent(frame: Frame, op: hopper.ExtentOp, operands: Values) -> Values:
+    return [_warpgroup(frame).block.launch.grid[op.axis.value.data]]
 
 
 @meaning(hopper.SetRegistersOp)

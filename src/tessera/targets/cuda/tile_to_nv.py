@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -43,7 +43,11 @@ class TileToNv(ModulePass):
 def lower(module: ModuleOp, name: str, warps: int) -> None:
     """Puts an nv function in the place of a tile function."""
     function = symbol_in(module, name, tile.FuncOp)
-    made = Lowering(function, Shape(warps)).run()
+    put_in_place(function, Lowering(function, LayoutAnalysis(function, Shape(warps))).run())
+
+
+def put_in_place(function: tile.FuncOp, made: nv.FuncOp) -> None:
+    """Replaces a tile function."""
     block = function.parent_block()
     assert block is not None
     made.location = function.location
@@ -81,9 +85,9 @@ def _axes_of(op: Operation) -> frozenset[int]:
 class Lowering:
     """Writes the nv function of one tile function."""
 
-    def __init__(self, function: tile.FuncOp, shape: Shape) -> None:
+    def __init__(self, function: tile.FuncOp, analysis: LayoutAnalysis) -> None:
         self.source = function
-        self.analysis = LayoutAnalysis(function, shape)
+        self.analysis = analysis
         self.values: dict[SSAValue, SSAValue] = {}
         """Scalars and views of the source, and rings, in the new function."""
         self.tiles: dict[tuple[SSAValue, Layout], SSAValue] = {}
@@ -93,26 +97,31 @@ class Lowering:
 
     def run(self) -> nv.FuncOp:
         source = self.source
+        made = self.header(self.analysis.shape.threads)
+        if crosses(source):
+            made.attributes["group"] = integer(GROUP)
+        if self.analysis.grids:
+            # Told nothing, the assembler spills to let more blocks in.
+            made.attributes["blocks"] = integer(1)
+        self._block(source.body.block)
+        self.out.add_op(nv.ReturnOp())
+        return made
+
+    def header(self, threads: int) -> nv.FuncOp:
+        """A function with the arguments of the source, into which ops go from here on."""
+        source = self.source
         made = nv.FuncOp(
             source.sym_name.data,
             list(source.function_type.inputs),
             source.outputs.value.data,
             [list(shape.data) for shape in source.shapes],
             list(source.grid.data),
-            self.analysis.shape.threads,
+            threads,
         )
-        if crosses(source):
-            made.attributes["group"] = integer(GROUP)
-        if self.analysis.grids:
-            # Told nothing, the assembler spills to let more blocks in.
-            made.attributes["blocks"] = integer(1)
-        entry = made.body.block
-        for old, new in zip(source.arguments, entry.args, strict=True):
+        self.out = made.body.block
+        for old, new in zip(source.arguments, self.out.args, strict=True):
             self.values[old] = new
             new.name_hint = old.name_hint
-        self.out = entry
-        self._block(source.body.block)
-        entry.add_op(nv.ReturnOp())
         return made
 
     def add(self, op: Operation, source: Operation) -> Operation:
@@ -304,18 +313,25 @@ class Lowering:
 
     def _carried(self, values: Sequence[SSAValue], like: Sequence[SSAValue]) -> list[SSAValue]:
         """Values in the layouts of those that carry them."""
-        return [
-            self.tile(value, self.analysis.anchors[carrier].layout) if is_tile(value) else self.values[value]
-            for value, carrier in zip(values, like, strict=True)
-        ]
+        return [part for value, other in zip(values, like, strict=True) for part in self._parts(value, other)]
+
+    def _parts(self, value: SSAValue, carrier: SSAValue) -> Sequence[SSAValue]:
+        """What a value becomes where another one carries it."""
+        return [self.tile(value, self.analysis.anchors[carrier].layout) if is_tile(value) else self.values[value]]
 
     def _bind(self, old: Sequence[SSAValue], new: Sequence[SSAValue], op: Operation) -> None:
-        for value, made in zip(old, new, strict=True):
-            if is_tile(value):
-                self._hold(value, self.analysis.anchors[value].layout, made, op)
-            else:
-                self.values[value] = made
-                made.name_hint = value.name_hint
+        """The other way round."""
+        rest = iter(new)
+        for value in old:
+            self._bind_one(value, rest, op)
+
+    def _bind_one(self, value: SSAValue, parts: Iterator[SSAValue], op: Operation) -> None:
+        made = next(parts)
+        if is_tile(value):
+            self._hold(value, self.analysis.anchors[value].layout, made, op)
+        else:
+            self.values[value] = made
+            made.name_hint = value.name_hint
 
     def _for(self, op: scf.ForOp) -> None:
         inner = op.body.block

@@ -20,12 +20,12 @@ from xdsl.traits import Pure
 
 from tessera.dialects.tile_types import tile_type
 from tessera.errors import CompileError, RaceError
+from tessera.interpreters.agents import Agents
 from tessera.interpreters.engine import Values
 from tessera.interpreters.machine import Machine
 from tessera.interpreters.tile import Array
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper
-from tessera.targets.cuda.agents import Agents
 from tessera.targets.cuda.interpreter import NvFrame, Tiles
 from tessera.targets.cuda.layouts import Layout
 from tessera.targets.cuda.nv_types import SharedType, layout_of, shared_type
@@ -141,6 +141,8 @@ class Placed(Tiles):
         before, sizes = self.type, type_.shape
         if type_.rows != before.rows:
             array = self.array.reshape(sizes)
+        elif sizes[:-1] == before.shape[:-1] and type_.columns <= before.columns:
+            array = self.array[..., : type_.columns]
         else:
             wide, across = before.shape[-1] // before.panels, type_.panels
             apart = self.array.reshape(*before.shape[:-1], before.panels, wide)
@@ -204,6 +206,7 @@ class Launch:
     chance: np.random.Generator | None
     agents: Agents
     blocks: int
+    grid: tuple[int, ...]
     counters: list[int] = field(default_factory=lambda: [0] * hopper.MOST_COUNTERS)
 
 

@@ -12,6 +12,14 @@ tile.func @f(%n: index) outputs 0 shapes [[]] grid [1] {
   tile.return
 }
 // -----
+// options: -p tile-to-cpu
+tile.func @f(%b: i1) outputs 0 shapes [[]] grid [1] {
+  %flags = tile.full %b : tensor<8xi1>
+  // expected: tile.any has no machine code for CPUs
+  %any = tile.any %flags : tensor<8xi1>
+  tile.return
+}
+// -----
 // options: -p tile-to-cpu{level=sparc}
 // expected: tile-to-cpu has no level sparc
 builtin.module {}

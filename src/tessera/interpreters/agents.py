@@ -33,10 +33,11 @@ class Agent:
 
 
 class Agents:
-    """Runs agents until all are done."""
+    """Runs agents until all are done; `hint` says what to look at when they are stuck."""
 
-    def __init__(self, chance: np.random.Generator | None) -> None:
+    def __init__(self, chance: np.random.Generator | None, *, hint: str) -> None:
         self._chance = chance
+        self._hint = hint
         self._agents: list[Agent] = []
         self._back = threading.Semaphore(0)
         self._current: Agent | None = None
@@ -76,7 +77,7 @@ class Agents:
         able = [agent for agent in self._agents if not agent.done and agent.ready()]
         if not able:
             stuck = [f"{agent.name} waits for {agent.waits_for}" for agent in self._agents if not agent.done]
-            raise RaceError(f"nobody can go on: {'; '.join(stuck)}", hint="count arrivals, phases and bytes")
+            raise RaceError(f"nobody can go on: {'; '.join(stuck)}", hint=self._hint)
         self._turn += 1
         place = self._turn % len(able) if self._chance is None else int(self._chance.integers(len(able)))
         agent = self._current = able[place]

@@ -1,0 +1,331 @@
+"""The meaning of agents that share rings: they run in every order that their waits allow, and copies land late.
+
+A copy lands when somebody takes its turn, or by chance at once. A product is done when somebody waits for it. What is
+released while it may still be read, taken twice or left behind is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import scf
+from xdsl.ir import Operation, SSAValue
+
+from tessera.dialects import pipe, pipe_agents
+from tessera.dialects.elements import dtype_of
+from tessera.dialects.tile_types import tile_dtype
+from tessera.dtypes.casting import cast
+from tessera.dtypes.types import f64
+from tessera.errors import RaceError
+from tessera.interpreters.agents import Agents
+from tessera.interpreters.engine import Frame, Values, meaning
+from tessera.interpreters.pipe import Ring
+from tessera.interpreters.tile import Array, Runner, View, multiply, window
+
+_HINT = "every agent takes and releases every turn that is filled, and there are slots for those under way"
+
+
+@dataclass(eq=False)
+class Turns:
+    """A ring that agents share: how many turns were filled, and how many each agent has taken and released."""
+
+    ring: Ring
+    name: str
+    taken: list[int]
+    released: list[int]
+    filled: int = 0
+    inbound: dict[int, Callable[[], Array]] = field(default_factory=dict[int, Callable[[], Array]])
+    """Copies on their way, by their turns."""
+
+    @property
+    def depth(self) -> int:
+        return len(self.ring.slots)
+
+    def land(self, turn: int) -> None:
+        """A copy arrives, if it has not yet."""
+        copy = self.inbound.pop(turn, None)
+        if copy is not None:
+            self.ring.slots[turn % self.depth] = copy()
+
+    def check_turn(self, turn: int, next_: int, verb: str) -> None:
+        """Turns come in order, each once."""
+        if turn == next_:
+            return
+        why = f"{verb} already" if turn < next_ else f"turn {next_} was not {verb} yet"
+        raise RaceError(
+            f"turn {turn} of {self.name} cannot be {verb}: {why}",
+            hint="turns come in order, each once: check which cursor is used, and where pipe.next is",
+        )
+
+    def check_end(self) -> None:
+        for agent, (taken, released) in enumerate(zip(self.taken, self.released, strict=True)):
+            if released < self.filled:
+                what = "taken" if taken < self.filled else "released"
+                count = taken if taken < self.filled else released
+                raise RaceError(
+                    f"{self.filled} turns of {self.name} were filled, and agent {agent} has {what} {count}",
+                    hint="every agent takes and releases every turn that is filled",
+                )
+
+
+@dataclass(eq=False)
+class Product:
+    """Sums under way: there is a value when it is done. `reads` are the turns that its factors are in."""
+
+    finish: Callable[[], Array]
+    reads: list[tuple[Turns, int]]
+    value: Array | None = None
+    used: str = ""
+    """What the sums have become, in words; nothing can be made of them again."""
+
+
+@dataclass(eq=False)
+class Held:
+    """A tile that an agent took; the array is kept so that no other is mistaken for it."""
+
+    array: Array
+    turns: Turns
+    turn: int
+
+
+@dataclass(eq=False)
+class Stage:
+    """What the agents of one `pipe.roles` share."""
+
+    agents: Agents
+    count: int
+    chance: np.random.Generator | None
+    shared: dict[Ring, Turns] = field(default_factory=dict[Ring, Turns])
+
+    def turns(self, ring: Ring, value: SSAValue) -> Turns:
+        if ring not in self.shared:
+            name = f"%{value.name_hint}" if value.name_hint else "a ring"
+            self.shared[ring] = Turns(ring, name, [0] * self.count, [0] * self.count)
+        return self.shared[ring]
+
+
+@dataclass(eq=False)
+class Member:
+    """One agent: its number, -1 for the one that copies; its products under way, oldest first; the tiles it took."""
+
+    stage: Stage
+    number: int
+    products: list[Product] = field(default_factory=list[Product])
+    held: dict[int, Held] = field(default_factory=dict[int, Held])
+
+    def hold(self, array: Array, turns: Turns, turn: int) -> None:
+        self.held[id(array)] = Held(array, turns, turn)
+
+    def origin(self, value: Any) -> Held | None:
+        """The tile that was taken and is read by this value, which may be another view of it."""
+        while value is not None and id(value) not in self.held:
+            value = getattr(value, "base", None)
+        return self.held.get(id(value))
+
+    def guard(self, op: Operation, operands: Values) -> None:
+        """Refuses to read what was released; loops and branches only hand it on."""
+        if isinstance(op, scf.ForOp | scf.IfOp):
+            return
+        for held in map(self.origin, operands):
+            if held is not None and held.turn < held.turns.released[self.number]:
+                raise RaceError(
+                    f"{op.name} reads turn {held.turn} of {held.turns.name}, which this agent has released",
+                    hint="put pipe.release behind the last op that reads the tile",
+                )
+
+    def finish(self, younger: int) -> None:
+        """Ends all products but the youngest."""
+        while len(self.products) > younger:
+            done = self.products.pop(0)
+            done.value = done.finish()
+
+
+def _member(frame: Frame) -> Member:
+    return frame.kept[Member]
+
+
+def _wait(member: Member, ready: Callable[[], bool], waits_for: str) -> None:
+    member.stage.agents.wait(ready, waits_for)
+
+
+# Who does what
+
+
+@meaning(pipe_agents.RolesOp)
+def _roles(frame: Frame, op: pipe_agents.RolesOp, operands: Values) -> Values:
+    chance, count = frame.machine.chance, op.agents.value.data
+    stage = Stage(Agents(chance, hint=_HINT), count, chance)
+    for number in range(-1, count):
+        apart, member = frame.fork(), Member(stage, number)
+        apart.kept[Member], apart.guard = member, member.guard
+        block = (op.copies if number < 0 else op.computes).block
+        name = "the agent that copies" if number < 0 else f"agent {number}"
+        stage.agents.add(name, partial(_live, apart, block))
+    stage.agents.run()
+    for turns in stage.shared.values():
+        turns.check_end()
+    return []
+
+
+def _live(frame: Frame, block: Any) -> None:
+    frame.run(block, [])
+    if _member(frame).products:
+        raise RaceError(
+            "an agent ends while products of its run", hint="put pipe.dot_await or pipe.dots_behind 0 at the end"
+        )
+
+
+@meaning(pipe_agents.AgentOp)
+def _agent(frame: Frame, op: pipe_agents.AgentOp, operands: Values) -> Values:
+    return [_member(frame).number]
+
+
+@meaning(pipe_agents.WorkerOp)
+def _worker(frame: Frame, op: pipe_agents.WorkerOp, operands: Values) -> Values:
+    return [frame.program[0]]
+
+
+@meaning(pipe_agents.WorkersOp)
+def _workers(frame: Frame, op: pipe_agents.WorkersOp, operands: Values) -> Values:
+    return [frame.kept[Runner].workers]
+
+
+@meaning(pipe_agents.ExtentOp)
+def _extent(frame: Frame, op: pipe_agents.ExtentOp, operands: Values) -> Values:
+    return [frame.kept[Runner].grid[op.axis.value.data]]
+
+
+# Rings
+
+
+@meaning(pipe_agents.CursorOp)
+def _cursor(frame: Frame, op: pipe_agents.CursorOp, operands: Values) -> Values:
+    return [0]
+
+
+@meaning(pipe_agents.NextOp)
+def _next(frame: Frame, op: pipe_agents.NextOp, operands: Values) -> Values:
+    return [operands[0] + 1]
+
+
+@meaning(pipe_agents.FillOp)
+def _fill(frame: Frame, op: pipe_agents.FillOp, operands: Values) -> Values:
+    view, *offsets, ring, turn = operands
+    member = _member(frame)
+    turns = member.stage.turns(ring, op.ring)
+    turns.check_turn(turn, turns.filled, "filled")
+    before = turn - turns.depth
+    _wait(member, lambda: min(turns.released) > before, f"all to release turn {before} of {turns.name}")
+    turns.inbound[turn] = partial(_copied, op, view, offsets)
+    turns.filled += 1
+    if member.stage.chance is not None and member.stage.chance.integers(2):
+        turns.land(turn)
+    return []
+
+
+def _copied(op: pipe_agents.FillOp, view: View, offsets: Sequence[int]) -> Array:
+    type_ = pipe.slot_type(op.ring)
+    dtype = dtype_of(type_.element_type)
+    found = np.full(type_.get_shape(), cast(np.zeros(()), f64, dtype), dtype.storage)
+    inside, cut = window(view, offsets, type_.get_shape())
+    found[cut] = view.array[inside]
+    return found
+
+
+@meaning(pipe_agents.TakeOp)
+def _take(frame: Frame, op: pipe_agents.TakeOp, operands: Values) -> Values:
+    ring, turn = operands
+    member = _member(frame)
+    turns = member.stage.turns(ring, op.ring)
+    if turn < turns.released[member.number]:
+        raise RaceError(
+            f"turn {turn} of {turns.name} is taken again after its release", hint="put pipe.next in front of pipe.take"
+        )
+    turns.check_turn(turn, turns.taken[member.number], "taken")
+    _wait(member, lambda: turns.filled > turn, f"turn {turn} of {turns.name} to be filled")
+    turns.land(turn)
+    turns.taken[member.number] += 1
+    found = ring.slots[turn % turns.depth]
+    if op.part is not None:
+        rows = len(found) // member.stage.count
+        found = found[member.number * rows : (member.number + 1) * rows]
+    mine = found.copy()
+    member.hold(mine, turns, turn)
+    return [mine]
+
+
+@meaning(pipe_agents.ReleaseOp)
+def _release(frame: Frame, op: pipe_agents.ReleaseOp, operands: Values) -> Values:
+    ring, turn = operands
+    member = _member(frame)
+    turns = member.stage.turns(ring, op.ring)
+    if turn >= turns.taken[member.number]:
+        raise RaceError(
+            f"turn {turn} of {turns.name} is released, and was not taken", hint="put pipe.take in front of pipe.release"
+        )
+    turns.check_turn(turn, turns.released[member.number], "released")
+    for behind, product in enumerate(reversed(member.products)):
+        if (turns, turn) in product.reads:
+            raise RaceError(
+                f"turn {turn} of {turns.name} is released while a product that reads it may run",
+                hint=f"put pipe.dot_await or pipe.dots_behind with {behind} younger products in front of it",
+            )
+    turns.released[member.number] += 1
+    return []
+
+
+# Products
+
+
+@meaning(pipe_agents.DotStartOp)
+def _dot_start(frame: Frame, op: pipe_agents.DotStartOp, operands: Values) -> Values:
+    a, b, c = operands
+    member = _member(frame)
+    if isinstance(c, Product):
+        _use(c, "were handed to another product")
+    left, right, total = tile_dtype(op.a), tile_dtype(op.b), dtype_of(pipe_agents.sums_type(op.c).element_type)
+
+    def finish() -> Array:
+        product, carrier = multiply(a, b, left, right)
+        before: Any = c.value if isinstance(c, Product) else c
+        with np.errstate(all="ignore"):
+            return cast(np.add(product, cast(before, total, carrier)), carrier, total)
+
+    held = [found for found in map(member.origin, (a, b)) if found is not None]
+    made = Product(finish, [(one.turns, one.turn) for one in held])
+    member.products.append(made)
+    return [made]
+
+
+def _use(product: Product, becomes: str) -> None:
+    if product.used:
+        raise RaceError(
+            f"sums of a product are used that {product.used}",
+            hint="use what pipe.dot_await or the last pipe.dot_start gave",
+        )
+    product.used = becomes
+
+
+@meaning(pipe_agents.DotAwaitOp)
+def _dot_await(frame: Frame, op: pipe_agents.DotAwaitOp, operands: Values) -> Values:
+    product: Product = operands[0]
+    member, younger = _member(frame), op.younger.value.data
+    _use(product, "were awaited")
+    member.finish(younger)
+    if product.value is None:
+        behind = len(member.products) - 1 - member.products.index(product)
+        raise RaceError(
+            f"a product is awaited with {younger} younger ones, and {behind} were begun behind it",
+            hint=f"say younger {behind}, or less",
+        )
+    return [product.value]
+
+
+@meaning(pipe_agents.DotsBehindOp)
+def _dots_behind(frame: Frame, op: pipe_agents.DotsBehindOp, operands: Values) -> Values:
+    _member(frame).finish(op.younger.value.data)
+    return []

@@ -1,0 +1,93 @@
+"""Which layout each tile of an agent has: sums of products anchor theirs, and what is loaded follows.
+
+An agent is one of several warpgroups, and cannot ask the others to come to a barrier: nothing here goes through shared
+memory. So loads have no layout of their own, and are stored as they lie. What would have to change its layout all the
+same is found later, and refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.ir import Operation, SSAValue
+
+from tessera.dialects import pipe_agents as agents
+from tessera.dialects import tile
+from tessera.dialects.tile_types import tile_type
+from tessera.targets.cuda import layouts
+from tessera.targets.cuda.layout_analysis import PRODUCT, Anchor, LayoutAnalysis, is_tile
+from tessera.targets.cuda.layouts import Layout
+from tessera.transforms.make_async import is_turned
+
+
+def sums_layout(value: SSAValue) -> Layout:
+    """The layout of sums, and of left operands in registers."""
+    rows, columns = agents.sums_type(value).get_shape()
+    return layouts.accumulator(rows, columns)
+
+
+def is_taken(value: SSAValue) -> bool:
+    """Whether a tile is in a ring, as it is or turned."""
+    owner = value.owner
+    if isinstance(owner, tile.TransOp) and is_turned(owner):
+        owner = owner.operand.owner
+    return isinstance(owner, agents.TakeOp)
+
+
+@dataclass
+class AgentLayouts(LayoutAnalysis):
+    """The layouts of the tiles of agents, each of which has the threads of `shape`."""
+
+    def __post_init__(self) -> None:
+        self.written = set[SSAValue]()
+        self.grids = {}
+        self.staged = {value for op in self.function.body.walk() for value in op.results if is_taken(value)}
+        self._anchor()
+        self._demand(self.function.body.block)
+
+    def _settle_op(self, op: Operation) -> bool:
+        if isinstance(op, agents.RolesOp):
+            # All of them: no short cut behind the first change.
+            changes = [self._settle(region.block) for region in op.regions]
+            return any(changes)
+        return super()._settle_op(op)
+
+    def _own(self, op: Operation) -> Anchor | None:
+        match op:
+            case agents.DotAwaitOp():
+                return Anchor(sums_layout(op.result), PRODUCT)
+            case tile.LoadOp():
+                return None
+            case _:
+                return super()._own(op)
+
+    def _demand_op(self, op: Operation) -> None:
+        match op:
+            case agents.RolesOp():
+                for region in op.regions:
+                    self._demand(region.block)
+            case tile.AnyOp():
+                self._want(op.operand, self._any(op.operand))
+            case agents.DotStartOp():
+                for operand in self._in_registers(op):
+                    self._want(operand, sums_layout(operand))
+            case _:
+                super()._demand_op(op)
+
+    @staticmethod
+    def _in_registers(op: agents.DotStartOp) -> Iterator[SSAValue]:
+        if not is_taken(op.a):
+            yield op.a
+        if is_tile(op.c):
+            yield op.c
+
+    def for_store(self, op: tile.StoreOp) -> Layout:
+        known = self.anchors.get(op.value)
+        return self.spread(op.value) if known is None else known.layout
+
+
+def is_sums(layout: Layout, value: SSAValue) -> bool:
+    """Whether a tile lies as 64 rows of sums do."""
+    shape = tile_type(value).get_shape()
+    return len(shape) == 2 and layout == layouts.accumulator(*shape)

@@ -1,0 +1,182 @@
+"""Shared memory of agents: rings with their barriers, how a copy fills a slot, and room for what is stored.
+
+Slots are cut into panels of 64 columns, as products want them; the last one may be filled up with columns that nobody
+looks at. Where agents have their own rows, each has a tile of its own in a slot. One copy brings all panels of a tile
+where the argument's rows are whole panels, and one panel otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from xdsl.ir import Attribute
+
+from tessera.dialects import pipe
+from tessera.dialects import pipe_agents as agents
+from tessera.dialects.locations import span_of
+from tessera.errors import CompileError
+from tessera.targets.cuda.boxes import PANEL, Box, Start, box_of, fits, rows_at_once
+from tessera.targets.cuda.hopper_types import WIDEST_BOX, BarriersType, MapType
+from tessera.targets.cuda.nv_types import SharedType
+
+SWIZZLE = 128
+MapAxes = tuple[tuple[int, str, int], ...]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What one copy brings: which tile of a slot it fills, and where it begins in the whole."""
+
+    path: tuple[int, ...]
+    row: int
+    column: int
+
+
+@dataclass(frozen=True)
+class Copies:
+    """How a slot is filled: through a map with these axes and this box, in pieces, with memory seen as `memory`."""
+
+    axes: MapAxes
+    map: MapType
+    memory: tuple[SharedType, ...]
+    """The last is that of the pieces; the others are steps on the way there."""
+    pieces: tuple[Piece, ...]
+    splits: bool
+
+    def offsets(self, box: Box, piece: Piece) -> Iterator[tuple[Start, int]]:
+        """Where a piece begins along the axes of the map: a number of the program, and what is to be added."""
+        down, across = box.axes
+        if self.splits:
+            # Only tiles that begin with the first column are split.
+            yield 0, 0
+            yield box.starts[down], piece.row
+            yield 0, 0
+        else:
+            yield box.starts[across], piece.column
+            yield box.starts[down], piece.row
+        for axis in box.others:
+            yield box.starts[axis], 0
+
+
+@dataclass(frozen=True)
+class RingPlan:
+    """The shared memory of a ring: `parts` agents have `rows` of each tile."""
+
+    ring: pipe.RingOp
+    depth: int
+    parts: int
+    rows: int
+    columns: int
+    element: Attribute
+
+    @staticmethod
+    def of(op: pipe.RingOp, count: int) -> RingPlan:
+        type_ = pipe.slot_type(op.result)
+        if not fits(type_):
+            raise _refused(op, f"a ring of {type_}: products take 8·n rows and 16·n columns of 16 bits")
+        takes = [use.operation for use in op.result.uses if isinstance(use.operation, agents.TakeOp)]
+        parted = {take.part is not None for take in takes}
+        if len(parted) > 1:
+            raise _refused(op, "some agents take a part of a ring's tiles, some all of them")
+        rows, columns = type_.get_shape()
+        parts = count if parted == {True} else 1
+        if rows // parts % 8:
+            raise _refused(op, f"{parts} agents have {rows} rows: expected groups of 8 for each")
+        return RingPlan(op, pipe.ring_type(op.result).depth.data, parts, rows // parts, columns, type_.element_type)
+
+    @property
+    def panels(self) -> int:
+        return -(-self.columns // PANEL)
+
+    def _seen(self, *sizes: int) -> SharedType:
+        """The ring's memory with other sizes of its slots; what there is only one of is not counted."""
+        *many, rows, columns = sizes
+        return SharedType((self.depth, *(size for size in many if size > 1), rows, columns), self.element, SWIZZLE)
+
+    @property
+    def memory(self) -> SharedType:
+        return self._seen(self.parts, self.rows, self.panels * PANEL)
+
+    @property
+    def taken(self) -> SharedType:
+        """The same as products see it."""
+        return self._seen(self.parts, self.rows, self.columns)
+
+    @property
+    def barriers(self) -> BarriersType:
+        return BarriersType(self.depth)
+
+    @property
+    def slot_bytes(self) -> int:
+        return self.memory.size // self.depth
+
+    def copies(self, box: Box) -> Copies:
+        """How copies fill a slot with a box of an argument."""
+        down, across = box.axes
+        ones = [1] * len(box.others)
+        others = [(axis, "whole", 1) for axis in box.others]
+        row_axis = (down, "whole", 1)
+        if box.splits(self.columns) and self.rows <= WIDEST_BOX:
+            axes = ((across, "inner", PANEL), row_axis, (across, "outer", PANEL), *others)
+            map_ = self._map(PANEL, self.rows, self.panels, *ones)
+            pieces = [Piece(_path((part, self.parts)), part * self.rows, 0) for part in range(self.parts)]
+            return Copies(tuple(axes), map_, (self.memory,), tuple(pieces), splits=True)
+        # One panel's rows lie behind each other, whoever they belong to.
+        parts, rows = (1, self.parts * self.rows) if self.panels == 1 else (self.parts, self.rows)
+        at_once = rows_at_once(rows)
+        counts = (parts, self.panels, rows // at_once)
+        pieces = [
+            Piece(_path(*zip(place, counts, strict=True)), place[0] * rows + place[2] * at_once, place[1] * PANEL)
+            for place in product(*map(range, counts))
+        ]
+        panels, all_pieces = self._seen(parts, self.panels, rows, PANEL), self._seen(*counts, at_once, PANEL)
+        map_ = self._map(PANEL, at_once, *ones)
+        steps = (self.memory, panels, all_pieces)
+        return Copies(((across, "whole", 1), row_axis, *others), map_, _apart(steps), tuple(pieces), splits=False)
+
+    def _map(self, *sizes: int) -> MapType:
+        return MapType(sizes, self.element, SWIZZLE)
+
+
+def _apart(types: Sequence[SharedType]) -> tuple[SharedType, ...]:
+    return tuple(type_ for place, type_ in enumerate(types) if place == 0 or type_ != types[place - 1])
+
+
+def _path(*places: tuple[int, int]) -> tuple[int, ...]:
+    """Numbers of tiles; where there is only one, it has none."""
+    return tuple(place for place, count in places if count > 1)
+
+
+def fill_box(op: agents.FillOp) -> Box:
+    found = box_of(op.view, op.offsets)
+    if found is None:
+        raise _refused(op, "a tile is copied that is not a box of an argument")
+    return found
+
+
+def _refused(op: pipe.RingOp | agents.FillOp, message: str) -> CompileError:
+    return CompileError(message, span=span_of(op.location), hint="the portable path copies it")
+
+
+# What is stored
+
+WARP_ROWS, BUFFERS = 16, 2
+
+
+def staging(agents_: int, element: Attribute) -> SharedType:
+    """Room for what warps store: each has its own, for 16 rows of 64 columns, twice."""
+    return SharedType((4 * agents_, BUFFERS, WARP_ROWS, PANEL), element, SWIZZLE)
+
+
+def store_map(box: Box, element: Attribute) -> tuple[MapAxes, MapType]:
+    """The map through which a warp's rows go out, 64 columns at a time."""
+    down, across = box.axes
+    axes = ((across, "whole", 1), (down, "whole", 1), *((axis, "whole", 1) for axis in box.others))
+    return axes, MapType((PANEL, WARP_ROWS, *[1] * len(box.others)), element, SWIZZLE)
+
+
+def store_columns(columns: int) -> list[int]:
+    """Where pieces of 64 columns begin; the last one may have some of those of the one before."""
+    return [min(first, columns - PANEL) for first in range(0, columns, PANEL)]

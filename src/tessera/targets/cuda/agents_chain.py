@@ -1,0 +1,51 @@
+"""The chain for sm_90a: a prepared tile function becomes one agent that copies and some that compute, pass by pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tessera.dialects import tile
+from tessera.errors import CompileError
+from tessera.interpreters.engine import symbol_in
+from tessera.targets.cuda import dialect as nv
+from tessera.targets.cuda.agents_to_nv import lower_agents
+from tessera.targets.cuda.budget import shared_bytes
+from tessera.targets.cuda.choose_agents import AgentsPlan
+from tessera.targets.cuda.choose_plan import SHARED
+from tessera.targets.cuda.tile_to_nv import crosses
+from tessera.transforms.finish_in_branches import finish_in_branches
+from tessera.transforms.live_ranges import clip_ranges, split_ranges
+from tessera.transforms.place_waits import place_waits
+from tessera.transforms.skew_dots import skew_dots
+from tessera.transforms.specialize_roles import specialize_roles
+
+
+def with_agents(module: ModuleOp, name: str, plans: Iterable[AgentsPlan]) -> ModuleOp | None:
+    """The module under the first plan that fits; None where there is none, and the portable path has to do."""
+    for plan in plans:
+        made = module.clone()
+        try:
+            if not _lower(made, name, plan):
+                return None
+        except CompileError:
+            # It has no form for agents; who lowers it otherwise knows whether it has any.
+            return None
+        if shared_bytes(symbol_in(made, name, nv.FuncOp)) <= SHARED["sm_90a"]:
+            return made
+    return None
+
+
+def _lower(module: ModuleOp, name: str, plan: AgentsPlan) -> bool:
+    function = symbol_in(module, name, tile.FuncOp)
+    bands = crosses(function)
+    clip_ranges(function)
+    skew_dots(function)
+    if not specialize_roles(function, agents=plan.agents, depth=plan.depth, bands=bands):
+        return False
+    split_ranges(function)
+    place_waits(function)
+    finish_in_branches(function)
+    lower_agents(module, name)
+    return True

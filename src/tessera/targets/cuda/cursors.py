@@ -1,0 +1,213 @@
+"""Cursors that go together: those that are always equal become one, and one that is always the next is made of it.
+
+Every ring has a cursor of its own, carried by all loops: two registers each. Most of them move in step. Which do is
+found by assuming it of all that begin in step, and taking back what a turn of the loop does not bear out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import count
+from typing import NamedTuple
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from tessera.dialects import pipe_agents as agents
+from tessera.dialects import tile
+from tessera.transforms.rewriting import replace
+
+
+def share_cursors(function: tile.FuncOp) -> None:
+    """Leaves away what loops and branches would carry twice."""
+    found = _Steps()
+    found.walk(function.body.block)
+    for op, groups in found.groups.items():
+        followers = {
+            member.place: (group[0].place, member.ahead) for group in groups for member in group[1:] if member.ahead < 2
+        }
+        if followers and isinstance(op, scf.ForOp):
+            _thin_loop(op, followers)
+        elif followers and isinstance(op, scf.IfOp):
+            _thin_branch(op, followers)
+    _count_once(function.body.block, {})
+
+
+class _Place(NamedTuple):
+    """So many turns behind something."""
+
+    base: Hashable
+    offset: int
+
+
+class _Member(NamedTuple):
+    """A value that a loop or a branch carries, and how many turns it is ahead of the first of its group."""
+
+    place: int
+    ahead: int
+
+
+_Group = tuple[_Member, ...]
+
+
+class _Steps:
+    """Where cursors are relative to each other."""
+
+    def __init__(self) -> None:
+        self.places: dict[SSAValue, _Place] = {}
+        self.groups: dict[Operation, list[_Group]] = {}
+        """Of loops and branches, what moves in step; inner ones first."""
+        self._fresh = count()
+
+    def walk(self, block: Block) -> None:
+        for op in block.ops:
+            match op:
+                case agents.CursorOp():
+                    self.places[op.result] = _Place("start", 0)
+                case agents.NextOp():
+                    base, offset = self.places[op.cursor]
+                    self.places[op.result] = _Place(base, offset + 1)
+                case scf.ForOp():
+                    self._loop(op)
+                case scf.IfOp():
+                    self._branch(op)
+                case _:
+                    for inner in (inner for region in op.regions for inner in region.blocks):
+                        self._bind(inner.args, _single(inner.args))
+                        self.walk(inner)
+                    self._bind(op.results, _single(op.results))
+
+    def _bind(self, values: Sequence[SSAValue], groups: Sequence[_Group]) -> None:
+        for group in groups:
+            base = next(self._fresh)
+            for place, ahead in group:
+                self.places[values[place]] = _Place(base, ahead)
+
+    def _loop(self, op: scf.ForOp) -> None:
+        inner = op.body.block
+        groups = self._grouped([op.iter_args])
+        while True:
+            self._bind(inner.args[1:], groups)
+            self.walk(inner)
+            finer = [part for group in groups for part in self._borne_out(group, _ends(inner))]
+            if len(finer) == len(groups):
+                break
+            groups = finer
+        self._note(op, groups)
+
+    def _borne_out(self, group: _Group, ends: Sequence[SSAValue]) -> Iterator[_Group]:
+        """Those of a group that are still as far from each other at the end of a turn."""
+        parts: dict[Hashable, list[_Member]] = {}
+        for member in group:
+            base, offset = self.places[ends[member.place]]
+            parts.setdefault((base, offset - member.ahead), []).append(member)
+        return map(_from_first, parts.values())
+
+    def _branch(self, op: scf.IfOp) -> None:
+        blocks = [inner for region in op.regions for inner in region.blocks]
+        for inner in blocks:
+            self.walk(inner)
+        if op.results:
+            self._note(op, self._grouped([_ends(inner) for inner in blocks]))
+
+    def _grouped(self, ways: Sequence[Sequence[SSAValue]]) -> list[_Group]:
+        """What is as far from each other whichever way is taken."""
+        found: dict[Hashable, list[_Member]] = {}
+        for place, values in enumerate(zip(*ways, strict=True)):
+            type_ = values[0].type
+            if isinstance(type_, agents.CursorType):
+                places = [self.places[value] for value in values]
+                apart = tuple((base, offset - places[0].offset) for base, offset in places)
+                found.setdefault((type_.depth, apart), []).append(_Member(place, places[0].offset))
+        return [_from_first(group) for group in found.values()]
+
+    def _note(self, op: Operation, groups: list[_Group]) -> None:
+        self._bind(op.results, groups)
+        # An inner loop is looked at again for each guess about the outer one: the last look counts.
+        self.groups.pop(op, None)
+        self.groups[op] = groups
+
+
+def _ends(block: Block) -> Sequence[SSAValue]:
+    assert block.last_op is not None
+    return block.last_op.operands
+
+
+def _from_first(group: Sequence[_Member]) -> _Group:
+    ordered = sorted(group, key=lambda member: member.ahead)
+    return tuple(_Member(place, ahead - ordered[0].ahead) for place, ahead in ordered)
+
+
+def _single(values: Sequence[SSAValue]) -> list[_Group]:
+    """Every cursor by itself."""
+    return [(_Member(place, 0),) for place, value in enumerate(values) if isinstance(value.type, agents.CursorType)]
+
+
+# Writing
+
+_Followers = dict[int, tuple[int, int]]
+"""By places: which place a cursor follows, and how many turns ahead of it."""
+
+
+def _followed(leader: SSAValue, ahead: int, made: list[Operation]) -> SSAValue:
+    if not ahead:
+        return leader
+    made.append(agents.NextOp(leader))
+    return made[-1].results[0]
+
+
+def _results(op: Operation, new: Operation, followers: _Followers) -> None:
+    """Puts an op that gives fewer cursors in the place of another."""
+    kept = iter(new.results)
+    by_place: dict[int, SSAValue] = {place: next(kept) for place in range(len(op.results)) if place not in followers}
+    made: list[Operation] = [new]
+    for place, (leader, ahead) in followers.items():
+        by_place[place] = _followed(by_place[leader], ahead, made)
+    replace(op, made, [by_place[place] for place in range(len(op.results))])
+
+
+def _shorten(block: Block, followers: _Followers) -> None:
+    """Lets a block's last op give fewer values."""
+    end = block.last_op
+    assert end is not None
+    kept = [value for place, value in enumerate(end.operands) if place not in followers]
+    replace(end, [scf.YieldOp(*kept)], [])
+
+
+def _thin_loop(op: scf.ForOp, followers: _Followers) -> None:
+    body = op.body.block
+    made: list[Operation] = []
+    arguments = list(body.args[1:])
+    for place, (leader, ahead) in followers.items():
+        arguments[place].replace_all_uses_with(_followed(arguments[leader], ahead, made))
+    first = body.first_op
+    assert first is not None
+    body.insert_ops_before(made, first)
+    _shorten(body, followers)
+    for place in followers:
+        body.erase_arg(arguments[place])
+    initial = [value for place, value in enumerate(op.iter_args) if place not in followers]
+    new = scf.ForOp(op.lb, op.ub, op.step, initial, op.detach_region(0))
+    new.attributes.update(op.attributes)
+    _results(op, new, followers)
+
+
+def _thin_branch(op: scf.IfOp, followers: _Followers) -> None:
+    regions: list[Region] = [op.detach_region(region) for region in list(op.regions)]
+    for region in regions:
+        _shorten(region.block, followers)
+    types = [result.type for place, result in enumerate(op.results) if place not in followers]
+    _results(op, scf.IfOp(op.cond, types, regions[0], regions[1]), followers)
+
+
+def _count_once(block: Block, known: dict[SSAValue, SSAValue]) -> None:
+    """Leaves away a `pipe.next` that there was before."""
+    for op in list(block.ops):
+        if isinstance(op, agents.NextOp):
+            if op.cursor in known:
+                replace(op, [], [known[op.cursor]])
+            else:
+                known[op.cursor] = op.result
+            continue
+        for inner in (inner for region in op.regions for inner in region.blocks):
+            _count_once(inner, dict(known))

@@ -1,0 +1,55 @@
+"""Rings that share barriers: those that are filled, taken and released together, turn by turn.
+
+Of two such rings, whoever waits for the first has waited for the second. Together means side by side, with the same
+cursor, nothing in between that waits or changes memory, and always the same one first.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.traits import is_side_effect_free
+
+from tessera.dialects import pipe, tile
+from tessera.dialects import pipe_agents as agents
+
+RingUse = agents.FillOp | agents.TakeOp | agents.ReleaseOp
+
+
+def leaders(function: tile.FuncOp) -> dict[SSAValue, SSAValue]:
+    """For each ring the one whose barriers it has, which comes first; its own where that is itself."""
+    rings: list[SSAValue] = [op.result for op in function.body.walk() if isinstance(op, pipe.RingOp)]
+    found = {ring: ring for ring in rings}
+    for ring in rings:
+        following = _companion(ring)
+        if following is not None and found[following] is following:
+            found[following] = ring
+    for ring in rings:
+        while found[ring] is not found[found[ring]]:
+            found[ring] = found[found[ring]]
+    return found
+
+
+def _uses(ring: SSAValue) -> list[RingUse]:
+    return [use.operation for use in ring.uses if isinstance(use.operation, RingUse)]
+
+
+def _companion(ring: SSAValue) -> SSAValue | None:
+    """The ring that always follows another one."""
+    followers = [_follower(op) for op in _uses(ring)]
+    rings = {op.ring if op is not None else None for op in followers}
+    if len(rings) != 1:
+        return None
+    (other,) = rings
+    if other is None or other is ring or pipe.ring_type(other).depth != pipe.ring_type(ring).depth:
+        return None
+    return other if set(followers) == set(_uses(other)) else None
+
+
+def _follower(op: RingUse) -> RingUse | None:
+    """What is done with another ring right behind an op, in the same turn."""
+    following: Operation | None = op.next_op
+    while following is not None and is_side_effect_free(following):
+        following = following.next_op
+    if isinstance(following, RingUse) and type(following) is type(op) and following.cursor is op.cursor:
+        return following
+    return None

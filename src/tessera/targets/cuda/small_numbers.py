@@ -1,0 +1,67 @@
+"""Which numbers of a program fit 31 bits and are not negative: dividing those takes few instructions and registers.
+
+There are less than 2³¹ programs, so numbers of programs and what is made of them alone are small. So are sizes of
+arguments that have tensor maps: copies count their elements in 32 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Block, SSAValue
+
+from tessera.dialects import pipe_agents as agents
+from tessera.dialects import tile
+from tessera.transforms.host_checks import CHECKED
+
+MOST = 2**31 - 1
+Division = arith.DivSIOp | arith.RemSIOp | arith.FloorDivSIOp
+_Shrinks = arith.DivSIOp | arith.RemSIOp | arith.FloorDivSIOp | arith.MinSIOp
+_Counts = arith.MuliOp | arith.AddiOp | arith.SubiOp
+_Given = agents.ExtentOp | agents.WorkerOp | agents.WorkersOp | agents.AgentOp
+
+
+def is_small_division(op: Division, mapped: AbstractSet[SSAValue]) -> bool:
+    """Whether a division can be one of small numbers, and certainly is not one by zero."""
+    certain = CHECKED in op.attributes or _constant(op.rhs) not in (None, 0) or _is_of_programs(op.rhs)
+    return certain and all(_is_small(value, mapped) for value in op.operands)
+
+
+def _constant(value: SSAValue) -> int | None:
+    owner = value.owner
+    known = owner.value if isinstance(owner, arith.ConstantOp) else None
+    return known.value.data if isinstance(known, IntegerAttr) else None
+
+
+def _bounds(value: SSAValue, block: Block) -> tuple[SSAValue, ...]:
+    """Between what a loop counts; nothing where a value is no counter."""
+    loop = block.parent_op()
+    return (loop.lb, loop.ub) if isinstance(loop, scf.ForOp) and block.args[0] is value else ()
+
+
+def _is_small(value: SSAValue, mapped: AbstractSet[SSAValue]) -> bool:
+    if _is_of_programs(value):
+        return True
+    owner = value.owner
+    if isinstance(owner, Block):
+        bounds = _bounds(value, owner)
+        return bool(bounds) and all(_is_small(bound, mapped) for bound in bounds)
+    if isinstance(owner, tile.DimOp):
+        return owner.view in mapped
+    return isinstance(owner, _Shrinks) and all(_is_small(operand, mapped) for operand in owner.operands)
+
+
+def _is_of_programs(value: SSAValue) -> bool:
+    """Whether a number is made of numbers of programs and of the grid's extents, none of which is 0 in a program."""
+    owner = value.owner
+    if isinstance(owner, Block):
+        bounds = _bounds(value, owner)
+        return bool(bounds) and all(_is_of_programs(bound) for bound in bounds)
+    known = _constant(value)
+    if known is not None:
+        return 0 < known <= MOST
+    if isinstance(owner, _Shrinks | _Counts):
+        return all(_is_of_programs(operand) for operand in owner.operands)
+    return isinstance(owner, _Given)

@@ -1,0 +1,102 @@
+"""`finish-in-branches`: what is made of the tiles of an `scf.if` is made in its branches, and no tile leaves it.
+
+A machine that computes products by itself has to know who reads sums, and when: sums that come from one branch or the
+other are read by nobody it knows. Ops behind the `scf.if` that rest on its tiles move into both branches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import is_side_effect_free
+
+from tessera.dialects import tile
+from tessera.dialects.pipe_agents import ReleaseOp
+from tessera.transforms.rewriting import insert_before
+
+
+@dataclass(frozen=True)
+class FinishInBranches(ModulePass):
+    """The pass, for every tile function."""
+
+    name = "finish-in-branches"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
+            finish_in_branches(function)
+
+
+def finish_in_branches(function: tile.FuncOp) -> None:
+    """Moves what rests on the tiles of branches into them, wherever nothing else needs it."""
+    for op in [inner for inner in function.body.walk() if isinstance(inner, scf.IfOp)]:
+        found = _rest(op)
+        if found is not None:
+            rest, others = found
+            for other in others:
+                other.detach()
+                Rewriter.insert_op(other, InsertPoint.before(op))
+            _move(op, rest)
+
+
+def _rest(op: scf.IfOp) -> tuple[list[Operation], list[Operation]] | None:
+    """The ops behind an `scf.if` that its tiles reach, and the ops that those need besides; in order.
+
+    None where there are none, or they cannot move: because they end the block, or would overtake what touches memory.
+    """
+    reached: set[SSAValue] = {result for result in op.results if isinstance(result.type, TensorType)}
+    rest: list[Operation] = []
+    passed: list[Operation] = []
+    behind = op.next_op
+    while behind is not None:
+        if not reached.isdisjoint(value for inner in behind.walk() for value in inner.operands):
+            if behind.next_op is None or behind.regions:
+                return None
+            rest.append(behind)
+            reached.update(behind.results)
+        else:
+            passed.append(behind)
+        behind = behind.next_op
+    if not rest:
+        return None
+    needed = {value for one in rest for value in one.operands}
+    others: list[Operation] = []
+    for other in reversed([one for one in passed if one.is_before_in_block(rest[-1])]):
+        if is_side_effect_free(other) and not other.regions:
+            if not needed.isdisjoint(other.results):
+                needed.update(other.operands)
+                others.insert(0, other)
+        elif not isinstance(other, ReleaseOp):
+            return None
+    return rest, others
+
+
+def _move(op: scf.IfOp, rest: list[Operation]) -> None:
+    """Writes the `scf.if` anew, in the place of the last op of its rest, with that rest in both branches."""
+    kept = [place for place, result in enumerate(op.results) if not isinstance(result.type, TensorType)]
+    for region in op.regions:
+        block = region.block
+        end = block.last_op
+        assert isinstance(end, scf.YieldOp)
+        values: dict[SSAValue, SSAValue] = dict(zip(op.results, end.operands, strict=True))
+        made = [inner.clone(values) for inner in rest]
+        yields = scf.YieldOp(*(end.operands[place] for place in kept))
+        block.insert_ops_before([*made, yields], end)
+        end.detach()
+        end.erase()
+    for inner in reversed(rest):
+        inner.detach()
+        inner.erase()
+    branches = [op.detach_region(region) for region in tuple(op.regions)]
+    made_if = scf.IfOp(op.cond, [op.results[place].type for place in kept], branches[0], branches[1])
+    insert_before(op, [made_if])
+    for place, result in zip(kept, made_if.results, strict=True):
+        result.name_hint = op.results[place].name_hint
+        op.results[place].replace_all_uses_with(result)
+    op.detach()
+    op.erase()

@@ -1,0 +1,71 @@
+"""Slices of tile programs: what some of their ops rest on, with the loops and branches around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, Operation, SSAValue
+
+from tessera.dialects import tile
+
+
+class Slice:
+    """The ops of a program that some of them rest on, and which of the values that loops and branches give.
+
+    Of `blind` ops it is needed when they run, but none of their operands.
+    """
+
+    def __init__(self, roots: Iterable[Operation], blind: Iterable[Operation] = ()) -> None:
+        self.ops: set[Operation] = set()
+        self.places: dict[Operation, set[int]] = {}
+        self._blind = set(blind)
+        pending: list[Operation | SSAValue] = list(roots)
+        while pending:
+            found = pending.pop()
+            pending += self._behind(found) if isinstance(found, Operation) else self._origin(found)
+
+    def _behind(self, op: Operation) -> Iterator[Operation | SSAValue]:
+        """What an op needs to run, and to run as often as it does."""
+        if op in self.ops or isinstance(op, tile.FuncOp):
+            return
+        self.ops.add(op)
+        around = op.parent_op()
+        assert around is not None
+        yield around
+        if op not in self._blind:
+            yield from op.operands[:3] if isinstance(op, scf.ForOp) else op.operands
+
+    def _origin(self, value: SSAValue) -> Iterator[Operation | SSAValue]:
+        owner = value.owner
+        op = owner.parent_op() if isinstance(owner, Block) else owner
+        assert op is not None
+        if not isinstance(op, scf.ForOp | scf.IfOp):
+            yield op
+        elif isinstance(owner, Operation):
+            yield from self._place(op, list(op.results).index(value))  # pyright: ignore[reportArgumentType]
+        elif value is owner.args[0]:
+            yield op
+        else:
+            yield from self._place(op, list(owner.args).index(value) - 1)  # pyright: ignore[reportArgumentType]
+
+    def _place(self, op: scf.ForOp | scf.IfOp, place: int) -> Iterator[Operation | SSAValue]:
+        known = self.places.setdefault(op, set())
+        if place in known:
+            return
+        known.add(place)
+        yield op
+        if isinstance(op, scf.ForOp):
+            yield op.iter_args[place]
+        for region in op.regions:
+            yield end_of(region.block).operands[place]
+
+    def places_of(self, op: Operation) -> list[int]:
+        return sorted(self.places.get(op, ()))
+
+
+def end_of(block: Block) -> Operation:
+    """The terminator of a block."""
+    end = block.last_op
+    assert end is not None
+    return end

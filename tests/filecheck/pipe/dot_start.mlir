@@ -1,0 +1,33 @@
+// RUN: tessera opt %s | filecheck %s
+// Products that begin with sums, and with sums on their way.
+tile.func @f(%x: !tile.view<2, bf16, global>, %i: index) outputs 0 shapes [[M, N], []] grid [4, 2] {
+  pipe.roles 2 copies {
+    %nothing = arith.constant 0 : index
+  } computes {
+    %number = arith.constant 1.0 : bf16
+    %zero = arith.constant 0.0 : f32
+    %a = tile.full %number : tensor<64x16xbf16>
+    %b = tile.full %number : tensor<16x32xbf16>
+    %c = tile.full %zero : tensor<64x32xf32>
+    %p = pipe.dot_start %a, %b, %c : tensor<64x16xbf16>, tensor<16x32xbf16>, tensor<64x32xf32> -> !pipe.pending<64x32xf32>
+    %q = pipe.dot_start %a, %b, %p {k} : tensor<64x16xbf16>, tensor<16x32xbf16>, !pipe.pending<64x32xf32> -> !pipe.pending<64x32xf32>
+  }
+  tile.return
+}
+
+// CHECK: builtin.module {
+// CHECK-NEXT{LITERAL}:   tile.func @f(%x: !tile.view<2, bf16, global>, %i: index) outputs 0 shapes [[M, N], []] grid [4, 2] {
+// CHECK-NEXT:     pipe.roles 2 copies {
+// CHECK-NEXT:       %nothing = arith.constant 0 : index
+// CHECK-NEXT:     } computes {
+// CHECK-NEXT:       %number = arith.constant 1.000000e+00 : bf16
+// CHECK-NEXT:       %zero = arith.constant 0.000000e+00 : f32
+// CHECK-NEXT:       %a = tile.full %number : tensor<64x16xbf16>
+// CHECK-NEXT:       %b = tile.full %number : tensor<16x32xbf16>
+// CHECK-NEXT:       %c = tile.full %zero : tensor<64x32xf32>
+// CHECK-NEXT:       %p = pipe.dot_start %a, %b, %c : tensor<64x16xbf16>, tensor<16x32xbf16>, tensor<64x32xf32> -> !pipe.pending<64x32xf32>
+// CHECK-NEXT:       %q = pipe.dot_start %a, %b, %p {k} : tensor<64x16xbf16>, tensor<16x32xbf16>, !pipe.pending<64x32xf32> -> !pipe.pending<64x32xf32>
+// CHECK-NEXT:     }
+// CHECK-NEXT:     tile.return
+// CHECK-NEXT:   }
+// CHECK-NEXT: }

@@ -1,0 +1,443 @@
+"""Agents that share rings: right programs give the same in every order, and every way to be wrong is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+import tessera.targets.cuda
+from tessera.dialects import pipe_agents
+from tessera.errors import RaceError
+from tessera.interpreters import pipe_agents as meanings
+from tessera.interpreters.checks import Checks
+from tessera.interpreters.engine import RULES
+from tessera.interpreters.machine import Machine
+from tessera.interpreters.tile import run_kernel
+from tessera.targets import text
+
+MEANINGS = (meanings,)  # importing the interpreters fills RULES
+Array = np.ndarray[Any, Any]
+BF16 = np.dtype(ml_dtypes.bfloat16)
+GEMM = (Path(tessera.targets.cuda.__path__[0]) / "texts" / "pipe" / "gemm.pipe").read_text(encoding="utf-8")
+
+ATTENTION = """
+!view = !tile.view<2, f32, global>
+!queries = !pipe.ring<2, 16x6xf32>
+!left = !pipe.ring<2, 5x6xf32>
+!right = !pipe.ring<3, 5x6xf32>
+!of2 = !pipe.cursor<2>
+!of3 = !pipe.cursor<3>
+!keys = tensor<5x6xf32>
+!turned = tensor<6x5xf32>
+!scores = tensor<8x5xf32>
+!sums = tensor<8x6xf32>
+
+tile.func @k(%q: !view, %k: !view, %v: !view, %y: !view)
+    outputs 1 shapes [[M, 6], [N, 6], [N, 6], [M, 6]] grid [3] attributes {workers} {
+  %c0 = arith.constant 0 : index
+  %c5 = arith.constant 5 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %keys = tile.dim %k, 0 : !view
+  %any = arith.cmpi slt, %c0, %keys : index
+  %queries = pipe.ring : !queries
+  %left = pipe.ring : !left
+  %right = pipe.ring : !right
+  %first = pipe.worker
+  %workers = pipe.workers
+  %programs = pipe.extent 0
+  pipe.roles 2 copies {
+    %q0 = pipe.cursor %queries : !queries -> !of2
+    %l0 = pipe.cursor %left : !left -> !of2
+    %r0 = pipe.cursor %right : !right -> !of3
+    %all:3 = scf.for %program = %first to %programs step %workers iter_args(%q1 = %q0, %l1 = %l0, %r1 = %r0)
+        -> (!of2, !of2, !of3) {
+      %row = arith.muli %program, %c16 : index
+      pipe.fill %q[%row, %c0], %queries[%q1] : !view, !queries, !of2
+      %q2 = pipe.next %q1 : !of2
+      %sent:2 = scf.for %j = %c0 to %keys step %c5 iter_args(%l2 = %l1, %r2 = %r1) -> (!of2, !of3) {
+        pipe.fill %k[%j, %c0], %left[%l2] : !view, !left, !of2
+        pipe.fill %v[%j, %c0], %right[%r2] : !view, !right, !of3
+        %l3 = pipe.next %l2 : !of2
+        %r3 = pipe.next %r2 : !of3
+        scf.yield %l3, %r3 : !of2, !of3
+      }
+      scf.yield %q2, %sent#0, %sent#1 : !of2, !of2, !of3
+    }
+  } computes {
+    %agent = pipe.agent
+    %mine = arith.muli %agent, %c8 : index
+    %zero = arith.constant 0.0 : f32
+    %no_scores = tile.full %zero : !scores
+    %no_sums = tile.full %zero : !sums
+    %q0 = pipe.cursor %queries : !queries -> !of2
+    %l0 = pipe.cursor %left : !left -> !of2
+    %r0 = pipe.cursor %right : !right -> !of3
+    %all:3 = scf.for %program = %first to %programs step %workers iter_args(%q1 = %q0, %l1 = %l0, %r1 = %r0)
+        -> (!of2, !of2, !of3) {
+      %top = arith.muli %program, %c16 : index
+      %row = arith.addi %top, %mine : index
+      %rows = pipe.take part %queries[%q1] : !queries, !of2 -> !sums
+      %total:3 = scf.if %any -> (!of2, !of3, !sums) {
+        %k0 = pipe.take %left[%l1] : !left, !of2 -> !keys
+        %t0 = tile.trans %k0, [1, 0] : !keys -> !turned
+        %s0 = pipe.dot_start %rows, %t0, %no_scores : !sums, !turned, !scores -> !pipe.pending<8x5xf32>
+        %scores0 = pipe.dot_await %s0 younger 0 : !pipe.pending<8x5xf32> -> !scores
+        pipe.release %left[%l1] : !left, !of2
+        %p0 = tile.ew<exp> %scores0 : !scores -> !scores
+        %l2 = pipe.next %l1 : !of2
+        %run:4 = scf.for %j = %c5 to %keys step %c5 iter_args(%l3 = %l2, %r2 = %r1, %p = %p0, %sums = %no_sums)
+            -> (!of2, !of3, !scores, !sums) {
+          %kj = pipe.take %left[%l3] : !left, !of2 -> !keys
+          %tj = tile.trans %kj, [1, 0] : !keys -> !turned
+          %s = pipe.dot_start %rows, %tj, %no_scores : !sums, !turned, !scores -> !pipe.pending<8x5xf32>
+          %vj = pipe.take %right[%r2] : !right, !of3 -> !keys
+          %o = pipe.dot_start %p, %vj, %sums : !scores, !keys, !sums -> !pipe.pending<8x6xf32>
+          %scores = pipe.dot_await %s younger 1 : !pipe.pending<8x5xf32> -> !scores
+          pipe.release %left[%l3] : !left, !of2
+          %weights = tile.ew<exp> %scores : !scores -> !scores
+          %more = pipe.dot_await %o younger 0 : !pipe.pending<8x6xf32> -> !sums
+          pipe.release %right[%r2] : !right, !of3
+          %l4 = pipe.next %l3 : !of2
+          %r3 = pipe.next %r2 : !of3
+          scf.yield %l4, %r3, %weights, %more : !of2, !of3, !scores, !sums
+        }
+        %last = pipe.take %right[%run#1] : !right, !of3 -> !keys
+        %end = pipe.dot_start %run#2, %last, %run#3 : !scores, !keys, !sums -> !pipe.pending<8x6xf32>
+        %done = pipe.dot_await %end younger 0 : !pipe.pending<8x6xf32> -> !sums
+        pipe.release %right[%run#1] : !right, !of3
+        %r4 = pipe.next %run#1 : !of3
+        scf.yield %run#0, %r4, %done : !of2, !of3, !sums
+      } else {
+        scf.yield %l1, %r1, %no_sums : !of2, !of3, !sums
+      }
+      pipe.release %queries[%q1] : !queries, !of2
+      %q2 = pipe.next %q1 : !of2
+      tile.store %total#2, %y[%row, %c0] : !sums, !view
+      scf.yield %q2, %total#0, %total#1 : !of2, !of2, !of3
+    }
+  }
+  tile.return
+}
+"""
+
+
+def test_every_op_has_a_meaning() -> None:
+    assert [op.name for op in pipe_agents.OPS if op not in RULES] == []
+
+
+def machine(workers: int = 3, seed: int | None = None) -> Machine:
+    return Machine(workers=workers, chance=None if seed is None else np.random.default_rng(seed))
+
+
+def multiplied(source: str, m: int, n: int, k: int, **options: Any) -> tuple[Array, Array]:
+    """What a text for a product gives, NaN where nothing was written; and the truth."""
+    chance = np.random.default_rng(1)
+    a, b = (chance.standard_normal(shape).astype(BF16) for shape in ((m, k), (k, n)))
+    out = np.full((m, n), np.nan, BF16)
+    module = text.read(source.replace("grid [32, 16]", f"grid [{-(-m // 128)}, {-(-n // 256)}]"))
+    run_kernel(module, "gemm", [a, b, out], **options)
+    return out, a.astype(np.float64) @ b.astype(np.float64)
+
+
+@pytest.mark.parametrize(
+    ("shape", "workers", "seed"),
+    [
+        ((1, 1, 1), 1, None),
+        ((130, 257, 200), 1, None),
+        ((130, 257, 200), 3, 0),
+        ((260, 300, 330), 2, 1),
+        ((260, 300, 64), 9, 2),
+        ((7, 300, 0), 3, 3),
+        ((129, 5, 449), 1, 4),
+    ],
+)
+def test_a_product(shape: tuple[int, int, int], workers: int, seed: int | None) -> None:
+    found, truth = multiplied(GEMM, *shape, machine=machine(workers, seed))
+    # Sums are rounded to f32 once a turn, and to bf16 at the end.
+    assert np.allclose(found.astype(np.float64), truth, rtol=2**-8, atol=1e-4)
+
+
+def test_a_grid_without_programs_has_no_workers() -> None:
+    assert multiplied(GEMM, 0, 8, 8)[0].shape == (0, 8)
+
+
+def test_watching_changes_nothing() -> None:
+    plain = multiplied(GEMM, 200, 40, 100)[0]
+    assert np.array_equal(multiplied(GEMM, 200, 40, 100, checks=Checks.all())[0], plain)
+
+
+def attended(n: int, **options: Any) -> tuple[Array, Array]:
+    chance = np.random.default_rng(2)
+    q, k, v = (chance.standard_normal((rows, 6)).astype(np.float32) for rows in (37, n, n))
+    out = np.full((37, 6), np.nan, np.float32)
+    run_kernel(text.read(ATTENTION), "k", [q, k, v, out], **options)
+    q, k, v = (array.astype(np.float64) for array in (q, k, v))
+    return out, np.exp(q @ k.T) @ v
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 13, 40])
+def test_a_product_of_a_product(n: int) -> None:
+    found, truth = attended(n)
+    assert np.allclose(found, truth, rtol=1e-4, atol=1e-4 * np.abs(truth).max(initial=0))
+    for workers, seed in ((1, 0), (2, 1), (3, 2), (5, 3)):
+        again, _ = attended(n, machine=machine(workers, seed))
+        assert again.tobytes() == found.tobytes()
+
+
+# Small programs: two agents add up products of 4 rows each, in 4 turns.
+
+SMALL = """
+tile.func @k(%x: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>)
+    outputs 1 shapes [[R, 4], [8, 4]] grid [1] {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %c16 = arith.constant 16 : index
+  %ring = pipe.ring : !pipe.ring<3, 4x4xf32>
+  %other = pipe.ring : !pipe.ring<3, 4x4xf32>
+  pipe.roles 2 copies {
+    %t0 = pipe.cursor %ring : !pipe.ring<3, 4x4xf32> -> !pipe.cursor<3>
+    %t1 = pipe.next %t0 : !pipe.cursor<3>
+    // before the copies
+    %end = scf.for %i = %c0 to %c16 step %c4 iter_args(%t = %t0) -> (!pipe.cursor<3>) {
+      pipe.fill %x[%i, %c0], %ring[%t] : !tile.view<2, f32, global>, !pipe.ring<3, 4x4xf32>, !pipe.cursor<3>
+      %u = pipe.next %t : !pipe.cursor<3>
+      scf.yield %u : !pipe.cursor<3>
+    }
+    // behind the copies
+  } computes {
+    %agent = pipe.agent
+    %mine = arith.muli %agent, %c4 : index
+    %zero = arith.constant 0.0 : f32
+    %none = tile.full %zero : tensor<4x4xf32>
+    %one = arith.constant 1.0 : f32
+    %ones = tile.full %one : tensor<4x4xf32>
+    %t0 = pipe.cursor %ring : !pipe.ring<3, 4x4xf32> -> !pipe.cursor<3>
+    %t1 = pipe.next %t0 : !pipe.cursor<3>
+    %end:2 = scf.for %i = %c0 to %c16 step %c4 iter_args(%t = %t0, %sums = %none)
+        -> (!pipe.cursor<3>, tensor<4x4xf32>) {
+      %a = pipe.take %ring[%t] : !pipe.ring<3, 4x4xf32>, !pipe.cursor<3> -> tensor<4x4xf32>
+      %b = tile.trans %a, [1, 0] : tensor<4x4xf32> -> tensor<4x4xf32>
+      %p = pipe.dot_start %ones, %b, %sums : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32> -> !pipe.pending<4x4xf32>
+      // behind the start
+      %d = pipe.dot_await %p younger 0 : !pipe.pending<4x4xf32> -> tensor<4x4xf32>
+      pipe.release %ring[%t] : !pipe.ring<3, 4x4xf32>, !pipe.cursor<3>
+      // behind the release
+      %u = pipe.next %t : !pipe.cursor<3>
+      scf.yield %u, %d : !pipe.cursor<3>, tensor<4x4xf32>
+    }
+    tile.store %end#1, %y[%mine, %c0] : tensor<4x4xf32>, !tile.view<2, f32, global>
+    // at the end
+  }
+  tile.return
+}
+"""
+FILL = "pipe.fill %x[%i, %c0], %ring[%t] : !tile.view<2, f32, global>, !pipe.ring<3, 4x4xf32>, !pipe.cursor<3>"
+TAKE = "%a = pipe.take %ring[%t] : !pipe.ring<3, 4x4xf32>, !pipe.cursor<3> -> tensor<4x4xf32>"
+START = "pipe.dot_start %ones, %b, %sums : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32> -> !pipe.pending<4x4xf32>"
+CHAIN = START.replace("%b, %sums", "%ones, %p").replace("tensor<4x4xf32> ->", "!pipe.pending<4x4xf32> ->")
+RELEASE = "pipe.release %ring[%t] : !pipe.ring<3, 4x4xf32>, !pipe.cursor<3>"
+BEFORE, COPIED, STARTED, RELEASED, END = (
+    f"// {place}"
+    for place in ("before the copies", "behind the copies", "behind the start", "behind the release", "at the end")
+)
+
+
+def run_small(source: str | ModuleOp, seed: int | None = None) -> Array:
+    x = np.arange(64, dtype=np.float32).reshape(16, 4)
+    y = np.full((8, 4), np.nan, np.float32)
+    run_kernel(text.read(source) if isinstance(source, str) else source, "k", [x, y], machine=machine(seed=seed))
+    return y
+
+
+def test_a_small_program_is_right_in_every_order() -> None:
+    x = np.arange(64, dtype=np.float32).reshape(4, 4, 4)
+    want = np.tile((np.ones((4, 4)) @ x.swapaxes(1, 2)).sum(0), (2, 1))
+    module = text.read(SMALL)
+    for seed in (None, *range(20)):
+        assert np.array_equal(run_small(module, seed), want)
+
+
+# What is replaced by what, and what is said then.
+BROKEN = {
+    "filled twice": (
+        FILL,
+        f"{FILL}\n{FILL}",
+        "turn 0 of %ring cannot be filled: filled already",
+        "check which cursor is used",
+    ),
+    "filled out of order": (
+        "iter_args(%t = %t0) ->",
+        "iter_args(%t = %t1) ->",
+        "turn 1 of %ring cannot be filled: turn 0 was not filled yet",
+        "turns come in order",
+    ),
+    "taken twice": (
+        STARTED,
+        TAKE.replace("%a", "%again"),
+        "turn 0 of %ring cannot be taken: taken already",
+        "each once",
+    ),
+    "taken after its release": (
+        RELEASED,
+        TAKE.replace("%a", "%again"),
+        "turn 0 of %ring is taken again after its release",
+        "put pipe.next in front",
+    ),
+    "taken out of order": (
+        "iter_args(%t = %t0, %sums",
+        "iter_args(%t = %t1, %sums",
+        "turn 1 of %ring cannot be taken: turn 0 was not taken yet",
+        "turns come in order",
+    ),
+    "released without having been taken": (
+        RELEASE,
+        RELEASE.replace("%t]", "%t1]"),
+        "turn 1 of %ring is released, and was not taken",
+        "put pipe.take in front",
+    ),
+    "released twice": (
+        RELEASE,
+        f"{RELEASE}\n{RELEASE}",
+        "turn 0 of %ring cannot be released: released already",
+        "each once",
+    ),
+    "read after its release": (
+        RELEASED,
+        "%late = tile.ew<neg> %a : tensor<4x4xf32> -> tensor<4x4xf32>",
+        "tile.ew reads turn 0 of %ring, which this agent has released",
+        "behind the last op that reads the tile",
+    ),
+    "read after its release, turned": (
+        RELEASED,
+        f"%late = {START}",
+        "pipe.dot_start reads turn 0 of %ring, which this agent has released",
+        "behind the last op that reads the tile",
+    ),
+    "released under a product": (
+        STARTED,
+        RELEASE,
+        "turn 0 of %ring is released while a product that reads it may run",
+        "with 0 younger products",
+    ),
+    "released under a product that is not the youngest": (
+        STARTED,
+        f"%q = {CHAIN}\npipe.dots_behind 2\n{RELEASE}",
+        "turn 0 of %ring is released while a product that reads it may run",
+        "with 1 younger products",
+    ),
+    "sums used twice": (
+        STARTED,
+        f"%q = {CHAIN}\n%r = {CHAIN}",
+        "sums of a product are used that were handed to another product",
+        "use what",
+    ),
+    "sums awaited that went on": (
+        STARTED,
+        f"%q = {CHAIN}",
+        "sums of a product are used that were handed to another product",
+        "use what",
+    ),
+    "sums used that were awaited": (
+        RELEASED,
+        f"%q = {CHAIN}",
+        "sums of a product are used that were awaited",
+        "use what",
+    ),
+    "too many younger ones": (
+        "younger 0",
+        "younger 1",
+        "a product is awaited with 1 younger ones, and 0 were begun behind it",
+        "say younger 0",
+    ),
+    "not all taken": (
+        COPIED,
+        FILL.replace("%t]", "%end]").replace("%i", "%c0"),
+        "5 turns of %ring were filled, and agent 0 has taken 4",
+        "every agent takes",
+    ),
+    "not all released": (
+        RELEASE,
+        "",
+        "that copies waits for all to release turn 0 of %ring; agent 0 waits for turn 3 of %ring to be filled; agent 1",
+        "every agent takes and releases every turn",
+    ),
+    "a product left behind": (
+        END,
+        f"%q = {START.replace('%b, %sums', '%ones, %none')}",
+        "an agent ends while products of its run",
+        "pipe.dots_behind 0",
+    ),
+    "not filled": (
+        END,
+        TAKE.replace("%t]", "%end#0]"),
+        "nobody can go on: agent 0 waits for turn 4 of %ring to be filled; agent 1 waits for turn 4",
+        "every turn that is filled",
+    ),
+    "rings that wait for each other": (
+        BEFORE,
+        """%o0 = pipe.cursor %other : !pipe.ring<3, 4x4xf32> -> !pipe.cursor<3>
+        %full = scf.for %i = %c0 to %c16 step %c4 iter_args(%t = %o0) -> (!pipe.cursor<3>) {
+          pipe.fill %x[%i, %c0], %other[%t] : !tile.view<2, f32, global>, !pipe.ring<3, 4x4xf32>, !pipe.cursor<3>
+          %u = pipe.next %t : !pipe.cursor<3>
+          scf.yield %u : !pipe.cursor<3>
+        }""",
+        "waits for all to release turn 0 of %other; agent 0 waits for turn 0 of %ring to be filled; agent 1 waits",
+        "there are slots for those under way",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_wrong_is_told(name: str) -> None:
+    old, new, message, hint = BROKEN[name]
+    assert SMALL.count(old) == 1
+    module = text.read(SMALL.replace(old, new))
+    for seed in (None, 0, 1):
+        with pytest.raises(RaceError) as caught:
+            run_small(module, seed)
+        assert message in caught.value.message
+        assert hint in (caught.value.hint or "")
+        assert caught.value.placed
+
+
+def test_what_is_taken_and_not_released_at_the_end_is_told() -> None:
+    with pytest.raises(RaceError, match="2 turns of %ring were filled, and agent 0 has released 0"):
+        run_small(SMALL.replace(RELEASE, "").replace("%c16 = arith.constant 16", "%c16 = arith.constant 8"))
+
+
+def test_a_tile_that_a_loop_carries_is_still_the_one_that_was_taken() -> None:
+    carried = SMALL.replace(
+        RELEASED,
+        """%kept = scf.for %j = %c0 to %c4 step %c4 iter_args(%same = %b) -> (tensor<4x4xf32>) {
+          scf.yield %same : tensor<4x4xf32>
+        }""",
+    )
+    assert np.array_equal(run_small(carried), run_small(SMALL))
+    read = carried.replace(
+        "%u = pipe.next %t : !pipe.cursor<3>\n      scf.yield %u, %d",
+        "%late = tile.ew<neg> %kept : tensor<4x4xf32> -> tensor<4x4xf32>\n"
+        "      %u = pipe.next %t : !pipe.cursor<3>\n      scf.yield %u, %d",
+    )
+    with pytest.raises(RaceError, match=r"tile.ew reads turn 0 of %ring, which this agent has released"):
+        run_small(read)
+
+
+def test_copies_land_late_or_at_once() -> None:
+    # The one that copies writes over what it has begun to copy: which values arrive is up to chance.
+    late = SMALL.replace(
+        COPIED,
+        """%seven = arith.constant 7.0 : f32
+        %sevens = tile.full %seven : tensor<16x4xf32>
+        tile.store %sevens, %x[%c0, %c0] : tensor<16x4xf32>, !tile.view<2, f32, global>""",
+    )
+    module = text.read(late)
+    right = run_small(SMALL)
+    found = [run_small(module, seed) for seed in range(12)]
+    assert not all(np.array_equal(one, right) for one in found)
+    assert len({one.tobytes() for one in found}) > 2

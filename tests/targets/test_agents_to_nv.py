@@ -1,0 +1,438 @@
+"""Agents of the pipe dialect as warpgroups of sm_90a: they mean the same, assemble clean, and refuse what cannot be."""
+
+from __future__ import annotations
+
+import math
+import re
+from importlib import resources
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from ptx_checks import check_clean, count
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+
+from tessera.dialects import pipe_agents as agents
+from tessera.dialects import tile
+from tessera.errors import CompileError
+from tessera.interpreters.engine import symbol_in
+from tessera.targets import text
+from tessera.targets.cuda import dialect as nv
+from tessera.targets.cuda import hopper
+from tessera.targets.cuda.agents_to_nv import can_lower, lower_agents, share_registers
+from tessera.targets.cuda.boxes import Box, box_of, is_mapped
+from tessera.targets.cuda.compile import Program, compile_lowered
+from tessera.targets.cuda.cursors import share_cursors
+from tessera.targets.cuda.emitter import Emitter
+from tessera.targets.cuda.hopper_interpreter import run_warpgroups
+from tessera.targets.cuda.layouts import accumulator
+from tessera.targets.cuda.ring_groups import leaders
+
+Array = np.ndarray[Any, Any]
+bf16 = np.dtype(ml_dtypes.bfloat16)
+FOLDER = resources.files("tessera.targets.cuda").joinpath("texts", "pipe")
+GEMM, ATTENTION = (FOLDER.joinpath(f"{name}.pipe").read_text("utf-8") for name in ("gemm", "attention"))
+
+
+def changed(source: str, *changes: tuple[str, str]) -> str:
+    for old, new in changes:
+        assert old in source, old
+        source = source.replace(old, new)
+    return source
+
+
+def function_of(source: str) -> tile.FuncOp:
+    module = text.read(source)
+    (function,) = (op for op in module.body.block.ops if isinstance(op, tile.FuncOp))
+    return function
+
+
+def lowered(source: str) -> tuple[ModuleOp, nv.FuncOp]:
+    module = text.read(source)
+    name = function_of(source).sym_name.data
+    lower_agents(module, name)
+    text.verify(module)
+    written = text.write(module)
+    assert text.write(text.read(written)) == written
+    return module, symbol_in(module, name, nv.FuncOp)
+
+
+def compiled(source: str) -> Program:
+    module, function = lowered(source)
+    return compile_lowered(module, function.sym_name.data)
+
+
+def error_of(found: Array, truth: Array) -> float:
+    return float(np.linalg.norm(found.astype(np.float64) - truth) / max(1e-9, float(np.linalg.norm(truth))))
+
+
+# Products of matrices
+
+PACKED = next(line.strip() for line in GEMM.splitlines() if "%packed = tile.ew<cast>" in line)
+STORED = "tile.store %packed, %c[%row, %col] : tensor<64x256xbf16>, !matrix"
+(SUMS,) = re.findall(r"%sums#\d", PACKED)
+TURNED = (
+    ("%ring_b = pipe.ring : !pipe.ring<4, 64x256xbf16>", "%ring_b = pipe.ring : !pipe.ring<4, 256x64xbf16>"),
+    ("!pipe.ring<4, 64x256xbf16>", "!pipe.ring<4, 256x64xbf16>"),
+    ("-> tensor<64x256xbf16>\n        %p0", "-> tensor<256x64xbf16>\n        %p0"),
+    ("-> tensor<64x256xbf16>\n          %more", "-> tensor<256x64xbf16>\n          %more"),
+    ("pipe.fill %b[%k, %col]", "pipe.fill %b[%col, %k]"),
+    (
+        "%p0 = pipe.dot_start %a0, %b0,",
+        "%t0 = tile.trans %b0, [1, 0] : tensor<256x64xbf16> -> tensor<64x256xbf16>\n%p0 = pipe.dot_start %a0, %t0,",
+    ),
+    (
+        "%more = pipe.dot_start %ak, %bk,",
+        "%tk = tile.trans %bk, [1, 0] : tensor<256x64xbf16> -> tensor<64x256xbf16>\n%more = pipe.dot_start %ak, %tk,",
+    ),
+)
+"""b as [N, K]."""
+NARROW = (("256", "96"),)
+"""Tiles of 128 by 96: panels that are not full, and pieces of a stored tile that overlap."""
+WIDE_RESULT = (
+    ("%c: !matrix", "%c: !tile.view<2, f32, global>"),
+    (PACKED, ""),
+    (STORED, f"tile.store {SUMS}, %c[%row, %col] : tensor<64x256xf32>, !tile.view<2, f32, global>"),
+)
+"""A result that no copy engine takes."""
+BIAS = (
+    ("%c: !matrix)", "%c: !matrix, %d: !tile.view<1, f32, global>)"),
+    ("[c_0, c_1]]", "[c_0, c_1], [c_1]]"),
+    (
+        PACKED,
+        f"""%bias = tile.load %d[%col] : !tile.view<1, f32, global> -> tensor<256xf32>
+        %bias_row = tile.expand %bias, 0 : tensor<256xf32> -> tensor<1x256xf32>
+        %biases = tile.broadcast %bias_row : tensor<1x256xf32> -> tensor<64x256xf32>
+        %with_bias = tile.ew<add> {SUMS}, %biases : tensor<64x256xf32>, tensor<64x256xf32> -> tensor<64x256xf32>
+        {PACKED.replace(SUMS, "%with_bias")}""",
+    ),
+)
+"""A row of memory beside the sums, in the layout of those."""
+
+
+def multiply(source: str, m: int, n: int, k: int, columns: int = 256, **options: Any) -> float:
+    """How far a product of odd sizes is off."""
+    chance = np.random.default_rng(0)
+    a, b = chance.standard_normal((m, k)).astype(bf16), chance.standard_normal((k, n)).astype(bf16)
+    d = chance.standard_normal(n).astype(np.float32)
+    grid = f"grid [{-(-m // 128)}, {-(-n // columns)}]"
+    module, _ = lowered(changed(source, ("grid [32, 16]", grid)))
+    wide = "%c: !tile.view<2, f32, global>" in source
+    c = np.full((m, n), np.nan, np.float32 if wide else bf16)
+    right = np.ascontiguousarray(b.T) if "pipe.fill %b[%col, %k]" in source else b
+    biased = "%d:" in source
+    run_warpgroups(module, "gemm", [a, right, c, *([d] if biased else [])], **options)
+    truth = a.astype(np.float64) @ b.astype(np.float64)
+    return error_of(c, truth + d if biased else truth)
+
+
+@pytest.mark.parametrize(
+    ("shape", "blocks", "seed"),
+    [((1, 8, 16), 1, None), ((130, 264, 64), 2, 0), ((257, 72, 136), 4, 1), ((40, 300, 0), 1, 2)],
+)
+def test_a_product(shape: tuple[int, int, int], blocks: int, seed: int | None) -> None:
+    assert multiply(GEMM, *shape, blocks=blocks, seed=seed) < 4e-3
+
+
+@pytest.mark.parametrize(
+    ("changes", "columns", "bound"),
+    [(TURNED, 256, 4e-3), (NARROW, 96, 4e-3), (WIDE_RESULT, 256, 1e-6), (BIAS, 256, 4e-3)],
+    ids=["turned", "narrow", "wide result", "bias"],
+)
+def test_other_products(changes: tuple[tuple[str, str], ...], columns: int, bound: float) -> None:
+    source = changed(GEMM, *changes)
+    assert multiply(source, 200, 136, 136, columns, blocks=2, seed=5) < bound
+    check_clean(compiled(source).ptx, "sm_90a")
+
+
+def test_machine_code_of_a_product() -> None:
+    made = compiled(GEMM)
+    assembly = check_clean(made.ptx, "sm_90a")
+    (usage,) = assembly.kernels.values()
+    assert not assembly.warnings
+    assert (usage.registers, made.threads, made.shared) == (168, 384, 229440)
+    # Nobody waits for a launch to look for failures: there are none.
+    assert not made.messages
+    assert count(made.ptx, "wgmma.mma_async") == 8
+    assert made.ptx.count("setmaxnreg.dec.sync.aligned.u32 24;") == 1
+    assert made.ptx.count("setmaxnreg.inc.sync.aligned.u32 240;") == 1
+    # One copy for a, a panel at a time for b; 64 columns at a time for what is stored.
+    assert len(re.findall("complete_tx::bytes", made.ptx)) == 5
+    assert made.ptx.count(".bulk_group [") == 4
+    assert "div.s64" not in made.ptx
+
+
+# Attention
+
+
+def attend(source: str, heads: int, key_heads: int, rows: int, keys: int, **options: Any) -> float:
+    chance = np.random.default_rng(1)
+    q, out = (chance.standard_normal((heads, rows, 128)).astype(bf16) for _ in range(2))
+    k, v = (chance.standard_normal((key_heads, keys, 128)).astype(bf16) for _ in range(2))
+    out[...] = np.nan
+    module, _ = lowered(source)
+    run_warpgroups(module, "attention", [q, k, v, out], **options)
+    wide_k, wide_v = (np.repeat(array.astype(np.float64), heads // key_heads, 0) for array in (k, v))
+    if not keys:
+        return error_of(out, np.zeros(q.shape))
+    scores = q.astype(np.float64) @ wide_k.swapaxes(1, 2) / math.sqrt(128)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return error_of(out, weights / weights.sum(-1, keepdims=True) @ wide_v)
+
+
+@pytest.mark.parametrize(
+    ("shape", "blocks", "seed"),
+    [
+        ((1, 1, 1, 1), 1, None),
+        ((2, 1, 65, 81), 1, 0),
+        ((3, 3, 300, 170), 2, 1),
+        ((2, 2, 193, 80), 2, 2),
+        ((1, 1, 10, 0), 1, 3),
+    ],
+)
+def test_attention(shape: tuple[int, int, int, int], blocks: int, seed: int | None) -> None:
+    assert attend(ATTENTION, *shape, blocks=blocks, seed=seed) < 8e-3
+
+
+def test_machine_code_of_attention() -> None:
+    """Products stay under way: the next weights are packed when those before have been read."""
+    made = compiled(ATTENTION)
+    assembly = check_clean(made.ptx, "sm_90a")
+    (usage,) = assembly.kernels.values()
+    assert not assembly.warnings
+    assert (usage.registers, made.threads, made.shared, made.messages) == (128, 512, 229472, ())
+    assert count(made.ptx, "wgmma.mma_async") == 8 + 13 + 5
+    assert made.ptx.count("setmaxnreg.inc.sync.aligned.u32 160;") == 1
+    # All panels of a tile at once: queries for each agent, keys and values twice.
+    assert len(re.findall("complete_tx::bytes", made.ptx)) == 3 + 4
+
+
+def test_registers_are_those_of_the_multiprocessor() -> None:
+    assert [share_registers(count) for count in (1, 2, 3, 4)] == [None, (24, 240), (32, 160), (32, 112)]
+    for count_ in (2, 3, 4, 5, 6):
+        found = share_registers(count_)
+        assert found is not None
+        fewer, more = found
+        launch = 65536 // (128 * (1 + count_)) // 8 * 8
+        assert 24 <= fewer <= launch < more
+        assert fewer + count_ * more <= launch * (1 + count_)
+
+
+def test_registers_can_be_given() -> None:
+    module = text.read(GEMM)
+    lower_agents(module, "gemm", registers=(40, 232))
+    assert [op.count.value.data for op in module.walk() if isinstance(op, hopper.SetRegistersOp)] == [40, 232]
+
+
+# Cursors and barriers
+
+
+def carried(function: tile.FuncOp) -> list[int]:
+    """How many cursors each loop carries."""
+    loops = [op for op in function.walk() if isinstance(op, scf.ForOp)]
+    return [sum(isinstance(value.type, agents.CursorType) for value in loop.iter_args) for loop in loops]
+
+
+@pytest.mark.parametrize(
+    ("source", "before", "after"),
+    [(GEMM, [2, 2, 2, 4], [1, 1, 1, 1]), (ATTENTION, [3, 2, 3, 2], [2, 1, 2, 1])],
+    ids=["gemm", "attention"],
+)
+def test_cursors_in_step_are_one(source: str, before: list[int], after: list[int]) -> None:
+    function = function_of(source)
+    assert carried(function) == before
+    share_cursors(function)
+    function.verify()
+    assert carried(function) == after
+
+
+def test_cursors_that_part_stay_apart() -> None:
+    """Where there are no keys, one of two rings goes on and the other does not."""
+    end = "scf.yield %ck1, %cv1 : !turn, !turn"
+    function = function_of(changed(ATTENTION, (end, f"%odd = pipe.next %ck1 : !turn\n{end.replace('%ck1', '%odd')}")))
+    share_cursors(function)
+    assert carried(function)[:2] == [3, 2]
+
+
+def test_rings_that_go_together_share_barriers() -> None:
+    for source, rings in ((GEMM, 1), (ATTENTION, 3)):
+        function = function_of(source)
+        share_cursors(function)
+        assert len(set(leaders(function).values())) == rings
+        _, made = lowered(source)
+        assert sum(isinstance(op, hopper.BarriersOp) for op in made.walk()) == 2 * rings
+
+
+def test_rings_that_are_released_apart_do_not() -> None:
+    release = "pipe.release %ring_a[%pa] : !pipe.ring<4, 128x64xbf16>, !pipe.cursor<4>\n"
+    function = function_of(changed(GEMM, (release, f"{release}pipe.dots_behind 0\n")))
+    share_cursors(function)
+    assert len(set(leaders(function).values())) == 2
+
+
+# Boxes
+
+VIEWS = """
+!all = !tile.view<4, f16, global>
+!rows = !tile.view<2, f16, global>
+
+tile.func @f(%x: !all, %y: !rows, %at: index) outputs 0 shapes [[B, S, H, 128], [S, 128], []] grid [1] {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %p = tile.program_id 0
+  %rows = tile.dim %x, 1 : !all
+  %other = tile.dim %y, 0 : !rows
+  %s0 = tile.stride %x, 0 : !all
+  %s1 = tile.stride %x, 1 : !all
+  %s2 = tile.stride %x, 2 : !all
+  %s3 = tile.stride %x, 3 : !all
+  %b = arith.muli %p, %s0 : index
+  %h = arith.muli %s2, %at : index
+  %bh = arith.addi %b, %h : index
+  %view = tile.view %x offset OFFSET sizes[SIZES] strides[STRIDES] : !all -> !rows
+  %tile = tile.load %view[%p, %c0] : !rows -> tensor<64x128xf16>
+  tile.store %tile, %y[%p, %c0] : tensor<64x128xf16>, !rows
+  tile.return
+}
+"""
+
+
+def load_of(offset: str, sizes: str, strides: str, *changes: tuple[str, str]) -> tile.LoadOp:
+    named = (("OFFSET", offset), ("SIZES", sizes), ("STRIDES", strides), *changes)
+    (load,) = (op for op in function_of(changed(VIEWS, *named)).walk() if isinstance(op, tile.LoadOp))
+    return load
+
+
+def test_a_head_is_a_box_of_all_heads() -> None:
+    for sizes in ("%rows, %c128", "%other, %c128"):
+        load = load_of("%bh", sizes, "%s1, %s3")
+        box = box_of(load.view, load.offsets)
+        assert isinstance(box, Box)
+        assert (box.axes, box.others) == ((1, 3), (2, 0))
+        names = [start if isinstance(start, int) else start.name_hint for start in box.starts]
+        assert names == ["p", "p", "at", "c0"]
+        assert is_mapped(load)
+        assert box.splits(128)
+        assert not box.splits(64)
+
+
+@pytest.mark.parametrize(
+    ("offset", "sizes", "strides"),
+    [
+        ("%bh", "%c64, %c128", "%s1, %s3"),
+        ("%bh", "%rows, %c64", "%s1, %s3"),
+        ("%bh", "%rows, %c128", "%s3, %s1"),
+        ("%bh", "%rows, %c128", "%s2, %s3"),
+        ("%at", "%rows, %c128", "%s1, %s3"),
+        ("%bh", "%rows, %c128", "%c128, %s3"),
+        ("%bh", "%rows, %rows", "%s3, %s1"),
+    ],
+)
+def test_what_is_no_box(offset: str, sizes: str, strides: str) -> None:
+    load = load_of(offset, sizes, strides)
+    assert box_of(load.view, load.offsets) is None
+    assert not is_mapped(load)
+
+
+def test_what_has_no_map() -> None:
+    good = ("%bh", "%rows, %c128", "%s1, %s3")
+    assert is_mapped(load_of(*good))
+    for old, new in (("64x128xf16", "60x128xf16"), ("64x128xf16", "64x120xf16"), ("f16", "f32")):
+        assert not is_mapped(load_of(*good, (old, new)))
+    padded = load_of(*good, ("%view[%p, %c0] :", "%view[%p, %c0] pad 1.0 :"))
+    assert padded.pad_value == 1
+    assert not is_mapped(padded)
+    for width, mapped in ((128, True), (64, True), (48, False)):
+        function = function_of(
+            changed(VIEWS, ("OFFSET", good[0]), ("SIZES", good[1]), ("STRIDES", good[2]), ("64x128", f"64x{width}"))
+        )
+        (store,) = (op for op in function.walk() if isinstance(op, tile.StoreOp))
+        assert is_mapped(store) is mapped
+
+
+# Refusals
+
+FOLDED = f"""%columns = tile.reduce<sum> {SUMS}, 0 : tensor<64x256xf32> -> tensor<256xf32>
+      %column_row = tile.expand %columns, 0 : tensor<256xf32> -> tensor<1x256xf32>
+      %all = tile.broadcast %column_row : tensor<1x256xf32> -> tensor<64x256xf32>
+      {PACKED.replace(SUMS, "%all")}"""
+READ_BACK = f"""%old = tile.load %c[%top, %col] : !matrix -> tensor<64x256xbf16>
+      {PACKED}"""
+HALVES = """%half = arith.constant 0.5 : bf16
+        %b0 = tile.full %half : tensor<64x256xbf16>
+        %taken = pipe.take %ring_b[%cb1]"""
+TALL = [
+    ("pipe.roles 2", "pipe.roles 1"),
+    ("tensor<64x64xbf16>", "tensor<128x64xbf16>"),
+    ("64x256xf32>", "128x256xf32>"),
+    (PACKED.replace("64x256xf32", "128x256xf32"), PACKED.replace("64x256", "128x256")),
+    (STORED, STORED.replace("64x256", "128x256")),
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ([(PACKED, FOLDED)], "a tile of 64x256xf32 is folded along axis 0, across warps"),
+        ([(PACKED, READ_BACK)], "reads memory that it writes"),
+        ([("bf16", "f32")], "warpgroups multiply f16 or bf16"),
+        (TALL, "a product of .*128x64xbf16.*: 64 rows"),
+        ([("%b0 = pipe.take %ring_b[%cb1]", HALVES)], "a right operand that is computed"),
+    ],
+)
+def test_what_cannot_be_lowered(changes: list[tuple[str, str]], said: str) -> None:
+    source = changed(GEMM, *changes)
+    reason = can_lower(function_of(source))
+    assert reason is not None
+    assert re.search(said, reason)
+    with pytest.raises(CompileError, match=said):
+        lowered(source)
+
+
+def test_copies_of_what_is_no_box() -> None:
+    source = changed(
+        ATTENTION,
+        ("%k_head = tile.view %k offset %k_at sizes[%keys,", "%k_head = tile.view %k offset %k_at sizes[%c64,"),
+    )
+    assert can_lower(function_of(source)) == "a tile is copied that is not a box of an argument"
+
+
+def test_nothing_is_lowered_without_roles() -> None:
+    assert can_lower(
+        function_of(
+            changed(VIEWS, *zip(("OFFSET", "SIZES", "STRIDES"), ("%bh", "%rows, %c128", "%s1, %s3"), strict=True))
+        )
+    ) == ("expected one pipe.roles, got 0")
+
+
+# What the emitter knows of agents
+
+
+def test_each_warpgroup_stores_its_own_rows() -> None:
+    """A tile of 128 threads is every warpgroup's own: none is a replica of the first."""
+    _, function = lowered(changed(GEMM, *WIDE_RESULT))
+    assert Emitter(function).first_replica(accumulator(64, 256)) is None
+    assert Emitter(function).team == 128
+
+
+def test_the_extent_of_a_grid() -> None:
+    module = text.read(
+        """
+        nv.func @f(%x: !tile.view<1, i32, global>) outputs 0 shapes [[N]] grid [3, 5] threads 128 {
+          %0 = arith.constant 0 : index
+          %a = nv.extent 0
+          %b = nv.extent 1
+          %1 = arith.muli %a, %b : i32
+          %t = tile.full %1 : tensor<1xi32, #nv.layout<[128:_], []>>
+          tile.store %t, %x[%0] : tensor<1xi32, #nv.layout<[128:_], []>>, !tile.view<1, i32, global>
+          nv.return
+        }
+        """
+    )
+    found = np.zeros(1, np.int32)
+    run_warpgroups(module, "f", [found], blocks=1)
+    assert found == 15
+    assert "ld.param" in compile_lowered(module, "f").ptx

@@ -1,0 +1,116 @@
+"""Programs whose products are given to agents: kernels as people write them, and runs in many orders."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from rewritten_programs import Array, Rewrite, rewritten, run
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+
+from tessera import Schedule
+from tessera.bench.operators import kernels
+from tessera.dialects import tile
+from tessera.interpreters.machine import Machine
+from tessera.interpreters.tile import run_kernel
+from tessera.targets import text
+from tessera.targets.cuda.preparing import prepare
+from tessera.transforms.host_checks import take_host_checks
+from tessera.transforms.live_ranges import clip_ranges
+
+sys.path.append(str(Path(__file__).parents[1] / "kernels"))
+lib: Any = import_module("library")
+
+Made = tuple[ModuleOp, list[Any]]
+ROWS, BLOCK, DEPTH = 24, 8, 16
+
+
+def traced(kernel: Any, given: list[Any], **static: Any) -> Made:
+    """A kernel as a tile program @k, and its arguments."""
+    module = kernel.with_schedule(Schedule(block=(ROWS, BLOCK, DEPTH))).lower(*given, **static).module.clone()
+    function = next(op for op in module.body.block.ops if isinstance(op, tile.FuncOp))
+    function.properties["sym_name"] = StringAttr("k")
+    return module, [*given, *(np.zeros_like(given[0]) for _ in range(function.outputs.value.data))]
+
+
+def numbers(*shape: int) -> Any:
+    """Few digits, so that sums of products are the same in every order."""
+    drawn = np.random.default_rng(sum(shape)).integers(-8, 9, shape)
+    return (drawn / 8).astype(np.float16)
+
+
+def attention(kernel: Any, *others: Any, heads: int = 2, **static: Any) -> Callable[[int], Made]:
+    def make(keys: int) -> Made:
+        q, k, v = numbers(2, 53, DEPTH), numbers(heads, keys, DEPTH), numbers(heads, keys, DEPTH)
+        return traced(kernel, [q, k, v, *others], **static)
+
+    return make
+
+
+def product(kernel: Any, *others: Any, **static: Any) -> Callable[[int], Made]:
+    def make(depth: int) -> Made:
+        return traced(kernel[3, 3], [numbers(53, depth), numbers(depth, 21), *others, numbers(53, 21)], **static)
+
+    return make
+
+
+def hidden(kernel: Any) -> Callable[[int], Made]:
+    def make(units: int) -> Made:
+        return traced(kernel, [numbers(53, DEPTH), numbers(DEPTH, units), numbers(units, DEPTH)])
+
+    return make
+
+
+PRODUCTS: dict[str, Callable[[int], Made]] = {
+    "gemm": product(kernels.gemm),
+    "gemm and more": product(lib.gemm, numbers(21), epilogue=lib.gelu),
+}
+STAGES: dict[str, Callable[[int], Made]] = {
+    "full": attention(kernels.attention),
+    "causal": attention(kernels.attention, mask=kernels.causal),
+    "grouped queries": attention(kernels.attention, heads=1, mask=kernels.causal),
+    "window": attention(kernels.window_attention, 11),
+    "prefix": attention(kernels.prefix_attention, 5),
+    "alibi": attention(lib.alibi_attention, numbers(2)),
+    "soft cap": attention(lib.softcap_attention, cap=3.0),
+    "sigmoid": attention(kernels.sigmoid_attention, 0.5),
+    "mlp": hidden(kernels.mlp),
+    "another mlp": hidden(lib.mlp),
+}
+KERNELS = {**PRODUCTS, **STAGES}
+LENGTHS = (0, 1, BLOCK, 41)
+
+
+def prepared(function: tile.FuncOp) -> None:
+    """What happens to a program before its roles are given."""
+    take_host_checks(function)
+    prepare(function, contract=True)
+    clip_ranges(function)
+
+
+def machines(seeds: int = 2) -> Iterable[Machine]:
+    """One worker for all programs, some, and one for each; agents take turns in order, or by chance."""
+    yield Machine(workers=1)
+    yield Machine(workers=100)
+    yield from (Machine(workers=2 + seed, chance=np.random.default_rng(seed)) for seed in range(seeds))
+
+
+def check_roles(
+    source: str | ModuleOp, rewrite: Rewrite, arguments: Sequence[Any], worlds: Iterable[Machine] | None = None
+) -> tile.FuncOp:
+    """Compares the bits that a program gives before its products are given to agents and after, in many orders."""
+    before = text.read(source) if isinstance(source, str) else source
+    after, function, _ = rewritten(before, rewrite)
+    assert "workers" in function.attributes, "it has no roles"
+    wanted = run(before, arguments)
+    for machine in machines() if worlds is None else worlds:
+        given = [cast("Array", value).copy() if isinstance(value, np.ndarray) else value for value in arguments]
+        run_kernel(after, "k", given, machine=machine)
+        found = [cast("Array", value) for value in given if isinstance(value, np.ndarray)]
+        for one, other in zip(found, wanted, strict=True):
+            assert one.tobytes() == other.tobytes(), text.write(after)
+    return function

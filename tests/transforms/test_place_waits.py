@@ -1,0 +1,369 @@
+"""Checks products that run by themselves: they give the same bits, are waited for late, and release what they read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_products import arguments as random_arguments
+from random_products import random_program
+from rewritten_programs import count, rewritten
+from role_programs import KERNELS, PRODUCTS, STAGES, check_roles, prepared
+from xdsl.dialects import scf
+from xdsl.ir import Operation
+
+import tessera.targets.cuda
+from tessera import Schedule
+from tessera.bench.operators import kernels
+from tessera.dialects import tile
+from tessera.dialects.pipe_agents import DotAwaitOp, DotsBehindOp, DotStartOp, PendingType, ReleaseOp, RolesOp, TakeOp
+from tessera.interpreters.machine import Machine
+from tessera.targets import text
+from tessera.transforms.live_ranges import split_ranges
+from tessera.transforms.place_waits import PlaceWaits, place_waits
+from tessera.transforms.skew_dots import skew_dots
+from tessera.transforms.specialize_roles import specialize_roles
+
+GEMM = (Path(tessera.targets.cuda.__path__[0]) / "texts" / "pipe" / "gemm.pipe").read_text(encoding="utf-8")
+VIEW, SUMS = "!tile.view<2, f32, global>", "tensor<8x4xf32>"
+PROGRAM = f"""
+tile.func @k(%a: {VIEW}, %b: {VIEW}, %from: index, %to: index, %y: {VIEW}, %z: {VIEW}) outputs 2
+    shapes [[M, 20], [20, 4], [], [], [M, 4], [M, 4]] grid ["(M + 7)//8"] {{{{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c4 = arith.constant 4 : index
+  %c8 = arith.constant 8 : index
+  %program = tile.program_id 0
+  %row = arith.muli %program, %c8 : index
+  %nothing = arith.constant 0.0 : f32
+  %clear = tile.full %nothing : {SUMS}
+{{body}}
+  tile.store %s, %y[%row, %c0] : {SUMS}, {VIEW}
+  tile.store %t, %z[%row, %c0] : {SUMS}, {VIEW}
+  tile.return
+}}}}
+"""
+NOTHING_ELSE = f"%t = tile.ew<neg> %s : {SUMS} -> {SUMS}"
+
+
+def loads(name: str, at: str) -> str:
+    return f"""
+    %l{name} = tile.load %a[%row, {at}] : {VIEW} -> tensor<8x4xf32>
+    %r{name} = tile.load %b[{at}, %c0] : {VIEW} -> tensor<4x4xf32>
+    """
+
+
+def dot(result: str, name: str, sums: str) -> str:
+    return f"{result} = tile.dot %l{name}, %r{name}, {sums} : {SUMS}, tensor<4x4xf32>, {SUMS} -> {SUMS}\n"
+
+
+def loop(body: str, start: str = "%from", stop: str = "%to") -> str:
+    return f"""
+  %s, %t = scf.for %i = {start} to {stop} step %c3 iter_args(%p = %clear, %q = %clear) -> ({SUMS}, {SUMS}) {{
+{body}
+  }}
+"""
+
+
+def program(body: str) -> str:
+    return PROGRAM.format(body=body)
+
+
+def arguments(start: int, stop: int) -> list[object]:
+    draw = np.random.default_rng(stop)
+    left, right = (draw.integers(-4, 5, shape).astype(np.float32) for shape in ((21, 20), (20, 4)))
+    return [left, right, start, stop, np.zeros((21, 4), np.float32), np.zeros((21, 4), np.float32)]
+
+
+def with_waits(agents: int = 2, depth: int = 2, ahead: int = 2, *, skew: bool = False, split: bool = False) -> Any:
+    """Everything from a prepared program to products that run by themselves."""
+
+    def rewrite(function: tile.FuncOp) -> None:
+        if skew:
+            skew_dots(function)
+        assert specialize_roles(function, agents=agents, depth=depth, ahead=ahead)
+        if split:
+            split_ranges(function)
+        place_waits(function)
+
+    return rewrite
+
+
+def computing(function: tile.FuncOp) -> list[Operation]:
+    (roles,) = (op for op in function.body.block.ops if isinstance(op, RolesOp))
+    return list(roles.computes.walk())
+
+
+def inner_loops(function: tile.FuncOp) -> list[scf.ForOp]:
+    """The loops of the role that computes, but the one over programs."""
+    return [op for op in computing(function) if isinstance(op, scf.ForOp)][1:]
+
+
+def order(ops: Any) -> list[str]:
+    """What a block does with rings and products, in words; waits with how many younger products may run."""
+    found: list[str] = []
+    for op in ops:
+        if isinstance(op, DotAwaitOp | DotsBehindOp):
+            found.append(f"{op.name.removeprefix('pipe.')} {op.younger.value.data}")
+        elif isinstance(op, TakeOp | ReleaseOp | DotStartOp | scf.ForOp | scf.IfOp):
+            found.append(op.name.partition(".")[2])
+    return found
+
+
+def is_pending_around(function: tile.FuncOp) -> list[bool]:
+    """Of each loop, whether it carries sums that are on their way."""
+    return [any(isinstance(value.type, PendingType) for value in loop.results) for loop in inner_loops(function)]
+
+
+# The golden text
+
+
+def test_a_gemm_becomes_the_golden_text() -> None:
+    kernel = kernels.gemm.with_schedule(Schedule(block=(128, 256, 64)))[32, 16]
+    square = np.zeros((4096, 4096), ml_dtypes.bfloat16)
+    module = kernel.lower(square, square, square).module.clone()
+    (function,) = (op for op in module.body.block.ops if isinstance(op, tile.FuncOp))
+    prepared(function)
+    with_waits(agents=2, depth=4)(function)
+    text.verify(module)
+    golden = text.read(GEMM)
+    (written,) = golden.body.block.ops
+    assert text.structural_hash(function) == text.structural_hash(written), text.write(module)
+
+
+# Programs as people write them
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_give_the_same_bits(name: str) -> None:
+    for length, agents, depth in ((0, 2, 2), (1, 3, 1), (41, 2, 2)):
+        module, given_ = KERNELS[name](length)
+        module, _, _ = rewritten(module, prepared)
+        function = check_roles(module, with_waits(agents, depth, split=agents == 2), given_, [Machine(), by_chance(5)])
+        assert count(function, tile.DotOp) == 0
+        around = name in PRODUCTS and depth == 2
+        assert is_pending_around(function) == [around] * len(inner_loops(function))
+
+
+def by_chance(seed: int) -> Machine:
+    return Machine(workers=2, chance=np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_skewed_kernels_give_the_same_bits(name: str) -> None:
+    """The second product runs while the first is waited for, and both while the first factors are made."""
+    for length, depth in ((0, 2), (1, 2), (41, 1), (41, 3)):
+        module, given_ = STAGES[name](length)
+        module, _, _ = rewritten(module, prepared)
+        rewrite = with_waits(3, depth, skew=True, split=True)
+        function = check_roles(module, rewrite, given_, [Machine(), by_chance(length)])
+        turn = ["take", "dot_start", "take", "dot_start", "dot_await 1", "release", "dot_await 0", "release"]
+        assert [order(loop.body.block.ops) for loop in inner_loops(function)] == [turn] * len(inner_loops(function))
+        assert not any(is_pending_around(function))
+
+
+def test_a_wait_stands_in_front_of_the_first_use() -> None:
+    module, _, _ = rewritten(STAGES["causal"](41)[0], prepared)
+    _, function, _ = rewritten(module, with_waits(3, skew=True, split=True))
+    for wait in (op for op in computing(function) if isinstance(op, DotAwaitOp)):
+        following = wait.next_op
+        while isinstance(following, ReleaseOp | DotAwaitOp):
+            following = following.next_op
+        assert following is not None
+        assert wait.result in following.operands
+
+
+# Around a loop
+
+ONE = loop(loads("", "%i") + dot("%d", "", "%p") + f"scf.yield %d, %q : {SUMS}, {SUMS}")
+CHAIN = loop(
+    loads("1", "%i")
+    + dot("%d", "1", "%p")
+    + loads("2", "%c4")
+    + dot("%e", "2", "%d")
+    + f"scf.yield %e, %q : {SUMS}, {SUMS}"
+)
+BOTH = loop(
+    loads("1", "%i")
+    + dot("%e", "1", "%q")
+    + loads("2", "%c4")
+    + dot("%d", "2", "%p")
+    + f"scf.yield %d, %e : {SUMS}, {SUMS}"
+)
+BESIDE = loop(
+    loads("", "%i")
+    + dot("%d", "", "%p")
+    + f"%e = tile.ew<neg> %q : {SUMS} -> {SUMS}\nscf.yield %d, %e : {SUMS}, {SUMS}"
+)
+LOOKED_AT = loop(
+    loads("", "%i")
+    + dot("%d", "", "%p")
+    + f"%e = tile.ew<max> %q, %d : {SUMS}, {SUMS} -> {SUMS}\nscf.yield %d, %e : {SUMS}, {SUMS}"
+)
+CROSSED = loop(
+    loads("1", "%i")
+    + dot("%d", "1", "%p")
+    + loads("2", "%c4")
+    + dot("%e", "2", "%q")
+    + f"scf.yield %e, %d : {SUMS}, {SUMS}"
+)
+COMPUTED = loop(
+    loads("0", "%i").replace("%r0", "%r")
+    + f"%l = tile.ew<neg> %l0 : {SUMS} -> {SUMS}\n"
+    + dot("%d", "", "%p")
+    + f"scf.yield %d, %q : {SUMS}, {SUMS}"
+)
+ANEW = loop(loads("", "%i") + dot("%d", "", "%clear") + f"scf.yield %d, %p : {SUMS}, {SUMS}")
+SCALED = loop(
+    loads("", "%i")
+    + f"%n = tile.ew<neg> %p : {SUMS} -> {SUMS}\n"
+    + dot("%d", "", "%n")
+    + f"scf.yield %d, %q : {SUMS}, {SUMS}"
+)
+# What loops do, and whether their sums stay on their way: with 2 slots, with 4.
+LOOPS = {
+    "one product": (ONE, True, True),
+    "one after the other": (CHAIN, False, True),
+    "two sums": (BOTH, False, True),
+    "something else is carried": (BESIDE, True, True),
+    "sums that are looked at": (LOOKED_AT, False, False),
+    "sums that change places": (CROSSED, False, False),
+    "a factor in registers": (COMPUTED, False, False),
+    "sums that begin anew": (ANEW, False, False),
+    "sums that are scaled": (SCALED, False, False),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_sums_that_nobody_looks_at_stay_on_their_way(name: str) -> None:
+    body, *pending = LOOPS[name]
+    for depth, around in zip((2, 4), pending, strict=True):
+        for start, stop in ((0, 0), (4, 3), (0, 3), (2, 6), (1, 13)):
+            function = check_roles(
+                program(body), with_waits(depth=depth), arguments(start, stop), [Machine(), by_chance(stop)]
+            )
+            assert is_pending_around(function) == [around]
+
+
+def test_one_slot_is_enough() -> None:
+    for body, *_ in LOOPS.values():
+        function = check_roles(program(body), with_waits(depth=1, ahead=1), arguments(1, 11), [Machine(), by_chance(1)])
+        assert is_pending_around(function) == [False]
+
+
+def test_a_turn_releases_what_the_turn_before_has_read() -> None:
+    _, function, _ = rewritten(program(BOTH), with_waits(depth=4))
+    (inner,) = inner_loops(function)
+    starts = ["take", "take", "dot_start", "take", "take", "dot_start"]
+    assert order(inner.body.block.ops) == [*starts, "dots_behind 2", *["release"] * 4]
+    around = inner.parent_block()
+    assert around is not None
+    assert order(around.ops) == [*starts, "for", "dot_await 1", "dot_await 0", *["release"] * 4]
+
+
+def test_loops_that_run_need_no_branch() -> None:
+    for stop, branches in (("%c8", 0), ("%c0", 1), ("%to", 1)):
+        source = program(
+            loop(loads("", "%i") + dot("%d", "", "%p") + f"scf.yield %d, %q : {SUMS}, {SUMS}", "%c0", stop)
+        )
+        function = check_roles(source, with_waits(), arguments(0, 7), [Machine(), by_chance(2)])
+        assert count(function, scf.IfOp) == branches
+        assert is_pending_around(function) == [True]
+
+
+# In a row
+
+ROW = {
+    "one": (
+        loads("", "%c0") + dot("%s", "", "%clear") + NOTHING_ELSE,
+        ["take", "take", "dot_start", "dot_await 0", "release", "release"],
+    ),
+    "sums that are handed on": (
+        loads("1", "%c0") + dot("%d", "1", "%clear") + loads("2", "%c4") + dot("%s", "2", "%d") + NOTHING_ELSE,
+        [*["take", "take", "dot_start"] * 2, "dot_await 0", *["release"] * 4],
+    ),
+    "sums that another op needs, too": (
+        loads("1", "%c0")
+        + dot("%d", "1", "%clear")
+        + loads("2", "%c4")
+        + dot("%s", "2", "%d")
+        + f"%t = tile.ew<neg> %d : {SUMS} -> {SUMS}",
+        [*["take", "take"], "dot_start", "take", "take", "dot_await 0", *["release"] * 2, "dot_start", "dot_await 0"]
+        + ["release"] * 2,
+    ),
+    "the later one first": (
+        loads("1", "%c0")
+        + dot("%d", "1", "%clear")
+        + loads("2", "%c4")
+        + dot("%s", "2", "%clear")
+        + f"%t = tile.ew<neg> %s : {SUMS} -> {SUMS}\n"
+        + f"%both = tile.ew<add> %d, %t : {SUMS}, {SUMS} -> {SUMS}",
+        # Everything has run when the second is there.
+        [*["take", "take", "dot_start"] * 2, "dot_await 0", *["release"] * 4],
+    ),
+    "a loop in between": (
+        loads("1", "%c0") + dot("%x", "1", "%clear") + ONE + f"%both = tile.ew<add> %x, %s : {SUMS}, {SUMS} -> {SUMS}",
+        ["take", "take", "dot_start", "dot_await 0", "release", "release", "if"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROW)
+def test_products_in_a_row(name: str) -> None:
+    body, expected = ROW[name]
+    stored = "%both" if "%both" in body else "%s"
+    source = program(body).replace("tile.store %s", f"tile.store {stored}")
+    function = check_roles(source, with_waits(depth=2, ahead=2), arguments(1, 9))
+    walk = next(op for op in computing(function) if isinstance(op, scf.ForOp))
+    found = order(walk.body.block.ops)
+    if name == "the later one first":
+        assert found.pop(-1) == "dot_await 1"
+    assert found == expected
+
+
+def test_a_slot_is_waited_for_before_it_is_needed() -> None:
+    """With one slot, the tile of the first product has to go before the second one's is taken."""
+    body, _ = ROW["sums that are handed on"]
+    function = check_roles(program(body), with_waits(ahead=1), arguments(0, 0))
+    walk = next(op for op in computing(function) if isinstance(op, scf.ForOp))
+    first = ["take", "take", "dot_start", "dots_behind 0", "release", "release"]
+    assert order(walk.body.block.ops) == [*first, "take", "take", "dot_start", "dot_await 0", "release", "release"]
+
+
+@settings(max_examples=25)
+@given(
+    st.integers(0, 10**9),
+    st.integers(0, 3),
+    st.integers(0, 3),
+    st.sampled_from([1, 2, 4]),
+    st.integers(1, 4),
+    st.integers(1, 2),
+    st.booleans(),
+)
+def test_no_bit_of_random_programs_changes(
+    seed: int, n: int, m: int, agents: int, depth: int, ahead: int, skew: bool
+) -> None:
+    worlds = [Machine(workers=2), by_chance(seed)]
+    function = check_roles(
+        random_program(seed), with_waits(agents, depth, ahead, skew=skew), random_arguments(n, m), worlds
+    )
+    assert count(function, tile.DotOp) == 0
+
+
+def test_functions_without_roles_stay_as_they_are() -> None:
+    module, _, _ = rewritten(program(ONE), place_waits)
+    assert text.write(module) == text.write(text.read(program(ONE)))
+
+
+def test_the_pass() -> None:
+    module, _, _ = rewritten(program(ONE), lambda function: specialize_roles(function, agents=2, depth=2))
+    PlaceWaits().apply(text.new_context(), module)
+    written = text.write(module)
+    assert "pipe.dot_start" in written
+    assert text.write(text.read(written)) == written
