@@ -21,10 +21,12 @@ from tessera.interpreters.engine import symbol_in
 from tessera.targets import text
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper
+from tessera.targets.cuda import hopper_products as products
 from tessera.targets.cuda.agents_to_nv import can_lower, lower_agents, share_registers
 from tessera.targets.cuda.boxes import Box, box_of, is_mapped
 from tessera.targets.cuda.compile import Program, compile_lowered
 from tessera.targets.cuda.cursors import share_cursors
+from tessera.targets.cuda.early_votes import vote_early
 from tessera.targets.cuda.emitter import Emitter
 from tessera.targets.cuda.hopper_interpreter import run_warpgroups
 from tessera.targets.cuda.layouts import accumulator
@@ -226,6 +228,19 @@ def test_registers_can_be_given() -> None:
     assert [op.count.value.data for op in module.walk() if isinstance(op, hopper.SetRegistersOp)] == [40, 232]
 
 
+def test_arguments_without_maps() -> None:
+    """Rows of c lie anywhere: threads store it. Rings need maps."""
+    module = text.read(GEMM)
+    lower_agents(module, "gemm", lined=[0, 1])
+    text.verify(module)
+    made = compile_lowered(module, "gemm")
+    check_clean(made.ptx, "sm_90a")
+    assert ".bulk_group [" not in made.ptx
+    reason = can_lower(function_of(GEMM), lined=[0, 2])
+    assert reason is not None
+    assert "do not lie at 16 bytes" in reason
+
+
 # Cursors and barriers
 
 
@@ -364,6 +379,14 @@ READ_BACK = f"""%old = tile.load %c[%top, %col] : !matrix -> tensor<64x256xbf16>
 HALVES = """%half = arith.constant 0.5 : bf16
         %b0 = tile.full %half : tensor<64x256xbf16>
         %taken = pipe.take %ring_b[%cb1]"""
+TOGETHER = f"""%above = tile.ew<gt> {SUMS}, %none : tensor<64x256xf32>, tensor<64x256xf32> -> tensor<64x256xi1>
+      %some = tile.any %above : tensor<64x256xi1>
+      %chosen = scf.if %some -> (tensor<64x256xf32>) {{
+        scf.yield {SUMS} : tensor<64x256xf32>
+      }} else {{
+        scf.yield %none : tensor<64x256xf32>
+      }}
+      {PACKED.replace(SUMS, "%chosen")}"""
 TALL = [
     ("pipe.roles 2", "pipe.roles 1"),
     ("tensor<64x64xbf16>", "tensor<128x64xbf16>"),
@@ -378,6 +401,7 @@ TALL = [
     [
         ([(PACKED, FOLDED)], "a tile of 64x256xf32 is folded along axis 0, across warps"),
         ([(PACKED, READ_BACK)], "reads memory that it writes"),
+        ([(PACKED, TOGETHER)], "rows of a tile do not decide each for itself"),
         ([("bf16", "f32")], "warpgroups multiply f16 or bf16"),
         (TALL, "a product of .*128x64xbf16.*: 64 rows"),
         ([("%b0 = pipe.take %ring_b[%cb1]", HALVES)], "a right operand that is computed"),
@@ -406,6 +430,64 @@ def test_nothing_is_lowered_without_roles() -> None:
             changed(VIEWS, *zip(("OFFSET", "SIZES", "STRIDES"), ("%bh", "%rows, %c128", "%s1, %s3"), strict=True))
         )
     ) == ("expected one pipe.roles, got 0")
+
+
+# Votes
+
+VOTE = """
+#sums = #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 10:1*8]>
+#row = #nv.layout<[4:_, 8:0*1, 4:0*16], [2:0*8]>
+!scores = tensor<64x80xf32, #sums>
+!row = tensor<64xf32, #row>
+!flags = tensor<64xi1, #row>
+!matrix = !tile.view<2, f32, global>
+!vector = !tile.view<1, f32, global>
+
+nv.func @f(%x: !matrix, %y: !vector, %z: !vector) outputs 0 shapes [[M, N], [M], [M]] grid [1] threads 128 {
+  %0 = arith.constant 0 : index
+  %s = tile.load %x[%0, %0] : !matrix -> !scores
+  %limit = tile.load %y[%0] : !vector -> !row
+  %top = tile.reduce<top> %s, 1 : !scores -> !row
+  %rises = tile.ew<gt> %top, %limit : !row, !row -> !flags
+  %any = nv.any %rises : !flags
+  %moved = scf.if %any -> (!row) {
+    %new = tile.ew<select> %rises, %top, %limit : !flags, !row, !row -> !row
+    scf.yield %new : !row
+  } else {
+    scf.yield %limit : !row
+  }
+  tile.store %moved, %z[%0] : !row, !vector
+  nv.return
+}
+"""
+
+
+@pytest.mark.parametrize("order", ["%top, %limit", "%limit, %top"])
+def test_threads_vote_on_what_they_hold(order: str) -> None:
+    kind = "gt" if order.startswith("%top") else "lt"
+    module = text.read(changed(VOTE, ("tile.ew<gt> %top, %limit", f"tile.ew<{kind}> {order}")))
+    function = symbol_in(module, "f", nv.FuncOp)
+    vote_early(function)
+    text.verify(module)
+    (branch,) = (op for op in function.walk() if isinstance(op, scf.IfOp))
+    (reduction,) = (op for op in function.walk() if isinstance(op, tile.ReduceOp))
+    assert branch.true_region.is_ancestor(reduction)
+    assert sum(isinstance(op, products.PartialOp) for op in function.walk()) == 1
+    chance = np.random.default_rng(3)
+    x, y = chance.standard_normal((64, 80)).astype(np.float32), np.full(64, 2.5, np.float32)
+    x[16:48] = np.minimum(x[16:48], 1)
+    z = np.full(64, np.nan, np.float32)
+    run_warpgroups(module, "f", [x, y, z], blocks=1)
+    np.testing.assert_array_equal(z, np.maximum(x.max(1), y))
+    assert (z[16:48] == y[16:48]).all()
+    check_clean(compile_lowered(module, "f").ptx, "sm_90a")
+
+
+def test_a_maximum_that_others_want_is_made_before_the_vote() -> None:
+    module = text.read(changed(VOTE, ("tile.store %moved,", "tile.store %top,")))
+    before = text.write(module)
+    vote_early(symbol_in(module, "f", nv.FuncOp))
+    assert text.write(module) == before
 
 
 # What the emitter knows of agents

@@ -518,7 +518,7 @@ def test_the_pass() -> None:
     module = text.read(PROGRAM)
     LazyMaxima(slack=4.0).apply(text.new_context(), module)
     written = text.write(module)
-    assert "tile.any" in written
+    assert "tile.any %rises {tile.by_rows}" in written
     # 4 ln 2, in units of scores that are halved.
     assert "arith.constant 5.54517746" in written
     assert text.write(text.read(written)) == written

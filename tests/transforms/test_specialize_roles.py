@@ -24,8 +24,9 @@ from tessera.interpreters.machine import Machine
 from tessera.interpreters.tile import run_kernel
 from tessera.targets import text
 from tessera.transforms.live_ranges import split_ranges
+from tessera.transforms.program_order import BAND
 from tessera.transforms.skew_dots import skew_dots
-from tessera.transforms.specialize_roles import BAND, SpecializeRoles, specialize_roles
+from tessera.transforms.specialize_roles import SpecializeRoles, specialize_roles
 
 VIEW = "!tile.view<2, f32, global>"
 PROGRAM = """
@@ -374,6 +375,13 @@ COLUMNS = f"""
   %d = tile.dot %l, %r, %wide : tensor<4x4xf32>, tensor<4x12xf32>, tensor<4x12xf32> -> tensor<4x12xf32>
   %s = tile.trans %d, [1, 0] : tensor<4x12xf32> -> tensor<12x4xf32>
 {STORE}"""
+SQUARE = f"""
+  %l = tile.load %a[%row, %c0] : {VIEW} -> tensor<12x12xf32>
+  %r = tile.load %b[%c0, %column] : {VIEW} -> tensor<12x12xf32>
+  %none = tile.full %nothing : tensor<12x12xf32>
+  %d = tile.dot %l, %r, %none : tensor<12x12xf32>, tensor<12x12xf32>, tensor<12x12xf32> -> tensor<12x12xf32>
+  %s = tile.trans %d, [1, 0] : tensor<12x12xf32> -> tensor<12x12xf32>
+{STORE.replace("12x4", "12x12")}"""
 TURNED = f"""
   %t = tile.load %b[%c0, %row] : {VIEW} -> tensor<4x12xf32>
   %l = tile.trans %t, [1, 0] : tensor<4x12xf32> -> tensor<12x4xf32>
@@ -385,6 +393,7 @@ ALONE_STORE = f"""
   }}"""
 LEFT_ALONE = {
     "products along columns": COLUMNS,
+    "products along columns of squares": SQUARE,
     "shares that are columns of what is loaded": TURNED,
     "a branch that is for all rows": ASKING.format(factor="tile.ew<select> %above, %halves, %halves", kept="%t"),
     "a branch that gives other rows something else": ASKING.format(factor=EACH, kept="%halves"),

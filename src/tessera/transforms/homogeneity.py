@@ -10,7 +10,8 @@ A g belongs to a turn: m has the one of the turn before, m' the new one. What is
 the first when a turn begins as it has in the second when it ends. Where m is −∞, g is 0: no number has been seen.
 
 The exponentials have to be those of the numbers that the maximum is of. None is above 1 then, and a maximum that is too
-low by g lets none grow beyond e^g. This is also why NaN and ∞ among them need no care: they reach the sums themselves.
+low by g lets none grow beyond e^g. This is also why NaN and ∞ among them need no care: they reach the sums themselves,
+as long as weights are not masked afterwards.
 """
 
 from __future__ import annotations

@@ -6,12 +6,15 @@ number rises, and by 1 in all other turns. A maximum that is too low by a little
 
 Each row decides for itself: it rises where the maximum of this turn is above its `limit`, which is the last maximum it
 rose to and the slack. If any row does (`tile.any`), a branch makes the new maxima, and in it rows that do not rise keep
-what they have, to the bit. So whoever asks for some of the rows only gets the same results.
+what they have, to the bit. So whoever asks for some of the rows only gets the same results: the mark `tile.by_rows`
+says that this may be done.
 
 In the other turns nothing is left but the reduction and the comparison. The maximum of a turn has no other use outside
 of the branch: a machine may compare the parts of a row where they are, and finish the reduction in the branch. The
 limit is carried in the units of what is reduced, and so is whatever the exponentials need of the maximum. Sums get a
 branch of their own, because a machine may still be adding to them when the rows are known.
+
+This comes behind `clip-ranges`, which no longer sees that a masked turn changes nothing once it has a branch.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import Float32Type, FloatAttr, ModuleOp
+from xdsl.dialects.builtin import Float32Type, FloatAttr, ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -38,6 +41,8 @@ from tessera.transforms.rewriting import adopt_location
 from tessera.transforms.standing import ONE, Level, RunningMaximum, Same, Standing, running_maxima
 
 _Values = dict[SSAValue, SSAValue]
+BY_ROWS = "tile.by_rows"
+"""Marks questions that may be asked for some rows at a time: whatever the others say, these come out the same."""
 
 
 @dataclass(frozen=True)
@@ -184,6 +189,8 @@ class _Turn:
         factors = set(self.factors())
         for use in top.carried.uses:
             op = use.operation
+            if op not in self.rare:
+                return None
             if op is top.update or set(op.results) & standing.stays.keys():
                 continue
             falls = isinstance(op, tile.EwOp) and op.fn.data == "sub" and use.index == 0
@@ -304,7 +311,9 @@ class _Writer:
         else:
             self.rises = test.elementwise("not", test.elementwise("le", self.reached, self.limit))
         self.rises.name_hint = "rises"
-        self.truth = test.add(tile.AnyOp(self.rises))
+        asked = tile.AnyOp(self.rises)
+        asked.attributes[BY_ROWS] = UnitAttr()
+        self.truth = test.add(asked)
         return test
 
     def _risen(self, branch: _Ops) -> list[SSAValue]:

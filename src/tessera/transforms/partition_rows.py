@@ -180,7 +180,7 @@ def _ask_transpose(rows: Rows, op: Any, axis: int) -> bool:
 
 def _ask_product(rows: Rows, op: Any, axis: int) -> bool:
     """Rows of a product are rows of its first factor and of the sums it goes on from; all of them meet the second."""
-    return rows.needed is not None and rows.ask(op.a, 0) and rows.ask(op.c, 0) and rows.ask(op.b, None)
+    return rows.needed is not None and axis == 0 and rows.ask(op.a, 0) and rows.ask(op.c, 0) and rows.ask(op.b, None)
 
 
 def _ask_nothing(rows: Rows, op: Any, axis: int) -> bool:

@@ -26,15 +26,18 @@ from tessera.transforms.common_subexpressions import CommonSubexpressions
 from tessera.transforms.context import CompileContext
 from tessera.transforms.dead_code import DeadCode
 from tessera.transforms.facts import Facts
+from tessera.transforms.finish_in_branches import FinishInBranches
 from tessera.transforms.graph_to_schedule import GraphToSchedule
 from tessera.transforms.instrument import Instrument
 from tessera.transforms.lazy_maxima import LazyMaxima
 from tessera.transforms.live_ranges import ClipRanges, SplitRanges
 from tessera.transforms.make_async import MakeAsync
 from tessera.transforms.partition_rows import PartitionRows
+from tessera.transforms.place_waits import PlaceWaits
 from tessera.transforms.schedule_to_tile import ScheduleToTile
 from tessera.transforms.skew_dots import SkewDots
 from tessera.transforms.specialize_kernels import SpecializeKernels
+from tessera.transforms.specialize_roles import SpecializeRoles
 
 PASSES: Mapping[str, type[ModulePass]] = {
     kind.name: kind
@@ -44,14 +47,17 @@ PASSES: Mapping[str, type[ModulePass]] = {
         ClipRanges,
         CommonSubexpressions,
         DeadCode,
+        FinishInBranches,
         GraphToSchedule,
         Instrument,
         LazyMaxima,
         MakeAsync,
         PartitionRows,
+        PlaceWaits,
         ScheduleToTile,
         SkewDots,
         SpecializeKernels,
+        SpecializeRoles,
         SplitRanges,
     )
 }

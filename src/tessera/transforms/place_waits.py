@@ -12,15 +12,16 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import IsTerminator
 
 from tessera.dialects import pipe, tile
 from tessera.dialects.pipe_agents import DotAwaitOp, DotsBehindOp, DotStartOp, PendingType, ReleaseOp, RolesOp, TakeOp
+from tessera.transforms.constants import integer_of
 from tessera.transforms.rewriting import insert_before, replace
-from tessera.transforms.slices import end_of
+from tessera.transforms.slices import end_of, factor_source
 
 
 @dataclass(frozen=True)
@@ -55,14 +56,6 @@ def _place(block: Block) -> None:
 
 def _has_products(op: Operation) -> bool:
     return any(isinstance(inner, tile.DotOp | DotStartOp) for inner in op.walk())
-
-
-def _source(value: SSAValue) -> Operation | Block:
-    """What gave a factor, before it was transposed."""
-    owner = value.owner
-    while isinstance(owner, tile.TransOp):
-        owner = owner.operand.owner
-    return owner
 
 
 def _depth(ring: SSAValue) -> int:
@@ -155,7 +148,10 @@ class _Sequence:
         """How many products have begun when the last one that reads a tile has."""
         take = self.taken.get((op.ring, op.cursor))
         numbered = enumerate(self.started, 1)
-        return max((number for number, start in numbered if take in (_source(start.a), _source(start.b))), default=0)
+        return max(
+            (number for number, start in numbered if take in (factor_source(start.a), factor_source(start.b))),
+            default=0,
+        )
 
     def _make_room(self, op: TakeOp) -> None:
         """Waits until there is a slot for the copy that is about to be taken."""
@@ -191,7 +187,7 @@ def _chains(loop: scf.ForOp) -> list[_Chain]:
             chains.append(_Chain(place, found[-1]))
             linked.update(found)
     # Factors in registers would have to stay there until the next turn.
-    lasting = all(isinstance(_source(factor), TakeOp) for op in products for factor in (op.a, op.b))
+    lasting = all(isinstance(factor_source(factor), TakeOp) for op in products for factor in (op.a, op.b))
     return chains if lasting and linked.issuperset(products) else []
 
 
@@ -278,7 +274,7 @@ class _Turn:
 
 def _second(loop: scf.ForOp) -> tuple[list[Operation], SSAValue]:
     """The counter of the second turn, and the ops that compute it."""
-    if _constant(loop.lb) == 0:
+    if integer_of(loop.lb) == 0:
         return [], loop.step
     op = arith.AddiOp(loop.lb, loop.step)
     return [op], op.result
@@ -286,12 +282,5 @@ def _second(loop: scf.ForOp) -> tuple[list[Operation], SSAValue]:
 
 def _runs(loop: scf.ForOp) -> bool:
     """Whether a loop certainly has a turn."""
-    first, stop = _constant(loop.lb), _constant(loop.ub)
+    first, stop = integer_of(loop.lb), integer_of(loop.ub)
     return first is not None and stop is not None and first < stop
-
-
-def _constant(value: SSAValue) -> int | None:
-    owner = value.owner
-    if not isinstance(owner, arith.ConstantOp) or not isinstance(owner.value, IntegerAttr):
-        return None
-    return owner.value.value.data

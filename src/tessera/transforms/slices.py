@@ -69,3 +69,11 @@ def end_of(block: Block) -> Operation:
     end = block.last_op
     assert end is not None
     return end
+
+
+def factor_source(value: SSAValue) -> Operation | Block:
+    """What made a factor of a product, before it was transposed."""
+    owner = value.owner
+    while isinstance(owner, tile.TransOp):
+        owner = owner.operand.owner
+    return owner

@@ -24,11 +24,10 @@ from tessera.dialects.tile_types import ViewType, tile_type
 from tessera.interpreters.scalars import DIVISIONS
 from tessera.transforms.make_async import feeds_products
 from tessera.transforms.partition_rows import Narrowing, Rows, rows_of
+from tessera.transforms.program_order import Programs
 from tessera.transforms.rewriting import adopt_location
-from tessera.transforms.slices import Slice, end_of
+from tessera.transforms.slices import Slice, end_of, factor_source
 
-BAND = 8
-"""Programs along the first axis of a grid that are near each other in time, and read the same columns."""
 WORKERS = "workers"
 _MOST_AXES = 3
 _index = IndexType()
@@ -72,7 +71,7 @@ def specialize_roles(function: tile.FuncOp, *, agents: int, depth: int, ahead: i
         return False
     # What all rows share comes out of rings; every agent would multiply, or compute, all of it otherwise.
     products = [op for op in needed.ops if isinstance(op, tile.DotOp)]
-    if any(op.result not in rows.axes or _source(op.b) not in loads for op in products):
+    if any(op.result not in rows.axes or factor_source(op.b) not in loads for op in products):
         return False
     rings = _rings(function, loads, rows, computes, (depth, ahead))
     _Writer(function, rows, rings, agents).run(copies, computes, bands=bands)
@@ -81,14 +80,6 @@ def specialize_roles(function: tile.FuncOp, *, agents: int, depth: int, ahead: i
 
 def _makes_tile(op: Operation) -> bool:
     return any(isinstance(result.type, TensorType) for result in op.results)
-
-
-def _source(value: SSAValue) -> Operation | Block:
-    """What made a factor, before it was transposed."""
-    owner = value.owner
-    while isinstance(owner, tile.TransOp):
-        owner = owner.operand.owner
-    return owner
 
 
 # Rings
@@ -177,7 +168,7 @@ class _Writer:
             if (name := tile.base_of(ring.loads[0].view).name_hint) is not None:
                 op.result.name_hint = f"{name}_ring"
             made.append(op)
-        programs = _Programs(len(self.function.grid.data), bands)
+        programs = Programs(self.function, bands=bands)
         made += programs.ops
         copying, computing = Block(), Block()
         _Copies(self, copies, front).walk(copying, programs)
@@ -191,7 +182,7 @@ class _Writer:
                 op.erase()
         self.function.attributes[WORKERS] = UnitAttr()
 
-    def _compute(self, block: Block, needed: Slice, front: set[Operation], programs: _Programs) -> None:
+    def _compute(self, block: Block, needed: Slice, front: set[Operation], programs: Programs) -> None:
         group = self.rows.count // self.agents
         agent, share = pipe_agents.AgentOp(), arith.ConstantOp(IntegerAttr(group, _index))
         first = arith.MuliOp(agent.result, share.result)
@@ -219,49 +210,6 @@ def _front(block: Block) -> set[Operation]:
     return front
 
 
-class _Programs:
-    """The programs of a grid by numbers, and how a worker goes through them."""
-
-    def __init__(self, rank: int, bands: bool) -> None:
-        self.ops: list[Operation] = []
-        self.worker, self.workers = self._add(pipe_agents.WorkerOp()), self._add(pipe_agents.WorkersOp())
-        self.extents = [self._add(pipe_agents.ExtentOp(axis)) for axis in range(rank)]
-        self.counts = self.extents[:1]
-        """How many there are along the first axes: along one, two and so on."""
-        for extent in self.extents[1:]:
-            self.counts.append(self._add(arith.MuliOp(self.counts[-1], extent)))
-        self.band: SSAValue | None = None
-        if bands and rank > 1:
-            self.band = self._add(arith.ConstantOp(IntegerAttr(BAND, _index)))
-            self.in_band = self._add(arith.MuliOp(self.band, self.extents[1]))
-
-    def _add(self, op: Operation) -> SSAValue:
-        self.ops.append(op)
-        return op.results[0]
-
-    def places(self, number: SSAValue, block: Block) -> list[SSAValue]:
-        """Where in the grid a program is, by ops at the end of a block."""
-
-        def add(op: Operation) -> SSAValue:
-            block.add_op(op)
-            return op.results[0]
-
-        rest, beyond = number, list[SSAValue]()
-        if len(self.extents) > 2:
-            beyond.append(add(arith.DivSIOp(rest, self.counts[1])))
-            rest = add(arith.RemSIOp(rest, self.counts[1]))
-        if len(self.extents) == 1:
-            return [rest]
-        if self.band is None:
-            return [add(arith.RemSIOp(rest, self.extents[0])), add(arith.DivSIOp(rest, self.extents[0])), *beyond]
-        top = add(arith.MuliOp(add(arith.DivSIOp(rest, self.in_band)), self.band))
-        inside = add(arith.RemSIOp(rest, self.in_band))
-        # The last band may have fewer rows.
-        height = add(arith.MinSIOp(add(arith.SubiOp(self.extents[0], top)), self.band))
-        down = add(arith.AddiOp(top, add(arith.RemSIOp(inside, height))))
-        return [down, add(arith.DivSIOp(inside, height)), *beyond]
-
-
 class _Role:
     """Writes a slice of a program, with a cursor for each ring, which loops and branches carry on."""
 
@@ -280,7 +228,7 @@ class _Role:
     def behind(self, op: Operation, block: Block) -> None:
         """What follows an op."""
 
-    def walk(self, block: Block, programs: _Programs) -> None:
+    def walk(self, block: Block, programs: Programs) -> None:
         """A loop over the programs of a worker."""
         for ring, memory in self.memory.items():
             cursor = pipe_agents.CursorOp(memory)

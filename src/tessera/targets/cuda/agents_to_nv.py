@@ -7,7 +7,7 @@ in the phase before the first, which has ended. An agent's tiles lie over its 12
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
@@ -24,7 +24,7 @@ from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper
 from tessera.targets.cuda import hopper_copies as copies
 from tessera.targets.cuda import hopper_products as products
-from tessera.targets.cuda.agent_checks import check_agents, check_alone
+from tessera.targets.cuda.agent_checks import check_agents, check_alone, refusal
 from tessera.targets.cuda.agent_layouts import AgentLayouts, is_sums, is_taken, sums_layout
 from tessera.targets.cuda.agent_memory import (
     BUFFERS,
@@ -55,20 +55,24 @@ ALL_REGISTERS = 65536
 LEAST_REGISTERS, MOST_REGISTERS = 24, 240
 
 
-def lower_agents(module: ModuleOp, name: str, *, registers: tuple[int, int] | None = None) -> None:
+def lower_agents(
+    module: ModuleOp, name: str, *, registers: tuple[int, int] | None = None, lined: Collection[int] | None = None
+) -> None:
     """Puts an nv function in the place of a tile function with roles.
 
     `registers` are those of a thread that copies, and of one that computes; without them all there are are shared out.
+    Of the arguments `lined`, by default of all, rows lie at multiples of 16 bytes, their elements side by side: the
+    others have no tensor maps.
     """
     function = symbol_in(module, name, tile.FuncOp)
     share_cursors(function)
-    put_in_place(function, AgentLowering(function, registers).run())
+    put_in_place(function, AgentLowering(function, registers, lined).run())
 
 
-def can_lower(function: tile.FuncOp) -> str | None:
+def can_lower(function: tile.FuncOp, lined: Collection[int] | None = None) -> str | None:
     """Why a function with roles has no form for sm_90a; None where it has one."""
     try:
-        AgentLowering(function, None).run()
+        AgentLowering(function, None, lined).run()
     except CompileError as error:
         return error.message
     return None
@@ -99,12 +103,13 @@ class Ring:
 class AgentLowering(Lowering):
     """Writes the nv function of one tile function with roles."""
 
-    def __init__(self, function: tile.FuncOp, registers: tuple[int, int] | None) -> None:
+    def __init__(self, function: tile.FuncOp, registers: tuple[int, int] | None, lined: Collection[int] | None) -> None:
         check_agents(function)
         super().__init__(function, AgentLayouts(function, Shape(WARPS)))
         (self.roles,) = (op for op in function.body.block.ops if isinstance(op, agents.RolesOp))
         self.count = self.roles.agents.value.data
         self.registers = share_registers(self.count) if registers is None else registers
+        self.lined = range(len(function.arguments)) if lined is None else lined
         self.cursors: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}
         self.rings: dict[SSAValue, Ring] = {}
         self.maps: dict[tuple[SSAValue, MapAxes, MapType], SSAValue] = {}
@@ -178,6 +183,8 @@ class AgentLowering(Lowering):
         for op in self.source.body.walk():
             if isinstance(op, agents.FillOp):
                 box = fill_box(op)
+                if box.argument.index not in self.lined:
+                    raise refusal(op, "a tile is copied out of an argument whose rows do not lie at 16 bytes")
                 found = self.rings[op.ring].plan.copies(box)
                 self._map(box.argument, found.axes, found.map)
             elif isinstance(op, tile.StoreOp) and self._goes_out(op):
@@ -226,12 +233,13 @@ class AgentLowering(Lowering):
         if key not in self.maps:
             self.maps[key] = self.put(copies.TensorMapOp(self.values[argument], axes, type_))
             self.mapped.add(argument)
-            self.maps[key].name_hint = f"{argument.name_hint}_map"
+            self.maps[key].name_hint = f"{argument.name_hint or 'argument'}_map"
         return self.maps[key]
 
     def _goes_out(self, op: tile.StoreOp) -> bool:
         """Whether a tile is stored by a copy: as it lies, it can be put into shared memory in one go."""
-        return is_mapped(op) and is_sums(self.analysis.for_store(op), op.value)
+        box = box_of(op.view, op.offsets) if is_mapped(op) else None
+        return box is not None and box.argument.index in self.lined and is_sums(self.analysis.for_store(op), op.value)
 
     # Roles
 

@@ -123,7 +123,7 @@ def lower_kernel(
     seconds.lap("prepare")
     special = None
     if arch == "sm_90a" and rung == 0 and not checks:
-        special = with_agents(lowered, name, agents_plans(function, warps, stages, lined))
+        special = with_agents(lowered, name, agents_plans(function, warps, stages, lined), lined)
         seconds.lap("agents")
     # The first rung is that of agents; the others are for every GPU.
     lowered = special or fitted(

@@ -1,0 +1,221 @@
+"""The order in which workers go through the programs of a grid: who comes first, and who comes next to whom.
+
+Programs that read the same memory are to run at the same time: its caches are small. Where some have more turns than
+others, those with most come first, so that all workers end together; every second round of workers goes backwards, for
+the first of a round has never less to do than the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from tessera.dialects import pipe_agents, tile
+from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.transforms.constants import integer_of
+from tessera.transforms.make_async import feeds_products
+
+BAND = 8
+"""Programs along the first axis that follow each other where both axes of a grid share memory."""
+CACHED = 16 << 20
+"""Bytes of memory that programs side by side may share and still find in the cache."""
+_index = IndexType()
+
+
+@dataclass(frozen=True)
+class Uneven:
+    """How turns are spread: along the first axis of the grid there are more and more of them, or fewer and fewer.
+
+    All programs along it read the same memory, turn by turn: `bytes` in each of `steps`, up to a size of an argument.
+    """
+
+    rising: bool
+    argument: int
+    axis: int
+    step: int
+    bytes: int
+
+
+def unevenness(function: tile.FuncOp) -> Uneven | None:
+    """How the turns of a function's loops depend on the first axis of its grid; None where they do not, or it is not
+    known how."""
+    for op in function.body.walk():
+        if not isinstance(op, scf.ForOp) or not isinstance(op.lb.type, IndexType):
+            continue
+        loads = [load for load in op.body.block.ops if isinstance(load, tile.LoadOp) and feeds_products(load)]
+        ends, starts = _trend(op.ub, 0), _trend(op.lb, 0)
+        step, size = integer_of(op.step), _size_in(op.ub)
+        if not loads or ends is None or starts is None or ends == starts or step is None or size is None:
+            continue
+        if 0 not in (ends, starts) or ends - starts not in (-1, 1):
+            continue
+        moved = sum(_bytes(load.result) for load in loads)
+        place = function.arguments.index(size.view)  # pyright: ignore[reportArgumentType]
+        return Uneven(ends - starts > 0, place, size.axis.value.data, step, moved)
+    return None
+
+
+def _bytes(value: SSAValue) -> int:
+    return prod(tile_type(value).get_shape()) * tile_dtype(value).storage.itemsize
+
+
+def _size_in(value: SSAValue) -> tile.DimOp | None:
+    """The size of an argument that bounds a number from above."""
+    owner = value.owner
+    if isinstance(owner, tile.DimOp):
+        return owner if isinstance(owner.view.owner, Block) else None
+    if isinstance(owner, arith.MinSIOp):
+        return _size_in(owner.lhs) or _size_in(owner.rhs)
+    return None
+
+
+def _trend(value: SSAValue, axis: int) -> int | None:
+    """Whether a number grows (1), falls (−1) or stays (0) along an axis of the grid; None where that is not known."""
+    owner = value.owner
+    if isinstance(owner, Block):
+        return 0 if isinstance(owner.parent_op(), tile.FuncOp) else None
+    rule = _TRENDS.get(type(owner))
+    if rule is not None:
+        return rule(owner, axis)
+    return 0 if not owner.operands and not isinstance(owner, tile.ProgramIdOp) else None
+
+
+def _together(op: Any, axis: int) -> int | None:
+    """Of what follows both of two numbers."""
+    return _joined(_trend(op.lhs, axis), _trend(op.rhs, axis))
+
+
+def _joined(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None or one * other < 0:
+        return None
+    return one or other
+
+
+def _apart(op: Any, axis: int) -> int | None:
+    other = _trend(op.rhs, axis)
+    return None if other is None else _joined(_trend(op.lhs, axis), -other)
+
+
+def _scaled(op: Any, axis: int) -> int | None:
+    """Of a number times, or divided by, a constant."""
+    for given, factor in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+        number = integer_of(factor)
+        if number is not None and number > 0 and (given is op.lhs or isinstance(op, arith.MuliOp)):
+            return _trend(given, axis)
+    return 0 if _trend(op.lhs, axis) == 0 and _trend(op.rhs, axis) == 0 else None
+
+
+_TRENDS: Mapping[type[Operation], Callable[[Any, int], int | None]] = {
+    tile.ProgramIdOp: lambda op, axis: int(op.axis.value.data == axis),
+    tile.DimOp: lambda op, axis: 0,
+    tile.StrideOp: lambda op, axis: 0,
+    arith.AddiOp: _together,
+    arith.MinSIOp: _together,
+    arith.MaxSIOp: _together,
+    arith.SubiOp: _apart,
+    arith.MuliOp: _scaled,
+    arith.DivSIOp: _scaled,
+    arith.FloorDivSIOp: _scaled,
+    arith.CeilDivSIOp: _scaled,
+    arith.IndexCastOp: lambda op, axis: _trend(op.input, axis),
+}
+
+
+class Programs:
+    """The programs of a grid by numbers, and how a worker goes through them. `ops` are made once, in front."""
+
+    def __init__(self, function: tile.FuncOp, *, bands: bool) -> None:
+        rank = len(function.grid.data)
+        self.ops: list[Operation] = []
+        self.worker, self.workers = self._add(pipe_agents.WorkerOp()), self._add(pipe_agents.WorkersOp())
+        self.extents = [self._add(pipe_agents.ExtentOp(axis)) for axis in range(rank)]
+        self.counts = self.extents[:1]
+        """How many there are along the first axes: along one, two and so on."""
+        for extent in self.extents[1:]:
+            self.counts.append(self._add(arith.MuliOp(self.counts[-1], extent)))
+        self.uneven = None if bands else unevenness(function)
+        self.band: SSAValue | None = None
+        if self.uneven is not None:
+            self._one = self._constant(1)
+            self._group(self.uneven, function)
+        elif bands and rank > 1:
+            self.band = self._constant(BAND)
+            self.in_band = self._add(arith.MuliOp(self.band, self.extents[1]))
+
+    def _add(self, op: Operation) -> SSAValue:
+        self.ops.append(op)
+        return op.results[0]
+
+    def _constant(self, number: int) -> SSAValue:
+        return self._add(arith.ConstantOp(IntegerAttr(number, _index)))
+
+    def _group(self, uneven: Uneven, function: tile.FuncOp) -> None:
+        """How many columns of programs run beside each other: as many as share the cache."""
+        size = self._add(tile.DimOp(function.arguments[uneven.argument], uneven.axis))
+        turns = self._add(arith.CeilDivSIOp(size, self._constant(uneven.step)))
+        moved = self._add(arith.MaxSIOp(self._add(arith.MuliOp(turns, self._constant(uneven.bytes))), self._one))
+        fitting = self._add(arith.MaxSIOp(self._add(arith.DivSIOp(self._constant(CACHED), moved)), self._one))
+        self.columns = self._one
+        for extent in self.extents[1:]:
+            self.columns = self._add(arith.MuliOp(self.columns, extent))
+        self.group = self._add(arith.MinSIOp(fitting, self._add(arith.MaxSIOp(self.columns, self._one))))
+        self.in_group = self._add(arith.MuliOp(self.group, self.extents[0]))
+        self.last = self._add(arith.SubiOp(self.extents[0], self._one))
+
+    def places(self, number: SSAValue, block: Block) -> list[SSAValue]:
+        """Where in the grid a program is, by ops at the end of a block."""
+
+        def add(op: Operation) -> SSAValue:
+            block.add_op(op)
+            return op.results[0]
+
+        if self.uneven is not None:
+            return self._longest_first(self._there_and_back(number, add), self.uneven, add)
+        rest, beyond = number, list[SSAValue]()
+        if len(self.extents) > 2:
+            beyond.append(add(arith.DivSIOp(rest, self.counts[1])))
+            rest = add(arith.RemSIOp(rest, self.counts[1]))
+        if len(self.extents) == 1:
+            return [rest]
+        if self.band is None:
+            return [add(arith.RemSIOp(rest, self.extents[0])), add(arith.DivSIOp(rest, self.extents[0])), *beyond]
+        top = add(arith.MuliOp(add(arith.DivSIOp(rest, self.in_band)), self.band))
+        inside = add(arith.RemSIOp(rest, self.in_band))
+        # The last band may have fewer rows.
+        height = add(arith.MinSIOp(add(arith.SubiOp(self.extents[0], top)), self.band))
+        down = add(arith.AddiOp(top, add(arith.RemSIOp(inside, height))))
+        return [down, add(arith.DivSIOp(inside, height)), *beyond]
+
+    def _there_and_back(self, number: SSAValue, add: Callable[[Operation], SSAValue]) -> SSAValue:
+        """Every second round of workers the other way round, if all of them take part."""
+        turn = add(arith.DivSIOp(number, self.workers))
+        start = add(arith.MuliOp(turn, self.workers))
+        end = add(arith.AddiOp(start, self.workers))
+        whole = add(arith.CmpiOp(end, self.counts[-1], "sle"))
+        two = add(arith.ConstantOp(IntegerAttr(2, _index)))
+        odd = add(arith.CmpiOp(add(arith.RemSIOp(turn, two)), self._one, "eq"))
+        # The number before the end that this one is behind the start.
+        back = add(arith.SubiOp(add(arith.SubiOp(add(arith.AddiOp(start, end)), self._one)), number))
+        return add(arith.SelectOp(add(arith.AndIOp(whole, odd)), back, number))
+
+    def _longest_first(self, number: SSAValue, uneven: Uneven, add: Callable[[Operation], SSAValue]) -> list[SSAValue]:
+        """Columns in groups; in a group those with most turns first, one of each column beside each other."""
+        first = add(arith.MuliOp(add(arith.DivSIOp(number, self.in_group)), self.group))
+        inside = add(arith.RemSIOp(number, self.in_group))
+        # The last group may have fewer columns.
+        here = add(arith.MinSIOp(add(arith.SubiOp(self.columns, first)), self.group))
+        down = add(arith.DivSIOp(inside, here))
+        if uneven.rising:
+            down = add(arith.SubiOp(self.last, down))
+        column = add(arith.AddiOp(first, add(arith.RemSIOp(inside, here))))
+        places = [down]
+        for extent in self.extents[1:-1]:
+            places.append(add(arith.RemSIOp(column, extent)))
+            column = add(arith.DivSIOp(column, extent))
+        return [*places, column] if len(self.extents) > 1 else places
