@@ -7,12 +7,13 @@ MARKERS := not acceptance and not gpu$(if $(PEERS),, and not peers)
 STAMP := .venv/$(if $(PEERS),peers,test).stamp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test acceptance freshness lint format clean
+.PHONY: help demo test acceptance docs freshness lint format clean
 
 help:
 	@echo "make demo           set up, then a tour of what works"
 	@echo "make test           set up, then lint, types and the quick tests (PEERS=1: also against torch and jax)"
 	@echo "make acceptance     all tests at full counts; the log goes to acceptance/last.log"
+	@echo "make docs           write the pages that are made from the code"
 	@echo "make freshness      GPU results that are older than the code"
 	@echo "make lint | format  check, or rewrite, the style"
 	@echo "make clean          remove the environment and all caches"
@@ -31,6 +32,9 @@ acceptance: $(STAMP) .venv/browser.stamp
 	    --hypothesis-profile=explore $(if $(PEERS),--require-peers); echo $$? > .venv/acceptance.status; } 2>&1 \
 	    | tee acceptance/last.log
 	@exit $$(cat .venv/acceptance.status || echo 1)
+
+docs: .venv/test.stamp
+	$(BIN)/python tests/attention_walk.py
 
 freshness: $(STAMP)
 	$(BIN)/python benchmarks/freshness.py

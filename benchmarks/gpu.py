@@ -104,6 +104,7 @@ def run_under_ncu(rows: Sequence[Row], options: argparse.Namespace) -> None:
             traceback.print_exc()
             continue
         calls = {**({OURS: contest.ours} if contest.ours else {}), **contest.peers}
+        calls |= {name: yardstick.call for name, yardstick in contest.yardsticks.items()}
         for place, call in enumerate(calls.values()):
             try:
                 call()
@@ -159,6 +160,9 @@ def main() -> int:
         show(one)
         gc.collect()
         gpu.release()
+    means = records.means(found, declarations.MEANS.values())
+    for one in means:
+        print(f"mean of {one['name']}: ours ×{one['ratio'] or float('nan'):.3f} of {one['peer']}")
     ceilings = {"copy_gbps": timing.copy_bandwidth() / 1e9}
     print(f"copy of 1 GiB: {ceilings['copy_gbps']:.0f} GB/s")
     if options.profile:
@@ -167,14 +171,15 @@ def main() -> int:
         print(f"{name}: what ran is not what is declared: the result will count as out of date")
     if options.name:
         about = {**environment(), **gpu_environment(), "seed": options.seed, "rounds": options.rounds}
-        record = records.record(found, texts, about, ceilings=ceilings)
+        record = records.record(found, texts, about, ceilings=ceilings, means=means)
         path = options.folder / f"{gpu.properties.name.split()[-1].lower()}-{options.name}.json"
         records.write(path, record)
         path.with_suffix(".md").write_text(tables.markdown(record, f"{gpu.properties.name}: {options.name}"), "utf-8")
         print(f"written: {path}")
-    for line in (*tables.failed(found), *tables.missed(found)):
+    failed, missed = tables.failed(found), tables.missed(found, means)
+    for line in (*failed, *missed):
         print(line)
-    return FAILED if tables.failed(found) else MISSED if tables.missed(found) else 0
+    return FAILED if failed else MISSED if missed else 0
 
 
 if __name__ == "__main__":

@@ -168,6 +168,53 @@ def test_the_ignore_check_sees_planted_faults() -> None:
     assert not any(blanket_ignores(f"x = 1  {comment}\n") for comment in named)
 
 
+# Passes and lowerings work on programs, whatever they compute. Comments and docstrings may give examples.
+OPERATORS = re.compile(
+    r"softmax|attention|attend|gelu|silu|swish|(?:layer|rms|batch|group)_?norm|logsumexp|cross_?entropy|dropout|rotary"
+    r"|(?:^|_)rope(?:_|$)|(?-i:Rope)|flash|gemm|conv\dd|convolution|alibi|causal|mlp|transformer|embedding",
+    re.I,
+)
+GENERAL = [path for path in SOURCES if {"transforms", "targets"} & set(path.relative_to(SOURCE).parts)]
+
+
+def operators_in(text: str) -> list[str]:
+    """Names and texts in the code of a file that name an operator."""
+    tree = ast.parse(text)
+    documentation = {
+        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    found: list[str] = []
+    for node in ast.walk(tree):
+        named = [getattr(node, field, None) for field in ("id", "attr", "name", "arg", "asname", "module")]
+        if isinstance(node, ast.Constant) and id(node) not in documentation:
+            named.append(node.value)
+        found += [name for name in named if isinstance(name, str) and OPERATORS.search(name)]
+    return found
+
+
+@pytest.mark.parametrize("path", GENERAL, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_no_pass_names_an_operator(path: Path) -> None:
+    assert operators_in(path.read_text()) == []
+    assert not OPERATORS.search(path.stem)
+
+
+def test_the_operator_check_sees_planted_faults() -> None:
+    planted = [
+        "def lower_softmax(op): ...",
+        "x = tile.attention",
+        "from a import layernorm",
+        "import gelu as g",
+        'if name == "flash_attention": pass',
+        "def f(causal): ...",
+        "class MlpOp: ...",
+        "class RopeOp: ...",
+        "f(is_causal=True)",
+    ]
+    assert [text for text in planted if not operators_in(text)] == []
+    fine = ['"""What softmax does."""', "x = 1  # attention", 'x = 1\n"""As in attention."""', "europe = tensor.scope"]
+    assert [text for text in fine if operators_in(text)] == []
+
+
 def processor_seconds(code: str, bytecode: Path) -> float:
     """The processor time of a fresh interpreter; the time on the clock would tell how busy the machine is.
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from pretended_gpu import Array, PretendedGpu, Work
 
-from tessera.bench.cuda import declarations, records
+from tessera.bench.cuda import declarations, records, tables
 from tessera.bench.cuda.contest import Race
-from tessera.bench.cuda.declarations import Contest, Inputs, Row, kernel_text, row
+from tessera.bench.cuda.declarations import Contest, Inputs, Row, Yardstick, kernel_text, mean, row
 from tessera.bench.definitions import BenchError
 from tessera.errors import CompileError
 
@@ -24,8 +24,8 @@ MEGABYTE = 1e6
 
 @pytest.fixture(autouse=True)
 def nothing_declared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(declarations, "ROWS", {})
-    monkeypatch.setattr(declarations, "KERNELS", {})
+    for name in ("ROWS", "MEANS", "KERNELS"):
+        monkeypatch.setattr(declarations, name, {})
 
 
 def nobody(_: Inputs) -> Contest:
@@ -40,13 +40,16 @@ def raced(
     rounds: int = 12,
     **settings: Any,
 ) -> tuple[dict[str, Any], PretendedGpu]:
-    """A contest about squares, ours against one peer."""
+    """A contest about squares, ours against one peer, or some more."""
     gpu = PretendedGpu()
+    more: dict[str, float] = settings.pop("more", {})
+    others: dict[str, tuple[float, float]] = settings.pop("others", {})
     x = gpu.normal(8, 4)
     contest = Contest(
         truth=lambda: x**2,
         ours=None if ours is None else Work(gpu, ours, ms[0]),
-        peers={"torch": Work(gpu, peer, ms[1])},
+        peers={"torch": Work(gpu, peer, ms[1]), **{name: Work(gpu, peer, each) for name, each in more.items()}},
+        yardsticks={name: Yardstick(Work(gpu, np.cbrt, each), flops) for name, (each, flops) in others.items()},
         ptx=settings.pop("ptx", {}),
     )
     made = Row("squares", "f32", nobody, bound=2e-6, **settings)
@@ -70,6 +73,46 @@ def test_times_are_per_call_and_ratios_of_neighbours() -> None:
     assert found["conditions"] == {"before": {"sm_mhz": 1980}, "after": {"sm_mhz": 1980}}
     assert ours["repeatable"] is True
     json.dumps(found, allow_nan=False)
+
+
+def test_a_bar_on_the_best_is_on_the_fastest_peer() -> None:
+    found, _ = raced(bars={"best": 1.2}, more={"cudnn": 0.44})
+    assert found["bars"]["best"] == {"bar": 1.2, "ratio": pytest.approx(1.1), "held": False}
+    assert "best" not in found["ratios"]
+    found, _ = raced(bars={"best": 1.2})
+    assert found["bars"]["best"]["held"]
+
+
+def test_a_yardstick_is_compared_by_its_rate() -> None:
+    # Twice the operations in thrice the time: the rate is 2/3 of ours.
+    found, _ = raced(flops=4e9, bars={"plain": 1.2}, others={"plain": (1.2, 8e9)})
+    plain = found["entrants"]["plain"]
+    assert plain["tflops"] == pytest.approx(8e9 / 1.2e-3 / 1e12)
+    assert plain["error"] is None
+    assert found["bars"]["plain"] == {"bar": 1.2, "ratio": pytest.approx(1.5), "held": True}
+    with pytest.raises(BenchError, match="has yardsticks, but not how many operations"):
+        raced(others={"plain": (1.2, 8e9)})
+
+
+def test_means_of_rows_have_bars() -> None:
+    for name in ("a", "b", "c"):
+        row(name, "f32")(nobody)
+    mean("both", ["a", "b"], "cudnn", 1.5)
+    mean("all", ["a", "b", "c"], "cudnn", 1.5)
+    measured = [{"name": name, "ratios": {"cudnn": {"ratio": ratio}}} for name, ratio in (("a", 1.0), ("b", 4.0))]
+    (both,) = records.means(measured, declarations.MEANS.values())
+    assert both == {"name": "both", "peer": "cudnn", "bar": 1.5, "ratio": pytest.approx(2.0), "held": True}
+    # A row that has no ratio cannot be left out of a mean.
+    _, all_ = records.means([*measured, {"name": "c", "failure": "no GPU"}], declarations.MEANS.values())
+    assert (all_["ratio"], all_["held"]) == (None, False)
+    assert tables.missed([], [both, all_]) == ["mean of all: nothing of cudnn, the bar is 1.5"]
+    said = tables.markdown({"environment": {}, "rows": [], "means": [both, all_]}, "H200")
+    assert "| mean of both | cudnn | 1.5 | 2.000 |  |" in said
+    assert "| mean of all | cudnn | 1.5 | nothing | missed |" in said
+    with pytest.raises(BenchError, match="'both' is declared already"):
+        mean("both", ["a"], "cudnn", 1.0)
+    with pytest.raises(BenchError, match="nobody declares the row d"):
+        mean("others", ["a", "d"], "cudnn", 1.0)
 
 
 def test_the_cache_is_written_over_before_every_sample_and_that_time_is_not_counted() -> None:
@@ -198,6 +241,7 @@ def test_the_rows_that_ship_are_read_without_a_gpu() -> None:
     declarations.load(ROOT / "benchmarks/gpu_rows")
     assert declarations.ROWS
     assert {name for made in declarations.ROWS.values() for name in made.kernels} <= set(declarations.KERNELS)
+    assert {name for made in declarations.MEANS.values() for name in made.rows} <= set(declarations.ROWS)
 
 
 def test_a_folder_without_rows_is_a_mistake(tmp_path: Path) -> None:

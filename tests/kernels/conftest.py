@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 
 from tessera import knobs
-from tessera.kernels import compiling
 from tessera.kernels.calls import Calls
-from tessera.targets.cpu.compile import compile_kernel
+from tessera.targets.cpu import compile as cpu_compiler
 
 
 @pytest.fixture(name="compiles")
 def _compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]:
     """The names of the kernels that are compiled; nothing is found on the disk."""
     names: list[str] = []
+    compile_kernel = cpu_compiler.compile_kernel
 
     def noted(module: Any, name: str, **options: Any) -> Any:
         names.append(name)
         return compile_kernel(module, name, **options)
 
-    monkeypatch.setattr(compiling, "compile_kernel", noted)
+    monkeypatch.setattr(cpu_compiler, "compile_kernel", noted)
     with knobs.cache_dir.using(tmp_path), knobs.backend.using("cpu"):
         yield names
 

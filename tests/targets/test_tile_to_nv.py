@@ -26,14 +26,12 @@ from tessera.dialects import tile as tile_dialect
 from tessera.errors import CompileError
 from tessera.targets import text
 from tessera.targets.cuda import dialect as nv
-from tessera.targets.cuda import hopper_interpreter
 from tessera.targets.cuda.tile_to_nv import TileToNv
 
 sys.path.append(str(Path(__file__).parents[1] / "transforms"))
 masks: Any = import_module("test_live_ranges")
 
 bf16 = ml_dtypes.bfloat16
-MEANINGS = (hopper_interpreter,)  # it has that of scf.while
 WARPS = (1, 2, 4, 8)
 EXACT = 1
 """The optimization at which nothing is rounded otherwise than at the tile level."""

@@ -170,6 +170,8 @@ tile.func @k(%q: !tile.view<2, f32, global>, %x: !tile.view<2, f32, global>, %ro
   %nothing = arith.constant 0.0 : f32
   %two = arith.constant 2 : i64
   %twos = tile.full %two : tensor<4x8xi64>
+  %sixteen = arith.constant 16 : i64
+  %many = tile.full %sixteen : tensor<4x8xi64>
   %a = tile.load %q[%zero, %zero] : !tile.view<2, f32, global> -> tensor<4x4xf32>
   %clear = tile.full %nothing : tensor<4x8xf32>
   %sum = scf.for %i = %zero to %n step %eight iter_args(%acc = %clear) -> (tensor<4x8xf32>) {{
@@ -220,6 +222,12 @@ MASKS = {
         %m = tile.ew<or> %part, %c : {BOTH}""",
         2,
     ),
+    "either of two ways": (
+        f"""%part = tile.ew<lt> %across, %many : {PAIR}
+        %c = tile.ew<ge> %down, %across : {PAIR}
+        %m = tile.ew<or> %c, %part : {BOTH}""",
+        2,
+    ),
     "twice the position": (
         f"""%twice = tile.ew<add> %across, %across : tensor<4x8xi64>, tensor<4x8xi64> -> tensor<4x8xi64>
         %m = tile.ew<le> %down, %twice : {PAIR}""",
@@ -244,6 +252,22 @@ def test_masks_as_people_write_them(name: str) -> None:
     assert count(function, tile.DotOp) == loops
     masked = [op for op in function.body.walk() if isinstance(op, tile.EwOp) and op.fn.data == "select"]
     assert len(masked) == max(1, loops - 1)
+
+
+def test_ranges_of_two_ways_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Below row 16 the second way has more full turns, above it the first."""
+    for row, full in ((0, 2), (40, 4)):
+        module, function, _ = rewritten(CAUSAL.format(mask=MASKS["either of two ways"][0]), split_ranges)
+        first, second = (op for op in function.body.walk() if isinstance(op, scf.ForOp))
+        assert count(function, scf.ForOp) == 2
+        x = np.ones((32, 4), np.float32)
+        values = [x[:4], x, row, np.zeros((4, 8), np.float32)]
+        replaced = second.iter_args[0]
+        second.results[0].replace_all_uses_with(replaced)
+        second.detach()
+        second.erase()
+        assert not any(isinstance(op, tile.EwOp) and op.fn.data == "select" for op in first.body.walk())
+        assert turns(module, values, monkeypatch) == full
 
 
 def test_a_mask_that_is_always_true_goes() -> None:

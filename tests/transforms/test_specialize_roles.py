@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from random_products import arguments as random_arguments
 from random_products import random_program
 from rewritten_programs import count, rewritten
-from role_programs import BLOCK, KERNELS, LENGTHS, STAGES, check_roles, prepared
+from role_programs import BLOCK, DEPTH, KERNELS, LENGTHS, ROWS, STAGES, check_roles, prepared
 from xdsl.dialects import arith, scf
 from xdsl.ir import Operation
 
 from tessera.dialects import pipe, tile
 from tessera.dialects.pipe_agents import FillOp, ReleaseOp, RolesOp, TakeOp
+from tessera.dialects.pipe_draws import DrawnOp, DrawOp, MailboxOp
 from tessera.dialects.tile_types import tile_type
 from tessera.interpreters.access_trace import Trace
 from tessera.interpreters.machine import Machine
@@ -108,7 +109,7 @@ def test_skewed_kernels_give_the_same_bits(name: str, length: int) -> None:
     assert len(rings_of(function)) == 3
     copies = list(roles_of(function).copies.walk())
     assert sum(isinstance(op, FillOp) for op in copies) == 5
-    assert sum(isinstance(op, scf.ForOp) for op in copies) == 2
+    assert sum(isinstance(op, scf.ForOp | scf.WhileOp) for op in copies) == 2
 
 
 def test_the_agent_that_copies_has_what_it_needs_and_no_tiles() -> None:
@@ -351,6 +352,32 @@ def test_a_worker_goes_through_bands(bands: bool) -> None:
     places = [divmod(int(access.offsets.flat[0]), 8) for access in trace if access.kind == "write"]
     ordered = numbered(19, 2) if bands else [(row, column) for column in range(2) for row in range(19)]
     assert [(row // 12, column // 4) for row, column in places] == ordered
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_programs_that_differ_are_drawn_with_the_longest_first(workers: int) -> None:
+    """The last rows see most keys. What one worker does not get to is left for others."""
+    module, given_ = STAGES["causal"](53)
+    module, _, _ = rewritten(module, prepared)
+    after, function, _ = rewritten(module, lambda function: specialize_roles(function, agents=2, depth=2))
+    draws = [op for op in roles_of(function).walk() if isinstance(op, DrawOp | DrawnOp)]
+    assert [type(op) for op in draws] == [DrawOp, DrawnOp]
+    trace, heads, rows = Trace(), 2, 3
+    run_kernel(after, "k", given_, machine=Machine(workers=workers), trace=trace)
+    stores = [access for access in trace if access.kind == "write" and access.offsets.size]
+    stored = [(access.program[0], *divmod(int(access.offsets.flat[0]), 53 * DEPTH)) for access in stores]
+    # Agents store their rows of a program; heads lie beside each other.
+    found = list(dict.fromkeys((worker, at // DEPTH // ROWS, head) for worker, head, at in stored))
+    order = [(row, head) for row in reversed(range(rows)) for head in range(heads)]
+    first = [(0, *order[0]), *((0, *place) for place in order[workers:])]
+    assert found == [*first, *((worker, *order[worker]) for worker in range(1, workers))]
+
+
+def test_programs_of_one_length_are_not_drawn() -> None:
+    for name in ("full", "sigmoid", "mlp"):
+        module, _, _ = rewritten(STAGES[name](41)[0], prepared)
+        _, function, _ = rewritten(module, lambda function: specialize_roles(function, agents=2, depth=2))
+        assert not any(isinstance(op, DrawOp | MailboxOp | scf.WhileOp) for op in function.walk())
 
 
 def test_a_grid_without_programs_divides_nothing() -> None:

@@ -39,16 +39,10 @@ from tessera.dialects.tile import FuncOp, ProgramIdOp, base_of
 from tessera.dialects.tile_types import AnyTile, AnyView, check_axis, check_tile, tile_type, view_type
 
 
-@irdl_attr_definition
-class CursorType(ParametrizedAttribute, TypeAttribute):
-    """A turn of a ring of so many slots: `!pipe.cursor<3>`."""
-
-    name = "pipe.cursor"
+class _Slots(ParametrizedAttribute, TypeAttribute):
+    """A type that is told from others of its kind by a number of slots."""
 
     depth: IntAttr
-
-    def __init__(self, depth: int | IntAttr) -> None:
-        super().__init__(IntAttr(depth) if isinstance(depth, int) else depth)
 
     def verify(self) -> None:
         if self.depth.data < 1:
@@ -62,6 +56,26 @@ class CursorType(ParametrizedAttribute, TypeAttribute):
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             printer.print_string(str(self.depth.data))
+
+
+@irdl_attr_definition
+class CursorType(_Slots):
+    """A turn of a ring of so many slots: `!pipe.cursor<3>`."""
+
+    name = "pipe.cursor"
+
+    def __init__(self, depth: int | IntAttr) -> None:
+        super().__init__(IntAttr(depth) if isinstance(depth, int) else depth)
+
+
+@irdl_attr_definition
+class MailboxType(_Slots):
+    """A ring of so many slots for numbers of programs: `!pipe.mailbox<2>`."""
+
+    name = "pipe.mailbox"
+
+    def __init__(self, depth: int | IntAttr) -> None:
+        super().__init__(IntAttr(depth) if isinstance(depth, int) else depth)
 
 
 @irdl_attr_definition
@@ -91,6 +105,7 @@ class PendingType(ParametrizedAttribute, TypeAttribute):
 
 
 AnyCursor = BaseAttr(CursorType)
+AnyMailbox = BaseAttr(MailboxType)
 AnyPending = BaseAttr(PendingType)
 _AnySums = AnyTile | AnyPending
 
@@ -98,6 +113,11 @@ _AnySums = AnyTile | AnyPending
 def cursor_depth(value: SSAValue) -> int:
     assert isinstance(value.type, CursorType)
     return value.type.depth.data
+
+
+def ring_depth(value: SSAValue) -> int:
+    """The slots of a ring, or of a mailbox."""
+    return value.type.depth.data if isinstance(value.type, MailboxType) else ring_type(value).depth.data
 
 
 def sums_type(value: SSAValue) -> TileType:
@@ -168,7 +188,8 @@ def _function_around(op: IRDLOperation) -> FuncOp:
     return found
 
 
-def _check_worker(op: IRDLOperation) -> None:
+def check_worker(op: IRDLOperation) -> None:
+    """Refuses an op that only workers have."""
     around = _function_around(op)
     if "workers" not in around.attributes:
         raise VerifyException("a function with workers has the attribute `workers`")
@@ -216,7 +237,7 @@ class WorkerOp(IRDLOperation):
         super().__init__(result_types=[IndexType()])
 
     def verify_(self) -> None:
-        _check_worker(self)
+        check_worker(self)
 
 
 @irdl_op_definition
@@ -232,7 +253,7 @@ class WorkersOp(IRDLOperation):
         super().__init__(result_types=[IndexType()])
 
     def verify_(self) -> None:
-        _check_worker(self)
+        check_worker(self)
 
 
 @irdl_op_definition
@@ -257,19 +278,19 @@ class ExtentOp(IRDLOperation):
 
 @irdl_op_definition
 class CursorOp(IRDLOperation):
-    """The first turn of a ring."""
+    """The first turn of a ring, or of a mailbox."""
 
     name = "pipe.cursor"
-    ring = operand_def(AnyRing)
+    ring = operand_def(AnyRing | AnyMailbox)
     result = result_def(AnyCursor)
     traits = traits_def(Pure())
     assembly_format = "$ring attr-dict `:` type($ring) `->` type($result)"
 
     def __init__(self, ring: SSAValue) -> None:
-        super().__init__(operands=[ring], result_types=[CursorType(ring_type(ring).depth)])
+        super().__init__(operands=[ring], result_types=[CursorType(ring_depth(ring))])
 
     def verify_(self) -> None:
-        _check_cursor(self.ring, self.result)
+        check_cursor(self.ring, self.result)
 
 
 @irdl_op_definition
@@ -287,8 +308,9 @@ class NextOp(IRDLOperation):
         super().__init__(operands=[cursor], result_types=[cursor.type])
 
 
-def _check_cursor(ring: SSAValue, cursor: SSAValue) -> None:
-    depth = ring_type(ring).depth.data
+def check_cursor(ring: SSAValue, cursor: SSAValue) -> None:
+    """Refuses a cursor of another ring."""
+    depth = ring_depth(ring)
     if cursor_depth(cursor) != depth:
         raise VerifyException(f"a cursor of {cursor_depth(cursor)} slots in a ring of {depth}")
 
@@ -314,7 +336,7 @@ class FillOp(IRDLOperation):
         super().__init__(operands=[view, offsets, ring, cursor])
 
     def verify_(self) -> None:
-        _check_cursor(self.ring, self.cursor)
+        check_cursor(self.ring, self.cursor)
         if computes(self):
             raise VerifyException("rings are filled by the agent that copies")
         seen, held = view_type(self.view), slot_type(self.ring)
@@ -357,7 +379,7 @@ class TakeOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
-        _check_cursor(self.ring, self.cursor)
+        check_cursor(self.ring, self.cursor)
         if not computes(self):
             raise VerifyException("the agent that copies does not look at what it has copied")
         held, made = slot_type(self.ring), tile_type(self.result)
@@ -388,7 +410,7 @@ class ReleaseOp(IRDLOperation):
         super().__init__(operands=[ring, cursor])
 
     def verify_(self) -> None:
-        _check_cursor(self.ring, self.cursor)
+        check_cursor(self.ring, self.cursor)
         if not computes(self):
             raise VerifyException("the agent that copies takes nothing, and has nothing to release")
 
@@ -497,4 +519,4 @@ OPS: tuple[type[IRDLOperation], ...] = (
     DotAwaitOp,
     DotsBehindOp,
 )
-TYPES: tuple[type[ParametrizedAttribute], ...] = (CursorType, PendingType)
+TYPES: tuple[type[ParametrizedAttribute], ...] = (CursorType, MailboxType, PendingType)

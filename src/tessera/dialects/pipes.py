@@ -1,10 +1,10 @@
-"""The pipe dialect as a whole: rings for one agent, and for many."""
+"""The pipe dialect as a whole: rings for one agent, and for many, and programs by the draw."""
 
 from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from tessera.dialects import pipe, pipe_agents
+from tessera.dialects import pipe, pipe_agents, pipe_draws
 
 VERSION = pipe.VERSION
-Pipe = Dialect("pipe", [*pipe.OPS, *pipe_agents.OPS], [pipe.RingType, *pipe_agents.TYPES])
+Pipe = Dialect("pipe", [*pipe.OPS, *pipe_agents.OPS, *pipe_draws.OPS], [pipe.RingType, *pipe_agents.TYPES])

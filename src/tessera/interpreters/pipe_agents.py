@@ -1,7 +1,8 @@
 """The meaning of agents that share rings: they run in every order that their waits allow, and copies land late.
 
 A copy lands when somebody takes its turn, or by chance at once. A product is done when somebody waits for it. What is
-released while it may still be read, taken twice or left behind is an error.
+released while it may still be read, taken twice or left behind is an error. Workers run one after the other: by chance
+one finds that the others, which are yet to run, have been quicker, and drawn all programs that there were.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
 from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import pipe, pipe_agents
+from tessera.dialects import pipe, pipe_agents, pipe_draws
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.tile_types import tile_dtype
 from tessera.dtypes.casting import cast
@@ -40,6 +42,8 @@ class Turns:
     filled: int = 0
     inbound: dict[int, Callable[[], Array]] = field(default_factory=dict[int, Callable[[], Array]])
     """Copies on their way, by their turns."""
+    ended: bool = False
+    """Of a mailbox: there is nothing left to draw."""
 
     @property
     def depth(self) -> int:
@@ -128,7 +132,7 @@ class Member:
 
     def guard(self, op: Operation, operands: Values) -> None:
         """Refuses to read what was released; loops and branches only hand it on."""
-        if isinstance(op, scf.ForOp | scf.IfOp):
+        if isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp):
             return
         for held in map(self.origin, operands):
             if held is not None and held.turn < held.turns.released[self.number]:
@@ -276,6 +280,53 @@ def _release(frame: Frame, op: pipe_agents.ReleaseOp, operands: Values) -> Value
             )
     turns.released[member.number] += 1
     return []
+
+
+# Numbers of programs
+
+
+@meaning(pipe_draws.MailboxOp)
+def _mailbox(frame: Frame, op: pipe_draws.MailboxOp, operands: Values) -> Values:
+    return [Ring([None] * pipe_agents.ring_depth(op.result))]
+
+
+@meaning(pipe_draws.DrawOp)
+def _draw(frame: Frame, op: pipe_draws.DrawOp, operands: Values) -> Values:
+    mailbox, turn = operands
+    member = _member(frame)
+    turns = member.stage.turns(mailbox, op.mailbox)
+    turns.check_turn(turn, turns.filled, "drawn")
+    before = turn - turns.depth
+    _wait(member, lambda: min(turns.released) > before, f"all to read turn {before} of {turns.name}")
+    number = _next_program(frame.kept[Runner], turns, member.stage.chance)
+    mailbox.slots[turn % turns.depth] = np.asarray(number)
+    turns.filled += 1
+    return [number]
+
+
+def _next_program(runner: Runner, turns: Turns, chance: np.random.Generator | None) -> int:
+    assert runner.workers is not None
+    # The last worker has to draw what is left.
+    is_last = runner.program[0] == runner.workers - 1
+    if chance is not None and not is_last and not chance.integers(3):
+        turns.ended = True
+    if turns.ended:
+        return prod(runner.grid)
+    number = runner.workers + len(runner.drawn)
+    runner.drawn.append(number)
+    return number
+
+
+@meaning(pipe_draws.DrawnOp)
+def _drawn(frame: Frame, op: pipe_draws.DrawnOp, operands: Values) -> Values:
+    mailbox, turn = operands
+    member = _member(frame)
+    turns = member.stage.turns(mailbox, op.mailbox)
+    turns.check_turn(turn, turns.taken[member.number], "read")
+    _wait(member, lambda: turns.filled > turn, f"turn {turn} of {turns.name} to be drawn")
+    turns.taken[member.number] += 1
+    turns.released[member.number] += 1
+    return [int(mailbox.slots[turn % turns.depth])]
 
 
 # Products

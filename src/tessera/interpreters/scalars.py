@@ -210,6 +210,16 @@ def _for(frame: Frame, op: scf.ForOp, operands: Values) -> Values:
     return carried
 
 
+@meaning(scf.WhileOp)
+def _while(frame: Frame, op: scf.WhileOp, operands: Values) -> Values:
+    carried = list(operands)
+    while True:
+        condition, *handed = frame.run(op.before_region.block, carried)
+        if not condition:
+            return handed
+        carried = list(frame.run(op.after_region.block, handed))
+
+
 @meaning(scf.IfOp)
 def _if(frame: Frame, op: scf.IfOp, operands: Values) -> Values:
     branch = op.true_region if operands[0] else op.false_region

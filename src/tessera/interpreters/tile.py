@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -98,13 +98,15 @@ class Runner:
     grid: tuple[int, ...]
     program: tuple[int, ...]
     workers: int | None = None
+    drawn: list[int] = field(default_factory=list[int])
+    """Numbers of programs that workers have drawn, all of them together."""
 
 
 def _runners(kernel: tile.FuncOp, grid: tuple[int, ...], machine: Machine) -> Iterable[Runner]:
     if "workers" not in kernel.attributes:
         return (Runner(grid, program) for program in itertools.product(*map(range, grid)))
-    workers = min(prod(grid), machine.workers)
-    return (Runner(grid, (worker,), workers) for worker in range(workers))
+    workers, drawn = min(prod(grid), machine.workers), list[int]()
+    return (Runner(grid, (worker,), workers, drawn) for worker in range(workers))
 
 
 @dataclass(frozen=True)

@@ -89,8 +89,9 @@ class WatchedFrame(Frame):
         carried = self._passed
         self.marks.update(zip(block.args[len(block.args) - len(carried) :], carried, strict=True))
         results = super().run(block, arguments)
-        assert block.last_op is not None
-        self._passed = self._marks_of(block.last_op.operands)
+        end = block.last_op
+        assert end is not None
+        self._passed = self._marks_of(end.args if isinstance(end, scf.ConditionOp) else end.operands)
         return results
 
     def fork(self) -> WatchedFrame:
@@ -101,9 +102,9 @@ class WatchedFrame(Frame):
 
     def perform(self, op: Operation, operands: Values) -> Values:
         self.step += 1
-        if isinstance(op, scf.ForOp | scf.IfOp):
-            # What follows a loop's three bounds goes into its body; a branch takes nothing.
-            self._passed = self._marks_of(op.operands)[3:]
+        if isinstance(op, scf.ForOp | scf.IfOp | scf.WhileOp):
+            # What follows the bounds of a loop that counts goes into its body; a branch takes nothing.
+            self._passed = self._marks_of(op.operands)[0 if isinstance(op, scf.WhileOp) else 3 :]
             results = super().perform(op, operands)
             self.marks.update(zip(op.results, self._passed, strict=True))
             return results

@@ -13,12 +13,30 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tessera import knobs
 from tessera.dtypes.types import DType, bool_, f32
-from tessera.errors import AutotuneError, CompileError, DtypeError, ResourceError, ShapeError, SourceSpan, warn
+from tessera.errors import (
+    AutotuneError,
+    CompileError,
+    DtypeError,
+    ResourceError,
+    ShapeError,
+    SourceSpan,
+    TesseraError,
+    warn,
+)
 from tessera.interpreters.checks import NumericChecks, asked, checking
 from tessera.kernels.arguments import collect, is_array, kinds_of
 from tessera.kernels.assumptions import GROUPS, Assumptions
 from tessera.kernels.calls import Calls
 from tessera.kernels.captures import captured
+from tessera.kernels.choosing import (
+    Choice,
+    Choices,
+    came_out,
+    is_chosen,
+    leaves_depth_open,
+    leaves_open,
+    multiprocessors_of,
+)
 from tessera.kernels.fingerprint import identity_of
 from tessera.kernels.fitting import suggesting
 from tessera.kernels.native import Program, Programs, Settings, place_of, settings, settings_on
@@ -76,6 +94,7 @@ class Kernel:
         space: Space | None = None,
         tuning: Mapping[str, Any] | None = None,
         grid: tuple[int, ...] | None = None,
+        free: bool = False,
         instances: dict[Any, list[Instance]] | None = None,
     ) -> None:
         self.function = function
@@ -83,6 +102,8 @@ class Kernel:
         self.space = space
         self.tuning = dict(tuning or {})
         self.grid = grid
+        # Whether nobody gave the kernel a block: for some GPUs one is chosen then.
+        self.free = free
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
@@ -90,6 +111,7 @@ class Kernel:
         self._signature = inspect.signature(function)
         self._instances = {} if instances is None else instances
         self._programs = Programs()
+        self._choices = Choices()
         self._grids: dict[tuple[int, ...], Self] = {}
         # What the kernel's user has been warned of; all forms of the kernel share it.
         self._warned_of: set[str] = set()
@@ -116,7 +138,7 @@ class Kernel:
     def with_schedule(self, schedule: Schedule) -> Self:
         """The same kernel under another schedule; what that leaves open stays."""
         if self.space is None:
-            return self.changed(schedule=schedule.over(self.schedule))
+            return self.changed(schedule=schedule.over(self.schedule), free=self.free and leaves_open(schedule))
         space = self.space.narrowed(schedule)
         return self.changed(schedule=space.first().over(self.schedule), space=space)
 
@@ -177,7 +199,54 @@ class Kernel:
     ) -> tuple[Program, list[Any]]:
         """The compiled program for these arguments, and its values for them."""
         given, static = self._bind(args, kwargs)
-        key, here = self._key(given, static), settings_on(place_of(self.__name__, given.values()), chosen)
+        here = settings_on(place_of(self.__name__, given.values()), chosen)
+        choice = self._choice(given, static, here)
+        while choice is not None and (block := choice.block_for(given, multiprocessors_of(given))) is not None:
+            try:
+                program, values = self._in_block(block).own_program(given, static, here)
+            except TesseraError:
+                choice.refuse(block)  # without any, the default says what is wrong, if it is not the block
+                continue
+            if came_out(program):
+                return program, values
+            choice.refuse(block)
+        return self.own_program(given, static, here)
+
+    def form_for(self, args: Sequence[Any], kwargs: Mapping[str, Any], chosen: Settings | None = None) -> Self:
+        """The form of the kernel that serves these arguments: itself, or under a schedule that was chosen for them."""
+        settled = settings() if chosen is None else chosen
+        if settled is None:
+            return self
+        given, static = self._bind(args, kwargs)
+        choice = self._choice(given, static, settings_on(place_of(self.__name__, given.values()), settled))
+        block = None if choice is None else choice.block_for(given, multiprocessors_of(given))
+        return self if block is None else self._in_block(block)
+
+    def _choice(self, given: Mapping[str, Any], static: Mapping[str, Any], here: Settings) -> Choice | None:
+        """The blocks that the kernel may have for these arguments, where it is left to choose them."""
+        whole = self.free and self.grid is None
+        if self.space is not None or not is_chosen(here) or not (whole or self._is_depth_open):
+            return None
+
+        def trace(schedule: Schedule) -> Instance:
+            return self.changed(schedule=schedule.over(self.schedule)).traced(given, static)
+
+        fixed = () if whole else self.schedule.block or ()
+        return self._choices.find(self._key(given, static), given, static, trace, fixed)
+
+    @property
+    def _is_depth_open(self) -> bool:
+        """Whether the block was given as (m, n): a grid follows from these, and k is left."""
+        return not self.free and leaves_depth_open(self.schedule, self.function)
+
+    def _in_block(self, block: tuple[int, ...]) -> Self:
+        return self.changed(schedule=Schedule(block=block).over(self.schedule), free=False)
+
+    def own_program(
+        self, given: Mapping[str, Any], static: Mapping[str, Any], here: Settings
+    ) -> tuple[Program, list[Any]]:
+        """The compiled program under the kernel's own schedule."""
+        key = self._key(given, static)
         try:
             return self._programs.find(
                 key,
@@ -196,6 +265,8 @@ class Kernel:
 
     def lower(self, *args: Any, **kwargs: Any) -> Instance:
         """The program for these arguments, without running it."""
+        if (form := self.form_for(args, kwargs)) is not self:
+            return form.lower(*args, **kwargs)
         instance, values = self._instance_for(args, kwargs)
         return self.assumed.applied(instance, values)
 
@@ -370,14 +441,14 @@ class _Decorator:
         if function is None:
 
             def decorate(given: Callable[..., Any]) -> Kernel:
-                return self._make(given, schedule or DEFAULT)
+                return self._make(given, schedule or DEFAULT, free=leaves_open(schedule))
 
             return decorate
-        return self._make(function, schedule or DEFAULT)
+        return self._make(function, schedule or DEFAULT, free=leaves_open(schedule))
 
     def auto(self, function: Callable[..., Any]) -> Kernel:
-        """A kernel whose schedule the compiler chooses; until the tuner exists, the default."""
-        return self._make(function, DEFAULT)
+        """A kernel whose schedule the compiler chooses."""
+        return self._make(function, DEFAULT, free=True)
 
     def schedule(self, schedule: Schedule) -> Callable[[Callable[..., Any]], Kernel]:
         """A kernel under a given schedule."""
@@ -385,7 +456,7 @@ class _Decorator:
             raise CompileError(
                 f"kernel.schedule takes a Schedule, got {schedule!r}", hint="write Schedule(block=(64, 64))"
             )
-        return lambda function: self._make(function, schedule.over(DEFAULT))
+        return lambda function: self._make(function, schedule.over(DEFAULT), free=leaves_open(schedule))
 
     def autotune(
         self,

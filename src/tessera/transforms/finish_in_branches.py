@@ -37,17 +37,18 @@ def finish_in_branches(function: tile.FuncOp) -> None:
     for op in [inner for inner in function.body.walk() if isinstance(inner, scf.IfOp)]:
         found = _rest(op)
         if found is not None:
-            rest, others = found
-            for other in others:
+            rest, front = found
+            for other in front:
                 other.detach()
                 Rewriter.insert_op(other, InsertPoint.before(op))
             _move(op, rest)
 
 
 def _rest(op: scf.IfOp) -> tuple[list[Operation], list[Operation]] | None:
-    """The ops behind an `scf.if` that its tiles reach, and the ops that those need besides; in order.
+    """The ops behind an `scf.if` that go into its branches, and those that go in front of it; in order.
 
-    None where there are none, or they cannot move: because they end the block, or would overtake what touches memory.
+    Its tiles reach the former, or they read memory for such; the latter are what those need besides. None where there
+    are none, or they cannot move: because they end the block, would overtake what touches memory, or others need them.
     """
     reached: set[SSAValue] = {result for result in op.results if isinstance(result.type, TensorType)}
     rest: list[Operation] = []
@@ -64,20 +65,41 @@ def _rest(op: scf.IfOp) -> tuple[list[Operation], list[Operation]] | None:
         behind = behind.next_op
     if not rest:
         return None
+    wanted = _wanted(rest, [one for one in passed if one.is_before_in_block(rest[-1])])
+    if wanted is None:
+        return None
+    held, inside, front = set(op.results), list[Operation](), list[Operation]()
+    for one in wanted:
+        # What is read is read as late as before; and what is made of numbers from the branches cannot be in front.
+        if isinstance(one, tile.LoadOp) or not held.isdisjoint(one.operands):
+            inside.append(one)
+            held.update(one.results)
+        else:
+            front.append(one)
+    moved = {*rest, *inside}
+    if any(use.operation not in moved for one in inside for result in one.results for use in result.uses):
+        return None
+    block = op.parent_block()
+    assert block is not None
+    return [one for one in block.ops if one in moved], front
+
+
+def _wanted(rest: list[Operation], passed: list[Operation]) -> list[Operation] | None:
+    """Of the ops that others would overtake, those that these need; None where memory forbids it."""
     needed = {value for one in rest for value in one.operands}
-    others: list[Operation] = []
-    for other in reversed([one for one in passed if one.is_before_in_block(rest[-1])]):
-        if is_side_effect_free(other) and not other.regions:
-            if not needed.isdisjoint(other.results):
-                needed.update(other.operands)
-                others.insert(0, other)
-        elif not isinstance(other, ReleaseOp):
+    wanted: list[Operation] = []
+    for other in reversed(passed):
+        is_plain = is_side_effect_free(other) and not other.regions
+        if (is_plain or isinstance(other, tile.LoadOp)) and not needed.isdisjoint(other.results):
+            needed.update(other.operands)
+            wanted.insert(0, other)
+        elif not is_plain and not isinstance(other, ReleaseOp):
             return None
-    return rest, others
+    return wanted
 
 
 def _move(op: scf.IfOp, rest: list[Operation]) -> None:
-    """Writes the `scf.if` anew, in the place of the last op of its rest, with that rest in both branches."""
+    """Writes the `scf.if` anew, with its rest in both branches and without results that are tiles."""
     kept = [place for place, result in enumerate(op.results) if not isinstance(result.type, TensorType)]
     for region in op.regions:
         block = region.block
@@ -94,6 +116,7 @@ def _move(op: scf.IfOp, rest: list[Operation]) -> None:
         inner.erase()
     branches = [op.detach_region(region) for region in tuple(op.regions)]
     made_if = scf.IfOp(op.cond, [op.results[place].type for place in kept], branches[0], branches[1])
+    made_if.attributes.update(op.attributes)
     insert_before(op, [made_if])
     for place, result in zip(kept, made_if.results, strict=True):
         result.name_hint = op.results[place].name_hint

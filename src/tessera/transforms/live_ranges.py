@@ -18,6 +18,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tessera.dialects import tile
+from tessera.dialects.attributes import integer
 from tessera.dialects.tile_types import tile_type
 from tessera.transforms.masks import Edge, Linear, Window, dead_before, dead_from, is_skippable, masks_in, true_if
 from tessera.transforms.rewriting import insert_before, replace
@@ -56,9 +57,11 @@ def clip_ranges(function: tile.FuncOp) -> None:
         for mask in list(masks_in(body)):
             if not is_skippable(loop, mask):
                 continue
-            window = Window.whole(tile_type(mask).get_shape())
-            for edges in dead_from(mask, counter, window):
-                _shorten(loop, edges)
+            shape = tile_type(mask).get_shape()
+            window = Window.whole(shape)
+            fewer = Window.whole((shape[0] - 1, *shape[1:]))
+            for edges, others in zip(dead_from(mask, counter, window), dead_from(mask, counter, fewer), strict=True):
+                _shorten(loop, edges, others)
             for edges in dead_before(mask, counter, window):
                 _begin_later(loop, edges)
 
@@ -131,9 +134,24 @@ class Scalars:
         return total
 
 
-def _shorten(loop: scf.ForOp, edges: Sequence[Edge]) -> None:
+ROWS_END = "tile.rows_end"
+"""Marks a number that ends a loop where no row needs more turns: by how much less it would be with a row less at the
+end."""
+
+
+def _shorten(loop: scf.ForOp, edges: Sequence[Edge], fewer: Sequence[Edge]) -> None:
+    """Ends a loop where the last row has its edge; `fewer` are the edges with a row less."""
     scalars = Scalars(loop)
-    end = scalars.combined([scalars.quotient(edge.at, edge.factor) for edge in edges], arith.MaxSIOp)
+    ends: list[SSAValue | None] = []
+    for edge, other in zip(edges, fewer, strict=True):
+        end, less = scalars.quotient(edge.at, edge.factor), edge.at - other.at
+        # A sum of scalars with a number in it is an op of its own.
+        own = bool(edge.at.terms and edge.at.number) and edge.factor == 1
+        if end is not None and own and not less.terms and less.number > 0:
+            assert isinstance(end.owner, arith.AddiOp)
+            end.owner.attributes[ROWS_END] = integer(less.number)
+        ends.append(end)
+    end = scalars.combined(ends, arith.MaxSIOp)
     if end is not None:
         loop.operands[1] = scalars.add(arith.MinSIOp(loop.ub, end))
 
@@ -186,11 +204,25 @@ def _split(loop: scf.ForOp) -> None:
 def _full_turns(scalars: Scalars, mask: SSAValue, counter: SSAValue) -> tuple[list[SSAValue], list[SSAValue]] | None:
     """A mask is true all over from the greatest of the first numbers on, and below the least of the second ones."""
     ways = true_if(mask, Window.whole(tile_type(mask).get_shape()))
-    sums = next((way for way in ways if all(_turns_decide(total, counter) for total in way)), None)
-    if sums is None:
+    decided = [way for way in ways if all(_turns_decide(total, counter) for total in way)]
+    known = [turns for way in decided if (turns := _turns_of(scalars, way, counter)) is not None]
+    if not known:
         return None
+    first, *others = known
+    # Ranges with the same open end are one range: the largest of them.
+    if others and not any(starts for starts, _ in known):
+        ends = [scalars.combined(stops, arith.MinSIOp) for _, stops in known]
+        last = scalars.combined(ends, arith.MaxSIOp)
+        return first if last is None else ([], [last])
+    return first
+
+
+def _turns_of(
+    scalars: Scalars, way: Sequence[Linear], counter: SSAValue
+) -> tuple[list[SSAValue], list[SSAValue]] | None:
+    """From where on, and up to where, all sums are above 0; None where that is not known in front of the loop."""
     starts, stops = list[SSAValue](), list[SSAValue]()
-    for total in sums:
+    for total in way:
         factor, rest = total.factor_of(counter), total.without(counter)
         if factor == 0:
             continue

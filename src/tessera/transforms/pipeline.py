@@ -36,6 +36,7 @@ from tessera.transforms.partition_rows import PartitionRows
 from tessera.transforms.place_waits import PlaceWaits
 from tessera.transforms.schedule_to_tile import ScheduleToTile
 from tessera.transforms.skew_dots import SkewDots
+from tessera.transforms.skip_turns import SkipTurns
 from tessera.transforms.specialize_kernels import SpecializeKernels
 from tessera.transforms.specialize_roles import SpecializeRoles
 
@@ -56,6 +57,7 @@ PASSES: Mapping[str, type[ModulePass]] = {
         PlaceWaits,
         ScheduleToTile,
         SkewDots,
+        SkipTurns,
         SpecializeKernels,
         SpecializeRoles,
         SplitRanges,

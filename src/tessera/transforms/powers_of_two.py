@@ -1,7 +1,7 @@
 """Exponentials by powers of two: e^x = 2^(x · log2 e), with the factor folded into what x is made of.
 
 Machines have an instruction for powers of two. In x = s · c − m, with m the same along a row, the factor goes into the
-constant c and into m, and nothing is left to multiply for each element.
+constant c and into m, and nothing is left to multiply for each element. Sigmoids are 1 / (1 + e^−x).
 
 The factor is above 1: where s · c and m may be among the largest numbers there are, such as those that stand for −∞ in
 masks, only their difference is multiplied. This supposes that products of data are not that large.
@@ -19,6 +19,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tessera.dialects import tile
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import f32
+from tessera.transforms.factors import remove_unused
 from tessera.transforms.masks import constant_of
 from tessera.transforms.rewriting import adopt_location, replace
 
@@ -30,20 +31,33 @@ _LARGEST = f32.max_value / LOG2_E
 def use_powers_of_two(function: tile.FuncOp, mark: str) -> None:
     """Rewrites the exponentials that carry a mark: those that need not be exact to the last bits."""
     for op in list(function.body.walk()):
-        if isinstance(op, tile.EwOp) and op.fn.data == "exp" and mark in op.attributes:
-            if tile_dtype(op.result) is not f32:
-                continue
-            made = tile.EwOp("exp2", [_Scaler(op).scaled(op.operands_[0])])
+        if not isinstance(op, tile.EwOp) or mark not in op.attributes or tile_dtype(op.result) is not f32:
+            continue
+        if op.fn.data == "exp":
+            made = tile.EwOp("exp2", [_Scaler(op, LOG2_E).scaled(op.operands_[0])])
             made.attributes.update(op.attributes)
             replace(op, [made])
-    _remove_unused(function)
+        elif op.fn.data == "sigmoid" and op.policy is None:
+            _write_sigmoid(op)
+    remove_unused(function)
+
+
+def _write_sigmoid(op: tile.EwOp) -> None:
+    scaler = _Scaler(op, -LOG2_E)
+    power = tile.EwOp("exp2", [scaler.scaled(op.operands_[0])])
+    more = tile.EwOp("add", [power.result, scaler.constant(1.0, tile_type(op.result).get_shape())])
+    inverse = tile.EwOp("reciprocal", [more.result])
+    for made in (power, inverse):
+        made.attributes.update(op.attributes)
+    replace(op, [power, more, inverse])
 
 
 class _Scaler:
-    """Writes values times log2 e in front of an op."""
+    """Writes values times a number in front of an op."""
 
-    def __init__(self, before: Operation) -> None:
+    def __init__(self, before: Operation, times: float) -> None:
         self.before = before
+        self.times = times
         self.known: dict[SSAValue, SSAValue] = {}
 
     def add(self, op: Operation) -> SSAValue:
@@ -60,21 +74,23 @@ class _Scaler:
         shape = tile_type(value).get_shape()
         number = constant_of(value)
         if number is not None:
-            return self._constant(number * LOG2_E, shape)
+            return self.constant(number * self.times, shape)
         op = value.owner
         # Values that others use, too, are there anyway: only what is cheap to write again is taken apart.
         match op:
             case tile.EwOp() if op.fn.data == "sub" and not any(_may_be_huge(part, set()) for part in op.operands_):
                 return self.add(tile.EwOp("sub", [self.scaled(operand) for operand in op.operands_]))
+            case tile.EwOp() if op.fn.data == "add" and op.policy is None and _scales_well(op):
+                return self.add(tile.EwOp("add", [self.scaled(operand) for operand in op.operands_]))
             case tile.EwOp() if (found := self._factored(value)) is not None:
-                return self.add(tile.EwOp("mul", [found[0], self._constant(found[1] * LOG2_E, shape)]))
+                return self.add(tile.EwOp("mul", [found[0], self.constant(found[1] * self.times, shape)]))
             case tile.BroadcastOp():
                 return self.add(tile.BroadcastOp(self.scaled(op.operand), shape))
             case tile.ExpandOp():
                 return self.add(tile.ExpandOp(self.scaled(op.operand), op.axis.value.data))
             case _:
                 pass
-        return self.add(tile.EwOp("mul", [value, self._constant(LOG2_E, shape)]))
+        return self.add(tile.EwOp("mul", [value, self.constant(self.times, shape)]))
 
     def _factored(self, value: SSAValue) -> tuple[SSAValue, float] | None:
         """A value as something times a positive number; masks that choose infinities stand in front of it as well."""
@@ -93,9 +109,18 @@ class _Scaler:
                 return self.add(tile.EwOp("select", [mask, found[0], otherwise])), found[1]
         return None
 
-    def _constant(self, number: float, shape: tuple[int, ...]) -> SSAValue:
+    def constant(self, number: float, shape: tuple[int, ...]) -> SSAValue:
         scalar = self.add(arith.ConstantOp(FloatAttr(number, Float32Type())))
         return self.add(tile.FullOp(scalar, shape))
+
+
+def _scales_well(op: tile.EwOp) -> bool:
+    """Whether nothing more is multiplied if both parts of a sum are: a multiple, and what is the same for many."""
+    for small, other in (op.operands_, op.operands_[::-1]):
+        same, multiple = isinstance(small.owner, tile.BroadcastOp | tile.FullOp), other.owner
+        if same and isinstance(multiple, tile.EwOp) and multiple.fn.data == "mul":
+            return not _may_be_huge(other, set())
+    return False
 
 
 _KEEPS_SIZE = ("add", "sub", "max", "min", "neg", "abs", "select", "cast")
@@ -142,11 +167,3 @@ def _carried(value: SSAValue) -> list[SSAValue]:
         ends = [region.block.last_op for region in op.regions]
         return [end.operands[op.results.index(value)] for end in ends if end is not None]
     return []
-
-
-def _remove_unused(function: tile.FuncOp) -> None:
-    """Ops on tiles that nothing uses any more, last ones first."""
-    for op in reversed(list(function.body.walk())):
-        if isinstance(op, tile.EwOp | tile.BroadcastOp | tile.ExpandOp | tile.FullOp) and not any(op.results[0].uses):
-            op.detach()
-            op.erase()

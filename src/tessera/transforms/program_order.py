@@ -1,8 +1,7 @@
 """The order in which workers go through the programs of a grid: who comes first, and who comes next to whom.
 
 Programs that read the same memory are to run at the same time: its caches are small. Where some have more turns than
-others, those with most come first, so that all workers end together; every second round of workers goes backwards, for
-the first of a round has never less to do than the last.
+others, those with most come first: workers draw them one by one, and what is left for the end is short.
 """
 
 from __future__ import annotations
@@ -13,12 +12,14 @@ from math import prod
 from typing import Any
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.dialects import pipe_agents, tile
 from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.interpreters.scalars import DIVISIONS
 from tessera.transforms.constants import integer_of
+from tessera.transforms.host_checks import CHECKED
 from tessera.transforms.make_async import feeds_products
 
 BAND = 8
@@ -127,6 +128,13 @@ _TRENDS: Mapping[type[Operation], Callable[[Any, int], int | None]] = {
 }
 
 
+def _certain(op: Operation) -> Operation:
+    """An op that, if it divides, does not divide by zero: where there is a program, no extent of the grid is 0."""
+    if isinstance(op, DIVISIONS):
+        op.attributes[CHECKED] = UnitAttr()
+    return op
+
+
 class Programs:
     """The programs of a grid by numbers, and how a worker goes through them. `ops` are made once, in front."""
 
@@ -149,7 +157,7 @@ class Programs:
             self.in_band = self._add(arith.MuliOp(self.band, self.extents[1]))
 
     def _add(self, op: Operation) -> SSAValue:
-        self.ops.append(op)
+        self.ops.append(_certain(op))
         return op.results[0]
 
     def _constant(self, number: int) -> SSAValue:
@@ -172,11 +180,11 @@ class Programs:
         """Where in the grid a program is, by ops at the end of a block."""
 
         def add(op: Operation) -> SSAValue:
-            block.add_op(op)
+            block.add_op(_certain(op))
             return op.results[0]
 
         if self.uneven is not None:
-            return self._longest_first(self._there_and_back(number, add), self.uneven, add)
+            return self._longest_first(number, self.uneven, add)
         rest, beyond = number, list[SSAValue]()
         if len(self.extents) > 2:
             beyond.append(add(arith.DivSIOp(rest, self.counts[1])))
@@ -191,18 +199,6 @@ class Programs:
         height = add(arith.MinSIOp(add(arith.SubiOp(self.extents[0], top)), self.band))
         down = add(arith.AddiOp(top, add(arith.RemSIOp(inside, height))))
         return [down, add(arith.DivSIOp(inside, height)), *beyond]
-
-    def _there_and_back(self, number: SSAValue, add: Callable[[Operation], SSAValue]) -> SSAValue:
-        """Every second round of workers the other way round, if all of them take part."""
-        turn = add(arith.DivSIOp(number, self.workers))
-        start = add(arith.MuliOp(turn, self.workers))
-        end = add(arith.AddiOp(start, self.workers))
-        whole = add(arith.CmpiOp(end, self.counts[-1], "sle"))
-        two = add(arith.ConstantOp(IntegerAttr(2, _index)))
-        odd = add(arith.CmpiOp(add(arith.RemSIOp(turn, two)), self._one, "eq"))
-        # The number before the end that this one is behind the start.
-        back = add(arith.SubiOp(add(arith.SubiOp(add(arith.AddiOp(start, end)), self._one)), number))
-        return add(arith.SelectOp(add(arith.AndIOp(whole, odd)), back, number))
 
     def _longest_first(self, number: SSAValue, uneven: Uneven, add: Callable[[Operation], SSAValue]) -> list[SSAValue]:
         """Columns in groups; in a group those with most turns first, one of each column beside each other."""

@@ -4,12 +4,14 @@ Both are slices of the program and keep its order. Loads that feed products beco
 them, as far ahead as there are slots; the others take what they need, and release it behind its last use. Those that
 compute share the rows of a program among themselves, which must have nothing to do with each other. All walk through
 the programs of the grid by themselves, so that copies for the next program begin while this one is being finished.
+Where some programs have more turns than others, workers draw them, so that all are busy until there are none left.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
@@ -18,7 +20,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
-from tessera.dialects import pipe, pipe_agents, tile
+from tessera.dialects import pipe, pipe_agents, pipe_draws, tile
 from tessera.dialects.elements import TileType
 from tessera.dialects.tile_types import ViewType, tile_type
 from tessera.interpreters.scalars import DIVISIONS
@@ -51,7 +53,8 @@ class SpecializeRoles(ModulePass):
 def specialize_roles(function: tile.FuncOp, *, agents: int, depth: int, ahead: int = 2, bands: bool = False) -> bool:
     """Gives a function roles; whether it could. It is left as it is otherwise.
 
-    Rings that are filled in loops have `depth` slots, others, that are filled once for each program, `ahead`. With
+    Rings that are filled in loops have `depth` slots, others, and the mailbox, which are filled once for each program,
+    `ahead`. With
     `bands`, programs are numbered in bands of `BAND` along the first axis of the grid.
     """
     count = rows_of(function)
@@ -74,7 +77,7 @@ def specialize_roles(function: tile.FuncOp, *, agents: int, depth: int, ahead: i
     if any(op.result not in rows.axes or factor_source(op.b) not in loads for op in products):
         return False
     rings = _rings(function, loads, rows, computes, (depth, ahead))
-    _Writer(function, rows, rings, agents).run(copies, computes, bands=bands)
+    _Writer(function, rows, rings, agents, ahead).run(copies, computes, bands=bands)
     return True
 
 
@@ -149,12 +152,15 @@ def _last_user(load: tile.LoadOp, needed: Slice) -> Operation:
 class _Writer:
     """Puts roles in the place of a function's ops."""
 
-    def __init__(self, function: tile.FuncOp, rows: Rows, rings: Sequence[_Ring], agents: int) -> None:
+    def __init__(self, function: tile.FuncOp, rows: Rows, rings: Sequence[_Ring], agents: int, ahead: int) -> None:
         self.function = function
         self.rows = rows
         self.rings = rings
         self.agents = agents
+        self.ahead = ahead
         self.memory: dict[_Ring, SSAValue] = {}
+        self.mailbox: SSAValue | None = None
+        """Where numbers of programs come from, if they are drawn."""
 
     def run(self, copies: Slice, computes: Slice, *, bands: bool) -> None:
         block = self.function.body.block
@@ -169,6 +175,10 @@ class _Writer:
                 op.result.name_hint = f"{name}_ring"
             made.append(op)
         programs = Programs(self.function, bands=bands)
+        if programs.uneven is not None:
+            box = pipe_draws.MailboxOp(self.ahead)
+            self.mailbox, box.result.name_hint = box.result, "programs"
+            made.append(box)
         made += programs.ops
         copying, computing = Block(), Block()
         _Copies(self, copies, front).walk(copying, programs)
@@ -213,9 +223,13 @@ def _front(block: Block) -> set[Operation]:
 class _Role:
     """Writes a slice of a program, with a cursor for each ring, which loops and branches carry on."""
 
+    draws: ClassVar[type[pipe_draws.DrawOp | pipe_draws.DrawnOp]]
+    """What gives the number of the next program."""
+
     def __init__(self, writer: _Writer, needed: Slice, front: set[Operation]) -> None:
         self.function = writer.function
         self.memory = writer.memory
+        self.mailbox = writer.mailbox
         self.needed = needed
         self.front = front
         self.rings = {load: ring for ring in writer.rings for load in ring.loads}
@@ -230,27 +244,36 @@ class _Role:
 
     def walk(self, block: Block, programs: Programs) -> None:
         """A loop over the programs of a worker."""
-        for ring, memory in self.memory.items():
-            cursor = pipe_agents.CursorOp(memory)
-            block.add_op(cursor)
-            self.cursors[ring] = cursor.result
-        rings, starts = list(self.cursors), list(self.cursors.values())
+        boxes = [] if self.mailbox is None else [self.mailbox]
+        firsts = [pipe_agents.CursorOp(memory) for memory in (*self.memory.values(), *boxes)]
+        block.add_ops(firsts)
+        starts = [first.result for first in firsts]
         body = Block(arg_types=[_index, *(start.type for start in starts)])
         number, *cursors = body.args
-        self.cursors = dict(zip(rings, cursors, strict=True))
+        self.cursors = dict(zip(self.memory, cursors, strict=False))
+        self._write_program(number, body, programs)
+        ends = list(self.cursors.values())
+        if self.mailbox is None:
+            body.add_op(scf.YieldOp(*ends))
+            block.add_op(scf.ForOp(programs.worker, programs.counts[-1], programs.workers, starts, Region(body)))
+        else:
+            drawn, following = self.draws(self.mailbox, cursors[-1]), pipe_agents.NextOp(cursors[-1])
+            body.add_ops([drawn, following, scf.YieldOp(drawn.result, *ends, following.result)])
+            block.add_op(_until_the_last(programs, starts, body))
+        adopt_location(list(block.ops), self.function)
+
+    def _write_program(self, number: SSAValue, body: Block, programs: Programs) -> None:
+        """All that a role does for one program."""
         places = programs.places(number, body)
         numbering = list(body.ops)
         for op in self.function.body.walk():
             if isinstance(op, tile.ProgramIdOp):
                 self.values[op.result] = places[op.axis.value.data]
         self.write(self.function.body.block, body)
-        body.add_op(scf.YieldOp(*self.cursors.values()))
         for op in reversed(numbering):
             if not any(result.first_use for result in op.results):
                 op.detach()
                 op.erase()
-        block.add_op(scf.ForOp(programs.worker, programs.counts[-1], programs.workers, starts, Region(body)))
-        adopt_location(list(block.ops), self.function)
 
     def write(self, old: Block, block: Block) -> None:
         """The ops of a block, at the end of another."""
@@ -323,8 +346,19 @@ class _Role:
         self._finish(op, made, places, rings)
 
 
+def _until_the_last(programs: Programs, starts: Sequence[SSAValue], body: Block) -> scf.WhileOp:
+    """A loop whose turns say themselves which program is next; the first is that of the worker's own number."""
+    types = [argument.type for argument in body.args]
+    test = Block(arg_types=types)
+    some = arith.CmpiOp(test.args[0], programs.counts[-1], "slt")
+    test.add_ops([some, scf.ConditionOp(some.result, *test.args)])
+    return scf.WhileOp([programs.worker, *starts], types, Region(test), Region(body))
+
+
 class _Copies(_Role):
     """Fills rings where tiles were loaded."""
+
+    draws = pipe_draws.DrawOp
 
     def load(self, op: tile.LoadOp, ring: _Ring, block: Block) -> None:
         offsets = [self.get(offset) for offset in op.offsets]
@@ -340,6 +374,8 @@ class _Computes(_Role):
 
     All agents come to rings in the same order: whoever waits for a turn then holds no other that is in its way.
     """
+
+    draws = pipe_draws.DrawnOp
 
     def __init__(self, writer: _Writer, needed: Slice, front: set[Operation]) -> None:
         super().__init__(writer, needed, front)

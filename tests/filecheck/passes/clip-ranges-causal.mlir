@@ -38,7 +38,7 @@ tile.func @f(%x: !tile.view<2, f32, global>, %row: index, %y: !tile.view<2, f32,
 // CHECK-NEXT:     %far = arith.constant 16 : i64
 // CHECK-NEXT:     %fars = tile.full %far : tensor<4x8xi64>
 // CHECK-NEXT:     %0 = arith.constant 4 : index
-// CHECK-NEXT:     %1 = arith.addi %row, %0 : index
+// CHECK-NEXT:     %1 = arith.addi %row, %0 {tile.rows_end = 1 : i64} : index
 // CHECK-NEXT:     %2 = arith.minsi %n, %1 : index
 // CHECK-NEXT:     %3 = arith.constant -23 : index
 // CHECK-NEXT:     %4 = arith.addi %row, %3 : index

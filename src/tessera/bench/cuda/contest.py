@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tessera.bench import statistics
-from tessera.bench.cuda.declarations import COPY, OURS, Call, Contest, Inputs, Row
+from tessera.bench.cuda.declarations import BEST, COPY, OURS, Call, Contest, Inputs, Row
 from tessera.bench.definitions import BenchError
 from tessera.bench.honesty import PEER_LIMIT
 from tessera.bench.measurement import Event
@@ -99,6 +99,12 @@ class Entrant:
 
     name: str
     call: Call
+    ours: bool = False
+    """Whether it launches by our runtime."""
+    checked: bool = True
+    """Copies and yardsticks are not: their results are not the row's."""
+    moves: float | None = None
+    flops: float | None = None
     calls: int = 1
     graph: Replay | None = None
     samples: list[float] = field(default_factory=list[float])
@@ -108,11 +114,6 @@ class Entrant:
     repeatable: bool | None = None
     failure: str | None = None
     """Why it is out."""
-
-    @property
-    def checked(self) -> bool:
-        """The copy is a yardstick: its result is not the row's."""
-        return self.name != COPY
 
     def guarded(self, action: Callable[[], None]) -> None:
         """Whatever an entrant raises takes it out, and only it."""
@@ -137,11 +138,18 @@ class Race:
                 hint="give the PTX of each kernel of the row in `ptx`",
             )
         calls = {**({OURS: contest.ours} if contest.ours else {}), **contest.peers}
+        self.entrants = [
+            Entrant(name, call, ours=name == OURS, moves=row.moves, flops=row.flops) for name, call in calls.items()
+        ]
+        if contest.yardsticks and not row.flops:
+            raise BenchError(f"row {row.name!r} has yardsticks, but not how many operations", hint="say flops=…")
+        for name, yardstick in contest.yardsticks.items():
+            self.entrants.append(Entrant(name, yardstick.call, ours=True, checked=False, flops=yardstick.flops))
         if row.moves:
-            calls[COPY] = gpu.copying(row.moves)
-        if absent := [name for name in row.bars if name not in calls]:
+            self.entrants.append(Entrant(COPY, gpu.copying(row.moves), checked=False, moves=row.moves))
+        taking_part = [entrant.name for entrant in self.entrants] + ([BEST] if contest.peers else [])
+        if absent := [name for name in row.bars if name not in taking_part]:
             raise BenchError(f"row {row.name!r} has a bar on {', '.join(absent)}, which does not take part")
-        self.entrants = [Entrant(name, call) for name, call in calls.items()]
 
     @property
     def running(self) -> list[Entrant]:
@@ -177,7 +185,7 @@ class Race:
         milliseconds = first.milliseconds_until(last) / _WARM_CALLS
         room = max(1, _RESULT_BYTES // max(1, self.gpu.size(results[0])))
         entrant.calls = max(1, min(math.ceil(_SAMPLE_MS / max(milliseconds, 1e-6)), _MOST_CALLS, room))
-        entrant.graph = self.gpu.capture(entrant.call, entrant.calls, ours=entrant.name == OURS)
+        entrant.graph = self.gpu.capture(entrant.call, entrant.calls, ours=entrant.ours)
         entrant.graph.replay()
         self.gpu.synchronize()
 
@@ -259,9 +267,10 @@ class Race:
                 for entrant in self.running
                 if entrant is not ours and _both(ours, entrant)
             }
-            found["bars"] = {
-                name: _bar(bar, found["ratios"].get(name, {}).get("ratio")) for name, bar in row.bars.items()
-            }
+            reached = {name: ratio["ratio"] for name, ratio in found["ratios"].items()}
+            if against := [reached[name] for name in self.contest.peers if name in reached]:
+                reached[BEST] = min(against)
+            found["bars"] = {name: _bar(bar, reached.get(name)) for name, bar in row.bars.items()}
         return found
 
     def _seen(self, entrant: Entrant) -> dict[str, Any]:
@@ -274,10 +283,10 @@ class Race:
         interval = statistics.median_interval(entrant.samples)
         seen |= {"us": 1e3 * middle, "us_interval": [1e3 * interval.low, 1e3 * interval.high]}
         seen["samples_us"] = [round(1e3 * sample, 4) for sample in entrant.samples]
-        if self.row.moves:
-            seen["gbps"] = self.row.moves / middle / 1e6
-        if self.row.flops and entrant.checked:
-            seen["tflops"] = self.row.flops / middle / 1e9
+        if entrant.moves:
+            seen["gbps"] = entrant.moves / middle / 1e6
+        if entrant.flops:
+            seen["tflops"] = entrant.flops / middle / 1e9
         return seen
 
 
@@ -286,9 +295,11 @@ def _both(ours: Entrant, other: Entrant) -> bool:
 
 
 def _ratio(ours: Entrant, other: Entrant) -> dict[str, Any]:
-    """The other's time over ours, by pairs of neighbours. Of the copy, that is ours in units of its bandwidth."""
+    """The other's time over ours, by pairs of neighbours. Of the copy, that is ours in units of its bandwidth; of
+    who has another number of operations to do, in units of its rate."""
     found = statistics.ratio(ours.samples, other.samples)
-    return {"ratio": found.estimate, "interval": [found.interval.low, found.interval.high]}
+    work = ours.flops / other.flops if ours.flops and other.flops else 1.0
+    return {"ratio": work * found.estimate, "interval": [work * found.interval.low, work * found.interval.high]}
 
 
 def _bar(bar: float, ratio: float | None) -> dict[str, Any]:

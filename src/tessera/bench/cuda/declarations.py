@@ -29,6 +29,8 @@ from tessera.bench.precision import BOUNDS
 COPY = "copy"
 """The entrant that copies as many bytes as the row has to move: it is in every row that says how many."""
 OURS = "tessera"
+BEST = "best"
+"""A bar on it is one on the fastest of the row's peers."""
 
 Call = Callable[[], Any]
 """Starts the work on the current stream, and returns the result without waiting for it."""
@@ -47,6 +49,14 @@ def _whole(result: Any) -> Any:
 
 
 @dataclass(frozen=True)
+class Yardstick:
+    """Other work of ours, whose rate a row is compared with: its result is not the row's, and is checked elsewhere."""
+
+    call: Call
+    flops: float
+
+
+@dataclass(frozen=True)
 class Contest:
     """A row made ready on the GPU."""
 
@@ -55,6 +65,7 @@ class Contest:
     ours: Call | None = None
     peers: Mapping[str, Call] = field(default_factory=dict[str, Call])
     """Torch's or anybody's, capturable by torch into a graph."""
+    yardsticks: Mapping[str, Yardstick] = field(default_factory=dict[str, Yardstick])
     part: Callable[[Any], Any] = _whole
     """What of a result, as a torch tensor, the truth is of."""
     ptx: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -67,7 +78,7 @@ class Contest:
 class Row:
     """One row: a name that stays, what it needs at least, and the bars that ours has to clear.
 
-    A bar is a ratio: a peer's time over ours, or of the copy's bytes per second.
+    A bar is a ratio: a peer's time over ours, or of the copy's bytes per second, or of a yardstick's operations.
     """
 
     name: str
@@ -82,7 +93,18 @@ class Row:
     """The largest relative error in norm; that of the type where nothing is said."""
 
 
+@dataclass(frozen=True)
+class Mean:
+    """A bar on the geometric mean of several rows' ratios to one peer."""
+
+    name: str
+    rows: tuple[str, ...]
+    peer: str
+    bar: float
+
+
 ROWS: dict[str, Row] = {}
+MEANS: dict[str, Mean] = {}
 KERNELS: dict[str, Callable[[], str]] = {}
 """How the PTX of a kernel is made, by the name that results carry: the text, without a GPU."""
 
@@ -127,6 +149,15 @@ def row(
         return build
 
     return declare
+
+
+def mean(name: str, rows: Sequence[str], peer: str, bar: float) -> None:
+    """Declares a bar on a mean of rows."""
+    if name in MEANS:
+        raise BenchError(f"mean {name!r} is declared already", hint="give it another name")
+    if unknown := [each for each in rows if each not in ROWS]:
+        raise BenchError(f"mean {name!r}: nobody declares the row {', '.join(unknown)}", hint="declare its rows first")
+    MEANS[name] = Mean(name, tuple(rows), peer, bar)
 
 
 def load(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from tessera import knobs
@@ -15,8 +16,14 @@ ARCHITECTURE = "sm_90a"
 
 def text_for(kernel: Kernel, *args: Any, arch: str = ARCHITECTURE, **kwargs: Any) -> str:
     """The PTX for arguments like these, tensors of the host: `tessera.empty` makes some that take no memory."""
-    chosen = Settings("cuda", arch, knobs.optimization.value, knobs.checks.value, knobs.deterministic.value, True)
+    chosen = _settings(arch, knobs.optimization.value, knobs.checks.value, knobs.deterministic.value)
     return _executable(kernel.program_for(args, kwargs, chosen)[0]).ptx.decode()
+
+
+@cache
+def _settings(arch: str, optimization: int, checks: frozenset[str], deterministic: bool) -> Settings:
+    """Equal ones are one object: a kernel compiles a text once."""
+    return Settings("cuda", arch, optimization, checks, deterministic, True)
 
 
 def program_of(kernel: Kernel, *args: Any, **kwargs: Any) -> CudaExecutable:

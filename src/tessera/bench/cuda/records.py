@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from tessera.bench.cuda.declarations import Mean
 from tessera.bench.definitions import BenchError
 from tessera.errors import TesseraError
 
@@ -28,6 +30,20 @@ def record(
     """A result file's content: `kernels` are the PTX texts that ran, by name."""
     hashes = {name: hash_of(text) for name, text in sorted(kernels.items())}
     return {"version": VERSION, "environment": dict(environment), "kernels": hashes, **more, "rows": list(rows)}
+
+
+def means(rows: Sequence[Mapping[str, Any]], declared: Iterable[Mean]) -> list[dict[str, Any]]:
+    """The geometric means of ratios, of those whose rows were all measured; a row without a ratio leaves none."""
+    measured = {row["name"]: row for row in rows}
+    found: list[dict[str, Any]] = []
+    for one in declared:
+        if not all(name in measured for name in one.rows):
+            continue
+        ratios = [measured[name].get("ratios", {}).get(one.peer, {}).get("ratio") for name in one.rows]
+        whole = None if None in ratios else statistics.geometric_mean(ratios)
+        held = whole is not None and whole >= one.bar
+        found.append({"name": one.name, "peer": one.peer, "bar": one.bar, "ratio": whole, "held": held})
+    return found
 
 
 def write(path: Path, content: Mapping[str, Any]) -> None:

@@ -21,7 +21,8 @@ def markdown(record: Mapping[str, Any], title: str) -> str:
     lines += ["| row | entrant | µs | rate | ours is | error | J | |", "|---|---|---:|---:|---:|---:|---:|---|"]
     for row in record["rows"]:
         lines += _row(row)
-    if bars := [line for row in record["rows"] for line in _bars(row)]:
+    bars = [line for row in record["rows"] for line in _bars(row)]
+    if bars := bars + [_bar(f"mean of {one['name']}", one["peer"], one) for one in record.get("means", ())]:
         lines += ["", "| row | against | bar | reached | |", "|---|---|---:|---:|---|", *bars]
     if profiles := [line for row in record["rows"] for line in _profiles(row)]:
         names = " | ".join(name.replace("_", " ") for name in PROFILER_METRICS)
@@ -76,10 +77,11 @@ def _joules(seen: Mapping[str, Any]) -> str:
 
 
 def _bars(row: Mapping[str, Any]) -> list[str]:
-    return [
-        f"| {row['name']} | {name} | {one['bar']:g} | {_ratio(one['ratio'])} | {'' if one['held'] else 'missed'} |"
-        for name, one in row.get("bars", {}).items()
-    ]
+    return [_bar(row["name"], name, one) for name, one in row.get("bars", {}).items()]
+
+
+def _bar(what: str, against: str, one: Mapping[str, Any]) -> str:
+    return f"| {what} | {against} | {one['bar']:g} | {_ratio(one['ratio'])} | {'' if one['held'] else 'missed'} |"
 
 
 def _ratio(ratio: float | None) -> str:
@@ -100,12 +102,13 @@ def _figure(value: float | None) -> str:
     return "–" if value is None else f"{value:.1f}"
 
 
-def missed(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def missed(rows: Sequence[Mapping[str, Any]], means: Sequence[Mapping[str, Any]] = ()) -> list[str]:
     """The bars that were not cleared, in words."""
+    bars = [(row["name"], name, one) for row in rows for name, one in row.get("bars", {}).items()]
+    bars += [(f"mean of {one['name']}", one["peer"], one) for one in means]
     return [
-        f"{row['name']}: {_ratio(one['ratio'])} of {name}, the bar is {one['bar']:g}"
-        for row in rows
-        for name, one in row.get("bars", {}).items()
+        f"{what}: {_ratio(one['ratio'])} of {name}, the bar is {one['bar']:g}"
+        for what, name, one in bars
         if not one["held"]
     ]
 

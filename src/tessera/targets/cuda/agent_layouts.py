@@ -83,7 +83,10 @@ class AgentLayouts(LayoutAnalysis):
             yield op.c
 
     def for_store(self, op: tile.StoreOp) -> Layout:
-        known = self.anchors.get(op.value)
+        known, owner = self.anchors.get(op.value), op.value.owner
+        if known is None and isinstance(owner, tile.ExpandOp) and owner.operand in self.anchors:
+            # A column is stored as the rows that it is made of lie.
+            return self.anchors[owner.operand].layout.with_axis(owner.axis.value.data)
         return self.spread(op.value) if known is None else known.layout
 
 

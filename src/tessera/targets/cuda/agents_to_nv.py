@@ -3,6 +3,7 @@
 A block has a warpgroup that copies, of which one thread does so, and one warpgroup for each agent that computes. Blocks
 stay, and share the programs of the grid. A cursor is a slot and the parity of its turns; the agent that copies begins
 in the phase before the first, which has ended. An agent's tiles lie over its 128 threads, as sums of products do.
+Numbers of programs are drawn from a counter of the launch, which the last block to leave sets back.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, ModuleOp, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tessera.dialects import pipe, tile
+from tessera.dialects import pipe, pipe_draws, tile
 from tessera.dialects import pipe_agents as agents
 from tessera.dialects.attributes import integer
 from tessera.dialects.tile_types import tile_type
@@ -39,7 +40,7 @@ from tessera.targets.cuda.agent_memory import (
 from tessera.targets.cuda.boxes import Start, box_of, is_mapped
 from tessera.targets.cuda.cursors import share_cursors
 from tessera.targets.cuda.early_votes import vote_early
-from tessera.targets.cuda.hopper_types import MapType
+from tessera.targets.cuda.hopper_types import BarriersType, MapType
 from tessera.targets.cuda.late_operands import compute_operands_late
 from tessera.targets.cuda.layout_analysis import Shape, is_tile
 from tessera.targets.cuda.nv_types import laid_out
@@ -53,6 +54,8 @@ WARPS, THREADS = 4, 128
 ALL_REGISTERS = 65536
 """Of a multiprocessor."""
 LEAST_REGISTERS, MOST_REGISTERS = 24, 240
+DRAWS, LEAVES = 0, 1
+"""Counters of a launch: programs that were drawn, and blocks that have left. Each has four bytes."""
 
 
 def lower_agents(
@@ -100,6 +103,15 @@ class Ring:
     """What a turn brings that others wait for: 0 where another ring's barriers stand for this one's."""
 
 
+@dataclass
+class Mailbox:
+    """A mailbox of the new function: a word for each slot."""
+
+    words: SSAValue
+    full: SSAValue
+    empty: SSAValue
+
+
 class AgentLowering(Lowering):
     """Writes the nv function of one tile function with roles."""
 
@@ -112,6 +124,7 @@ class AgentLowering(Lowering):
         self.lined = range(len(function.arguments)) if lined is None else lined
         self.cursors: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}
         self.rings: dict[SSAValue, Ring] = {}
+        self.mailboxes: dict[SSAValue, Mailbox] = {}
         self.maps: dict[tuple[SSAValue, MapAxes, MapType], SSAValue] = {}
         self.mapped: set[SSAValue] = set()
         """Arguments that have maps."""
@@ -130,10 +143,12 @@ class AgentLowering(Lowering):
             match op:
                 case agents.RolesOp():
                     self._give_roles(op)
-                case pipe.RingOp() | tile.ReturnOp():
+                case pipe.RingOp() | pipe_draws.MailboxOp() | tile.ReturnOp():
                     pass
                 case _:
                     self._op(op)
+        if self.mailboxes:
+            made.attributes["counters"] = integer(4 * len((DRAWS, LEAVES)))
         self.out.add_op(nv.ReturnOp())
         sweep(made.body.block)
         vote_early(made)
@@ -180,6 +195,7 @@ class AgentLowering(Lowering):
 
     def _begin(self) -> None:
         self._make_rings()
+        self._make_mailboxes()
         for op in self.source.body.walk():
             if isinstance(op, agents.FillOp):
                 box = fill_box(op)
@@ -201,7 +217,7 @@ class AgentLowering(Lowering):
         outside, self.out = self.out, with_first
         for map_ in self.maps.values():
             self.add(copies.PrefetchOp(map_), self.roles)
-        for ring in (ring for ring in self.rings.values() if ring.bytes):
+        for ring in (*(ring for ring in self.rings.values() if ring.bytes), *self.mailboxes.values()):
             self.add(hopper.InitBarriersOp(ring.full, 1), self.roles)
             self.add(hopper.InitBarriersOp(ring.empty, WARPS * self.count), self.roles)
         self.add(hopper.FenceOp("init"), self.roles)
@@ -228,6 +244,14 @@ class AgentLowering(Lowering):
                 known.bytes += plan.slot_bytes
                 self.rings[op.result] = Ring(plan, memory, known.full, known.empty, 0)
 
+    def _make_mailboxes(self) -> None:
+        for op in (op for op in self.source.body.block.ops if isinstance(op, pipe_draws.MailboxOp)):
+            depth, name = agents.ring_depth(op.result), op.result.name_hint or "mailbox"
+            words = self.put(hopper.WordsOp(depth))
+            full, empty = (self.put(hopper.BarriersOp(BarriersType(depth))) for _ in range(2))
+            words.name_hint, full.name_hint, empty.name_hint = name, f"{name}_full", f"{name}_empty"
+            self.mailboxes[op.result] = Mailbox(words, full, empty)
+
     def _map(self, argument: SSAValue, axes: MapAxes, type_: MapType) -> SSAValue:
         key = (argument, axes, type_)
         if key not in self.maps:
@@ -248,6 +272,8 @@ class AgentLowering(Lowering):
         outside = self.out
         self.out, self.first_phase = Block(), 1
         self._run(op.copies.block)
+        if self.mailboxes:
+            self._leave(op)
         self.out.add_op(scf.YieldOp())
         begins = Region(self.out)
         self.out = copying
@@ -299,6 +325,10 @@ class AgentLowering(Lowering):
                 if self.rings[op.ring].bytes:
                     slot, _ = self.cursors[op.cursor]
                     self.add(hopper.ArriveOp(self.rings[op.ring].empty, slot, self.leads), op)
+            case pipe_draws.DrawOp():
+                self._draw(op)
+            case pipe_draws.DrawnOp():
+                self._read(op)
             case agents.DotStartOp():
                 self._start(op)
             case agents.DotAwaitOp():
@@ -357,6 +387,34 @@ class AgentLowering(Lowering):
         if ring.plan.parts > 1:
             found = self.put(nv.SlotOp(found, self.agent))
         self.staged[op.result] = found
+
+    # Numbers of programs
+
+    def _draw(self, op: pipe_draws.DrawOp) -> None:
+        mailbox, (slot, phase) = self.mailboxes[op.mailbox], self.cursors[op.cursor]
+        drawn = self.add(hopper.CountOp(DRAWS, self.number(1)), op).results[0]
+        number = self.put(arith.AddiOp(drawn, self.put(hopper.IdOp("blocks"))))
+        self.add(hopper.WaitBarrierOp(mailbox.empty, slot, phase), op)
+        self.add(hopper.PutOp(number, mailbox.words, slot), op)
+        self.add(hopper.ArriveOp(mailbox.full, slot), op)
+        self.values[op.result] = self.wide(number)
+
+    def _read(self, op: pipe_draws.DrawnOp) -> None:
+        mailbox, (slot, phase) = self.mailboxes[op.mailbox], self.cursors[op.cursor]
+        self.add(hopper.WaitBarrierOp(mailbox.full, slot, phase), op)
+        number = self.add(hopper.GetOp(mailbox.words, slot), op).results[0]
+        # The lane that arrives does so for all of its warp.
+        self.add(hopper.WarpSyncOp(), op)
+        self.add(hopper.ArriveOp(mailbox.empty, slot, self.leads), op)
+        self.values[op.result] = self.wide(number)
+
+    def _leave(self, op: agents.RolesOp) -> None:
+        """The last block sets the counters back: the next launch finds them as this one did."""
+        left = self.put(hopper.CountOp(LEAVES, self.number(1)))
+        last = self.put(arith.SubiOp(self.put(hopper.IdOp("blocks")), self.number(1)))
+        is_last = self.put(arith.CmpiOp(left, last, "eq"))
+        resets = Block([hopper.ResetOp(DRAWS), hopper.ResetOp(LEAVES), scf.YieldOp()])
+        self.add(scf.IfOp(is_last, [], Region(resets), Region()), op)
 
     # Products
 

@@ -169,6 +169,13 @@ def _casts(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> b
         emitter.values[op.result] = source
         return True
 
+    if source.affine is not None and result is f32 and BRIEF in op.attributes:
+        # The thread's base is converted once; constants are added to that.
+        base, offsets = f.convert("sitofp", source.affine.base, "float"), source.affine.offsets
+        moved = {offset: f.binary("fadd", base, number(float(offset), "float")) for offset in sorted(set(offsets))}
+        emitter.bind(op.result, [moved[offset] for offset in offsets])
+        return True
+
     def cast(from_: DType, to: DType) -> Compute:
         return lambda *values: elementwise.apply(f, "cast", values, [from_], to, emitter.level)
 

@@ -112,6 +112,9 @@ class _Registers:
             opened = owner.fn.data == "cast" and tile_dtype(owner.operands_[0]) is bf16
             if opened and isinstance(owner.parent_op(), _REPEATS):
                 return parts
+            if tile_dtype(value).kind is Kind.BOOL and not any(_words(part) for part in parts):
+                # Masks of places: comparing again is cheaper than keeping what was found.
+                return parts
             user = _only_user(value)
             if user is not None and user.parent is owner.parent:
                 # An element at a time is made where it is used, if what it is made of takes no more registers.

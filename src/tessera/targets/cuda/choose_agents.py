@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import scf
 from xdsl.ir import Block, SSAValue
 
 from tessera.dialects import tile
+from tessera.dialects.tile_types import tile_type
+from tessera.targets.cuda.agents_model import DEPTHS, MOST_AGENTS, ROWS, SHARED, STAGED, slot_bytes, widest_product
 from tessera.targets.cuda.boxes import is_mapped
 from tessera.transforms.make_async import feeds_products
 from tessera.transforms.partition_rows import rows_of
 
-ROWS = 64
-"""Of an agent: those of one product."""
-MOST_AGENTS = 4
-DEEPEST = 4
-"""Turns of a ring, where there is room: more of them helped no kernel."""
-
 
 @dataclass(frozen=True)
 class AgentsPlan:
-    """How many agents compute, and how many slots the rings of inner loops have."""
+    """How many agents compute, and how many slots rings have: those of inner loops, and those filled once a program."""
 
     agents: int
     depth: int
+    ahead: int = 2
 
 
 def agents_plans(
@@ -45,8 +42,26 @@ def agents_plans(
     inner = [op for op in loads if _is_repeated(op)]
     if not inner or not all(is_mapped(op) and _is_lined(op.view, lined) for op in loads):
         return
-    for slots in range(DEEPEST, 1, -1) if depth is None else [depth]:
-        yield AgentsPlan(agents, slots)
+    products = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
+    if max(tile_type(op.result).get_shape()[1] for op in products) > widest_product(agents):
+        return
+    depths = DEPTHS if depth is None else [(ahead, depth) for ahead in (2, 1)]
+    found = [AgentsPlan(agents, slots, ahead) for ahead, slots in depths]
+    # Lowering takes long: what will not fit is not lowered. Of the least it is left to see.
+    likely = [plan for plan in found[:-1] if shared_bytes(function, loads, plan, lined) <= SHARED]
+    yield from (*likely, found[-1])
+
+
+def shared_bytes(function: tile.FuncOp, loads: Sequence[tile.LoadOp], plan: AgentsPlan, lined: Collection[int]) -> int:
+    """About how much shared memory a plan takes: a ring for each kind of tile, and room for what is stored."""
+    slots: dict[tuple[object, object, int], int] = {}
+    for op in loads:
+        ring = tile.base_of(op.view), op.result.type, slot_bytes(*tile_type(op.result).get_shape())
+        slots[ring] = max(slots.get(ring, 0), plan.depth if _is_repeated(op) else plan.ahead)
+    stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
+    stored = {tile_type(op.value).element_type for op in stores if is_mapped(op) and _is_lined(op.view, lined)}
+    rings = sum(count * ring[-1] for ring, count in slots.items())
+    return rings + STAGED * plan.agents * len(stored)
 
 
 def _is_repeated(op: tile.LoadOp) -> bool:

@@ -11,7 +11,7 @@ from itertools import count
 from typing import NamedTuple
 
 from xdsl.dialects import scf
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from tessera.dialects import pipe_agents as agents
 from tessera.dialects import tile
@@ -28,6 +28,8 @@ def share_cursors(function: tile.FuncOp) -> None:
         }
         if followers and isinstance(op, scf.ForOp):
             _thin_loop(op, followers)
+        elif followers and isinstance(op, scf.WhileOp):
+            _thin_draws(op, followers)
         elif followers and isinstance(op, scf.IfOp):
             _thin_branch(op, followers)
     _count_once(function.body.block, {})
@@ -68,7 +70,9 @@ class _Steps:
                     base, offset = self.places[op.cursor]
                     self.places[op.result] = _Place(base, offset + 1)
                 case scf.ForOp():
-                    self._loop(op)
+                    self._loop(op, op.iter_args, op.body.block, op.body.block.args[1:])
+                case scf.WhileOp() if _hands_all_on(op):
+                    self._loop(op, op.arguments, op.after_region.block, op.after_region.block.args)
                 case scf.IfOp():
                     self._branch(op)
                 case _:
@@ -83,11 +87,10 @@ class _Steps:
             for place, ahead in group:
                 self.places[values[place]] = _Place(base, ahead)
 
-    def _loop(self, op: scf.ForOp) -> None:
-        inner = op.body.block
-        groups = self._grouped([op.iter_args])
+    def _loop(self, op: Operation, initial: Sequence[SSAValue], inner: Block, arguments: Sequence[SSAValue]) -> None:
+        groups = self._grouped([initial])
         while True:
-            self._bind(inner.args[1:], groups)
+            self._bind(arguments, groups)
             self.walk(inner)
             finer = [part for group in groups for part in self._borne_out(group, _ends(inner))]
             if len(finer) == len(groups):
@@ -128,6 +131,13 @@ class _Steps:
         self.groups[op] = groups
 
 
+def _hands_all_on(op: scf.WhileOp) -> bool:
+    """Whether the test of a loop gives its body what it got, and does nothing else with cursors."""
+    test = op.before_region.block
+    alone = all(argument.has_one_use() for argument in test.args if isinstance(argument.type, agents.CursorType))
+    return alone and tuple(_ends(test)[1:]) == tuple(test.args)
+
+
 def _ends(block: Block) -> Sequence[SSAValue]:
     assert block.last_op is not None
     return block.last_op.operands
@@ -166,18 +176,20 @@ def _results(op: Operation, new: Operation, followers: _Followers) -> None:
     replace(op, made, [by_place[place] for place in range(len(op.results))])
 
 
+def _without(values: Sequence[SSAValue], followers: _Followers) -> list[SSAValue]:
+    return [value for place, value in enumerate(values) if place not in followers]
+
+
 def _shorten(block: Block, followers: _Followers) -> None:
     """Lets a block's last op give fewer values."""
     end = block.last_op
     assert end is not None
-    kept = [value for place, value in enumerate(end.operands) if place not in followers]
-    replace(end, [scf.YieldOp(*kept)], [])
+    replace(end, [scf.YieldOp(*_without(end.operands, followers))], [])
 
 
-def _thin_loop(op: scf.ForOp, followers: _Followers) -> None:
-    body = op.body.block
+def _thin_body(body: Block, arguments: Sequence[BlockArgument], followers: _Followers) -> None:
+    """Lets a loop's body take and give fewer values."""
     made: list[Operation] = []
-    arguments = list(body.args[1:])
     for place, (leader, ahead) in followers.items():
         arguments[place].replace_all_uses_with(_followed(arguments[leader], ahead, made))
     first = body.first_op
@@ -186,10 +198,26 @@ def _thin_loop(op: scf.ForOp, followers: _Followers) -> None:
     _shorten(body, followers)
     for place in followers:
         body.erase_arg(arguments[place])
-    initial = [value for place, value in enumerate(op.iter_args) if place not in followers]
-    new = scf.ForOp(op.lb, op.ub, op.step, initial, op.detach_region(0))
+
+
+def _thin_loop(op: scf.ForOp, followers: _Followers) -> None:
+    _thin_body(op.body.block, op.body.block.args[1:], followers)
+    new = scf.ForOp(op.lb, op.ub, op.step, _without(op.iter_args, followers), op.detach_region(0))
     new.attributes.update(op.attributes)
     _results(op, new, followers)
+
+
+def _thin_draws(op: scf.WhileOp, followers: _Followers) -> None:
+    test, body = op.before_region.block, op.after_region.block
+    _thin_body(body, body.args, followers)
+    end, arguments = test.last_op, list(test.args)
+    assert isinstance(end, scf.ConditionOp)
+    replace(end, [scf.ConditionOp(end.condition, *_without(arguments, followers))], [])
+    for place in followers:
+        test.erase_arg(arguments[place])
+    types = [argument.type for argument in body.args]
+    regions = [op.detach_region(region) for region in list(op.regions)]
+    _results(op, scf.WhileOp(_without(op.arguments, followers), types, *regions), followers)
 
 
 def _thin_branch(op: scf.IfOp, followers: _Followers) -> None:

@@ -139,6 +139,7 @@ BRIEF: Mapping[str, Recipe] = MappingProxyType(
     {
         "exp": brief_exp,
         "exp2": _instruction("ex2.approx.ftz.f32"),
+        "reciprocal": _instruction("rcp.approx.ftz.f32"),
         "sigmoid": brief_sigmoid,
         "tanh": _instruction("tanh.approx.f32"),
         "erf": brief_erf,

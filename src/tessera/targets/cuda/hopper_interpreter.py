@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import arith, scf
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
@@ -123,16 +123,6 @@ for _kind, _function in _UNSIGNED.items():
 @meaning(arith.ExtUIOp)
 def _extend(frame: Frame, op: arith.ExtUIOp, operands: Values) -> Values:
     return [int(operands[0]) & ((1 << dtype_of(op.input.type).bits) - 1)]
-
-
-@meaning(scf.WhileOp)
-def _while(frame: Frame, op: scf.WhileOp, operands: Values) -> Values:
-    carried = list(operands)
-    while True:
-        condition, *handed = frame.run(op.before_region.block, carried)
-        if not same(condition, "the condition of a loop"):
-            return handed
-        carried = list(frame.run(op.after_region.block, handed))
 
 
 # Who is who

@@ -15,6 +15,7 @@ from xdsl.ir import Block, SSAValue
 from tessera.dialects import tile
 from tessera.dtypes.types import NO_POLICY, i32, i64
 from tessera.targets.cuda.emitter import Emitter
+from tessera.targets.cuda.hopper import ExtentOp, IdOp
 from tessera.targets.cuda.inline_ptx import one
 from tessera.targets.cuda.thread_tiles import Affine, ThreadTile
 from tessera.targets.llvm.literals import folded, literal
@@ -32,12 +33,14 @@ def is_bounded(value: SSAValue) -> bool:
         loop = op.parent_op()
         return isinstance(loop, scf.ForOp) and op.args[0] is value
     match op:
-        case arith.ConstantOp() | tile.DimOp() | tile.ProgramIdOp():
+        case arith.ConstantOp() | tile.DimOp() | tile.ProgramIdOp() | IdOp() | ExtentOp():
             return True
-        case arith.AddiOp() | arith.SubiOp() | arith.MuliOp() | arith.MinSIOp() | arith.MaxSIOp():
+        case arith.AddiOp() | arith.SubiOp() | arith.MuliOp() | arith.MinSIOp() | arith.MaxSIOp() | arith.SelectOp():
             return is_bounded(op.lhs) and is_bounded(op.rhs)
-        case arith.FloorDivSIOp() | arith.CeilDivSIOp() | arith.DivSIOp() | arith.RemSIOp() | arith.SelectOp():
-            return is_bounded(op.lhs) and is_bounded(op.rhs)
+        case arith.FloorDivSIOp() | arith.CeilDivSIOp() | arith.DivSIOp() | arith.DivUIOp():
+            return is_bounded(op.lhs)
+        case arith.RemSIOp() | arith.RemUIOp():
+            return is_bounded(op.rhs)
         case arith.IndexCastOp():
             return is_bounded(op.input)
         case _:

@@ -18,7 +18,9 @@ from tessera.errors import CompileError
 from tessera.targets.cuda.plain_products import make_products_plain
 from tessera.targets.llvm.marks import BRIEF, ROUNDED
 from tessera.targets.llvm.tolerances import Tolerances
+from tessera.transforms.factors import gather_factors
 from tessera.transforms.multiples import single_multiples
+from tessera.transforms.odd_functions import use_sigmoids, use_tails
 from tessera.transforms.powers_of_two import use_powers_of_two
 from tessera.transforms.scaled_maxima import scale_maxima
 from tessera.transforms.thin_products import spread_thin_products
@@ -57,17 +59,25 @@ def prepare(function: tile.FuncOp, *, contract: bool, arch: str = "sm_90a") -> N
     widen_sums(function)
     make_products_plain(function, arch)
     spread_thin_products(function)
+    if contract:
+        _use_brief_forms(function)
+        multiples |= gather_factors(function, BRIEF)
     scale_maxima(function)
-    tolerances = Tolerances(_reads, BRIEF_FORMS, UNITS)
     for op in function.body.walk():
-        if not isinstance(op, tile.EwOp):
-            continue
-        if op.fn.data == "mul" and (not contract or op.result not in multiples):
+        if isinstance(op, tile.EwOp) and op.fn.data == "mul" and op.result not in (multiples if contract else ()):
             op.attributes[ROUNDED] = UnitAttr()
-        if contract and tolerances.is_brief(op):
-            op.attributes[BRIEF] = UnitAttr()
     use_powers_of_two(function, BRIEF)
     _reduce_early(function)
+
+
+def _use_brief_forms(function: tile.FuncOp) -> None:
+    """Marks the functions that have short forms which are exact enough for what comes of them, or writes these."""
+    use_tails(function, BRIEF, Tolerances(_reads, BRIEF_FORMS, UNITS).relative)
+    tolerances = Tolerances(_reads, BRIEF_FORMS, UNITS)
+    for op in function.body.walk():
+        if isinstance(op, tile.EwOp) and tolerances.is_brief(op):
+            op.attributes[BRIEF] = UnitAttr()
+    use_sigmoids(function, BRIEF, tolerances.absolute)
 
 
 def _reduce_early(function: tile.FuncOp) -> None:

@@ -13,14 +13,14 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, SSAValue
 
 from tessera.dialects import pipe_agents as agents
-from tessera.dialects import tile
+from tessera.dialects import pipe_draws, tile
 from tessera.transforms.host_checks import CHECKED
 
 MOST = 2**31 - 1
 Division = arith.DivSIOp | arith.RemSIOp | arith.FloorDivSIOp
 _Shrinks = arith.DivSIOp | arith.RemSIOp | arith.FloorDivSIOp | arith.MinSIOp
-_Counts = arith.MuliOp | arith.AddiOp | arith.SubiOp
-_Given = agents.ExtentOp | agents.WorkerOp | agents.WorkersOp | agents.AgentOp
+_Counts = arith.MuliOp | arith.AddiOp | arith.SubiOp | arith.MaxSIOp
+_Given = agents.ExtentOp | agents.WorkerOp | agents.WorkersOp | agents.AgentOp | pipe_draws.DrawOp | pipe_draws.DrawnOp
 
 
 def is_small_division(op: Division, mapped: AbstractSet[SSAValue]) -> bool:
@@ -36,8 +36,13 @@ def _constant(value: SSAValue) -> int | None:
 
 
 def _bounds(value: SSAValue, block: Block) -> tuple[SSAValue, ...]:
-    """Between what a loop counts; nothing where a value is no counter."""
+    """Between what a loop counts, or what a loop that draws begins and goes on with; nothing for other values."""
     loop = block.parent_op()
+    if isinstance(loop, scf.WhileOp) and block.args[0] is value and block is loop.after_region.block:
+        first, test, end = loop.arguments[0], loop.before_region.block, block.last_op
+        assert isinstance(test.last_op, scf.ConditionOp)
+        assert end is not None
+        return (first, end.operands[0]) if test.last_op.args[0] is test.args[0] else ()
     return (loop.lb, loop.ub) if isinstance(loop, scf.ForOp) and block.args[0] is value else ()
 
 
@@ -62,6 +67,13 @@ def _is_of_programs(value: SSAValue) -> bool:
     known = _constant(value)
     if known is not None:
         return 0 < known <= MOST
+    if isinstance(owner, arith.MinSIOp) and any(_is_of_programs(operand) for operand in owner.operands):
+        return all(_is_of_programs(operand) or _is_positive(operand) for operand in owner.operands)
     if isinstance(owner, _Shrinks | _Counts):
         return all(_is_of_programs(operand) for operand in owner.operands)
     return isinstance(owner, _Given)
+
+
+def _is_positive(value: SSAValue) -> bool:
+    owner = value.owner
+    return isinstance(owner, arith.MaxSIOp) and any((_constant(operand) or 0) > 0 for operand in owner.operands)

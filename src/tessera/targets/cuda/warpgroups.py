@@ -40,6 +40,10 @@ class Lanes:
 
     values: tuple[Any, ...]
 
+    def __bool__(self) -> bool:
+        # Threads part at branches; the other ops that ask are loops.
+        return same(self, "the condition of a loop")
+
     @staticmethod
     def of(values: Sequence[Any]) -> Any:
         """One value where all are the same."""

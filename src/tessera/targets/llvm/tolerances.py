@@ -58,6 +58,14 @@ class Tolerances:
         measures = (form.relative, _relative), (form.absolute, _absolute), (form.beside_one, _beside_one)
         return any(error <= self.least(measure, op.result) < inf for error, measure in measures)
 
+    def relative(self, value: SSAValue) -> float:
+        """The error in parts of a value that does no harm."""
+        return self.least(_relative, value)
+
+    def absolute(self, value: SSAValue) -> float:
+        """The error of a value that does no harm."""
+        return self.least(_absolute, value)
+
     def least(self, measure: _Measure, value: SSAValue) -> float:
         """What all uses of a value allow, by one way of measuring; where they meet again, their errors add up."""
         key = measure, value

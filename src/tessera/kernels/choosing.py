@@ -1,0 +1,202 @@
+"""Blocks for kernels without a schedule of their own, on sm_90a: a model says which; see docs/hopper.md, "Which block".
+
+A kernel is traced once to look at, with sizes that can be told from all others. What the model finds are a few blocks,
+with fewer and fewer rows. A call takes the one whose programs are done first, for as many rows as it has: so however
+many lengths there are, there are few programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+from tessera.errors import TesseraError
+from tessera.kernels.arguments import look_up
+from tessera.kernels.native import Program, Settings, lines_of
+from tessera.kernels.schedule import Schedule
+from tessera.runtime.tensor import Tensor
+
+if TYPE_CHECKING:
+    from tessera.kernels.function import Instance
+    from tessera.targets.cuda.agents_model import Axis, Block, Traced
+
+LEVEL = "sm_90a"
+MULTIPROCESSORS = 132
+"""Of the GPU that programs are written for where there is none."""
+MOST_BLOCKS = 3
+_MOST_KEYS = 512  # that a kernel remembers; looking at it again takes a moment
+
+Trace = Callable[[Schedule], "Instance"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A block, and how long the model says that a program of it takes."""
+
+    block: tuple[int, ...]
+    clocks: float
+
+    def total(self, rows: int, batch: int, multiprocessors: int) -> float:
+        """Clocks until all programs are done."""
+        programs = -(-rows // self.block[0]) * batch
+        return -(-programs // multiprocessors) * self.clocks
+
+
+@dataclass
+class Choice:
+    """The blocks of a kernel for some of its arguments; none where the default has to do.
+
+    `looked_at` is the program without code that they were found with: it knows which arguments it serves.
+    """
+
+    looked_at: Program
+    driver: str
+    """The path of the array whose rows are programs."""
+    candidates: list[Candidate]
+
+    def block_for(self, given: Mapping[str, Any], multiprocessors: int) -> tuple[int, ...] | None:
+        """The block for a call."""
+        if not self.candidates:
+            return None
+        shape = look_up(self.driver, given).shape
+        rows, batch = shape[max(0, len(shape) - 2)], prod(shape[:-2])
+        return min(self.candidates, key=lambda one: one.total(rows, batch, multiprocessors)).block
+
+    def refuse(self, block: tuple[int, ...]) -> None:
+        """Strikes out a block that did not come out as the model thought."""
+        self.candidates = [one for one in self.candidates if one.block != block]
+
+
+class Choices:
+    """The choices of one kernel."""
+
+    def __init__(self) -> None:
+        self._found: dict[object, list[Choice]] = {}
+
+    def find(
+        self,
+        key: object,
+        given: Mapping[str, Any],
+        static: Mapping[str, Any],
+        trace: Trace,
+        fixed: tuple[int, ...] = (),
+    ) -> Choice | None:
+        """The choice for arguments, made if there is none; None where the kernel cannot even be looked at.
+
+        Blocks begin with the sizes that are `fixed`.
+        """
+        if len(self._found) >= _MOST_KEYS:
+            self._found.clear()
+        known = self._found.setdefault(key, [])
+        found = next((one for one in known if one.looked_at.values_for(given) is not None), None)
+        if found is None:
+            found = _made(given, static, trace, fixed)
+            if found is not None:
+                known.append(found)
+        return found
+
+
+def is_chosen(settings: Settings) -> bool:
+    """Whether blocks are chosen for programs of such settings. With checks, programs are not given to agents."""
+    return settings.target == "cuda" and settings.level == LEVEL and not settings.checks
+
+
+def leaves_open(schedule: Schedule | None) -> bool:
+    """Whether a schedule leaves blocks to be chosen: whoever gives warps or stages has a block in mind."""
+    return schedule is None or (not schedule.block and schedule.warps is None and schedule.stages is None)
+
+
+def multiprocessors_of(given: Mapping[str, Any]) -> int:
+    """Of the GPU where arrays lie."""
+    place = next((value.device for value in given.values() if isinstance(value, Tensor)), None)
+    if place is None or place.kind != "cuda":
+        return MULTIPROCESSORS
+    from tessera.runtime.cuda.context import Context
+
+    return Context.of(place.index).properties.multiprocessors
+
+
+def came_out(program: Program) -> bool:
+    """Whether a program was given to agents."""
+    plan = None if program.executable is None else program.executable.plan
+    return plan is not None and plan.device is not None and plan.device.persistent > 0
+
+
+def leaves_depth_open(schedule: Schedule, function: FunctionType) -> bool:
+    """Whether only `k` is left to be chosen, and a kernel seems to ask for it."""
+    given = schedule.block is not None and len(schedule.block) == 2 and leaves_open(schedule.with_block())
+    return given and "k" in function.__code__.co_names
+
+
+def _made(given: Mapping[str, Any], static: Mapping[str, Any], trace: Trace, fixed: tuple[int, ...]) -> Choice | None:
+    probe = _probe(_sizes(given, static))
+    if probe is None:
+        return None
+    try:
+        instance = trace(Schedule(block=probe))
+    except TesseraError:
+        # It does not take every block. Under its own it may still run; if not, that call says why.
+        return None
+    values = [look_up(path, given) for path in instance.paths]
+    lines = lines_of(values)
+    lined = [place for place in range(len(values) + len(instance.outputs)) if lines.get(place, place >= len(values))]
+    driver = next(path for path, value in zip(instance.paths, values, strict=True) if isinstance(value, Tensor))
+    looked_at = replace(Program.of(instance, None, lines=lines), instance=None)
+    return Choice(looked_at, driver, _candidates(instance, probe, lined, fixed))
+
+
+def _candidates(
+    instance: Instance, probe: tuple[int, int, int], lined: Sequence[int], fixed: tuple[int, ...]
+) -> list[Candidate]:
+    """The blocks worth having: the best for many programs, and the best with fewer rows than that."""
+    from tessera.dialects import tile
+    from tessera.interpreters.engine import symbol_in
+    from tessera.targets.cuda.agents_model import best_by_agents, program_clocks
+    from tessera.targets.cuda.agents_work import work_of
+
+    axes: dict[int, Axis] = dict(zip(probe, ("m", "n", "k"), strict=True))
+    traced = work_of(symbol_in(instance.module.clone(), instance.name, tile.FuncOp), axes, lined)
+    if traced is None or (fixed and "k" not in traced.axes):
+        return []
+    best = best_by_agents(traced, fixed)
+    first = next(iter(best), 0)
+    fewer = [agents for agents in (2, 1) if agents in best and agents < first]
+    kept = [best[agents] for agents in (first, *fewer) if agents][:MOST_BLOCKS]
+    return [Candidate(_used(traced, block), program_clocks(traced, block)) for block in kept]
+
+
+def _used(traced: Traced, block: Block) -> tuple[int, ...]:
+    """A block without the axes that a kernel does not look at."""
+    axes = traced.axes
+    return block if "k" in axes else block[:2] if "n" in axes else block[:1]
+
+
+def _probe(sizes: set[int]) -> tuple[int, int, int] | None:
+    """A block whose sizes are nobody else's; None where all that are tried are taken."""
+    for m, n, k in product((128, 64, 192), (112, 80, 176, 208), (48, 144, 240, 272)):
+        if not sizes & {m, n, k}:
+            return m, n, k
+    return None
+
+
+def _sizes(given: Mapping[str, Any], static: Mapping[str, Any]) -> set[int]:
+    """The sizes that tiles of a kernel may have besides those of its block."""
+    return set(_numbers((*given.values(), *static.values())))
+
+
+def _numbers(values: Sequence[Any]) -> Iterator[int]:
+    for value in values:
+        if isinstance(value, Tensor):
+            yield from value.shape
+        elif type(value) is int:
+            yield value
+        elif not callable(value):
+            yield from _numbers([inner for inner in getattr(value, "__dict__", {}).values() if _is_plain(inner)])
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, Tensor) or type(value) is int

@@ -1,0 +1,263 @@
+"""How long a program of agents of sm_90a takes under a block, and which blocks fit: a model of one multiprocessor.
+
+A turn of a loop keeps several parts of the machine busy at once: tensor cores, the schedulers that issue everything
+else, the unit for functions such as 2^x, shared memory and the way from L2. The busiest decides, and of what the agents
+issue a part shows besides, the less the more agents there are. Numbers were fitted to kernels on an H200; they are for
+comparing blocks with each other, not for telling times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Literal, NamedTuple
+
+Axis = Literal["m", "n", "k"]
+AXES: tuple[Axis, ...] = ("m", "n", "k")
+Extent = Axis | int
+"""A size that follows an axis of the block, or does not."""
+
+ROWS = 64
+"""Of an agent: those of one product."""
+MOST_AGENTS = 4
+PANEL = 64
+"""Columns of 16 bits in shared memory come in panels of so many."""
+SHARED = 227 * 1024
+SMALL = 1024
+"""Bytes of barriers and the like."""
+STAGED = 16 * 1024
+"""Bytes through which an agent stores."""
+DEPTHS = ((2, 4), (2, 3), (2, 2), (1, 4), (1, 3), (1, 2))
+"""Slots of what is filled once for a program, and of what is filled in every turn; those in front are better. Two for
+the former let the next program begin early. More than four for the latter helped no kernel."""
+REGISTERS = {1: 240, 2: 240, 3: 160, 4: 112}
+"""Of a computing thread, by the number of agents."""
+OWN_REGISTERS = 32
+"""What a thread needs besides tiles."""
+ALL_REGISTERS, THREADS, PRODUCT_REGISTERS = 65536, 128, 26
+"""Of a multiprocessor; threads of an agent; and what an instruction takes besides its sums."""
+WIDEST = 256
+"""Columns of one product."""
+
+FLOPS = 4096
+"""Of products of 16 bits in a clock."""
+SHARED_BYTES, L2_BYTES = 128, 46
+"""In a clock, of one multiprocessor."""
+FUNCTION_CLOCKS = 8
+"""Of a warp's functions on one scheduler."""
+PRODUCT_ISSUES, REDUCTION_ISSUES = 30, 40
+"""Instructions of a thread for each, whatever their size: waits, descriptors, shuffles."""
+SHOWING = {1: 0.6, 2: 0.3, 3: 0.26, 4: 0.26}
+"""How much of what agents issue shows beside the busiest part, by their number; functions count half."""
+LATENCY = 600
+"""From asking for a tile to having its first bytes."""
+START, END = 500, 500
+"""Clocks of a program besides its turns: until it has its first tiles, and until an agent has stored its results."""
+USUAL_LENGTHS = (512, 1024, 2048)
+"""Of loops: a block that does not divide them does some of the last turn for nothing."""
+
+COLUMNS = range(16, 257, 16)
+DEPTHS_OF_PRODUCTS = (64, 128, 32)
+"""Whole panels first: they are taken where others are no better."""
+
+
+class Block(NamedTuple):
+    """Sizes of a block."""
+
+    m: int
+    n: int
+    k: int
+
+    def of(self, extent: Extent) -> int:
+        return extent if isinstance(extent, int) else getattr(self, extent)
+
+    @property
+    def agents(self) -> int:
+        return self.m // ROWS
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product of the program's rows in a turn: `depth` numbers for each of its `columns`.
+
+    `loaded` is whether its left factor comes out of shared memory: otherwise threads made it.
+    """
+
+    columns: Extent
+    depth: Extent
+    loaded: bool
+
+
+@dataclass(frozen=True)
+class Work:
+    """Work on tiles of the program's rows, in each turn: instructions, and functions, for each of their elements."""
+
+    columns: Extent
+    instructions: float
+    functions: int = 0
+
+
+@dataclass(frozen=True)
+class Ring:
+    """Tiles that are loaded: in every turn, or once for each program."""
+
+    rows: Extent
+    columns: Extent
+    repeated: bool
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A loop around products. It goes along sizes in these steps; loops around it have steps, too."""
+
+    steps: tuple[Extent, ...]
+    products: tuple[Product, ...]
+    work: tuple[Work, ...] = ()
+    reductions: int = 0
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What counts of a program."""
+
+    turns: tuple[Turn, ...]
+    rings: tuple[Ring, ...]
+    stored: bool = True
+    """Whether its results go out through shared memory."""
+
+    @property
+    def axes(self) -> frozenset[Axis]:
+        """Those that its sizes follow."""
+        products = [one for turn in self.turns for one in turn.products]
+        sizes = {one.columns for one in products} | {one.depth for one in products}
+        sizes |= {one.rows for one in self.rings} | {one.columns for one in self.rings}
+        return frozenset(axis for axis in AXES if axis in sizes)
+
+
+def slot_bytes(rows: int, columns: int) -> int:
+    """Bytes of a tile of 16 bits in shared memory."""
+    return rows * -(-columns // PANEL) * PANEL * 2
+
+
+def slots(traced: Traced, block: Block) -> tuple[int, int] | None:
+    """The best depths of rings for which there is room: of what is filled once, and in every turn."""
+    stored = STAGED * block.agents if traced.stored else 0
+    for once, repeated in DEPTHS:
+        rings = [
+            slot_bytes(block.of(ring.rows), block.of(ring.columns)) * (repeated if ring.repeated else once)
+            for ring in traced.rings
+        ]
+        if sum(rings) + stored + SMALL <= SHARED:
+            return once, repeated
+    return None
+
+
+def registers(traced: Traced, block: Block) -> int:
+    """What a computing thread holds at most: sums of products, and left factors that it made itself."""
+    found = [
+        sum(block.of(one.columns) // 2 + (0 if one.loaded else block.of(one.depth) // 4) for one in turn.products)
+        for turn in traced.turns
+    ]
+    return OWN_REGISTERS + max(found, default=0)
+
+
+def widest_product(agents: int) -> int:
+    """The most columns of a product.
+
+    Agents take more registers when they begin, but no instruction may need more than all threads have before that.
+    """
+    before = ALL_REGISTERS // (THREADS * (1 + agents)) // 8 * 8
+    return min(WIDEST, 2 * (before - PRODUCT_REGISTERS) // 8 * 8)
+
+
+def fits(traced: Traced, block: Block) -> bool:
+    """Whether a block has a form for agents that keeps all in registers and shared memory."""
+    if block.agents not in REGISTERS or block.m % ROWS:
+        return False
+    products = [one for turn in traced.turns for one in turn.products]
+    if max(block.of(one.columns) for one in products) > widest_product(block.agents):
+        return False
+    return registers(traced, block) <= REGISTERS[block.agents] and slots(traced, block) is not None
+
+
+def turn_clocks(traced: Traced, turn: Turn, block: Block) -> float:
+    """Clocks of one turn of all agents."""
+    tensor = sum(2 * block.m * block.of(one.columns) * block.of(one.depth) for one in turn.products) / FLOPS
+    # A thread has half as many elements of a tile as the tile has columns.
+    elements = [(one, block.of(one.columns) / 2) for one in turn.work]
+    issues = sum(one.instructions * count for one, count in elements)
+    issues += PRODUCT_ISSUES * len(turn.products) + REDUCTION_ISSUES * turn.reductions
+    functions = sum(one.functions * count for one, count in elements) * FUNCTION_CLOCKS
+    filled = [(block.of(ring.rows), block.of(ring.columns)) for ring in traced.rings if ring.repeated]
+    moved, written = sum(2 * rows * columns for rows, columns in filled), sum(slot_bytes(*sizes) for sizes in filled)
+    read = sum(
+        (block.agents * block.of(one.columns) + (block.m if one.loaded else 0)) * block.of(one.depth) * 2
+        for one in turn.products
+    )
+    found = slots(traced, block)
+    assert found is not None
+    # A slot that is free has to be full again when its turn comes.
+    arriving = (LATENCY + moved / L2_BYTES) / (found[1] - 1)
+    busiest = max(
+        tensor,
+        block.agents * issues,
+        block.agents * functions,
+        (read + written) / SHARED_BYTES,
+        moved / L2_BYTES,
+        arriving,
+    )
+    # Products with nothing in between follow each other without a gap.
+    if not turn.work:
+        return busiest
+    return busiest + SHOWING[block.agents] * block.agents * (issues + functions / 2)
+
+
+def program_clocks(traced: Traced, block: Block) -> float:
+    """Clocks of one program, if its loops are of the usual lengths, now this, now that."""
+    total = float(START + END * block.agents)
+    for turn in traced.turns:
+        steps = [block.of(step) for step in turn.steps if not isinstance(step, int)]
+        counts = [prod(-(-length // step) for step in steps) for length in USUAL_LENGTHS]
+        total += sum(counts) / len(counts) * turn_clocks(traced, turn, block)
+    found = slots(traced, block)
+    assert found is not None
+    # Without a second slot the first tiles are asked for when the program begins.
+    alone = any(not ring.repeated for ring in traced.rings) and found[0] == 1
+    return total + (LATENCY if alone else 0)
+
+
+def blocks(traced: Traced) -> Iterator[Block]:
+    """The blocks that fit."""
+    axes = traced.axes
+    for agents in REGISTERS:
+        for n in COLUMNS if "n" in axes else (PANEL,):
+            for k in DEPTHS_OF_PRODUCTS if "k" in axes else (PANEL,):
+                if fits(traced, block := Block(agents * ROWS, n, k)):
+                    yield block
+
+
+def waves(programs: int, multiprocessors: int) -> int:
+    """How many programs the busiest multiprocessor has."""
+    return -(-programs // multiprocessors)
+
+
+def ranked(traced: Traced, programs: Callable[[Block], int], multiprocessors: int) -> list[Block]:
+    """The blocks that fit, the fastest first, where it takes so many programs of each."""
+
+    def clocks(block: Block) -> float:
+        return waves(programs(block), multiprocessors) * program_clocks(traced, block)
+
+    return sorted(blocks(traced), key=clocks)
+
+
+def best_by_agents(traced: Traced, fixed: tuple[int, ...] = ()) -> dict[int, Block]:
+    """For each number of agents the block with which rows take the fewest clocks, the best of all first.
+
+    There are to be programs in plenty, and a program for each block of rows. Blocks begin with the sizes `fixed`.
+    """
+    found: dict[int, Block] = {}
+    open_ = [block for block in blocks(traced) if block[: len(fixed)] == fixed]
+    for block in sorted(open_, key=lambda block: program_clocks(traced, block) / block.m):
+        found.setdefault(block.agents, block)
+    return found

@@ -1,0 +1,224 @@
+"""Writes docs/attention-walk.md: causal attention through every pass of the agents' chain, as the code is now.
+
+    python tests/attention_walk.py        or: make docs
+
+The compiler itself runs, and every pass is watched: what the page shows is what a call compiles, in that order.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from xdsl.ir import Operation
+
+import tessera
+from tessera import Schedule
+from tessera.bench.operators import kernels
+from tessera.targets.cuda import agents_chain
+from tessera.targets.cuda import compile as compiler
+
+PAGE = Path(__file__).parents[1] / "docs" / "attention-walk.md"
+SHAPE, BLOCK = (64, 4096, 128), (128, 128)
+PTX_OP = (
+    "wgmma.mma_async",
+    "cp.async.bulk.tensor",
+    "mbarrier.try_wait",
+    "setmaxnreg",
+    "ex2.approx",
+    "wgmma.wait_group",
+)
+
+WORDS = {
+    "trace": (
+        "What the kernel's Python said, run once on symbols. One program has 128 queries of one head and walks "
+        "all keys, 128 at a time; a mask is a plain comparison of row and column numbers."
+    ),
+    "prepare": (
+        "Plain forms, as on every GPU: the scale moved behind the maximum, `exp` became `exp2` with its factor "
+        "folded into the scale, and what the host checks is gone from the program."
+    ),
+    "clip_ranges": (
+        "The mask `row >= column` bounds the loop: keys behind the block's last row are never visited. The bound "
+        "itself is a scalar, so only the loop's head differs."
+    ),
+    "lazy_maxima": (
+        "The running maximum is replaced only where it grew by so much that it matters. The sums are rescaled in "
+        "a branch that is hardly ever taken."
+    ),
+    "skew_dots": (
+        "The first product of a turn now comes before the second one of the turn before, so that the tensor cores "
+        "have work while exponentials are computed. The first turn is peeled off in front, the last product "
+        "behind."
+    ),
+    "specialize_roles": (
+        "One role copies and two agents compute, 64 rows each. What feeds products goes through rings: "
+        "`pipe.fill` on one side, `pipe.take` and `pipe.release` on the other. Both walk the programs of the grid "
+        "by themselves."
+    ),
+    "split_ranges": ("Turns in which the mask lets everything through have a loop of their own, without the mask."),
+    "place_waits": (
+        "Products are started, and awaited where somebody reads their sums. A slot is given back right behind the "
+        "wait for the last product that reads it."
+    ),
+    "finish_in_branches": (
+        "The end of a program, behind the branch that asks whether there are any keys, moves into both of its sides: "
+        "no sums leave a branch."
+    ),
+    "lower_agents": (
+        "The machine's own ops: tiles have layouts, rings are shared memory with two barriers to a slot, fills "
+        "are copies through tensor maps, products are `wgmma`, and roles are warpgroups with their own share of "
+        "the registers."
+    ),
+}
+"""What a pass did to this kernel. One that has no words here is told by its own."""
+
+HEAD = """\
+Written by `make docs` from the code as it is: do not edit. The kernel is compiled for sm_90a, with arrays of {shape}
+bf16 and blocks of {queries} queries by {keys} keys. No pass knows what attention is.
+
+This is what the compiler has after each pass, shortened: scalars, addresses, fills and broadcasts are left
+out, so are types of operands and layouts; and of lines that are as after the pass before, only those around a change
+are shown. What the ops mean is said in
+[Tile IR](tile.md), [Pipe IR](pipe.md) and [The nv level on sm_90a](hopper.md); what the passes do in general, in
+[Passes](transforms.md)."""
+
+# Scalars, addresses and shapes: most of the text, and of little interest.
+DULL = re.compile(r"(%\S+(, %\S+)* = )?(arith\.|tile\.(dim|stride|view|full|expand|broadcast|assert)\b|nv\.extent)")
+LONGEST_LINE = 150
+AROUND = 3
+"""Lines that are shown on both sides of a change."""
+
+
+def shown(text: str, before: str) -> str:
+    """The text shortened. Of lines that are as before, whatever their values are called, those around changes."""
+    now, old = (list(_kept(each)) for each in (text, before))
+    if _nameless(now) == _nameless(old):
+        # The change is one of scalars.
+        now, old = (list(map(_brief, each.splitlines())) for each in (text, before))
+    lines: list[str] = []
+    for kind, _, _, start, end in SequenceMatcher(None, _nameless(old), _nameless(now), autojunk=False).get_opcodes():
+        last, run = end == len(now), now[start:end]
+        left_out = run[AROUND if start else 0 : None if last else -AROUND] if kind == "equal" else []
+        if len(left_out) > AROUND:
+            head, tail = (run[:AROUND] if start else []), ([] if last else run[-AROUND:])
+            indent = min((_indent(line) for line in left_out), key=len)
+            run = [*head, f"{indent}// {len(left_out)} lines as before", *tail]
+        lines += run
+    return "\n".join(lines)
+
+
+def _nameless(lines: Sequence[str]) -> list[str]:
+    return [re.sub(r"%\w+", "%", line) for line in lines]
+
+
+def _kept(text: str) -> Iterator[str]:
+    return (_brief(line) for line in text.splitlines() if not DULL.match(line.lstrip()))
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _brief(line: str) -> str:
+    """A line without the types of operands and layouts; what is too long ends in a mark."""
+    said = re.sub(r", #nv\.layout<.*?\]>", "", line)
+    said = re.sub(r"tensor<([^<>]*)>", r"\1", said)
+    if not said.endswith("{") and (types := said.rfind(" : ")) >= 0:
+        kind = said[types + 3 :]
+        kind = kind.rpartition(" -> ")[2] if " -> " in kind else kind if " = " in said else ""
+        said = said[:types] + (f" : {kind}" if kind else "")
+    end = " {" if said.endswith("{") else ""
+    return said if len(said) <= LONGEST_LINE else f"{said[: LONGEST_LINE - 4]} …{end}"
+
+
+def walked() -> tuple[dict[str, str], str]:
+    """The text after every pass, by its name and in order; and the PTX."""
+    given = [tessera.empty(SHAPE, tessera.bf16) for _ in range(3)]
+    made = kernels.attention.with_schedule(Schedule(block=BLOCK)).lower(*given, mask=kernels.causal)
+    found = {"trace": str(made.module)}
+
+    def watched(name: str, run: Callable[..., Any]) -> Callable[..., Any]:
+        def watching(where: Operation, *more: Any, **settings: Any) -> Any:
+            result = run(where, *more, **settings)
+            # A chain that did not fit begins anew: the last one counts.
+            found.pop(name, None)
+            found[name] = str(_module_of(where))
+            return result
+
+        return watching
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(compiler, "prepare", watched("prepare", compiler.prepare)))
+        for name, run in passes():
+            stack.enter_context(patch.object(agents_chain, name, watched(name, run)))
+        lowered = compiler.lower_kernel(made.module, made.name, lined=range(len(given) + 1))[0]
+    return found, compiler.compile_lowered(lowered, made.name).ptx
+
+
+def passes() -> list[tuple[str, Callable[..., Any]]]:
+    """What the chain calls: transforms, and the lowering at its end."""
+    return [
+        (name, made)
+        for name, made in vars(agents_chain).items()
+        if inspect.isfunction(made) and (made.__module__.startswith("tessera.transforms.") or name == "lower_agents")
+    ]
+
+
+def _module_of(op: Operation) -> Operation:
+    while (around := op.parent_op()) is not None:
+        op = around
+    return op
+
+
+def words_of(name: str) -> str:
+    if name in WORDS:
+        return WORDS[name]
+    said = inspect.getdoc(dict(passes())[name]) or ""
+    return said.partition("\n\n")[0].replace("\n", " ")
+
+
+def instructions(ptx: str) -> Iterator[str]:
+    """The first of each kind that is of interest."""
+    for kind in PTX_OP:
+        lines = [line.strip() for line in ptx.splitlines() if kind in line]
+        if lines:
+            first = lines[0].replace("\t", " ")
+            yield f"{len(lines):>4} ×  {first if len(first) <= LONGEST_LINE else first[: LONGEST_LINE - 2] + ' …'}"
+
+
+def page() -> str:
+    found, ptx = walked()
+    source = inspect.getsource(kernels.attention.function).rstrip()
+    parts = [
+        "# Causal attention, pass by pass",
+        HEAD.format(shape="×".join(map(str, SHAPE)), queries=BLOCK[0], keys=BLOCK[1]),
+        "## The kernel",
+        f"```text\n{source}\n```",
+    ]
+    before = ""
+    for name, text in found.items():
+        parts.append(f"## {name.replace('_', '-')}")
+        parts.append(words_of(name))
+        parts.append("It changes nothing here." if text == before else f"```mlir\n{shown(text, before)}\n```")
+        before = text
+    told = f"LLVM makes {len(ptx.splitlines())} lines of it. What matters, how often it stands there, and where first:"
+    parts += ["## PTX", told, "```text\n" + "\n".join(instructions(ptx)) + "\n```"]
+    return "\n\n".join(parts) + "\n"
+
+
+def main(arguments: Sequence[str]) -> int:
+    path = Path(arguments[0]) if arguments else PAGE
+    path.write_text(page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,36 @@
+tile.func @f(%x: !tile.view<2, bf16, global>, %i: index) outputs 0 shapes [[M, N], []] grid [4, 2] attributes {workers} {
+  %box = pipe.mailbox : !pipe.mailbox<2>
+  pipe.roles 2 copies {
+    %nothing = arith.constant 0 : index
+  } computes {
+    %turn = pipe.cursor %box : !pipe.mailbox<2> -> !pipe.cursor<2>
+    // expected: the agent that copies draws for all
+    %n = pipe.draw %box[%turn] : !pipe.mailbox<2>, !pipe.cursor<2>
+  }
+  tile.return
+}
+// -----
+tile.func @f(%x: !tile.view<2, bf16, global>, %i: index) outputs 0 shapes [[M, N], []] grid [4, 2] {
+  %box = pipe.mailbox : !pipe.mailbox<2>
+  pipe.roles 2 copies {
+    %turn = pipe.cursor %box : !pipe.mailbox<2> -> !pipe.cursor<2>
+    // expected: a function with workers has the attribute `workers`
+    %n = pipe.draw %box[%turn] : !pipe.mailbox<2>, !pipe.cursor<2>
+  } computes {
+    %nothing = arith.constant 0 : index
+  }
+  tile.return
+}
+// -----
+tile.func @f(%x: !tile.view<2, bf16, global>, %i: index) outputs 0 shapes [[M, N], []] grid [4, 2] attributes {workers} {
+  %box = pipe.mailbox : !pipe.mailbox<2>
+  %other = pipe.mailbox : !pipe.mailbox<3>
+  pipe.roles 2 copies {
+    %turn = pipe.cursor %other : !pipe.mailbox<3> -> !pipe.cursor<3>
+    // expected: a cursor of 3 slots in a ring of 2
+    %n = pipe.draw %box[%turn] : !pipe.mailbox<2>, !pipe.cursor<3>
+  } computes {
+    %nothing = arith.constant 0 : index
+  }
+  tile.return
+}

@@ -1,0 +1,143 @@
+"""Programs by the draw: every program is somebody's, once, in every order; and every way to be wrong is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tessera.dialects import pipe_draws
+from tessera.errors import RaceError
+from tessera.interpreters import pipe_agents as meanings
+from tessera.interpreters.checks import Checks
+from tessera.interpreters.engine import RULES
+from tessera.interpreters.machine import Machine
+from tessera.interpreters.tile import run_kernel
+from tessera.targets import text
+
+MEANINGS = (meanings,)  # importing the interpreters fills RULES
+Array = np.ndarray[Any, Any]
+
+COUNTS = """
+!numbers = !tile.view<2, i32, global>
+!box = !pipe.mailbox<2>
+!turn = !pipe.cursor<2>
+
+tile.func @k(%y: !numbers) outputs 0 shapes [[2, N]] grid [N] attributes {workers} {
+  %first = pipe.worker
+  %workers = pipe.workers
+  %programs = pipe.extent 0
+  %box = pipe.mailbox : !box
+  pipe.roles 2 copies {
+    %t0 = pipe.cursor %box : !box -> !turn
+    %sent:2 = scf.while (%n = %first, %t = %t0) : (index, !turn) -> (index, !turn) {
+      %some = arith.cmpi slt, %n, %programs : index
+      scf.condition(%some) %n, %t : index, !turn
+    } do {
+    ^bb0(%n: index, %t: !turn):
+      %next = pipe.draw %box[%t] : !box, !turn
+      %u = pipe.next %t : !turn
+      scf.yield %next, %u : index, !turn
+    }
+    // behind the draws
+  } computes {
+    %agent = pipe.agent
+    %one = arith.constant 1 : i32
+    %mine = tile.full %one : tensor<1x1xi32>
+    %t0 = pipe.cursor %box : !box -> !turn
+    %done:2 = scf.while (%n = %first, %t = %t0) : (index, !turn) -> (index, !turn) {
+      %some = arith.cmpi slt, %n, %programs : index
+      scf.condition(%some) %n, %t : index, !turn
+    } do {
+    ^bb0(%n: index, %t: !turn):
+      %old = tile.load %y[%agent, %n] : !numbers -> tensor<1x1xi32>
+      %new = tile.ew<add> %old, %mine : tensor<1x1xi32>, tensor<1x1xi32> -> tensor<1x1xi32>
+      tile.store %new, %y[%agent, %n] : tensor<1x1xi32>, !numbers
+      %next = pipe.drawn %box[%t] : !box, !turn
+      %u = pipe.next %t : !turn
+      scf.yield %next, %u : index, !turn
+    }
+    // behind the reads
+  }
+  tile.return
+}
+"""
+DRAW, READ = "pipe.draw %box[%t] : !box, !turn", "pipe.drawn %box[%t] : !box, !turn"
+
+
+def counted(source: str, programs: int, workers: int = 3, seed: int | None = None, **options: Any) -> Array:
+    """How often each agent has come to each program."""
+    found = np.zeros((2, programs), np.int32)
+    chance = None if seed is None else np.random.default_rng(seed)
+    run_kernel(text.read(source), "k", [found], machine=Machine(workers=workers, chance=chance), **options)
+    return found
+
+
+def test_every_op_has_a_meaning() -> None:
+    assert [op.name for op in pipe_draws.OPS if op not in RULES] == []
+
+
+@pytest.mark.parametrize("programs", [0, 1, 3, 17])
+@pytest.mark.parametrize("workers", [1, 3, 20])
+def test_every_program_is_drawn_once(programs: int, workers: int) -> None:
+    for seed in (None, *range(6)):
+        assert (counted(COUNTS, programs, workers, seed) == 1).all()
+
+
+def test_watching_changes_nothing() -> None:
+    assert (counted(COUNTS, 9, checks=Checks.all()) == 1).all()
+
+
+def test_who_draws_what_is_up_to_chance() -> None:
+    """Each agent says which worker has a program."""
+    who = COUNTS.replace("%one = arith.constant 1 : i32", "%one = arith.index_cast %first : index to i32")
+    found = {counted(who, 12, 3, seed).tobytes() for seed in range(8)}
+    assert len(found) > 3
+    # In turn, the first worker is as quick as it can be.
+    assert counted(who, 6)[0].tolist() == [0, 1, 2, 0, 0, 0]
+
+
+MORE = """%a = pipe.draw %box[%sent#1] : !box, !turn
+    %v = pipe.next %sent#1 : !turn
+    %b = pipe.draw %box[%v] : !box, !turn
+    %w = pipe.next %v : !turn
+    %c = pipe.draw %box[%w] : !box, !turn"""
+BROKEN = {
+    "drawn twice": (
+        DRAW,
+        f"{DRAW}\n%again = {DRAW}",
+        "turn 0 of %box cannot be drawn: drawn already",
+        "check which cursor is used",
+    ),
+    "read twice": (READ, f"{READ}\n%again = {READ}", "turn 0 of %box cannot be read: read already", "each once"),
+    "not all read": (
+        "// behind the draws",
+        DRAW.replace("%t]", "%sent#1]"),
+        "turns of %box were filled, and agent 0 has taken",
+        "every agent takes",
+    ),
+    "not drawn": (
+        "// behind the reads",
+        READ.replace("%t]", "%done#1]"),
+        "nobody can go on: agent 0 waits for turn 3 of %box to be drawn; agent 1 waits for turn 3",
+        "every turn that is filled",
+    ),
+    "not read": (
+        "// behind the draws",
+        MORE,
+        "nobody can go on: the agent that copies waits for all to read turn 3 of %box",
+        "there are slots for those under way",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_wrong_is_told(name: str) -> None:
+    old, new, message, hint = BROKEN[name]
+    assert COUNTS.count(old) == 1
+    for seed in (None, 0):
+        with pytest.raises(RaceError) as caught:
+            counted(COUNTS.replace(old, new), 3, 1, seed)
+        assert message in caught.value.message
+        assert hint in (caught.value.hint or "")

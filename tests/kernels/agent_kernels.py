@@ -1,0 +1,149 @@
+"""Kernels with products in loops, as calls of many kinds: what a machine with agents is asked to run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import library as lib  # pyright: ignore[reportMissingImports]  (beside this file)
+
+from tessera import Schedule, f32, kernel, tile
+from tessera.bench.operators import kernels
+
+Make = Callable[..., Any]
+"""An array of a shape; `dtype` where it is not the one of the call."""
+Function = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A kernel with its arguments: those that are arrays or numbers, and those that are known when it is compiled."""
+
+    kernel: Any
+    arguments: list[Any]
+    static: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def __call__(self) -> Any:
+        return self.kernel(*self.arguments, **self.static)
+
+
+@kernel
+def turned_gemm(a: Any, b: Any, c: Any):
+    """a·bᵀ: both have their rows along k."""
+    here = tile.context()
+    row, col = tile.program_id(0) * here.m, tile.program_id(1) * here.n
+    acc = tile.zeros((here.m, here.n), f32)
+    for k in tile.range(0, a.shape[1], here.k):
+        left = tile.load(a, at=(row, k), shape=(here.m, here.k))
+        right = tile.load(b, at=(col, k), shape=(here.n, here.k))
+        acc = tile.dot(left, right.T, acc)
+    tile.store(c, tile.cast(acc, c.dtype), at=(row, col))
+
+
+@kernel
+def attention_into(q: Any, k: Any, v: Any, out: Any, *, mask: kernels.Mask | None = None):
+    """Attention into an array that lies in memory as its owner likes."""
+    here = tile.context()
+    queries = tile.load(q)
+    acc, top, total = tile.zeros((here.m, here.d)), tile.full((here.m,), -tile.INF), tile.zeros((here.m,))
+    for block in tile.range_n(k.shape, here.n):
+        scores = tile.dot(queries, tile.load(k, block).T) * here.d**-0.5
+        if mask is not None:
+            scores = tile.where(mask(tile.row_index(), tile.col_index(block)), scores, -tile.INF)
+        weights, block_top, block_total = tile.softmax_online(scores)
+        block_v = tile.load(v, block)
+        acc, top, total = tile.softmax_accumulate(acc, top, total, weights, block_v, block_top, block_total)
+    tile.store(out, tile.cast(acc / total[:, None], out.dtype))
+
+
+# Products of matrices
+
+
+@dataclass(frozen=True)
+class Product:
+    """Sizes of a product, and the block of a program."""
+
+    m: int
+    n: int
+    k: int
+    block: tuple[int, int, int]
+
+    def on(self, kernel: Any) -> Any:
+        grid = -(-self.m // self.block[0]), -(-self.n // self.block[1])
+        return kernel.with_schedule(Schedule(block=self.block))[grid]
+
+
+def _plain(new: Make, size: Product) -> Call:
+    return Call(size.on(kernels.gemm), [new(size.m, size.k), new(size.k, size.n), new(size.m, size.n, target=True)])
+
+
+def _turned(new: Make, size: Product) -> Call:
+    return Call(size.on(turned_gemm), [new(size.m, size.k), new(size.n, size.k), new(size.m, size.n, target=True)])
+
+
+def _wide(new: Make, size: Product) -> Call:
+    target = new(size.m, size.n, target=True, dtype=f32)
+    return Call(size.on(kernels.gemm), [new(size.m, size.k), new(size.k, size.n), target])
+
+
+def _with_bias(new: Make, size: Product) -> Call:
+    target = new(size.m, size.n, target=True)
+    arguments = [new(size.m, size.k), new(size.k, size.n), new(size.n), target]
+    return Call(size.on(lib.gemm), arguments, {"epilogue": lib.gelu})
+
+
+PRODUCTS: dict[str, Callable[[Make, Product], Call]] = {
+    "a·b": _plain,
+    "a·bᵀ": _turned,
+    "a f32 result": _wide,
+    "bias and gelu": _with_bias,
+}
+
+
+# Two products in a loop
+
+
+@dataclass(frozen=True)
+class Heads:
+    """Sizes of an attention, and the block of a program: queries and keys."""
+
+    queries: int
+    keys: int
+    width: int
+    block: tuple[int, int]
+    heads: int = 1
+
+    def arrays(self, new: Make) -> list[Any]:
+        keys = self.heads, self.keys, self.width
+        return [new(self.heads, self.queries, self.width), new(*keys), new(*keys)]
+
+    def on(self, kernel: Any) -> Any:
+        return kernel.with_schedule(Schedule(block=self.block))
+
+
+def _attention(*others: Any, of: Any = kernels.attention, **static: Any) -> Callable[[Make, Heads], Call]:
+    return lambda new, size: Call(size.on(of), [*size.arrays(new), *others], static)
+
+
+def _alibi(new: Make, size: Heads) -> Call:
+    return Call(size.on(kernels.alibi_attention), [*size.arrays(new), new(size.heads, dtype=f32)])
+
+
+def _mlp(new: Make, size: Heads) -> Call:
+    """As many hidden units as there are keys."""
+    arguments = [new(size.queries, size.width), new(size.width, size.keys), new(size.keys, size.width)]
+    return Call(size.on(kernels.mlp), arguments)
+
+
+STAGES: dict[str, Callable[[Make, Heads], Call]] = {
+    "full": _attention(),
+    "causal": _attention(mask=kernels.causal),
+    "window": _attention(100, of=kernels.window_attention),
+    "prefix": _attention(50, of=kernels.prefix_attention),
+    "alibi": _alibi,
+    "own score": _attention(score=kernels.own_score),
+    "soft cap": _attention(score=kernels.soft_cap),
+    "sigmoid": _attention(-2.0, of=kernels.sigmoid_attention),
+    "mlp": _mlp,
+}

@@ -1,0 +1,178 @@
+"""Blocks that are chosen for kernels on sm_90a: which, for whom, and how few programs that makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+import tessera as ts
+from tessera import Schedule, knobs
+from tessera.bench.operators import kernels
+from tessera.kernels import choosing, compiling, function
+from tessera.kernels import intrinsics as tile
+from tessera.kernels.function import Kernel, kernel
+from tessera.kernels.native import Program, Settings
+
+__written_like_a_user__ = True
+
+HOPPER = Settings("cuda", "sm_90a", 3, frozenset(), deterministic=False, demanded=True)
+DEFAULT = (64, 64)
+
+
+def arrays(*shape: int, dtype: Any = ts.bf16) -> list[Any]:
+    return [ts.empty(shape, dtype)] * 3
+
+
+def block_of(given: Kernel, *args: Any, chosen: Settings = HOPPER, **static: Any) -> tuple[int, ...] | None:
+    return given.form_for(args, static, chosen).schedule.block
+
+
+def fresh(given: Kernel) -> Kernel:
+    """The same kernel, of which nothing is known."""
+    return kernel(given.function)
+
+
+@pytest.fixture(name="compiled")
+def _compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[Schedule]]:
+    """The schedules of what is compiled; nothing is found on the disk."""
+    found: list[Schedule] = []
+    real = compiling.compiled
+
+    def noted(instance: Any, *rest: Any) -> Any:
+        found.append(instance.schedule)
+        return real(instance, *rest)
+
+    monkeypatch.setattr(compiling, "compiled", noted)
+    with knobs.cache_dir.using(tmp_path):
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ((16, 32, 2048, 128), (128, 128)),
+        ((4, 16, 4096, 64), (192, 128)),
+        ((1, 8, 512, 64), (64, 128)),
+        ((2, 8, 512, 64), (64, 128)),
+        ((4, 8, 512, 64), (128, 128)),
+        ((4, 16, 4096, 256), (128, 64)),
+        ((4, 16, 4096, 192), (128, 80)),
+        ((4, 16, 4096, 512), DEFAULT),
+    ],
+)
+def test_attention_gets_a_block_for_its_width_and_its_programs(
+    shape: tuple[int, ...], expected: tuple[int, ...]
+) -> None:
+    assert block_of(kernels.attention, *arrays(*shape)) == expected
+
+
+def test_what_cannot_be_given_to_agents_keeps_the_default() -> None:
+    assert block_of(kernels.attention, *arrays(4, 16, 4096, 64, dtype=ts.f32)) == DEFAULT
+    assert block_of(kernels.softmax, ts.empty((4096, 64), ts.bf16)) == DEFAULT
+    # Rows that do not lie at multiples of 16 bytes have no tensor maps.
+    odd = ts.empty((64, 4096, 72), ts.bf16)[:, :, 4:68]
+    assert block_of(kernels.attention, odd, odd, odd) == DEFAULT
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        Settings("cpu", "avx512", 3, frozenset(), deterministic=False, demanded=False),
+        Settings("cuda", "sm_80", 3, frozenset(), deterministic=False, demanded=True),
+        Settings("cuda", "sm_90a", 3, frozenset({"bounds"}), deterministic=False, demanded=True),
+    ],
+    ids=["cpu", "sm_80", "checked"],
+)
+def test_elsewhere_nothing_is_chosen(chosen: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choosing.Choices, "find", None)  # nobody asks
+    assert block_of(kernels.attention, *arrays(4, 16, 4096, 64), chosen=chosen) == DEFAULT
+
+
+def test_the_default_is_a_block_like_any_other_where_somebody_gave_it() -> None:
+    many = arrays(4, 16, 4096, 64)
+    assert block_of(kernels.attention.with_schedule(Schedule(block=DEFAULT)), *many) == DEFAULT
+    assert block_of(kernel(schedule=Schedule(block=DEFAULT))(kernels.attention.function), *many) == DEFAULT
+    assert block_of(kernels.attention.with_schedule(Schedule(stages=2)), *many) == DEFAULT
+    assert block_of(kernels.attention.with_schedule(Schedule(d=64)), *many) == (192, 128)
+    assert block_of(kernel.auto(kernels.attention.function), *many) == (192, 128)
+    assert block_of(kernel.schedule(Schedule(vector=1))(kernels.attention.function), *many) == (192, 128)
+
+
+def test_what_was_chosen_keeps_the_rest_of_the_schedule() -> None:
+    form = kernels.attention.with_schedule(Schedule(d=64)).form_for(arrays(4, 16, 4096, 64), {}, HOPPER)
+    assert form.schedule == Schedule(block=(192, 128), d=64)
+    assert repr(form) == "<kernel attention Schedule(block=(192, 128), d=64)>"
+
+
+def test_under_a_grid_only_the_depth_is_chosen() -> None:
+    matrices = arrays(4096, 4096)
+    assert block_of(kernels.gemm[64, 64], *matrices) == DEFAULT
+    assert block_of(kernels.gemm.with_schedule(Schedule(block=(128, 256)))[32, 16], *matrices) == (128, 256, 64)
+    assert block_of(kernels.gemm.with_schedule(Schedule(block=(128, 256, 32)))[32, 16], *matrices) == (128, 256, 32)
+    assert block_of(kernels.gemm.with_schedule(Schedule(block=(100, 64)))[41, 64], *matrices) == (100, 64)
+
+
+def test_a_call_compiles_what_was_chosen_and_only_that(compiled: list[Schedule]) -> None:
+    given = fresh(kernels.attention)
+    program, _ = given.program_for(arrays(4, 16, 4096, 64), {}, HOPPER)
+    assert program.schedule == Schedule(block=(192, 128))
+    assert compiled == [Schedule(block=(192, 128))]
+    again, _ = given.program_for(arrays(8, 16, 4096, 64), {}, HOPPER)
+    assert again is program
+
+
+def test_a_thousand_lengths_make_three_programs(compiled: list[Schedule]) -> None:
+    given, random = fresh(kernels.attention), Random(7)
+    for _ in range(1000):
+        shape = (random.randint(1, 8), random.randint(1, 16), random.randint(1, 8192), 64)
+        given.program_for(arrays(*shape), {}, HOPPER)
+    assert 2 <= len(compiled) <= choosing.MOST_BLOCKS
+    assert len(compiled) == len(set(compiled))
+
+
+@kernel
+def picky(q: Any, k: Any, v: Any):
+    """Takes no block but the default."""
+    here = tile.context()
+    if (here.m, here.n) != DEFAULT:
+        raise ValueError("no such block")
+    return tile.load(q)
+
+
+def test_a_kernel_that_refuses_other_blocks_keeps_its_own(compiled: list[Schedule]) -> None:
+    program, _ = picky.program_for(arrays(4, 4096, 64), {}, HOPPER)
+    assert program.schedule.block == DEFAULT
+    assert len(compiled) == 1
+
+
+def test_a_block_that_does_not_come_out_is_given_up(compiled: list[Schedule], monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = {(192, 128)}
+
+    def came_out(program: Program) -> bool:
+        return program.schedule.block not in refused
+
+    monkeypatch.setattr(function, "came_out", came_out)
+    given = fresh(kernels.attention)
+    program, _ = given.program_for(arrays(4, 16, 4096, 64), {}, HOPPER)
+    assert program.schedule.block == (128, 128)
+    assert [one.block for one in compiled] == [(192, 128), (128, 128)]
+    assert given.program_for(arrays(4, 16, 4096, 64), {}, HOPPER)[0] is program
+    refused |= {(128, 128), (64, 128)}
+    program, _ = fresh(kernels.attention).program_for(arrays(4, 16, 4096, 64), {}, HOPPER)
+    assert program.schedule.block == DEFAULT
+
+
+def test_other_widths_are_other_choices() -> None:
+    given = fresh(kernels.attention)
+    widths = {width: block_of(given, *arrays(16, 32, 2048, width)) for width in (64, 128, 64)}
+    assert widths == {64: (192, 128), 128: (128, 128)}
+
+
+def test_calls_on_the_host_are_as_they_were() -> None:
+    q = ts.zeros((1, 70, 16), ts.f32)
+    assert kernels.softmax.lower(q).schedule.block == DEFAULT
+    assert kernels.attention.lower(q, q, q).schedule.block == DEFAULT

@@ -1,0 +1,186 @@
+"""The model of agents: it orders blocks as an H200 did, keeps to what fits, and reads programs as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tessera as ts
+from tessera import Schedule
+from tessera.bench.operators import kernels
+from tessera.dialects import tile
+from tessera.interpreters.engine import symbol_in
+from tessera.targets.cuda.agents_model import (
+    Block,
+    Product,
+    Ring,
+    Traced,
+    Turn,
+    Work,
+    best_by_agents,
+    blocks,
+    fits,
+    program_clocks,
+    ranked,
+    registers,
+    slots,
+    waves,
+    widest_product,
+)
+from tessera.targets.cuda.agents_work import work_of
+
+MULTIPROCESSORS = 132
+SOFTMAX = (Work("n", 1), Work("n", 1), Work("n", 1, 1), Work("n", 1), Work("n", 0.5))
+PROBE = (128, 112, 48)
+GEMM = Traced((Turn(("k",), (Product("n", "k", loaded=True),)),), (Ring("m", "k", True), Ring("k", "n", True)))
+
+
+def attention(width: int, *more: Work) -> Traced:
+    products = (Product("n", width, loaded=True), Product(width, "n", loaded=False))
+    rings = (Ring("m", width, False), Ring("n", width, True), Ring("n", width, True))
+    return Traced((Turn(("n",), products, SOFTMAX + more, 2),), rings)
+
+
+def clocks(traced: Traced, block: tuple[int, ...], programs: int) -> float:
+    whole = Block(*block, *(64,) * (3 - len(block)))
+    assert fits(traced, whole)
+    return waves(programs, MULTIPROCESSORS) * program_clocks(traced, whole)
+
+
+def rows(batch: int, length: int, block: tuple[int, ...]) -> int:
+    return batch * -(-length // block[0])
+
+
+def gemm_programs(m: int, n: int, block: tuple[int, ...]) -> int:
+    return -(-m // block[0]) * -(-n // block[1])
+
+
+@pytest.mark.parametrize(
+    ("width", "batch", "length", "faster", "slower"),
+    [(128, 512, 2048, (128, 128), (192, 80)), (64, 64, 4096, (192, 128), (256, 64))],
+)
+def test_attention_is_ordered_as_it_was_measured(
+    width: int, batch: int, length: int, faster: tuple[int, ...], slower: tuple[int, ...]
+) -> None:
+    traced = attention(width)
+    assert clocks(traced, faster, rows(batch, length, faster)) < clocks(traced, slower, rows(batch, length, slower))
+
+
+def test_more_work_on_scores_is_for_wide_blocks() -> None:
+    def gain(*more: Work) -> float:
+        traced = attention(128, *more)
+        narrow, wide = (192, 80), (128, 128)
+        return clocks(traced, narrow, rows(512, 2048, narrow)) / clocks(traced, wide, rows(512, 2048, wide))
+
+    assert gain(Work("n", 12, 1)) > gain() > 1
+    assert gain(Work("n", 12, 1)) > 1.03
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "faster", "slower"),
+    [(4096, 4096, (128, 256, 64), (256, 128, 64)), (512, 4096, (128, 128, 64), (128, 256, 64))],
+)
+def test_products_are_ordered_as_they_were_measured(
+    m: int, n: int, faster: tuple[int, ...], slower: tuple[int, ...]
+) -> None:
+    assert clocks(GEMM, faster, gemm_programs(m, n, faster)) < clocks(GEMM, slower, gemm_programs(m, n, slower))
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "expected"),
+    [(4096, 4096, (128, 256, 64)), (512, 4096, (128, 128, 64)), (16384, 64, (128, 64, 64)), (64, 16384, (64, 128, 64))],
+)
+def test_products_get_blocks_that_fill_the_machine(m: int, n: int, expected: tuple[int, ...]) -> None:
+    assert ranked(GEMM, lambda block: gemm_programs(m, n, block), MULTIPROCESSORS)[0] == expected
+
+
+def test_a_large_product_gets_a_large_block() -> None:
+    best = ranked(GEMM, lambda block: gemm_programs(8192, 14336, block), MULTIPROCESSORS)[0]
+    assert best.m * best.n >= 128 * 256
+    assert best.k == 64
+
+
+@pytest.mark.parametrize("width", [16, 32, 64, 80, 96, 128, 160, 192, 256])
+def test_every_width_up_to_256_has_blocks(width: int) -> None:
+    traced = attention(width)
+    best = best_by_agents(traced)
+    first = next(iter(best.values()))
+    assert first.m in (128, 192)
+    assert first.n >= 64
+    assert 1 in best
+    assert registers(traced, first) <= 240
+
+
+def test_wider_rows_than_registers_have_none() -> None:
+    assert not list(blocks(attention(512)))
+
+
+def test_what_fits_is_what_was_seen_to_fit() -> None:
+    # 192 × 240 and 192 × 224 are refused by the assembler: one instruction needs more than all threads have at first.
+    assert fits(GEMM, Block(192, 192, 64))
+    assert not fits(GEMM, Block(192, 224, 64))
+    assert [widest_product(agents) for agents in (1, 2, 3, 4)] == [256, 256, 200, 136]
+    assert fits(attention(128), Block(192, 80, 64))
+    assert not fits(attention(128), Block(192, 96, 64))
+    assert fits(attention(64), Block(256, 64, 64))
+    assert not fits(attention(64), Block(256, 80, 64))
+
+
+def test_rings_are_as_deep_as_there_is_room() -> None:
+    assert slots(attention(64), Block(192, 128, 64)) == (2, 4)
+    assert slots(attention(128), Block(128, 128, 64)) == (2, 2)
+    assert slots(attention(256), Block(128, 64, 64)) == (1, 2)
+    assert slots(attention(256), Block(128, 96, 64)) is None
+
+
+# Reading programs
+
+
+def read(kernel: Any, *shapes: tuple[int, ...], dtype: Any = ts.bf16, **static: Any) -> Traced | None:
+    arrays = [ts.empty(shape, dtype) for shape in shapes]
+    made = kernel.with_schedule(Schedule(block=PROBE)).lower(*arrays, **static)
+    function = symbol_in(made.module.clone(), made.name, tile.FuncOp)
+    return work_of(function, {PROBE[0]: "m", PROBE[1]: "n", PROBE[2]: "k"}, range(len(function.arguments)))
+
+
+def test_attention_is_read_as_two_products_and_a_softmax() -> None:
+    traced = read(kernels.attention, *[(2, 256, 64)] * 3)
+    assert traced is not None
+    (turn,) = traced.turns
+    assert turn.steps == ("n",)
+    assert turn.products == (Product("n", 64, loaded=True), Product(64, "n", loaded=False))
+    assert sum(one.instructions for one in turn.work) == 4.5
+    assert sum(one.functions for one in turn.work) == 1
+    assert turn.reductions == 2
+    assert traced.rings == (Ring("m", 64, False), Ring("n", 64, True), Ring("n", 64, True))
+    assert traced.axes == {"m", "n"}
+
+
+def test_masks_are_for_few_turns_and_functions_for_all() -> None:
+    plain, masked, capped = (
+        read(kernels.attention, *[(2, 256, 64)] * 3, **more)
+        for more in ({}, {"mask": kernels.causal}, {"score": kernels.soft_cap})
+    )
+    assert plain is not None
+    assert masked is not None
+    assert capped is not None
+    assert masked.turns == plain.turns
+    more, fewer = (
+        [sum(getattr(one, name) for one in traced.turns[0].work) for name in ("instructions", "functions")]
+        for traced in (capped, plain)
+    )
+    assert more[0] > fewer[0]
+    assert more[1] > fewer[1]
+
+
+def test_a_product_of_two_matrices_is_read_with_its_depth() -> None:
+    assert read(kernels.gemm[2, 2], *[(256, 256)] * 3) == GEMM
+
+
+def test_products_of_wide_numbers_are_not_for_agents() -> None:
+    assert read(kernels.gemm[2, 2], *[(256, 256)] * 3, dtype=ts.f32) is None
+
+
+def test_without_products_there_is_nothing_to_choose() -> None:
+    assert read(kernels.softmax, (256, 64)) is None

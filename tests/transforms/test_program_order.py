@@ -1,0 +1,179 @@
+"""Checks the order of programs: every one has its turn, neighbours share memory, and uneven loops are noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rewritten_programs import rewritten
+from role_programs import BLOCK, DEPTH, KERNELS, attention, lib, prepared
+from xdsl.dialects import arith
+from xdsl.ir import Block, Operation, SSAValue
+
+from tessera.bench.operators import kernels
+from tessera.dialects import tile
+from tessera.dialects.pipe_agents import ExtentOp
+from tessera.targets import text
+from tessera.transforms.constants import integer_of
+from tessera.transforms.program_order import BAND, Programs, Uneven, unevenness
+
+# Which loops have more turns in some programs than in others
+
+
+def found_in(name_or_make: str | Callable[[int], Any]) -> Uneven | None:
+    make = KERNELS[name_or_make] if isinstance(name_or_make, str) else name_or_make
+    _, function, _ = rewritten(make(41)[0], prepared)
+    return unevenness(function)
+
+
+KEYS_AND_VALUES = 2 * BLOCK * DEPTH * 2
+
+
+@pytest.mark.parametrize("name", ["causal", "grouped queries", "prefix", "soft cap", "alibi"])
+def test_later_queries_see_more_keys(name: str) -> None:
+    assert found_in(name) == Uneven(rising=True, argument=1, axis=1, step=BLOCK, bytes=KEYS_AND_VALUES)
+
+
+def later_keys(rows: Any, cols: Any) -> Any:
+    return rows <= cols
+
+
+def test_later_queries_see_fewer_keys() -> None:
+    assert found_in(attention(kernels.attention, mask=later_keys)) == Uneven(
+        rising=False, argument=1, axis=1, step=BLOCK, bytes=KEYS_AND_VALUES
+    )
+
+
+@pytest.mark.parametrize("name", ["full", "gemm", "gemm and more", "sigmoid", "mlp", "another mlp"])
+def test_where_all_have_the_same_turns(name: str) -> None:
+    assert found_in(name) is None
+
+
+def test_windows_move_with_the_queries() -> None:
+    """Both ends of the loop do: how many turns are between them stays."""
+    assert found_in("window") is None
+    assert found_in(attention(lib.window_attention, 11)) is None
+
+
+VIEW = "!tile.view<2, f32, global>"
+LOOP = f"""
+tile.func @k(%a: {VIEW}, %b: {VIEW}, %c: {VIEW}, %n: index) outputs 0
+    shapes [[M, K], [K, 8], [M, 8], []] grid ["(M + 15)//16", 3] {{
+  %zero = arith.constant 0 : index
+  %four = arith.constant 4 : index
+  %sixteen = arith.constant 16 : index
+  %program = tile.program_id 0
+  %other = tile.program_id 1
+  %row = arith.muli %program, %sixteen : index
+  %deep = tile.dim %b, 0 : {VIEW}
+  %nothing = arith.constant 0.0 : f32
+  %clear = tile.full %nothing : tensor<16x8xf32>
+  BOUND
+  %end = arith.minsi %bound, %deep : index
+  %sum = scf.for %i = %zero to %end step %four iter_args(%acc = %clear) -> (tensor<16x8xf32>) {{
+    %l = tile.load %a[%row, %i] : {VIEW} -> tensor<16x4xf32>
+    %r = tile.load %b[%i, %zero] : {VIEW} -> tensor<4x8xf32>
+    %d = tile.dot %l, %r, %acc : tensor<16x4xf32>, tensor<4x8xf32>, tensor<16x8xf32> -> tensor<16x8xf32>
+    scf.yield %d : tensor<16x8xf32>
+  }}
+  tile.store %sum, %c[%row, %zero] : tensor<16x8xf32>, {VIEW}
+  tile.return
+}}
+"""
+BOUNDS: dict[str, bool | None] = {
+    "%bound = arith.addi %row, %sixteen : index": True,
+    "%bound = arith.addi %four, %row : index": True,
+    "%bound = arith.subi %n, %row : index": False,
+    "%bound = arith.divsi %row, %four : index": True,
+    "%bound = arith.floordivsi %row, %four : index": True,
+    "%bound = arith.maxsi %row, %n : index": True,
+    "%bound = arith.addi %row, %program : index": True,
+    # The other axis of the grid does not count, and neither does what is the same for all.
+    "%bound = arith.muli %other, %sixteen : index": None,
+    "%bound = arith.addi %n, %sixteen : index": None,
+    # It may be either.
+    "%bound = arith.subi %row, %program : index": None,
+    "%bound = arith.muli %row, %n : index": None,
+    "%bound = arith.muli %row, %program : index": None,
+    "%bound = arith.divsi %sixteen, %row : index": None,
+    "%bound = arith.remsi %row, %four : index": None,
+}
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_how_an_end_depends_on_the_program(bound: str) -> None:
+    module = text.read(LOOP.replace("BOUND", bound))
+    (function,) = (op for op in module.ops if isinstance(op, tile.FuncOp))
+    rising = BOUNDS[bound]
+    moved = 4 * (16 * 4 + 4 * 8)
+    assert unevenness(function) == (None if rising is None else Uneven(rising, 1, 0, 4, moved))
+
+
+# Orders
+
+GRID = """
+tile.func @k(%x: !tile.view<1, f32, global>) outputs 0 shapes [[N]] grid [GRID] {
+  tile.return
+}
+"""
+RULES: Mapping[type[Operation], Callable[[int, int], int]] = {
+    arith.AddiOp: lambda a, b: a + b,
+    arith.SubiOp: lambda a, b: a - b,
+    arith.MuliOp: lambda a, b: a * b,
+    arith.DivSIOp: lambda a, b: a // b,
+    arith.RemSIOp: lambda a, b: a % b,
+    arith.MinSIOp: min,
+    arith.MaxSIOp: max,
+}
+
+
+def order(grid: tuple[int, ...], *, bands: bool) -> list[tuple[int, ...]]:
+    """Where each program is, by its number."""
+    module = text.read(GRID.replace("GRID", ", ".join(map(str, grid))))
+    (function,) = (op for op in module.ops if isinstance(op, tile.FuncOp))
+    programs = Programs(function, bands=bands)
+    block = Block(arg_types=[programs.worker.type])
+    places = programs.places(block.args[0], block)
+
+    def value(of: SSAValue, number: int) -> int:
+        if of is block.args[0]:
+            return number
+        known, owner = integer_of(of), of.owner
+        if known is not None:
+            return known
+        assert isinstance(owner, Operation)
+        if isinstance(owner, ExtentOp):
+            return grid[owner.axis.value.data]
+        return RULES[type(owner)](*(value(operand, number) for operand in owner.operands))
+
+    count = value(programs.counts[-1], 0)
+    return [tuple(value(place, number) for place in places) for number in range(count)]
+
+
+def test_the_first_axis_goes_first() -> None:
+    assert order((3,), bands=False) == [(0,), (1,), (2,)]
+    assert order((2, 3), bands=False) == [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2)]
+    assert order((2, 2, 2), bands=False)[:5] == [(0, 0, 0), (1, 0, 0), (0, 1, 0), (1, 1, 0), (0, 0, 1)]
+    assert order((3,), bands=True) == [(0,), (1,), (2,)]
+
+
+def test_bands() -> None:
+    """Eight rows of programs, column by column; the last band has the rows that are left."""
+    found = order((BAND + 3, 4), bands=True)
+    assert found[: BAND + 1] == [*((row, 0) for row in range(BAND)), (0, 1)]
+    assert found[4 * BAND :][:4] == [(BAND, 0), (BAND + 1, 0), (BAND + 2, 0), (BAND, 1)]
+    # As many programs as there are multiprocessors need few rows and columns of the factors.
+    some = order((64, 64), bands=True)[:128]
+    assert len({row for row, _ in some}) + len({column for _, column in some}) == BAND + 128 // BAND
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=3), st.booleans())
+def test_every_program_has_its_turn(grid: list[int], bands: bool) -> None:
+    found = order(tuple(grid), bands=bands)
+    assert len(found) == len(set(found))
+    assert set(found) == set(product(*map(range, grid)))

@@ -1,0 +1,101 @@
+"""Checks that agents leave loops when their own rows need no more turns: same bits, fewer products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from rewritten_programs import rewritten
+from role_programs import STAGES, check_roles, prepared
+from xdsl.dialects import scf
+
+from tessera.dialects import tile
+from tessera.dialects.pipe_agents import DotStartOp, TakeOp
+from tessera.interpreters.engine import RULES, Frame, Values
+from tessera.interpreters.machine import Machine
+from tessera.transforms.finish_in_branches import finish_in_branches
+from tessera.transforms.lazy_maxima import lazy_maxima
+from tessera.transforms.live_ranges import ROWS_END, split_ranges
+from tessera.transforms.place_waits import place_waits
+from tessera.transforms.skew_dots import skew_dots
+from tessera.transforms.skip_turns import skip_turns
+from tessera.transforms.specialize_roles import specialize_roles
+
+SHORTENED = {"causal", "grouped queries", "window", "prefix", "alibi", "soft cap"}
+"""Kernels in which the last rows need turns that the first ones do not."""
+
+
+def with_skips(agents: int, depth: int, *, skew: bool, lazy: bool = False) -> Callable[[tile.FuncOp], None]:
+    def rewrite(function: tile.FuncOp) -> None:
+        if lazy:
+            lazy_maxima(function)
+        if skew:
+            skew_dots(function)
+        assert specialize_roles(function, agents=agents, depth=depth)
+        split_ranges(function)
+        place_waits(function)
+        finish_in_branches(function)
+        skip_turns(function)
+
+    return rewrite
+
+
+def handed_on(function: tile.FuncOp) -> list[scf.ForOp]:
+    """Loops that take tiles and compute nothing."""
+    loops = [op for op in function.body.walk() if isinstance(op, scf.ForOp)]
+    kinds = {loop: {type(op) for op in loop.body.walk()} for loop in loops}
+    return [loop for loop in loops if TakeOp in kinds[loop] and DotStartOp not in kinds[loop]]
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_kernels_give_the_same_bits(name: str) -> None:
+    for length, agents, depth, skew in ((0, 2, 2, True), (1, 3, 1, True), (41, 3, 2, True), (41, 2, 2, False)):
+        module, given = STAGES[name](length)
+        module, _, _ = rewritten(module, prepared)
+        worlds = [Machine(workers=2, chance=np.random.default_rng(seed)) for seed in (length, 7)]
+        function = check_roles(module, with_skips(agents, depth, skew=skew), given, [Machine(), *worlds])
+        assert bool(handed_on(function)) == (name in SHORTENED)
+
+
+def test_rows_that_see_less_compute_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a causal mask over 24 rows and 3 agents, the first needs one block of 8 where the last needs three.
+
+    Programs have 3, 6 and 6 blocks for each agent; their own rows need 1, 2, 3; 4, 5, 6; and 6, 6, 6.
+    """
+    started: list[object] = []
+    rule = RULES[DotStartOp]
+
+    def counted(frame: Frame, op: DotStartOp, operands: Values) -> Values:
+        started.append(op)
+        return rule(frame, op, operands)
+
+    monkeypatch.setitem(RULES, DotStartOp, counted)
+    module, given = STAGES["causal"](41)
+    module, _, _ = rewritten(module, prepared)
+    found: list[int] = []
+    for rewrite in (with_skips(3, 2, skew=True), without_skips):
+        started.clear()
+        check_roles(module, rewrite, given, [Machine()])
+        found.append(len(started))
+    assert found == [156, 180]
+
+
+def without_skips(function: tile.FuncOp) -> None:
+    skew_dots(function)
+    assert specialize_roles(function, agents=3, depth=2)
+    split_ranges(function)
+    place_waits(function)
+
+
+def test_one_agent_has_all_rows() -> None:
+    module, given = STAGES["causal"](41)
+    module, _, _ = rewritten(module, prepared)
+    assert not handed_on(check_roles(module, with_skips(1, 2, skew=True), given, [Machine()]))
+
+
+def test_ends_of_loops_are_marked() -> None:
+    for name, make in STAGES.items():
+        _, function, _ = rewritten(make(41)[0], prepared)
+        marks = [op for op in function.body.walk() if ROWS_END in op.attributes]
+        assert bool(marks) == (name in SHORTENED)
