@@ -158,8 +158,8 @@ def test_machine_code_of_a_product() -> None:
     # Nobody waits for a launch to look for failures: there are none.
     assert not made.messages
     assert count(made.ptx, "wgmma.mma_async") == 8
-    assert made.ptx.count("setmaxnreg.dec.sync.aligned.u32 24;") == 1
-    assert made.ptx.count("setmaxnreg.inc.sync.aligned.u32 240;") == 1
+    assert made.ptx.count("setmaxnreg.dec.sync.aligned.u32 40;") == 1
+    assert made.ptx.count("setmaxnreg.inc.sync.aligned.u32 232;") == 1
     # One copy for a, a panel at a time for b; 64 columns at a time for what is stored.
     assert len(re.findall("complete_tx::bytes", made.ptx)) == 5
     assert made.ptx.count(".bulk_group [") == 4
@@ -212,7 +212,7 @@ def test_machine_code_of_attention() -> None:
 
 
 def test_registers_are_those_of_the_multiprocessor() -> None:
-    assert [share_registers(count) for count in (1, 2, 3, 4)] == [None, (24, 240), (32, 160), (32, 112)]
+    assert [share_registers(count) for count in (1, 2, 3, 4)] == [None, (40, 232), (32, 160), (32, 112)]
     for count_ in (2, 3, 4, 5, 6):
         found = share_registers(count_)
         assert found is not None

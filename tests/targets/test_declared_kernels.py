@@ -26,8 +26,6 @@ def texts_of_rows() -> dict[str, Callable[[], str]]:
 
 
 TEXTS = texts_of_rows()
-# Numbers of two leading axes, beside those of a mask, take more registers than there are: a GPU gets the portable form.
-SPILLS = {"agents attention 4×16×4096×128 bf16 causal, sequence first"}
 
 
 @cache
@@ -39,8 +37,6 @@ def found_clean(text: str) -> None:
 def declared() -> Iterator[Any]:
     for name in TEXTS:
         marks: list[pytest.MarkDecorator] = []
-        if name in SPILLS:
-            marks.append(pytest.mark.xfail(strict=True))
         if name.startswith("agents") and " f16" in name:
             # They differ from those of bf16 by a letter.
             marks.append(pytest.mark.acceptance)

@@ -28,6 +28,8 @@ LEVEL = "sm_90a"
 MULTIPROCESSORS = 132
 """Of the GPU that programs are written for where there is none."""
 MOST_BLOCKS = 3
+DOUBT = 1.15
+"""How much faster the model has to find another block than the best for many programs: so far off it may be."""
 _MOST_KEYS = 512  # that a kernel remembers; looking at it again takes a moment
 
 Trace = Callable[[Schedule], "Instance"]
@@ -64,7 +66,10 @@ class Choice:
             return None
         shape = look_up(self.driver, given).shape
         rows, batch = shape[max(0, len(shape) - 2)], prod(shape[:-2])
-        return min(self.candidates, key=lambda one: one.total(rows, batch, multiprocessors)).block
+        first = self.candidates[0]
+        best = min(self.candidates, key=lambda one: one.total(rows, batch, multiprocessors))
+        clocks, least = (one.total(rows, batch, multiprocessors) for one in (first, best))
+        return best.block if least * DOUBT < clocks else first.block
 
     def refuse(self, block: tuple[int, ...]) -> None:
         """Strikes out a block that did not come out as the model thought."""
@@ -152,7 +157,10 @@ def _made(given: Mapping[str, Any], static: Mapping[str, Any], trace: Trace, fix
 def _candidates(
     instance: Instance, probe: tuple[int, int, int], lined: Sequence[int], fixed: tuple[int, ...]
 ) -> list[Candidate]:
-    """The blocks worth having: the best for many programs, and the best with fewer rows than that."""
+    """The blocks worth having: the best for many programs, the best with other rows, and the best with fewest.
+
+    Rows that one block leaves many of to the last round of programs, another one may fill it with.
+    """
     from tessera.dialects import tile
     from tessera.interpreters.engine import symbol_in
     from tessera.targets.cuda.agents_model import best_by_agents, program_clocks
@@ -163,9 +171,8 @@ def _candidates(
     if traced is None or (fixed and "k" not in traced.axes):
         return []
     best = best_by_agents(traced, fixed)
-    first = next(iter(best), 0)
-    fewer = [agents for agents in (2, 1) if agents in best and agents < first]
-    kept = [best[agents] for agents in (first, *fewer) if agents][:MOST_BLOCKS]
+    others = [agents for agents in best if agents > 1][: MOST_BLOCKS - 1]
+    kept = [best[agents] for agents in best if agents in (*others, 1)]
     return [Candidate(_used(traced, block), program_clocks(traced, block)) for block in kept]
 
 

@@ -31,7 +31,7 @@ STAGED = 16 * 1024
 DEPTHS = ((2, 4), (2, 3), (2, 2), (1, 4), (1, 3), (1, 2))
 """Slots of what is filled once for a program, and of what is filled in every turn; those in front are better. Two for
 the former let the next program begin early. More than four for the latter helped no kernel."""
-REGISTERS = {1: 240, 2: 240, 3: 160, 4: 112}
+REGISTERS = {1: 240, 2: 232, 3: 160, 4: 112}
 """Of a computing thread, by the number of agents."""
 OWN_REGISTERS = 32
 """What a thread needs besides tiles."""

@@ -53,7 +53,8 @@ WARPS, THREADS = 4, 128
 """Of a warpgroup."""
 ALL_REGISTERS = 65536
 """Of a multiprocessor."""
-LEAST_REGISTERS, MOST_REGISTERS = 24, 240
+LEAST_REGISTERS, MOST_REGISTERS = 24, 232
+"""Of a thread that copies, and of one that computes: with a few more it would leave too few for four indices."""
 DRAWS, LEAVES = 0, 1
 """Counters of a launch: programs that were drawn, and blocks that have left. Each has four bytes."""
 
