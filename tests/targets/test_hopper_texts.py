@@ -63,9 +63,13 @@ def test_a_text_reads_back(name: str, element: str) -> None:
 @pytest.mark.parametrize("name", golden.names())
 def test_a_text_is_compiled_in_less_than_a_second(name: str) -> None:
     golden.compiled(name, "f16")
-    before = time.process_time()
-    golden.compiled(name, "f16")
-    assert time.process_time() - before < 1
+    took: list[float] = []
+    for _ in range(3):
+        before = time.process_time()
+        golden.compiled(name, "f16")
+        took.append(time.process_time() - before)
+    # The least: others may be using the machine's caches.
+    assert min(took) < 1
 
 
 @pytest.mark.parametrize(("name", "element"), BOTH)
