@@ -27,22 +27,6 @@ LOOKED_AT = 4096
 
 
 @kernel
-def attention_into(q: Any, k: Any, v: Any, out: Any, *, mask: kernels.Mask | None = None):
-    """Attention into an array that lies in memory as its owner likes."""
-    here = tile.context()
-    queries = tile.load(q)
-    acc, top, total = tile.zeros((here.m, here.d)), tile.full((here.m,), -tile.INF), tile.zeros((here.m,))
-    for block in tile.range_n(k.shape, here.n):
-        scores = tile.dot(queries, tile.load(k, block).T) * here.d**-0.5
-        if mask is not None:
-            scores = tile.where(mask(tile.row_index(), tile.col_index(block)), scores, -tile.INF)
-        weights, block_top, block_total = tile.softmax_online(scores)
-        block_v = tile.load(v, block)
-        acc, top, total = tile.softmax_accumulate(acc, top, total, weights, block_v, block_top, block_total)
-    tile.store(out, tile.cast(acc / total[:, None], out.dtype))
-
-
-@kernel
 def linear_gelu(x: Any, weight: Any, bias: Any, y: Any):
     """gelu(x·weightᵀ + bias)."""
     here = tile.context()
@@ -178,7 +162,7 @@ def works(call: Callable[[], Any]) -> bool:
 def plain_kernel(heads: Heads) -> Any:
     """A call of it lacks only the arrays."""
     masked = {"mask": kernels.causal} if heads.causal else {}
-    return partial(attention_into if heads.sequence_first else kernels.attention, **masked)
+    return partial(kernels.attention_into if heads.sequence_first else kernels.attention, **masked)
 
 
 def declare_attention(heads: Heads, bars: Mapping[str, float], peers: tuple[str, ...] = ("cudnn",)) -> str:

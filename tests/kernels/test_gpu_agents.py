@@ -277,7 +277,7 @@ def strided_heads(*sizes: Any, mask: Any = None) -> Make:
         q, out = (new(size.queries, size.heads, size.width, target=target) for target in (False, True))
         k, v = (new(size.keys, size.heads, size.width) for _ in range(2))
         arguments = [array.permute(1, 0, 2) for array in (q, k, v, out)]
-        return agents.Call(size.on(agents.attention_into), arguments, {"mask": mask})
+        return agents.Call(size.on(kernels.attention_into), arguments, {"mask": mask})
 
     return make
 

@@ -185,3 +185,19 @@ def transpose(x: Any, y: Any):
     here = tile.context()
     row, col = tile.program_id(0) * here.m, tile.program_id(1) * here.n
     tile.store(y, tile.load(x, at=(row, col), shape=(here.m, here.n)).T, at=(col, row))
+
+
+@kernel
+def attention_into(q: Any, k: Any, v: Any, out: Any, *, mask: Mask | None = None):
+    """Attention into an array that lies in memory as its owner likes."""
+    here = tile.context()
+    queries = tile.load(q)
+    acc, top, total = tile.zeros((here.m, here.d)), tile.full((here.m,), -tile.INF), tile.zeros((here.m,))
+    for block in tile.range_n(k.shape, here.n):
+        scores = tile.dot(queries, tile.load(k, block).T) * here.d**-0.5
+        if mask is not None:
+            scores = tile.where(mask(tile.row_index(), tile.col_index(block)), scores, -tile.INF)
+        weights, block_top, block_total = tile.softmax_online(scores)
+        block_v = tile.load(v, block)
+        acc, top, total = tile.softmax_accumulate(acc, top, total, weights, block_v, block_top, block_total)
+    tile.store(out, tile.cast(acc / total[:, None], out.dtype))
