@@ -205,14 +205,15 @@ def check_grid(name: str, blocks: int) -> None:
 
 def assembled(ptx: bytes, context: Context) -> bytes | None:
     """Machine code of PTX for a GPU: from the compile cache, or from ptxas and kept there; None without ptxas."""
-    from tessera.targets.cuda.assembler import assemble, find_ptxas
-
     architecture = target_of(ptx) or context.properties.architecture
     key = cache.key_of("cubin", ptx, architecture, context.properties.architecture, driver.driver_version())
     store = cache.shared()
     found = store.get(key)
     if found is not None:
         return found
+    # What it takes to run a program is loaded only now: the next process does without.
+    from tessera.targets.cuda.assembler import assemble, find_ptxas
+
     if find_ptxas() is None:
         return None
     try:
