@@ -19,6 +19,7 @@ from tessera.runtime import cache
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.launch_plan import DeviceLaunch
+from tessera.targets.cuda.tools import find_ptxas
 
 _ELF = b"\x7fELF"
 _LOG_BYTES = 16384
@@ -211,11 +212,11 @@ def assembled(ptx: bytes, context: Context) -> bytes | None:
     found = store.get(key)
     if found is not None:
         return found
-    # What it takes to run a program is loaded only now: the next process does without.
-    from tessera.targets.cuda.assembler import assemble, find_ptxas
-
     if find_ptxas() is None:
         return None
+    # What it takes to run ptxas is loaded only now: the next process does without.
+    from tessera.targets.cuda.assembler import assemble
+
     try:
         made = assemble(ptx.decode(), architecture).cubin
     except TesseraError:  # the driver may know better, and says what is wrong if not
