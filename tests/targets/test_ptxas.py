@@ -8,7 +8,7 @@ import ptx_checks
 import pytest
 
 from tessera.errors import CompileError, ResourceError
-from tessera.targets.cuda import assembler
+from tessera.targets.cuda import assembler, tools
 from tessera.targets.cuda.assembler import Usage, assemble
 from tessera.targets.cuda.tools import find_ptxas, find_tool
 from tessera.targets.llvm import machine
@@ -180,7 +180,7 @@ def nothing(_: str) -> None:
 def test_without_ptxas_assembling_fails_and_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("CUDA_HOME", raising=False)
-    monkeypatch.setattr(assembler, "find_spec", nothing)
+    monkeypatch.setattr(tools, "find_spec", nothing)
     assert find_ptxas() is None
     with pytest.raises(ResourceError, match="there is no ptxas") as caught:
         assemble(twice(), "sm_90a")
