@@ -1,4 +1,4 @@
-"""Products of 8 bits and of tf32 on a GPU with agents, against the interpreter: odd sizes, and sums that lose nothing."""
+"""Products of 8 bits and of tf32 on a GPU with agents, against the interpreter: odd sizes, sums that lose nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ SIZES = [(1, 8, 1), (65, 72, 5), (131, 264, 9), (777, 130, 65), (300, 1000, 128)
 """Rows, columns, and the depth in pieces of 16 bytes."""
 BLOCKS = [(64, 64, 4), (128, 128, 8), (192, 128, 8), (128, 128, 16), (128, 256, 8)]
 """The depth in pieces of 16 bytes."""
-WIDE = [*RESULTS]
 
 
 @pytest.fixture(autouse=True)
