@@ -6,6 +6,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from tessera.dialects import tile
 from tessera.transforms.constants import integer_of
 from tessera.transforms.rewriting import insert_before
 from tessera.transforms.slices import end_of
@@ -30,7 +31,8 @@ def unroll_turns(loop: scf.ForOp, times: int) -> scf.ForOp:
     step = integer_of(loop.step)
     group = number(step * times) if step is not None else add(arith.MuliOp(loop.step, number(times)))
     way = loop.ub if integer_of(loop.lb) == 0 else add(arith.SubiOp(loop.ub, loop.lb))
-    way = add(arith.MaxSIOp(way, number(0)))
+    if not isinstance(way.owner, tile.DimOp):
+        way = add(arith.MaxSIOp(way, number(0)))
     whole = add(arith.SubiOp(way, add(arith.RemSIOp(way, group))))
     end = whole if integer_of(loop.lb) == 0 else add(arith.AddiOp(loop.lb, whole))
     made = scf.ForOp(loop.lb, end, group, list(loop.iter_args), Region(_turns(loop, times)))

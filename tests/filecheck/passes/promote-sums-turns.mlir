@@ -24,29 +24,27 @@ tile.func @k(%a: !tile.view<2, f8E4M3FN, global>, %b: !tile.view<2, f8E4M3FN, gl
 // CHECK-NEXT:     %nothing = arith.constant 0.000000e+00 : f32
 // CHECK-NEXT:     %start = tile.full %nothing : tensor<16x8xf32>
 // CHECK-NEXT:     %0 = arith.constant 64 : index
-// CHECK-NEXT:     %1 = arith.constant 0 : index
-// CHECK-NEXT:     %2 = arith.maxsi %depth, %1 : index
-// CHECK-NEXT:     %3 = arith.remsi %2, %0 : index
-// CHECK-NEXT:     %4 = arith.subi %2, %3 : index
-// CHECK-NEXT:     %5 = scf.for %k = %c0 to %4 step %0 iter_args(%acc = %start) -> (tensor<16x8xf32>) {
+// CHECK-NEXT:     %1 = arith.remsi %depth, %0 : index
+// CHECK-NEXT:     %2 = arith.subi %depth, %1 : index
+// CHECK-NEXT:     %3 = scf.for %k = %c0 to %2 step %0 iter_args(%acc = %start) -> (tensor<16x8xf32>) {
 // CHECK-NEXT:       %left = tile.load %a[%c0, %k] : !tile.view<2, f8E4M3FN, global> -> tensor<16x32xf8E4M3FN>
 // CHECK-NEXT:       %right = tile.load %b[%k, %c0] : !tile.view<2, f8E4M3FN, global> -> tensor<32x8xf8E4M3FN>
-// CHECK-NEXT:       %6 = arith.constant 0.000000e+00 : f32
-// CHECK-NEXT:       %7 = tile.full %6 : tensor<16x8xf32>
-// CHECK-NEXT:       %next = tile.dot %left, %right, %7 : tensor<16x32xf8E4M3FN>, tensor<32x8xf8E4M3FN>, tensor<16x8xf32> -> tensor<16x8xf32>
-// CHECK-NEXT:       %8 = arith.addi %k, %c32 : index
-// CHECK-NEXT:       %left_1 = tile.load %a[%c0, %8] : !tile.view<2, f8E4M3FN, global> -> tensor<16x32xf8E4M3FN>
-// CHECK-NEXT:       %right_1 = tile.load %b[%8, %c0] : !tile.view<2, f8E4M3FN, global> -> tensor<32x8xf8E4M3FN>
+// CHECK-NEXT:       %4 = arith.constant 0.000000e+00 : f32
+// CHECK-NEXT:       %5 = tile.full %4 : tensor<16x8xf32>
+// CHECK-NEXT:       %next = tile.dot %left, %right, %5 : tensor<16x32xf8E4M3FN>, tensor<32x8xf8E4M3FN>, tensor<16x8xf32> -> tensor<16x8xf32>
+// CHECK-NEXT:       %6 = arith.addi %k, %c32 : index
+// CHECK-NEXT:       %left_1 = tile.load %a[%c0, %6] : !tile.view<2, f8E4M3FN, global> -> tensor<16x32xf8E4M3FN>
+// CHECK-NEXT:       %right_1 = tile.load %b[%6, %c0] : !tile.view<2, f8E4M3FN, global> -> tensor<32x8xf8E4M3FN>
 // CHECK-NEXT:       %next_1 = tile.dot %left_1, %right_1, %next : tensor<16x32xf8E4M3FN>, tensor<32x8xf8E4M3FN>, tensor<16x8xf32> -> tensor<16x8xf32>
 // CHECK-NEXT:       %next_2 = tile.ew<add> %acc, %next_1 : tensor<16x8xf32>, tensor<16x8xf32> -> tensor<16x8xf32>
 // CHECK-NEXT:       scf.yield %next_2 : tensor<16x8xf32>
 // CHECK-NEXT:     }
-// CHECK-NEXT:     %sums = scf.for %k_1 = %4 to %depth step %c32 iter_args(%acc_1 = %5) -> (tensor<16x8xf32>) {
+// CHECK-NEXT:     %sums = scf.for %k_1 = %2 to %depth step %c32 iter_args(%acc_1 = %3) -> (tensor<16x8xf32>) {
 // CHECK-NEXT:       %left_2 = tile.load %a[%c0, %k_1] : !tile.view<2, f8E4M3FN, global> -> tensor<16x32xf8E4M3FN>
 // CHECK-NEXT:       %right_2 = tile.load %b[%k_1, %c0] : !tile.view<2, f8E4M3FN, global> -> tensor<32x8xf8E4M3FN>
-// CHECK-NEXT:       %9 = arith.constant 0.000000e+00 : f32
-// CHECK-NEXT:       %10 = tile.full %9 : tensor<16x8xf32>
-// CHECK-NEXT:       %next_3 = tile.dot %left_2, %right_2, %10 : tensor<16x32xf8E4M3FN>, tensor<32x8xf8E4M3FN>, tensor<16x8xf32> -> tensor<16x8xf32>
+// CHECK-NEXT:       %7 = arith.constant 0.000000e+00 : f32
+// CHECK-NEXT:       %8 = tile.full %7 : tensor<16x8xf32>
+// CHECK-NEXT:       %next_3 = tile.dot %left_2, %right_2, %8 : tensor<16x32xf8E4M3FN>, tensor<32x8xf8E4M3FN>, tensor<16x8xf32> -> tensor<16x8xf32>
 // CHECK-NEXT:       %next_4 = tile.ew<add> %acc_1, %next_3 : tensor<16x8xf32>, tensor<16x8xf32> -> tensor<16x8xf32>
 // CHECK-NEXT:       scf.yield %next_4 : tensor<16x8xf32>
 // CHECK-NEXT:     }
