@@ -11,10 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rewritten_programs import check_same, count
+from role_programs import check_roles
 from xdsl.dialects import scf
 
 from tessera.dialects import tile
+from tessera.interpreters.machine import Machine
+from tessera.transforms.place_waits import place_waits
 from tessera.transforms.promote_sums import DEPTH, is_nothing, promote_sums
+from tessera.transforms.specialize_roles import specialize_roles
 from tessera.transforms.unroll_turns import unroll_turns
 
 SOURCE = """
@@ -138,3 +142,17 @@ def test_sums_that_keep_their_bits_stay(element: str, dtype: Any, how: str) -> N
 def test_a_type_that_keeps_more_bits_is_not_enough() -> None:
     function = check_same(source("f8E4M3FN", " in f32"), promoted(32), arguments(ml_dtypes.float8_e4m3fn, 40))
     assert count(function, tile.EwOp) == 1
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3, 4])
+def test_agents_promote_in_every_order(slots: int) -> None:
+    """Few slots: what the first turns of a group have read is released before the last one is taken."""
+    for depth, turns in ((0, 2), (40, 2), (100, 2), (200, 3), (290, 8)):
+
+        def rewrite(function: tile.FuncOp, turns: int = turns) -> None:
+            assert specialize_roles(function, agents=2, depth=slots)
+            promote_sums(function, 32 * turns)
+            place_waits(function)
+
+        worlds = [Machine(), *(Machine(workers=1, chance=np.random.default_rng(seed)) for seed in (depth, 7))]
+        check_roles(source("f8E4M3FN"), rewrite, arguments(ml_dtypes.float8_e4m3fn, depth), worlds)
