@@ -20,6 +20,7 @@ from tessera.dialects import tile
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import f64, i8, i32, tf32, u8, u32
 from tessera.interpreters.engine import symbol_in
+from tessera.kernels.native import Settings
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_kernel, lower_kernel
 from tessera.targets.cuda.hopper_interpreter import run_warpgroups
@@ -132,3 +133,18 @@ def test_columns_that_lie_side_by_side_are_not_given_to_agents(dtype: DType) -> 
     call.arguments[1] = ts.empty((512, 512), dtype).T
     module, name, _ = traced(call)
     assert "wgmma" not in compile_kernel(module, name, lined=[0, 2]).ptx
+
+
+def test_how_deep_a_turn_is_follows_from_the_type() -> None:
+    """As many bytes of the depth whatever the type, and more where sums are promoted; not where these have no room."""
+    hopper = Settings("cuda", "sm_90a", 3, frozenset(), deterministic=False, demanded=True)
+
+    def chosen(dtype: DType, block: tuple[int, int]) -> tuple[int, ...] | None:
+        size = kernels.Product(512, 512, 512, block)
+        call = kernels.narrow(empty(dtype), size, RESULTS[dtype])
+        return call.kernel.form_for(call.arguments, {}, hopper).schedule.block
+
+    for dtype, deep in ((ts.f8e4m3, 256), (FAST, 128), (i8, 128), (tf32, 32)):
+        assert chosen(dtype, (128, 128)) == (128, 128, deep)
+    assert chosen(FAST, (128, 256)) == (128, 256, 128)
+    assert chosen(ts.f8e4m3, (128, 256)) == (128, 256)
