@@ -78,7 +78,7 @@ def _chains(function: tile.FuncOp, depth: int) -> list[Chain]:
     found: list[Chain] = []
     ends: dict[SSAValue, Chain] = {}
     for op in function.body.walk():
-        if not isinstance(op, tile.DotOp) or not _loses_bits(op):
+        if not isinstance(op, tile.DotOp) or not loses_bits(op):
             continue
         chain = ends.pop(op.c, None)
         if chain is None or not op.c.has_one_use() or not _goes_on(chain, op, depth):
@@ -100,7 +100,7 @@ def _depth(op: tile.DotOp) -> int:
 def _times(loop: scf.ForOp, depth: int) -> int:
     """How many turns of a loop are added up by themselves, if sums go around it from product to product."""
     body = loop.body.block
-    products = [op for op in body.ops if isinstance(op, tile.DotOp) and _loses_bits(op)]
+    products = [op for op in body.ops if isinstance(op, tile.DotOp) and loses_bits(op)]
     nested = any(isinstance(inner, tile.DotOp) for op in body.ops if op.regions for inner in op.walk())
     if not products or nested or loop.attributes or not isinstance(loop.lb.type, IndexType):
         return 1
@@ -110,7 +110,8 @@ def _times(loop: scf.ForOp, depth: int) -> int:
     return depth // max(map(_depth, products))
 
 
-def _loses_bits(op: tile.DotOp) -> bool:
+def loses_bits(op: tile.DotOp) -> bool:
+    """Whether a machine's own sums are too narrow for a product."""
     if tile_dtype(op.a) not in (f8e4m3, f8e5m2) or tile_dtype(op.c) is not f32:
         return False
     declared = f32 if op.accum is None else dtype_of(op.accum)
