@@ -19,6 +19,7 @@ from tessera.transforms.finish_in_branches import finish_in_branches
 from tessera.transforms.lazy_maxima import lazy_maxima
 from tessera.transforms.live_ranges import clip_ranges, split_ranges
 from tessera.transforms.place_waits import place_waits
+from tessera.transforms.share_rings import share_rings
 from tessera.transforms.skew_dots import skew_dots
 from tessera.transforms.skip_turns import skip_turns
 from tessera.transforms.specialize_roles import specialize_roles
@@ -45,8 +46,11 @@ def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]
     clip_ranges(function)
     lazy_maxima(function)
     skew_dots(function)
-    if not specialize_roles(function, agents=plan.agents, depth=plan.depth, ahead=plan.ahead, bands=bands):
+    if not specialize_roles(
+        function, agents=plan.agents, depth=plan.depth, ahead=plan.ahead, bands=bands, team=plan.team
+    ):
         return False
+    share_rings(function)
     split_ranges(function)
     place_waits(function)
     finish_in_branches(function)

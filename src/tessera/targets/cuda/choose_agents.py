@@ -23,6 +23,8 @@ class AgentsPlan:
     agents: int
     depth: int
     ahead: int = 2
+    team: int = 1
+    """Workers that fetch together what they all need."""
 
 
 def agents_plans(
