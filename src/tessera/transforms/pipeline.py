@@ -35,6 +35,7 @@ from tessera.transforms.make_async import MakeAsync
 from tessera.transforms.partition_rows import PartitionRows
 from tessera.transforms.place_waits import PlaceWaits
 from tessera.transforms.schedule_to_tile import ScheduleToTile
+from tessera.transforms.share_rings import ShareRings
 from tessera.transforms.skew_dots import SkewDots
 from tessera.transforms.skip_turns import SkipTurns
 from tessera.transforms.specialize_kernels import SpecializeKernels
@@ -56,6 +57,7 @@ PASSES: Mapping[str, type[ModulePass]] = {
         PartitionRows,
         PlaceWaits,
         ScheduleToTile,
+        ShareRings,
         SkewDots,
         SkipTurns,
         SpecializeKernels,

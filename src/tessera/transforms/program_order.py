@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import log2, prod
+from math import ceil, log2, prod
 from typing import Any
 
 from xdsl.dialects import arith, scf
@@ -147,7 +147,8 @@ def band_height(function: tile.FuncOp) -> int:
     by_column = sum(moved for axes, moved in along if 1 in axes and 0 not in axes)
     if not by_row or not by_column:
         return BAND
-    return 2 ** round(log2(ABREAST * by_column / by_row) / 2)
+    # The power of two next to where both are read equally often; the lower one of two.
+    return 2 ** ceil(log2(ABREAST * by_column / by_row) / 2 - 0.5)
 
 
 def axes_of(op: Operation) -> frozenset[int]:

@@ -170,6 +170,9 @@ class RingPlan:
 
     def _shared_axis(self, blocks: int) -> int | None:
         """What blocks share out among themselves, each as much: groups of rows, panels, or rows of each panel."""
+        if blocks & (blocks - 1):
+            # Clusters have a power of two of them.
+            return None
         parts, rows = self._groups
         even = (parts % blocks == 0, self.panels % blocks == 0, rows % (blocks * ROWS) == 0)
         return even.index(True) if any(even) else None

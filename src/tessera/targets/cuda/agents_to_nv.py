@@ -422,9 +422,9 @@ class AgentLowering(Lowering):
 
     def _begin_releases(self) -> None:
         """In a cluster, each of a warp's first lanes speaks to one block."""
-        lane, team = self.put(hopper.IdOp("lane")), self.number(self.team)
-        self.frees = self.put(arith.CmpiOp(lane, team, "ult"))
-        other = self.put(arith.RemUIOp(lane, team))
+        lane = self.put(hopper.IdOp("lane"))
+        self.frees = self.put(arith.CmpiOp(lane, self.number(self.team), "ult"))
+        other = self.put(arith.AndIOp(lane, self.number(self.team - 1)))
         for ring in self.rings.values():
             if ring.bytes and ring.shared:
                 ring.freed = self.put(hopper.ElsewhereOp(ring.empty, other))
