@@ -57,7 +57,7 @@ def test_programs_side_by_side_share_keys_and_values(keys: int) -> None:
     """Queries are a program's own; there are three blocks of them, for three workers."""
     module, given_ = attention(kernels.attention)(keys)
     module, function, _ = rewritten(module, prepared)
-    function.properties["grid"] = SizesAttr([3, 2])
+    function.properties["grid"] = SizesAttr((3, 2))
     function = check_roles(module, lambda function: give(function, team=3, bands=False), given_)
     assert shared_of(function) == ["k_ring", "v_ring"]
 

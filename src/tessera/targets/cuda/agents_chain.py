@@ -11,11 +11,14 @@ from tessera.errors import CompileError
 from tessera.interpreters.engine import symbol_in
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.agents_to_nv import lower_agents
+from tessera.targets.cuda.boxes import is_mapped
 from tessera.targets.cuda.budget import shared_bytes
 from tessera.targets.cuda.choose_agents import AgentsPlan
 from tessera.targets.cuda.choose_plan import SHARED
 from tessera.targets.cuda.tile_to_nv import crosses
+from tessera.transforms.early_loads import early_loads
 from tessera.transforms.finish_in_branches import finish_in_branches
+from tessera.transforms.late_stores import late_stores
 from tessera.transforms.lazy_maxima import lazy_maxima
 from tessera.transforms.live_ranges import clip_ranges, split_ranges
 from tessera.transforms.place_waits import place_waits
@@ -54,6 +57,8 @@ def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]
     split_ranges(function)
     place_waits(function)
     finish_in_branches(function)
+    early_loads(function)
+    late_stores(function, lambda store: is_mapped(store))
     skip_turns(function)
     lower_agents(module, name, lined=lined)
     return True

@@ -373,6 +373,9 @@ class AgentLowering(Lowering):
                 self.values[op.result] = self.add(products.AnyOp(asked), op).results[0]
             case tile.StoreOp() if self._goes_out(op):
                 self._send(op)
+            case scf.IfOp() if (store := _only_store(op)) is not None and self._goes_out(store):
+                # Products may run: there is no branch, and only copies depend on the condition.
+                self._send(store, self.values[op.cond])
             case arith.DivSIOp() | arith.RemSIOp() | arith.FloorDivSIOp() if is_small_division(op, self.mapped):
                 self._divide(op)
             case _:
@@ -510,7 +513,7 @@ class AgentLowering(Lowering):
         inside = self.put(arith.AndIOp(worker, self.number(WARPS - 1)))
         self.warp_row = self.put(arith.MuliOp(inside, self.number(WARP_ROWS)))
 
-    def _send(self, op: tile.StoreOp) -> None:
+    def _send(self, op: tile.StoreOp, condition: SSAValue | None = None) -> None:
         """Each warp puts 64 columns of its rows into shared memory, from where a copy takes them, and goes on."""
         box = box_of(op.view, op.offsets)
         assert box is not None
@@ -520,6 +523,7 @@ class AgentLowering(Lowering):
         down, across = box.axes
         row = self.put(arith.AddiOp(self.narrow(box.starts[down]), self.warp_row))
         others = [self.narrow(box.starts[axis]) for axis in box.others]
+        sends = self.leads if condition is None else self.put(arith.AndIOp(self.leads, condition))
         for place, column in enumerate(store_columns(type_.get_shape()[1])):
             buffer = self.buffers[element][place % BUFFERS]
             if place not in range(1, BUFFERS):
@@ -530,7 +534,7 @@ class AgentLowering(Lowering):
             self.add(hopper.FenceOp("async"), op)
             self.add(hopper.WarpSyncOp(), op)
             offsets = [self.narrow(box.starts[across], column), row, *others]
-            self.add(copies.CopyOutOp(buffer, map_, offsets, self.leads), op)
+            self.add(copies.CopyOutOp(buffer, map_, offsets, sends), op)
             self.add(copies.CommitCopiesOp(), op)
 
 
@@ -540,6 +544,14 @@ def _is_zero(value: SSAValue) -> bool:
     number = owner.value.owner if isinstance(owner, tile.FullOp) else None
     known = number.value if isinstance(number, arith.ConstantOp) else None
     return isinstance(known, FloatAttr) and known.value.data == 0
+
+
+def _only_store(op: scf.IfOp) -> tile.StoreOp | None:
+    """The store under a condition, if there is nothing else."""
+    inside = [inner for region in op.regions for block in region.blocks for inner in block.ops]
+    stores = [inner for inner in inside if isinstance(inner, tile.StoreOp)]
+    others = [inner for inner in inside if not isinstance(inner, tile.StoreOp | scf.YieldOp)]
+    return stores[0] if len(stores) == 1 and not others and not op.results else None
 
 
 def _register_operands(pending: SSAValue) -> Iterator[SSAValue]:
