@@ -1,11 +1,12 @@
 """`early-loads`: memory that a program reads behind its products is read while the last of them run.
 
-A wait for the sums of a loop's products is followed by loads of what is added to them, and the like. Those come in
-front of the wait: it takes as long as ever, and what was asked for arrives meanwhile.
+A wait for the sums of a loop's products may be followed by a load of what is added to them, or the like. That comes in
+front of the wait, which takes as long as ever: what was asked for arrives meanwhile.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -31,36 +32,33 @@ class EarlyLoads(ModulePass):
             early_loads(function)
 
 
-def early_loads(function: tile.FuncOp) -> int:
-    """Puts loads in front of waits for the sums of loops; how many."""
+def early_loads(function: tile.FuncOp, has_room: Callable[[tile.LoadOp], bool] = lambda load: True) -> int:
+    """Puts a load in front of every wait for the sums of a loop, if it `has_room` beside them; how many."""
     waits = [op for op in function.body.walk() if isinstance(op, DotAwaitOp)]
-    return sum(_overtake(op) for op in waits if isinstance(op.pending.owner, scf.ForOp))
+    return sum(_overtake(op, has_room) for op in waits if isinstance(op.pending.owner, scf.ForOp))
 
 
-def _overtake(wait: DotAwaitOp) -> int:
-    """Loads behind a wait that rest on nothing between, and the numbers that they need, come in front of it."""
+def _overtake(wait: DotAwaitOp, has_room: Callable[[tile.LoadOp], bool]) -> bool:
+    """The first load behind a wait that rests on nothing between, and numbers that it needs, come in front of it."""
     held: set[SSAValue] = set(wait.results)
     numbers: list[Operation] = []
-    moved = 0
     behind = wait.next_op
     while behind is not None:
-        following = behind.next_op
-        if isinstance(behind, tile.LoadOp) and held.isdisjoint(behind.operands):
-            needed = _needed(behind, numbers)
-            for op in (*needed, behind):
+        if isinstance(behind, tile.LoadOp) and held.isdisjoint(behind.operands) and has_room(behind):
+            moved = [*_needed(behind, numbers), behind]
+            for op in moved:
                 op.detach()
-            insert_before(wait, [*needed, behind])
-            numbers = [op for op in numbers if op not in needed]
-            moved += 1
-        elif is_side_effect_free(behind) and not behind.regions and held.isdisjoint(behind.operands):
+            insert_before(wait, moved)
+            return True
+        if is_side_effect_free(behind) and not behind.regions and held.isdisjoint(behind.operands):
             numbers.append(behind)
         elif behind.regions or not (is_side_effect_free(behind) or isinstance(behind, tile.LoadOp | ReleaseOp)):
             # Somebody may write what is read.
-            break
+            return False
         else:
             held.update(behind.results)
-        behind = following
-    return moved
+        behind = behind.next_op
+    return False
 
 
 def _needed(load: tile.LoadOp, numbers: list[Operation]) -> list[Operation]:

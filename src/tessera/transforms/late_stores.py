@@ -12,14 +12,15 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import BoolAttr, FloatAttr, IndexType, IntegerAttr, ModuleOp, i1
+from xdsl.dialects.builtin import BoolAttr, IndexType, IntegerAttr, ModuleOp, i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
 from tessera.dialects import tile
 from tessera.dialects.pipe_agents import DotStartOp, FillOp, PendingType, RolesOp
-from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.dialects.tile_types import tile_type
+from tessera.transforms.folding import materialize
 from tessera.transforms.rewriting import adopt_location, insert_before
 from tessera.transforms.slices import end_of
 
@@ -111,7 +112,8 @@ class _Writer:
         yes = arith.ConstantOp(BoolAttr.from_bool(True))
         insert_before(store, [yes])
         body = loop.body.block
-        before = [body.insert_arg(type_, len(body.args)) for type_ in (*(value.type for value in made), i1)]
+        types = (*(value.type for value in made), i1)
+        before: list[SSAValue] = [body.insert_arg(type_, len(body.args)) for type_ in types]
         before[0].name_hint = store.value.name_hint
         after: list[SSAValue] = [*made, yes.result]
         insert_behind(self.found.start, [_stored(store, before)])
@@ -125,10 +127,8 @@ class _Writer:
     def _close(self, after: list[SSAValue], store: tile.StoreOp, view: SSAValue) -> None:
         """The loop with all that it carries, and the last store behind it."""
         loop = self.loop
-        element = tile_type(store.value).element_type
-        dtype = tile_dtype(store.value)
-        nothing = arith.ConstantOp(FloatAttr(0.0, element) if dtype.is_float else IntegerAttr(0, element))  # pyright: ignore[reportArgumentType]
-        none = tile.FullOp(nothing.result, tile_type(store.value).get_shape())
+        nothing = materialize(0, tile_type(store.value).element_type)
+        none = tile.FullOp(nothing.results[0], tile_type(store.value).get_shape())
         zero, no = arith.ConstantOp(IntegerAttr(0, _index)), arith.ConstantOp(BoolAttr.from_bool(False))
         starts = [none.result, *[zero.result] * len(store.offsets), no.result]
         end = end_of(loop.body.block)

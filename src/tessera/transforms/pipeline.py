@@ -25,10 +25,12 @@ from tessera.transforms.canonicalize import Canonicalize
 from tessera.transforms.common_subexpressions import CommonSubexpressions
 from tessera.transforms.context import CompileContext
 from tessera.transforms.dead_code import DeadCode
+from tessera.transforms.early_loads import EarlyLoads
 from tessera.transforms.facts import Facts
 from tessera.transforms.finish_in_branches import FinishInBranches
 from tessera.transforms.graph_to_schedule import GraphToSchedule
 from tessera.transforms.instrument import Instrument
+from tessera.transforms.late_stores import LateStores
 from tessera.transforms.lazy_maxima import LazyMaxima
 from tessera.transforms.live_ranges import ClipRanges, SplitRanges
 from tessera.transforms.make_async import MakeAsync
@@ -49,9 +51,11 @@ PASSES: Mapping[str, type[ModulePass]] = {
         ClipRanges,
         CommonSubexpressions,
         DeadCode,
+        EarlyLoads,
         FinishInBranches,
         GraphToSchedule,
         Instrument,
+        LateStores,
         LazyMaxima,
         MakeAsync,
         PartitionRows,

@@ -13,7 +13,7 @@ from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.agents_to_nv import lower_agents
 from tessera.targets.cuda.boxes import is_mapped
 from tessera.targets.cuda.budget import shared_bytes
-from tessera.targets.cuda.choose_agents import AgentsPlan
+from tessera.targets.cuda.choose_agents import AgentsPlan, is_lined, spare_registers, thread_registers
 from tessera.targets.cuda.choose_plan import SHARED
 from tessera.targets.cuda.tile_to_nv import crosses
 from tessera.transforms.early_loads import early_loads
@@ -45,7 +45,7 @@ def with_agents(module: ModuleOp, name: str, plans: Iterable[AgentsPlan], lined:
 
 def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]) -> bool:
     function = symbol_in(module, name, tile.FuncOp)
-    bands = crosses(function)
+    bands, spare = crosses(function), spare_registers(function, plan.agents)
     clip_ranges(function)
     lazy_maxima(function)
     skew_dots(function)
@@ -57,8 +57,11 @@ def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]
     split_ranges(function)
     place_waits(function)
     finish_in_branches(function)
-    early_loads(function)
-    late_stores(function, lambda store: is_mapped(store))
+    early_loads(function, lambda load: thread_registers(load.result) <= spare)
+    late_stores(
+        function,
+        lambda store: is_mapped(store) and is_lined(store.view, lined) and thread_registers(store.value) <= spare,
+    )
     skip_turns(function)
     lower_agents(module, name, lined=lined)
     return True

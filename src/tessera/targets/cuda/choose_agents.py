@@ -4,16 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.dialects import scf
 from xdsl.ir import Block, SSAValue
 
 from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_type
-from tessera.targets.cuda.agents_model import DEPTHS, MOST_AGENTS, ROWS, SHARED, STAGED, slot_bytes, widest_product
+from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.targets.cuda.agents_model import (
+    DEPTHS,
+    MOST_AGENTS,
+    OWN_REGISTERS,
+    REGISTERS,
+    ROWS,
+    SHARED,
+    STAGED,
+    THREADS,
+    slot_bytes,
+    widest_product,
+)
 from tessera.targets.cuda.boxes import is_mapped
 from tessera.transforms.make_async import feeds_products
 from tessera.transforms.partition_rows import rows_of
+from tessera.transforms.slices import factor_source
+
+COLUMN_LANES = 4
+"""Threads that share the columns of sums."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +58,7 @@ def agents_plans(
         return
     loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_products(op)]
     inner = [op for op in loads if _is_repeated(op)]
-    if not inner or not all(is_mapped(op) and _is_lined(op.view, lined) for op in loads):
+    if not inner or not all(is_mapped(op) and is_lined(op.view, lined) for op in loads):
         return
     products = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
     if max(tile_type(op.result).get_shape()[1] for op in products) > widest_product(agents):
@@ -61,7 +77,7 @@ def shared_bytes(function: tile.FuncOp, loads: Sequence[tile.LoadOp], plan: Agen
         ring = tile.base_of(op.view), op.result.type, slot_bytes(*tile_type(op.result).get_shape())
         slots[ring] = max(slots.get(ring, 0), plan.depth if _is_repeated(op) else plan.ahead)
     stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
-    stored = {tile_type(op.value).element_type for op in stores if is_mapped(op) and _is_lined(op.view, lined)}
+    stored = {tile_type(op.value).element_type for op in stores if is_mapped(op) and is_lined(op.view, lined)}
     rings = sum(count * ring[-1] for ring, count in slots.items())
     return rings + STAGED * plan.agents * len(stored)
 
@@ -73,6 +89,24 @@ def _is_repeated(op: tile.LoadOp) -> bool:
     return around is not None
 
 
-def _is_lined(view: SSAValue, lined: Collection[int]) -> bool:
+def spare_registers(function: tile.FuncOp, agents: int) -> int:
+    """How many of a thread's registers products of a function leave to others: sums, and factors that threads made."""
+    taken = OWN_REGISTERS
+    for op in (op for op in function.body.walk() if isinstance(op, tile.DotOp)):
+        taken += thread_registers(op.result, agents)
+        if not isinstance(factor_source(op.a), tile.LoadOp):
+            taken += thread_registers(op.a, agents)
+    return REGISTERS[agents] - taken
+
+
+def thread_registers(value: SSAValue, agents: int = 1) -> int:
+    """Of a tile that lies as sums do, whose rows `agents` share; of a row of it, if it has one axis."""
+    *rows, columns = tile_type(value).get_shape()
+    elements = prod(rows) * columns // (THREADS * agents) if rows else columns // COLUMN_LANES
+    return elements * tile_dtype(value).storage.itemsize // 4
+
+
+def is_lined(view: SSAValue, lined: Collection[int]) -> bool:
+    """Whether a view is one of an argument with a tensor map."""
     base = tile.base_of(view)
     return isinstance(base.owner, Block) and base.owner.args.index(base) in lined  # pyright: ignore[reportArgumentType]
