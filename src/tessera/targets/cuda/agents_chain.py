@@ -58,10 +58,12 @@ def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]
     place_waits(function)
     finish_in_branches(function)
     early_loads(function, lambda load: thread_registers(load.result) <= spare)
-    late_stores(
-        function,
-        lambda store: is_mapped(store) and is_lined(store.view, lined) and thread_registers(store.value) <= spare,
-    )
+    if plan.walks:
+        # By a copy that goes on by itself, and out of registers that nobody else needs.
+        late_stores(
+            function,
+            lambda store: is_mapped(store) and is_lined(store.view, lined) and thread_registers(store.value) <= spare,
+        )
     skip_turns(function)
     lower_agents(module, name, lined=lined)
     return True

@@ -12,6 +12,7 @@ from xdsl.ir import Block, SSAValue
 from tessera.dialects import tile
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.targets.cuda.agents_model import (
+    AT_ONCE,
     DEPTHS,
     MOST_AGENTS,
     OWN_REGISTERS,
@@ -19,13 +20,18 @@ from tessera.targets.cuda.agents_model import (
     ROWS,
     SHARED,
     STAGED,
+    TEAM,
     THREADS,
     slot_bytes,
+    team_for,
     widest_product,
 )
 from tessera.targets.cuda.boxes import is_mapped
+from tessera.targets.cuda.tile_to_nv import crosses
+from tessera.transforms.constants import integer_of
 from tessera.transforms.make_async import feeds_products
 from tessera.transforms.partition_rows import rows_of
+from tessera.transforms.program_order import axes_of, can_form_teams
 from tessera.transforms.slices import factor_source
 
 COLUMN_LANES = 4
@@ -41,6 +47,8 @@ class AgentsPlan:
     ahead: int = 2
     team: int = 1
     """Workers that fetch together what they all need."""
+    walks: bool = True
+    """Whether a worker has several programs."""
 
 
 def agents_plans(
@@ -64,10 +72,32 @@ def agents_plans(
     if max(tile_type(op.result).get_shape()[1] for op in products) > widest_product(agents):
         return
     depths = DEPTHS if depth is None else [(ahead, depth) for ahead in (2, 1)]
-    found = [AgentsPlan(agents, slots, ahead) for ahead, slots in depths]
+    programs = _programs(function)
+    team = 1 if programs is None else _team(function, inner, programs)
+    walks = programs is None or programs > AT_ONCE
+    found = [AgentsPlan(agents, slots, ahead, team, walks) for ahead, slots in depths]
     # Lowering takes long: what will not fit is not lowered. Of the least it is left to see.
     likely = [plan for plan in found[:-1] if shared_bytes(function, loads, plan, lined) <= SHARED]
     yield from (*likely, found[-1])
+
+
+def _programs(function: tile.FuncOp) -> int | None:
+    """How many there are, if that is known."""
+    extents = [extent for extent in function.grid.data if isinstance(extent, int)]
+    return prod(extents) if len(extents) == len(function.grid.data) else None
+
+
+def _team(function: tile.FuncOp, loads: Sequence[tile.LoadOp], programs: int) -> int:
+    """How many workers fetch together: those with programs side by side along the first axis of the grid."""
+    if not crosses(function) or not can_form_teams(function, TEAM, bands=True):
+        return 1
+    loops = {op.parent_op() for op in loads}
+    loop = loops.pop() if len(loops) == 1 else None
+    step = integer_of(loop.step) if isinstance(loop, scf.ForOp) else None
+    if step is None:
+        return 1
+    shared = [tile_type(op.result) for op in loads if 0 not in axes_of(op)]
+    return team_for(sum(slot_bytes(*type_.get_shape()) for type_ in shared), step, programs)
 
 
 def shared_bytes(function: tile.FuncOp, loads: Sequence[tile.LoadOp], plan: AgentsPlan, lined: Collection[int]) -> int:
