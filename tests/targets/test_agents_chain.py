@@ -40,6 +40,7 @@ from tessera.targets.cuda.compile import Program, compile_kernel, lower_kernel
 from tessera.targets.cuda.emitter import RULES, Emitter
 from tessera.targets.cuda.hopper_copies import CopyOutOp
 from tessera.targets.cuda.hopper_interpreter import run_warpgroups
+from tessera.targets.cuda.hopper_products import JoinOp
 from tessera.targets.cuda.preparing import prepare
 from tessera.transforms.host_checks import take_host_checks
 
@@ -233,6 +234,17 @@ def test_clusters_assemble_clean() -> None:
         assert not [str(remark) for remark in found.warnings if remark.slows]
         (usage,) = found.kernels.values()
         assert (usage.spill_stores, usage.spill_loads, usage.stack) == (0, 0, 0)
+
+
+def test_memory_beside_sums_is_read_in_pieces() -> None:
+    """64 columns at a time, or there would not be registers enough; without such memory nothing is cut."""
+    for name, pieces in (("another matrix", 4), ("a·b", 0), ("bias and gelu", 0)):
+        for columns in (256, 128, 64):
+            module, symbol, lined = traced(PRODUCTS[name](empty(bf16), Product(4096, 4096, 256, (128, columns, 64))))
+            lowered = symbol_in(lower_kernel(module, symbol, lined=lined)[0], symbol, nv.FuncOp)
+            joins = [op for op in lowered.walk() if isinstance(op, JoinOp)]
+            cut = bool(pieces) and columns > 64
+            assert [len(op.pieces) for op in joins] == ([columns // 64] if cut else [])
 
 
 # What it means

@@ -57,7 +57,8 @@ def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]
     split_ranges(function)
     place_waits(function)
     finish_in_branches(function)
-    early_loads(function, lambda load: thread_registers(load.result) <= spare)
+    # Tiles of two axes are read in pieces, behind the wait.
+    early_loads(function, lambda load: len(load.offsets) == 1 and thread_registers(load.result) <= spare)
     if plan.walks:
         # By a copy that goes on by itself, and out of registers that nobody else needs.
         late_stores(

@@ -45,6 +45,7 @@ from tessera.targets.cuda.boxes import Start, box_of, is_mapped
 from tessera.targets.cuda.cursors import share_cursors
 from tessera.targets.cuda.early_votes import vote_early
 from tessera.targets.cuda.hopper_types import BarriersType, MapType
+from tessera.targets.cuda.in_pieces import compute_in_pieces
 from tessera.targets.cuda.late_operands import compute_operands_late
 from tessera.targets.cuda.layout_analysis import Shape, is_tile
 from tessera.targets.cuda.nv_types import laid_out
@@ -169,6 +170,7 @@ class AgentLowering(Lowering):
         sweep(made.body.block)
         vote_early(made)
         compute_operands_late(made)
+        compute_in_pieces(made)
         check_alone(made)
         return made
 
