@@ -55,6 +55,19 @@ def narrow_gemm(a: Any, b: Any, c: Any):
     tile.store(c, tile.cast(acc, c.dtype), at=(row, col))
 
 
+@kernel
+def residual_gemm(a: Any, b: Any, more: Any, c: Any):
+    """more + a·b."""
+    here = tile.context()
+    row, col = tile.program_id(0) * here.m, tile.program_id(1) * here.n
+    acc = tile.zeros((here.m, here.n))
+    for k in tile.range(0, a.shape[1], here.k):
+        left = tile.load(a, at=(row, k), shape=(here.m, here.k))
+        acc = tile.dot(left, tile.load(b, at=(k, col), shape=(here.k, here.n)), acc)
+    acc = acc + tile.load(more, at=(row, col), shape=(here.m, here.n))
+    tile.store(c, tile.cast(acc, c.dtype), at=(row, col))
+
+
 # Products of matrices
 
 
@@ -97,11 +110,17 @@ def narrow(new: Make, size: Product, result: Any) -> Call:
     return Call(size.on(narrow_gemm), [new(size.m, size.k), new(size.n, size.k), target])
 
 
+def _with_more(new: Make, size: Product) -> Call:
+    shapes = (size.m, size.k), (size.k, size.n), (size.m, size.n)
+    return Call(size.on(residual_gemm), [*(new(*shape) for shape in shapes), new(size.m, size.n, target=True)])
+
+
 PRODUCTS: dict[str, Callable[[Make, Product], Call]] = {
     "a·b": _plain,
     "a·bᵀ": _turned,
     "a f32 result": _wide,
     "bias and gelu": _with_bias,
+    "another matrix": _with_more,
 }
 
 

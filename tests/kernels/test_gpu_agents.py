@@ -194,6 +194,18 @@ def test_a_large_product(name: str) -> None:
     expect_close(found, a @ (b.T if name == "a·bᵀ" else b), bf16)
 
 
+@pytest.mark.parametrize(("m", "teams"), [(5001, True), (4990, False)])
+@pytest.mark.parametrize("name", ["a·b", "a·bᵀ", "a f32 result"])
+def test_blocks_that_fetch_together(name: str, m: int, teams: bool) -> None:
+    """So many programs that clusters pay; with an odd number of rows of them there are none."""
+    make = matrices(name, m, 10200, 136, (128, 256, 64))
+    call = make(Arrays(bf16, 7, on_gpu=True))
+    assert (b".multicast::cluster" in program_of(call.kernel, *call.arguments).ptx) is teams
+    found = on_gpu(make, Arrays(bf16, 7), repeats=2)
+    a, b, _ = (wide(array) for array in make(Arrays(bf16, 7)).arguments)
+    expect_close(found, a @ (b.T if name == "a·bᵀ" else b), bf16)
+
+
 def steeper(place: int, values: Array) -> Array:
     """Scores times 8."""
     return 8 * values if place == 0 else values

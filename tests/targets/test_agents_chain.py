@@ -32,10 +32,17 @@ from tessera.errors import ResourceError
 from tessera.interpreters.engine import symbol_in
 from tessera.interpreters.tile import run_kernel
 from tessera.targets import text
+from tessera.targets.cuda import agents_model, choose_agents
+from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.assembler import Assembly, assemble
+from tessera.targets.cuda.choose_agents import agents_plans
 from tessera.targets.cuda.compile import Program, compile_kernel, lower_kernel
 from tessera.targets.cuda.emitter import RULES, Emitter
+from tessera.targets.cuda.hopper_copies import CopyOutOp
 from tessera.targets.cuda.hopper_interpreter import run_warpgroups
+from tessera.targets.cuda.hopper_products import JoinOp
+from tessera.targets.cuda.preparing import prepare
+from tessera.transforms.host_checks import take_host_checks
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 kernels: Any = import_module("agent_kernels")
@@ -188,6 +195,58 @@ def test_a_schedule_decides_how_many_agents_there_are() -> None:
     assert "wgmma" not in compile_kernel(module, name, lined=lined, warps=4).ptx
 
 
+WIDE, SQUARE = (128, 256, 64), (128, 128, 64)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "block", "team", "walks"),
+    [
+        (8192, 14336, WIDE, 2, True),
+        (8192, 8192, WIDE, 2, True),
+        (8192 - 200, 8192, WIDE, 1, True),
+        (4096, 4096, WIDE, 1, True),
+        (512, 4096, SQUARE, 1, False),
+        (16384, 16384, SQUARE, 2, True),
+    ],
+)
+def test_blocks_fetch_together_where_there_are_many_programs(
+    m: int, n: int, block: tuple[int, int, int], team: int, walks: bool
+) -> None:
+    """An H200 found clusters faster for the first two, and slower for 4096³ and 512×4096; 63 rows have no pairs."""
+    module, name, lined = traced(PRODUCTS["a·b"](empty(bf16), Product(m, n, 4096, block)))
+    function = symbol_in(module, name, tile.FuncOp)
+    take_host_checks(function)
+    prepare(function, contract=True, arch="sm_90a")
+    plan = next(agents_plans(function, None, None, lined))
+    assert (plan.team, plan.walks) == (team, walks)
+    lowered = symbol_in(lower_kernel(module, name, lined=lined)[0], name, nv.FuncOp)
+    assert ("cluster" in lowered.attributes) == (team > 1)
+    # With several programs, the last store is another one than those in the loop.
+    stores = [op for op in lowered.walk() if isinstance(op, CopyOutOp)]
+    assert len(stores) == (2 if walks else 1) * block[1] // 64
+
+
+def test_clusters_assemble_clean() -> None:
+    for name in ("a·b", "a·bᵀ", "bias and gelu", "a f32 result"):
+        call = PRODUCTS[name](empty(bf16), Product(8192, 14336, 4096, WIDE))
+        made, found = climbed(call)
+        assert ".multicast::cluster" in made.ptx
+        assert not [str(remark) for remark in found.warnings if remark.slows]
+        (usage,) = found.kernels.values()
+        assert (usage.spill_stores, usage.spill_loads, usage.stack) == (0, 0, 0)
+
+
+def test_memory_beside_sums_is_read_in_pieces() -> None:
+    """64 columns at a time, or there would not be registers enough; without such memory nothing is cut."""
+    for name, pieces in (("another matrix", 4), ("a·b", 0), ("bias and gelu", 0)):
+        for columns in (256, 128, 64):
+            module, symbol, lined = traced(PRODUCTS[name](empty(bf16), Product(4096, 4096, 256, (128, columns, 64))))
+            lowered = symbol_in(lower_kernel(module, symbol, lined=lined)[0], symbol, nv.FuncOp)
+            joins = [op for op in lowered.walk() if isinstance(op, JoinOp)]
+            cut = bool(pieces) and columns > 64
+            assert [len(op.pieces) for op in joins] == ([columns // 64] if cut else [])
+
+
 # What it means
 
 
@@ -238,6 +297,20 @@ def test_attention_means_the_same(name: str) -> None:
 def test_products_mean_the_same(name: str) -> None:
     call = PRODUCTS[name](drawn(bf16, 2), Product(131, 72, 40, (128, 64, 32)))
     expect_close(*run_both(call, 2, 5), bf16)
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize(("shape", "block"), [((200, 136, 72), (64, 64, 32)), ((400, 264, 40), (128, 128, 64))])
+def test_clusters_mean_the_same(
+    name: str, shape: tuple[int, int, int], block: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agents_model, "TEAM_START", 0)
+    monkeypatch.setattr(choose_agents, "AT_ONCE", 1)
+    call = PRODUCTS[name](drawn(bf16, 3), Product(*shape, block))
+    module, symbol, lined = traced(call)
+    assert "nv.cluster_sync" in text.write(lower_kernel(module, symbol, lined=lined)[0])
+    for blocks, seed in ((2, None), (4, 6)):
+        expect_close(*run_both(call, blocks, seed), bf16)
 
 
 @settings(max_examples=8)

@@ -14,14 +14,15 @@ from ptx_checks import check_clean, count
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 
+from tessera.dialects import pipe, tile
 from tessera.dialects import pipe_agents as agents
-from tessera.dialects import tile
 from tessera.errors import CompileError
 from tessera.interpreters.engine import symbol_in
 from tessera.targets import text
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper
 from tessera.targets.cuda import hopper_products as products
+from tessera.targets.cuda.agent_memory import RingPlan
 from tessera.targets.cuda.agents_to_nv import can_lower, lower_agents, share_registers
 from tessera.targets.cuda.boxes import Box, box_of, is_mapped
 from tessera.targets.cuda.compile import Program, compile_lowered
@@ -164,6 +165,71 @@ def test_machine_code_of_a_product() -> None:
     assert len(re.findall("complete_tx::bytes", made.ptx)) == 5
     assert made.ptx.count(".bulk_group [") == 4
     assert "div.s64" not in made.ptx
+
+
+# Clusters
+
+TEAM = (
+    ("attributes {workers}", "attributes {workers, team = 2 : i64}"),
+    ("%ring_b = pipe.ring :", "%ring_b = pipe.ring shared :"),
+    (
+        "%programs = arith.muli %x_count, %y_count : index",
+        """%two = arith.constant 2 : index
+  %rank = arith.remsi %worker, %two {checked} : index
+  %first = arith.divsi %worker, %two {checked} : index
+  %steps = arith.divsi %workers, %two {checked} : index
+  %x_teams = arith.divsi %x_count, %two {checked} : index
+  %programs = arith.muli %x_teams, %y_count : index""",
+    ),
+    ("%first = pipe.worker", "%worker = pipe.worker"),
+    ("step %workers", "step %steps"),
+    (
+        "%x = arith.remsi %program, %x_count {checked} : index",
+        """%x_team = arith.remsi %program, %x_teams {checked} : index
+      %x_first = arith.muli %x_team, %two : index
+      %x = arith.addi %x_first, %rank : index""",
+    ),
+    ("arith.divsi %program, %x_count {checked}", "arith.divsi %program, %x_teams {checked}"),
+)
+"""Two workers have programs side by side, and share b."""
+
+
+@pytest.mark.parametrize(
+    ("shape", "blocks", "seed"),
+    [((130, 72, 72), 2, None), ((130, 264, 64), 2, 0), ((500, 300, 136), 4, 1), ((140, 8, 0), 2, 2)],
+)
+@pytest.mark.parametrize("changes", [(), TURNED], ids=["plain", "turned"])
+def test_clusters(
+    changes: tuple[tuple[str, str], ...], shape: tuple[int, int, int], blocks: int, seed: int | None
+) -> None:
+    assert multiply(changed(GEMM, *changes, *TEAM), *shape, blocks=blocks, seed=seed) < 4e-3
+
+
+def test_machine_code_of_clusters() -> None:
+    for changes, copies in (((), 2), (TURNED, 1)):
+        made = compiled(changed(GEMM, *changes, *TEAM))
+        assembly = check_clean(made.ptx, "sm_90a")
+        assert not assembly.warnings
+        assert ".reqnctapercluster 2" in made.ptx
+        # a for itself, and half of b for both.
+        assert len(re.findall("complete_tx::bytes", made.ptx)) == 1 + copies
+        assert made.ptx.count(".multicast::cluster") == copies
+        # Slots are empty when both blocks say so. Who says so does not wait until all the GPU can see it.
+        assert made.ptx.count("mbarrier.arrive.shared::cluster.b64") == 2
+        assert "mbarrier.arrive.release.cluster" not in made.ptx
+        assert made.ptx.count("barrier.cluster.wait") == 2
+    (function,) = (op for op in lowered(changed(GEMM, *TEAM))[0].walk() if isinstance(op, nv.FuncOp))
+    counts = [op.arrivals.value.data for op in function.walk() if isinstance(op, hopper.InitBarriersOp)]
+    assert counts == [1, 16]
+
+
+def test_what_cannot_be_cut_is_fetched_by_every_block() -> None:
+    """Tiles of one panel, 8 rows of it, have no halves; and clusters are powers of two."""
+    for ring, team, blocks in (("4, 8x64", 2, 1), ("4, 16x64", 2, 2), ("4, 8x128", 2, 2), ("4, 24x192", 3, 1)):
+        head = f"tile.func @f() outputs 0 shapes [] grid [6] attributes {{workers, team = {team} : i64}}"
+        source = f"{head} {{\n%r = pipe.ring shared : !pipe.ring<{ring}xbf16>\ntile.return\n}}"
+        (op,) = (op for op in function_of(source).walk() if isinstance(op, pipe.RingOp))
+        assert RingPlan.of(op, 2, team).blocks == blocks
 
 
 # Attention

@@ -16,10 +16,10 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.bench.operators import kernels
 from tessera.dialects import tile
-from tessera.dialects.pipe_agents import ExtentOp
+from tessera.dialects.pipe_agents import ExtentOp, WorkerOp
 from tessera.targets import text
 from tessera.transforms.constants import integer_of
-from tessera.transforms.program_order import BAND, Programs, Uneven, unevenness
+from tessera.transforms.program_order import ABREAST, BAND, Programs, Uneven, band_height, can_form_teams, unevenness
 
 # Which loops have more turns in some programs than in others
 
@@ -131,11 +131,11 @@ RULES: Mapping[type[Operation], Callable[[int, int], int]] = {
 }
 
 
-def order(grid: tuple[int, ...], *, bands: bool) -> list[tuple[int, ...]]:
-    """Where each program is, by its number."""
+def order(grid: tuple[int, ...], *, bands: bool, team: int = 1, rank: int = 0) -> list[tuple[int, ...]]:
+    """Where each program is, by its number; of teams, those of the workers of a rank."""
     module = text.read(GRID.replace("GRID", ", ".join(map(str, grid))))
     (function,) = (op for op in module.ops if isinstance(op, tile.FuncOp))
-    programs = Programs(function, bands=bands)
+    programs = Programs(function, bands=bands, team=team)
     block = Block(arg_types=[programs.worker.type])
     places = programs.places(block.args[0], block)
 
@@ -148,6 +148,8 @@ def order(grid: tuple[int, ...], *, bands: bool) -> list[tuple[int, ...]]:
         assert isinstance(owner, Operation)
         if isinstance(owner, ExtentOp):
             return grid[owner.axis.value.data]
+        if isinstance(owner, WorkerOp):
+            return rank
         return RULES[type(owner)](*(value(operand, number) for operand in owner.operands))
 
     count = value(programs.counts[-1], 0)
@@ -177,3 +179,62 @@ def test_every_program_has_its_turn(grid: list[int], bands: bool) -> None:
     found = order(tuple(grid), bands=bands)
     assert len(found) == len(set(found))
     assert set(found) == set(product(*map(range, grid)))
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=3), st.booleans(), st.sampled_from([2, 4]))
+def test_every_program_is_that_of_one_worker_of_a_team(grid: list[int], bands: bool, team: int) -> None:
+    grid[0] *= team
+    found = [order(tuple(grid), bands=bands, team=team, rank=rank) for rank in range(team)]
+    assert sorted(place for places in found for place in places) == list(product(*map(range, grid)))
+    # A team's programs are side by side along the first axis.
+    for first, *others in zip(*found, strict=True):
+        assert others == [(first[0] + rank, *first[1:]) for rank in range(1, team)]
+
+
+FACTORS = """
+tile.func @k(%a: VIEW, %b: VIEW, %y: VIEW) outputs 0 shapes [[M, K], [K, N], [M, N]] grid [64, 64] {
+  %zero = arith.constant 0 : index
+  %rows = arith.constant ROWS : index
+  %columns = arith.constant COLUMNS : index
+  %down = tile.program_id 0
+  %across = tile.program_id 1
+  %row = arith.muli %down, %rows : index
+  %column = arith.muli %across, %columns : index
+  %l = tile.load %a[%row, %zero] : VIEW -> tensor<ROWSx64xbf16>
+  %r = tile.load %b[%zero, %column] : VIEW -> tensor<64xCOLUMNSxbf16>
+  %nothing = arith.constant 0.0 : f32
+  %clear = tile.full %nothing : tensor<ROWSxCOLUMNSxf32>
+  %s = tile.dot %l, %r, %clear : tensor<ROWSx64xbf16>, tensor<64xCOLUMNSxbf16>, tensor<ROWSxCOLUMNSxf32>
+      -> tensor<ROWSxCOLUMNSxf32>
+  %t = tile.ew<cast> %s : tensor<ROWSxCOLUMNSxf32> -> tensor<ROWSxCOLUMNSxbf16>
+  tile.store %t, %y[%row, %column] : tensor<ROWSxCOLUMNSxbf16>, VIEW
+  tile.return
+}
+""".replace("VIEW", "!tile.view<2, bf16, global>")
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "height"), [(128, 256, 16), (128, 128, 8), (256, 128, 8), (64, 256, 16), (256, 64, 4)]
+)
+def test_how_high_a_band_is(rows: int, columns: int, height: int) -> None:
+    """Programs that run at once read as much of the one factor as of the other, or nearly so."""
+    (function,) = (
+        op
+        for op in text.read(FACTORS.replace("ROWS", str(rows)).replace("COLUMNS", str(columns))).ops
+        if isinstance(op, tile.FuncOp)
+    )
+    assert band_height(function) == height
+    read = {high: high * rows + ABREAST // high * columns for high in (1, 2, 4, 8, 16, 32, 64)}
+    assert read[height] <= 1.1 * min(read.values())
+
+
+def test_without_factors_a_band_is_a_usual_one() -> None:
+    (function,) = (op for op in text.read(GRID.replace("GRID", "4, 4")).ops if isinstance(op, tile.FuncOp))
+    assert band_height(function) == BAND
+
+
+def test_teams_need_programs_side_by_side() -> None:
+    for grid, team, can in (("4, 3", 2, True), ("3, 4", 2, False), ('"(N + 1)//2", 2', 2, False), ("0, 2", 2, True)):
+        (function,) = (op for op in text.read(GRID.replace("GRID", grid)).ops if isinstance(op, tile.FuncOp))
+        assert can_form_teams(function, team, bands=False) is can

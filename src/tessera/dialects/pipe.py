@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
-from xdsl.dialects.builtin import IndexType, IntAttr, TensorType
+from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr, TensorType, UnitAttr
 from xdsl.ir import Attribute, Operation, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     BaseAttr,
@@ -17,6 +17,7 @@ from xdsl.irdl import (
     irdl_attr_definition,
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
@@ -93,14 +94,30 @@ def slot_type(value: SSAValue) -> TileType:
 
 @irdl_op_definition
 class RingOp(IRDLOperation):
-    """Slots with nothing in them."""
+    """Slots with nothing in them.
+
+    A ring that is `shared` has the same tiles in the same turns for all workers of a team: each of them fetches a part
+    of every tile, for all.
+    """
 
     name = "pipe.ring"
+    shared = opt_prop_def(UnitAttr)
     result = result_def(AnyRing)
-    assembly_format = "attr-dict `:` type($result)"
+    assembly_format = "(`shared` $shared^)? attr-dict `:` type($result)"
 
     def __init__(self, depth: int, tile: TileType) -> None:
         super().__init__(result_types=[RingType(depth, tile)])
+
+    def verify_(self) -> None:
+        around = self.parent_op()
+        if self.shared is not None and not (isinstance(around, FuncOp) and team_of(around) > 1):
+            raise VerifyException("workers share a ring in a function with the attribute `team`, a number above 1")
+
+
+def team_of(function: FuncOp) -> int:
+    """How many workers of a function, one behind the other, run together."""
+    found = function.attributes.get("team")
+    return found.value.data if isinstance(found, IntegerAttr) else 1
 
 
 @irdl_op_definition

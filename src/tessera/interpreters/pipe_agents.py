@@ -2,7 +2,8 @@
 
 A copy lands when somebody takes its turn, or by chance at once. A product is done when somebody waits for it. What is
 released while it may still be read, taken twice or left behind is an error. Workers run one after the other: by chance
-one finds that the others, which are yet to run, have been quicker, and drawn all programs that there were.
+one finds that the others, which are yet to run, have been quicker, and drawn all programs that there were. Each worker
+of a team fetches all of a tile that they share, and is held to what the first of them fetched.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Turns:
     """A ring that agents share: how many turns were filled, and how many each agent has taken and released."""
 
     ring: Ring
+    value: SSAValue
     name: str
     taken: list[int]
     released: list[int]
@@ -108,7 +110,7 @@ class Stage:
     def turns(self, ring: Ring, value: SSAValue) -> Turns:
         if ring not in self.shared:
             name = f"%{value.name_hint}" if value.name_hint else "a ring"
-            self.shared[ring] = Turns(ring, name, [0] * self.count, [0] * self.count)
+            self.shared[ring] = Turns(ring, value, name, [0] * self.count, [0] * self.count)
         return self.shared[ring]
 
 
@@ -172,6 +174,7 @@ def _roles(frame: Frame, op: pipe_agents.RolesOp, operands: Values) -> Values:
     stage.agents.run()
     for turns in stage.shared.values():
         turns.check_end()
+    _check_shared(frame.kept[Runner], stage)
     return []
 
 
@@ -224,11 +227,39 @@ def _fill(frame: Frame, op: pipe_agents.FillOp, operands: Values) -> Values:
     turns.check_turn(turn, turns.filled, "filled")
     before = turn - turns.depth
     _wait(member, lambda: min(turns.released) > before, f"all to release turn {before} of {turns.name}")
+    if isinstance(op.ring.owner, pipe.RingOp) and op.ring.owner.shared is not None:
+        _share(frame.kept[Runner], turns, op.ring, turn, (id(view.argument), view.first, view.strides, *offsets))
     turns.inbound[turn] = partial(_copied, op, view, offsets)
     turns.filled += 1
     if member.stage.chance is not None and member.stage.chance.integers(2):
         turns.land(turn)
     return []
+
+
+def _share(runner: Runner, turns: Turns, ring: SSAValue, turn: int, fetched: object) -> None:
+    """Workers of a team fetch the same tiles in the same turns."""
+    number, rank = divmod(runner.program[0], runner.team)
+    known = runner.shared.setdefault((number, ring), [])
+    if rank == 0:
+        known.append(fetched)
+    elif turn >= len(known) or known[turn] != fetched:
+        raise RaceError(
+            f"turn {turn} of {turns.name} is shared, and worker {rank} of a team fetches another tile than worker 0",
+            hint="share rings whose tiles do not depend on the number of a worker in its team",
+        )
+
+
+def _check_shared(runner: Runner, stage: Stage) -> None:
+    """Nobody of a team leaves out what others wait for."""
+    number, rank = divmod(runner.program[0], runner.team)
+    filled = {turns.value: turns.filled for turns in stage.shared.values()}
+    for (team, ring), known in runner.shared.items():
+        if team == number and rank and filled.get(ring, 0) != len(known):
+            raise RaceError(
+                f"worker 0 of a team fills {len(known)} turns of a ring that is shared, worker {rank} of it "
+                f"{filled.get(ring, 0)}",
+                hint="share rings that all workers of a team fill equally often",
+            )
 
 
 def _copied(op: pipe_agents.FillOp, view: View, offsets: Sequence[int]) -> Array:

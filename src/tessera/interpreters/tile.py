@@ -13,12 +13,13 @@ from typing import cast as cast_type
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from xdsl.dialects.builtin import FunctionType, ModuleOp
-from xdsl.ir import Block
+from xdsl.ir import Block, SSAValue
 
 from tessera.dialects import elementwise, reductions, tile
 from tessera.dialects.attributes import SizesAttr
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.locations import span_of
+from tessera.dialects.pipe import team_of
 from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, Kind, f64, i64, u64
@@ -100,13 +101,18 @@ class Runner:
     workers: int | None = None
     drawn: list[int] = field(default_factory=list[int])
     """Numbers of programs that workers have drawn, all of them together."""
+    team: int = 1
+    """So many workers, one behind the other, run together."""
+    shared: dict[tuple[int, SSAValue], list[object]] = field(default_factory=dict[tuple[int, SSAValue], list[object]])
+    """What the first worker of each team has fetched for all, by rings."""
 
 
 def _runners(kernel: tile.FuncOp, grid: tuple[int, ...], machine: Machine) -> Iterable[Runner]:
     if "workers" not in kernel.attributes:
         return (Runner(grid, program) for program in itertools.product(*map(range, grid)))
-    workers, drawn = min(prod(grid), machine.workers), list[int]()
-    return (Runner(grid, (worker,), workers, drawn) for worker in range(workers))
+    team, drawn, shared = team_of(kernel), list[int](), dict[tuple[int, SSAValue], list[object]]()
+    workers = -(-min(prod(grid), machine.workers) // team) * team
+    return (Runner(grid, (worker,), workers, drawn, team, shared) for worker in range(workers))
 
 
 @dataclass(frozen=True)

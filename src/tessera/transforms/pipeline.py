@@ -25,10 +25,12 @@ from tessera.transforms.canonicalize import Canonicalize
 from tessera.transforms.common_subexpressions import CommonSubexpressions
 from tessera.transforms.context import CompileContext
 from tessera.transforms.dead_code import DeadCode
+from tessera.transforms.early_loads import EarlyLoads
 from tessera.transforms.facts import Facts
 from tessera.transforms.finish_in_branches import FinishInBranches
 from tessera.transforms.graph_to_schedule import GraphToSchedule
 from tessera.transforms.instrument import Instrument
+from tessera.transforms.late_stores import LateStores
 from tessera.transforms.lazy_maxima import LazyMaxima
 from tessera.transforms.live_ranges import ClipRanges, SplitRanges
 from tessera.transforms.make_async import MakeAsync
@@ -36,6 +38,7 @@ from tessera.transforms.partition_rows import PartitionRows
 from tessera.transforms.place_waits import PlaceWaits
 from tessera.transforms.promote_sums import PromoteSums
 from tessera.transforms.schedule_to_tile import ScheduleToTile
+from tessera.transforms.share_rings import ShareRings
 from tessera.transforms.skew_dots import SkewDots
 from tessera.transforms.skip_turns import SkipTurns
 from tessera.transforms.specialize_kernels import SpecializeKernels
@@ -49,15 +52,18 @@ PASSES: Mapping[str, type[ModulePass]] = {
         ClipRanges,
         CommonSubexpressions,
         DeadCode,
+        EarlyLoads,
         FinishInBranches,
         GraphToSchedule,
         Instrument,
+        LateStores,
         LazyMaxima,
         MakeAsync,
         PartitionRows,
         PlaceWaits,
         PromoteSums,
         ScheduleToTile,
+        ShareRings,
         SkewDots,
         SkipTurns,
         SpecializeKernels,

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import prod
+from math import ceil, log2, prod
 from typing import Any
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import pipe_agents, tile
+from tessera.dialects import pipe, pipe_agents, tile
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.interpreters.scalars import DIVISIONS
 from tessera.transforms.constants import integer_of
 from tessera.transforms.host_checks import CHECKED
 from tessera.transforms.make_async import feeds_products
 
+ABREAST = 128
+"""About so many programs run at the same time."""
 BAND = 8
-"""Programs along the first axis that follow each other where both axes of a grid share memory."""
+"""Programs along the first axis that follow each other where both axes of a grid share as much memory."""
 CACHED = 16 << 20
 """Bytes of memory that programs side by side may share and still find in the cache."""
 _index = IndexType()
@@ -128,6 +130,44 @@ _TRENDS: Mapping[type[Operation], Callable[[Any, int], int | None]] = {
 }
 
 
+def can_form_teams(function: tile.FuncOp, team: int, *, bands: bool) -> bool:
+    """Whether there are programs for whole teams along the first axis, all of them with as many turns."""
+    first = function.grid.data[0]
+    return isinstance(first, int) and first % team == 0 and (bands or unevenness(function) is None)
+
+
+def band_height(function: tile.FuncOp) -> int:
+    """How many programs along the first axis follow each other, so that those that run at once read the least.
+
+    Of `h` rows and `ABREAST / h` columns of programs, each row reads a left factor and each column a right one.
+    """
+    loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_products(op)]
+    along = [(axes_of(op), _bytes(op.result)) for op in loads]
+    by_row = sum(moved for axes, moved in along if 0 in axes and 1 not in axes)
+    by_column = sum(moved for axes, moved in along if 1 in axes and 0 not in axes)
+    if not by_row or not by_column:
+        return BAND
+    # The power of two next to where both are read equally often; the lower one of two.
+    return 2 ** ceil(log2(ABREAST * by_column / by_row) / 2 - 0.5)
+
+
+def axes_of(op: Operation) -> frozenset[int]:
+    """The axes of the grid that an op's operands depend on."""
+    found: set[int] = set()
+    pending, seen = list(op.operands), set[SSAValue]()
+    while pending:
+        value = pending.pop()
+        owner = value.owner
+        if value in seen or not isinstance(owner, Operation):
+            continue
+        seen.add(value)
+        if isinstance(owner, tile.ProgramIdOp):
+            found.add(owner.axis.value.data)
+        elif not isinstance(owner, pipe.RingOp) and not owner.regions:
+            pending += owner.operands
+    return frozenset(found)
+
+
 def _certain(op: Operation) -> Operation:
     """An op that, if it divides, does not divide by zero: where there is a program, no extent of the grid is 0."""
     if isinstance(op, DIVISIONS):
@@ -136,13 +176,20 @@ def _certain(op: Operation) -> Operation:
 
 
 class Programs:
-    """The programs of a grid by numbers, and how a worker goes through them. `ops` are made once, in front."""
+    """The programs of a grid by numbers, and how a worker goes through them. `ops` are made once, in front.
 
-    def __init__(self, function: tile.FuncOp, *, bands: bool) -> None:
+    The workers of a `team` have programs side by side along the first axis, whose extent is a multiple of it: they have
+    one number, and the places of the team's first program.
+    """
+
+    def __init__(self, function: tile.FuncOp, *, bands: bool, team: int = 1) -> None:
         rank = len(function.grid.data)
         self.ops: list[Operation] = []
         self.worker, self.workers = self._add(pipe_agents.WorkerOp()), self._add(pipe_agents.WorkersOp())
         self.extents = [self._add(pipe_agents.ExtentOp(axis)) for axis in range(rank)]
+        self.team: SSAValue | None = None
+        if team > 1:
+            self._form_teams(team)
         self.counts = self.extents[:1]
         """How many there are along the first axes: along one, two and so on."""
         for extent in self.extents[1:]:
@@ -153,7 +200,7 @@ class Programs:
             self._one = self._constant(1)
             self._group(self.uneven, function)
         elif bands and rank > 1:
-            self.band = self._constant(BAND)
+            self.band = self._constant(max(1, band_height(function) // team))
             self.in_band = self._add(arith.MuliOp(self.band, self.extents[1]))
 
     def _add(self, op: Operation) -> SSAValue:
@@ -162,6 +209,15 @@ class Programs:
 
     def _constant(self, number: int) -> SSAValue:
         return self._add(arith.ConstantOp(IntegerAttr(number, _index)))
+
+    def _form_teams(self, team: int) -> None:
+        """From here on a worker is a team, and an extent of the first axis is one of teams."""
+        self.team = self._constant(team)
+        self.rank = self._add(arith.RemSIOp(self.worker, self.team))
+        self.worker, self.workers = (
+            self._add(arith.DivSIOp(number, self.team)) for number in (self.worker, self.workers)
+        )
+        self.extents[0] = self._add(arith.DivSIOp(self.extents[0], self.team))
 
     def _group(self, uneven: Uneven, function: tile.FuncOp) -> None:
         """How many columns of programs run beside each other: as many as share the cache."""
@@ -183,6 +239,12 @@ class Programs:
             block.add_op(_certain(op))
             return op.results[0]
 
+        places = self._places(number, add)
+        if self.team is not None:
+            places[0] = add(arith.AddiOp(add(arith.MuliOp(places[0], self.team)), self.rank))
+        return places
+
+    def _places(self, number: SSAValue, add: Callable[[Operation], SSAValue]) -> list[SSAValue]:
         if self.uneven is not None:
             return self._longest_first(number, self.uneven, add)
         rest, beyond = number, list[SSAValue]()

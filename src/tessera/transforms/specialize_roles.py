@@ -21,16 +21,18 @@ from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
 from tessera.dialects import pipe, pipe_agents, pipe_draws, tile
+from tessera.dialects.attributes import integer
 from tessera.dialects.elements import TileType
 from tessera.dialects.tile_types import ViewType, tile_type
 from tessera.interpreters.scalars import DIVISIONS
+from tessera.transforms.constants import integer_of
 from tessera.transforms.make_async import feeds_products
 from tessera.transforms.partition_rows import Narrowing, Rows, rows_of
-from tessera.transforms.program_order import Programs
+from tessera.transforms.program_order import Programs, can_form_teams
 from tessera.transforms.rewriting import adopt_location
 from tessera.transforms.slices import Slice, end_of, factor_source
 
-WORKERS = "workers"
+WORKERS, TEAM = "workers", "team"
 _MOST_AXES = 3
 _index = IndexType()
 
@@ -44,18 +46,24 @@ class SpecializeRoles(ModulePass):
     depth: int = 2
     ahead: int = 2
     bands: bool = False
+    team: int = 1
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            specialize_roles(function, agents=self.agents, depth=self.depth, ahead=self.ahead, bands=self.bands)
+            specialize_roles(
+                function, agents=self.agents, depth=self.depth, ahead=self.ahead, bands=self.bands, team=self.team
+            )
 
 
-def specialize_roles(function: tile.FuncOp, *, agents: int, depth: int, ahead: int = 2, bands: bool = False) -> bool:
+def specialize_roles(
+    function: tile.FuncOp, *, agents: int, depth: int, ahead: int = 2, bands: bool = False, team: int = 1
+) -> bool:
     """Gives a function roles; whether it could. It is left as it is otherwise.
 
     Rings that are filled in loops have `depth` slots, others, and the mailbox, which are filled once for each program,
-    `ahead`. With
-    `bands`, programs are numbered in bands of `BAND` along the first axis of the grid.
+    `ahead`. With `bands`, programs are numbered in bands along the first axis of the grid. So many workers as a `team`
+    has have programs side by side along that axis, if its extent is known to be a multiple of it, and all programs have
+    as many turns.
     """
     count = rows_of(function)
     if count is None or count % agents or not 1 <= len(function.grid.data) <= _MOST_AXES:
@@ -77,7 +85,8 @@ def specialize_roles(function: tile.FuncOp, *, agents: int, depth: int, ahead: i
     if any(op.result not in rows.axes or factor_source(op.b) not in loads for op in products):
         return False
     rings = _rings(function, loads, rows, computes, (depth, ahead))
-    _Writer(function, rows, rings, agents, ahead).run(copies, computes, bands=bands)
+    programs = Programs(function, bands=bands, team=team if can_form_teams(function, team, bands=bands) else 1)
+    _Writer(function, rows, rings, agents, ahead).run(copies, computes, programs)
     return True
 
 
@@ -162,7 +171,7 @@ class _Writer:
         self.mailbox: SSAValue | None = None
         """Where numbers of programs come from, if they are drawn."""
 
-    def run(self, copies: Slice, computes: Slice, *, bands: bool) -> None:
+    def run(self, copies: Slice, computes: Slice, programs: Programs) -> None:
         block = self.function.body.block
         old = list(block.ops)
         front = _front(block)
@@ -174,7 +183,6 @@ class _Writer:
             if (name := tile.base_of(ring.loads[0].view).name_hint) is not None:
                 op.result.name_hint = f"{name}_ring"
             made.append(op)
-        programs = Programs(self.function, bands=bands)
         if programs.uneven is not None:
             box = pipe_draws.MailboxOp(self.ahead)
             self.mailbox, box.result.name_hint = box.result, "programs"
@@ -191,6 +199,8 @@ class _Writer:
                 op.detach()
                 op.erase()
         self.function.attributes[WORKERS] = UnitAttr()
+        if programs.team is not None and (team := integer_of(programs.team)) is not None:
+            self.function.attributes[TEAM] = integer(team)
 
     def _compute(self, block: Block, needed: Slice, front: set[Operation], programs: Programs) -> None:
         group = self.rows.count // self.agents

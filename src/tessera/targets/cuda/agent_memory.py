@@ -2,13 +2,14 @@
 
 Slots are cut into panels of 128 bytes, as products want them; the last one may be filled up with columns that nobody
 looks at. Where agents have their own rows, each has a tile of its own in a slot. One copy brings all panels of a tile
-where the argument's rows are whole panels, and one panel otherwise.
+where the argument's rows are whole panels, and one panel otherwise. Where blocks of a cluster share a ring, each copies
+some pieces of a tile, into all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from xdsl.ir import Attribute
@@ -18,11 +19,13 @@ from tessera.dialects import pipe_agents as agents
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.locations import span_of
 from tessera.errors import CompileError
-from tessera.targets.cuda.boxes import Box, Start, box_of, fits, panel_columns, rows_at_once
+from tessera.targets.cuda.boxes import ROWS, Box, Start, box_of, fits, panel_columns, rows_at_once
 from tessera.targets.cuda.hopper_types import WIDEST_BOX, BarriersType, MapType
 from tessera.targets.cuda.nv_types import SharedType
 
 SWIZZLE = 128
+_PANEL_AXIS, _ROW_AXIS = 1, 2
+"""Of the pieces of a tile; the first one counts groups of rows."""
 MapAxes = tuple[tuple[int, str, int], ...]
 
 
@@ -36,6 +39,17 @@ class Piece:
 
 
 @dataclass(frozen=True)
+class Shift:
+    """What is to be added for each rank of a cluster, from one block's pieces to the next one's: tiles at a place of
+    the path, rows and columns."""
+
+    place: int
+    tiles: int
+    rows: int
+    columns: int
+
+
+@dataclass(frozen=True)
 class Copies:
     """How a slot is filled: through a map with these axes and this box, in pieces, with memory seen as `memory`."""
 
@@ -45,6 +59,8 @@ class Copies:
     """The last is that of the pieces; the others are steps on the way there."""
     pieces: tuple[Piece, ...]
     splits: bool
+    shift: Shift | None = None
+    """Where the pieces are those of a cluster's first block."""
 
     def offsets(self, box: Box, piece: Piece) -> Iterator[tuple[Start, int]]:
         """Where a piece begins along the axes of the map: a number of the program, and what is to be added."""
@@ -63,7 +79,7 @@ class Copies:
 
 @dataclass(frozen=True)
 class RingPlan:
-    """The shared memory of a ring: `parts` agents have `rows` of each tile."""
+    """The shared memory of a ring: `parts` agents have `rows` of each tile, and `blocks` of a cluster fill it."""
 
     ring: pipe.RingOp
     depth: int
@@ -71,9 +87,10 @@ class RingPlan:
     rows: int
     columns: int
     element: Attribute
+    blocks: int = 1
 
     @staticmethod
-    def of(op: pipe.RingOp, count: int) -> RingPlan:
+    def of(op: pipe.RingOp, count: int, team: int = 1) -> RingPlan:
         type_ = pipe.slot_type(op.result)
         if not fits(type_):
             raise _refused(op, f"a ring of {type_}: products take 8·n rows, and columns of 32·n bytes")
@@ -85,7 +102,10 @@ class RingPlan:
         parts = count if parted == {True} else 1
         if rows // parts % 8:
             raise _refused(op, f"{parts} agents have {rows} rows: expected groups of 8 for each")
-        return RingPlan(op, pipe.ring_type(op.result).depth.data, parts, rows // parts, columns, type_.element_type)
+        depth = pipe.ring_type(op.result).depth.data
+        found = RingPlan(op, depth, parts, rows // parts, columns, type_.element_type)
+        # Where pieces do not come out even, every block copies all of them for itself.
+        return replace(found, blocks=team) if op.shared is not None and found._shared_axis(team) is not None else found
 
     @property
     def panel(self) -> int:
@@ -124,23 +144,44 @@ class RingPlan:
         ones = [1] * len(box.others)
         others = [(axis, "whole", 1) for axis in box.others]
         row_axis = (down, "whole", 1)
-        if box.splits(self.columns, panel) and self.rows <= WIDEST_BOX:
+        if self.blocks == 1 and box.splits(self.columns, panel) and self.rows <= WIDEST_BOX:
             axes = ((across, "inner", panel), row_axis, (across, "outer", panel), *others)
             map_ = self._map(panel, self.rows, self.panels, *ones)
             pieces = [Piece(_path((part, self.parts)), part * self.rows, 0) for part in range(self.parts)]
             return Copies(tuple(axes), map_, (self.memory,), tuple(pieces), splits=True)
-        # One panel's rows lie behind each other, whoever they belong to.
-        parts, rows = (1, self.parts * self.rows) if self.panels == 1 else (self.parts, self.rows)
-        at_once = rows_at_once(rows)
+        parts, rows, shared = *self._groups, self._shared_axis(self.blocks)
+        at_once = rows_at_once(rows // self.blocks if shared == _ROW_AXIS else rows)
         counts = (parts, self.panels, rows // at_once)
+        mine = [count // (self.blocks if axis == shared else 1) for axis, count in enumerate(counts)]
         pieces = [
             Piece(_path(*zip(place, counts, strict=True)), place[0] * rows + place[2] * at_once, place[1] * panel)
-            for place in product(*map(range, counts))
+            for place in product(*map(range, mine))
         ]
         panels, all_pieces = self._seen(parts, self.panels, rows, panel), self._seen(*counts, at_once, panel)
         map_ = self._map(panel, at_once, *ones)
         steps = (self.memory, panels, all_pieces)
-        return Copies(((across, "whole", 1), row_axis, *others), map_, _apart(steps), tuple(pieces), splits=False)
+        axes = ((across, "whole", 1), row_axis, *others)
+        shift = None
+        if self.blocks > 1 and shared is not None:
+            tiles, step = mine[shared], (rows, panel, at_once)[shared]
+            place = sum(count > 1 for count in counts[:shared])
+            moved = (0, tiles * step) if shared == _PANEL_AXIS else (tiles * step, 0)
+            shift = Shift(place, tiles, *moved)
+        return Copies(axes, map_, _apart(steps), tuple(pieces), splits=False, shift=shift)
+
+    @property
+    def _groups(self) -> tuple[int, int]:
+        """Groups of rows, and rows of each: those of one panel lie behind each other, whoever they belong to."""
+        return (1, self.parts * self.rows) if self.panels == 1 else (self.parts, self.rows)
+
+    def _shared_axis(self, blocks: int) -> int | None:
+        """What blocks share out among themselves, each as much: groups of rows, panels, or rows of each panel."""
+        if blocks & (blocks - 1):
+            # Clusters have a power of two of them.
+            return None
+        parts, rows = self._groups
+        even = (parts % blocks == 0, self.panels % blocks == 0, rows % (blocks * ROWS) == 0)
+        return even.index(True) if any(even) else None
 
     def _map(self, *sizes: int) -> MapType:
         return MapType(sizes, self.element, SWIZZLE)

@@ -11,15 +11,19 @@ from tessera.errors import CompileError
 from tessera.interpreters.engine import symbol_in
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.agents_to_nv import lower_agents
+from tessera.targets.cuda.boxes import is_mapped
 from tessera.targets.cuda.budget import shared_bytes
-from tessera.targets.cuda.choose_agents import AgentsPlan
+from tessera.targets.cuda.choose_agents import AgentsPlan, is_lined, spare_registers, thread_registers
 from tessera.targets.cuda.choose_plan import SHARED
 from tessera.targets.cuda.tile_to_nv import crosses
+from tessera.transforms.early_loads import early_loads
 from tessera.transforms.finish_in_branches import finish_in_branches
+from tessera.transforms.late_stores import late_stores
 from tessera.transforms.lazy_maxima import lazy_maxima
 from tessera.transforms.live_ranges import clip_ranges, split_ranges
 from tessera.transforms.place_waits import place_waits
 from tessera.transforms.promote_sums import promote_sums
+from tessera.transforms.share_rings import share_rings
 from tessera.transforms.skew_dots import skew_dots
 from tessera.transforms.skip_turns import skip_turns
 from tessera.transforms.specialize_roles import specialize_roles
@@ -42,16 +46,27 @@ def with_agents(module: ModuleOp, name: str, plans: Iterable[AgentsPlan], lined:
 
 def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]) -> bool:
     function = symbol_in(module, name, tile.FuncOp)
-    bands = crosses(function)
+    bands, spare = crosses(function), spare_registers(function, plan.agents)
     clip_ranges(function)
     lazy_maxima(function)
     skew_dots(function)
-    if not specialize_roles(function, agents=plan.agents, depth=plan.depth, ahead=plan.ahead, bands=bands):
+    if not specialize_roles(
+        function, agents=plan.agents, depth=plan.depth, ahead=plan.ahead, bands=bands, team=plan.team
+    ):
         return False
+    share_rings(function)
     split_ranges(function)
     promote_sums(function)
     place_waits(function)
     finish_in_branches(function)
+    # Tiles of two axes are read in pieces, behind the wait.
+    early_loads(function, lambda load: len(load.offsets) == 1 and thread_registers(load.result) <= spare)
+    if plan.walks:
+        # By a copy that goes on by itself, and out of registers that nobody else needs.
+        late_stores(
+            function,
+            lambda store: is_mapped(store) and is_lined(store.view, lined) and thread_registers(store.value) <= spare,
+        )
     skip_turns(function)
     lower_agents(module, name, lined=lined)
     return True

@@ -57,6 +57,13 @@ START, END = 500, 500
 USUAL_LENGTHS = (512, 1024, 2048)
 """Of loops: a block that does not divide them does some of the last turn for nothing."""
 
+AT_ONCE = 132
+"""Programs that run at the same time where nobody knows on which GPU."""
+TEAM, TEAM_START, TEAM_LENGTH = 2, 5000, 2048
+"""Blocks of a cluster that fetch together; clocks by which a launch takes longer with them; a usual length of loops."""
+FETCH_SHOWING = 0.04
+"""How much of the way from L2 shows beside products."""
+
 COLUMNS = range(16, 257, 16)
 LEAST = 64
 """Rows, and columns where a program does not ask for them."""
@@ -254,6 +261,15 @@ def blocks(traced: Traced) -> Iterator[Block]:
 def waves(programs: int, multiprocessors: int) -> int:
     """How many programs the busiest multiprocessor has."""
     return -(-programs // multiprocessors)
+
+
+def team_for(shared: int, step: int, programs: int) -> int:
+    """How many workers are to fetch together what they `share`, bytes of it in a turn, which goes `step` along a loop.
+
+    Each fetches a part of it, and waits for the others when it begins and when it ends.
+    """
+    saved = shared * (TEAM - 1) / TEAM / L2_BYTES * FETCH_SHOWING
+    return TEAM if waves(programs, AT_ONCE) * (TEAM_LENGTH // step) * saved > TEAM_START else 1
 
 
 def ranked(traced: Traced, programs: Callable[[Block], int], multiprocessors: int) -> list[Block]:

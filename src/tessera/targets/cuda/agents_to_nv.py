@@ -4,6 +4,9 @@ A block has a warpgroup that copies, of which one thread does so, and one warpgr
 stay, and share the programs of the grid. A cursor is a slot and the parity of its turns; the agent that copies begins
 in the phase before the first, which has ended. An agent's tiles lie over its 128 threads, as sums of products do.
 Numbers of programs are drawn from a counter of the launch, which the last block to leave sets back.
+
+The workers of a team are the blocks of a cluster. What a ring that they share holds is copied into all of them, a part
+by each; a slot of it is empty when the agents of all have released it.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from tessera.targets.cuda.agent_memory import (
     WARP_ROWS,
     MapAxes,
     RingPlan,
+    Shift,
     fill_box,
     staging,
     store_columns,
@@ -41,6 +45,7 @@ from tessera.targets.cuda.boxes import Start, box_of, is_mapped
 from tessera.targets.cuda.cursors import share_cursors
 from tessera.targets.cuda.early_votes import vote_early
 from tessera.targets.cuda.hopper_types import BarriersType, MapType
+from tessera.targets.cuda.in_pieces import compute_in_pieces
 from tessera.targets.cuda.late_operands import compute_operands_late
 from tessera.targets.cuda.layout_analysis import Shape, is_tile
 from tessera.targets.cuda.nv_types import laid_out
@@ -102,6 +107,10 @@ class Ring:
     empty: SSAValue
     bytes: int
     """What a turn brings that others wait for: 0 where another ring's barriers stand for this one's."""
+    shared: bool = False
+    """Whether blocks of a cluster come to its barriers."""
+    freed: SSAValue | None = None
+    """Where a lane says that a slot is empty, if blocks of a cluster have to know."""
 
 
 @dataclass
@@ -121,6 +130,7 @@ class AgentLowering(Lowering):
         super().__init__(function, AgentLayouts(function, Shape(WARPS)))
         (self.roles,) = (op for op in function.body.block.ops if isinstance(op, agents.RolesOp))
         self.count = self.roles.agents.value.data
+        self.team = pipe.team_of(function)
         self.registers = share_registers(self.count) if registers is None else registers
         self.lined = range(len(function.arguments)) if lined is None else lined
         self.cursors: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}
@@ -132,6 +142,8 @@ class AgentLowering(Lowering):
         self.rooms: dict[Attribute, SSAValue] = {}
         """For each type that is stored, where a warp puts it."""
         self.numbers: dict[int, SSAValue] = {}
+        self.by_rank: dict[int, SSAValue] = {}
+        """Multiples of the block's number in its cluster."""
         self.entry: Block
         self.first_phase = 0
 
@@ -150,12 +162,21 @@ class AgentLowering(Lowering):
                     self._op(op)
         if self.mailboxes:
             made.attributes["counters"] = integer(4 * len((DRAWS, LEAVES)))
+        if self._is_cluster:
+            made.attributes["cluster"] = integer(self.team)
+            # No block leaves while another one may still copy into it or arrive at its barriers.
+            self.out.add_op(hopper.ClusterSyncOp(aligned=False))
         self.out.add_op(nv.ReturnOp())
         sweep(made.body.block)
         vote_early(made)
         compute_operands_late(made)
+        compute_in_pieces(made)
         check_alone(made)
         return made
+
+    @property
+    def _is_cluster(self) -> bool:
+        return any(ring.plan.blocks > 1 for ring in self.rings.values())
 
     # Numbers
 
@@ -204,6 +225,8 @@ class AgentLowering(Lowering):
                     raise refusal(op, "a tile is copied out of an argument whose rows do not lie at 16 bytes")
                 found = self.rings[op.ring].plan.copies(box)
                 self._map(box.argument, found.axes, found.map)
+                if found.shift is not None:
+                    self._shift(found.shift)
             elif isinstance(op, tile.StoreOp) and self._goes_out(op):
                 box = box_of(op.view, op.offsets)
                 assert box is not None
@@ -220,19 +243,29 @@ class AgentLowering(Lowering):
             self.add(copies.PrefetchOp(map_), self.roles)
         for ring in (*(ring for ring in self.rings.values() if ring.bytes), *self.mailboxes.values()):
             self.add(hopper.InitBarriersOp(ring.full, 1), self.roles)
-            self.add(hopper.InitBarriersOp(ring.empty, WARPS * self.count), self.roles)
+            blocks = self.team if isinstance(ring, Ring) and ring.shared else 1
+            self.add(hopper.InitBarriersOp(ring.empty, WARPS * self.count * blocks), self.roles)
         self.add(hopper.FenceOp("init"), self.roles)
         self.add(hopper.FenceOp("async"), self.roles)
         with_first.add_op(scf.YieldOp())
         self.out = outside
         self.add(scf.IfOp(self.is_first, [], Region(with_first), Region()), self.roles)
         self.add(nv.BarrierOp(), self.roles)
+        if self._is_cluster:
+            self.add(hopper.ClusterSyncOp(aligned=True), self.roles)
+
+    def _shift(self, shift: Shift) -> None:
+        """Numbers for the pieces of this block."""
+        for number in (shift.tiles, shift.rows, shift.columns):
+            if number and number not in self.by_rank:
+                rank = self.put(hopper.IdOp("rank"))
+                self.by_rank[number] = self.put(arith.MuliOp(rank, self.number(number)))
 
     def _make_rings(self) -> None:
         first = leaders(self.source)
         rings = [op for op in self.source.body.block.ops if isinstance(op, pipe.RingOp)]
         for op in sorted(rings, key=lambda op: first[op.result] is not op.result):
-            plan, name = RingPlan.of(op, self.count), op.result.name_hint or "ring"
+            plan, name = RingPlan.of(op, self.count, self.team), op.result.name_hint or "ring"
             memory = self.put(nv.AllocOp(plan.memory))
             memory.name_hint = name
             leader = first[op.result]
@@ -244,6 +277,7 @@ class AgentLowering(Lowering):
                 known = self.rings[leader]
                 known.bytes += plan.slot_bytes
                 self.rings[op.result] = Ring(plan, memory, known.full, known.empty, 0)
+            self.rings[leader].shared |= plan.blocks > 1
 
     def _make_mailboxes(self) -> None:
         for op in (op for op in self.source.body.block.ops if isinstance(op, pipe_draws.MailboxOp)):
@@ -288,6 +322,8 @@ class AgentLowering(Lowering):
             self.add(hopper.SetRegistersOp("inc", self.registers[1]), op)
         self.agent = self.put(arith.SubiOp(self.warpgroup, self.number(1)))
         self.leads = self.put(arith.CmpiOp(self.put(hopper.IdOp("lane")), self.number(0), "eq"))
+        if self._is_cluster:
+            self._begin_releases()
         if self.rooms:
             self._begin_stores()
         self._run(op.computes.block)
@@ -323,9 +359,7 @@ class AgentLowering(Lowering):
             case agents.TakeOp():
                 self._take(op)
             case agents.ReleaseOp():
-                if self.rings[op.ring].bytes:
-                    slot, _ = self.cursors[op.cursor]
-                    self.add(hopper.ArriveOp(self.rings[op.ring].empty, slot, self.leads), op)
+                self._release(op)
             case pipe_draws.DrawOp():
                 self._draw(op)
             case pipe_draws.DrawnOp():
@@ -341,6 +375,9 @@ class AgentLowering(Lowering):
                 self.values[op.result] = self.add(products.AnyOp(asked), op).results[0]
             case tile.StoreOp() if self._goes_out(op):
                 self._send(op)
+            case scf.IfOp() if (store := _only_store(op)) is not None and self._goes_out(store):
+                # Products may run: there is no branch, and only copies depend on the condition.
+                self._send(store, self.values[op.cond])
             case arith.DivSIOp() | arith.RemSIOp() | arith.FloorDivSIOp() if is_small_division(op, self.mapped):
                 self._divide(op)
             case _:
@@ -370,12 +407,39 @@ class AgentLowering(Lowering):
         for type_ in found.memory[1:]:
             memory = self.add(copies.RecastOp(memory, type_), op).results[0]
         whole = self.put(nv.SlotOp(memory, slot))
+        shift = found.shift
+        blocks = None if shift is None else self.number((1 << self.team) - 1)
         for piece in found.pieces:
             target = whole
-            for place in piece.path:
-                target = self.put(nv.SlotOp(target, self.number(place)))
+            for place, number in enumerate(piece.path):
+                tile_ = self.number(number)
+                if shift is not None and place == shift.place:
+                    tile_ = self._moved(tile_, shift.tiles)
+                target = self.put(nv.SlotOp(target, tile_))
             offsets = [self.narrow(start, more) for start, more in found.offsets(box, piece)]
-            self.add(copies.CopyInOp(map_, offsets, target, ring.full, slot), op)
+            if shift is not None:
+                offsets[:2] = self._moved(offsets[0], shift.columns), self._moved(offsets[1], shift.rows)
+            self.add(copies.CopyInOp(map_, offsets, target, ring.full, slot, blocks), op)
+
+    def _moved(self, number: SSAValue, by_rank: int) -> SSAValue:
+        """A number plus so many for each block before this one in its cluster."""
+        return self.put(arith.AddiOp(number, self.by_rank[by_rank])) if by_rank else number
+
+    def _begin_releases(self) -> None:
+        """In a cluster, each of a warp's first lanes speaks to one block."""
+        lane = self.put(hopper.IdOp("lane"))
+        self.frees = self.put(arith.CmpiOp(lane, self.number(self.team), "ult"))
+        other = self.put(arith.AndIOp(lane, self.number(self.team - 1)))
+        for ring in self.rings.values():
+            if ring.bytes and ring.shared:
+                ring.freed = self.put(hopper.ElsewhereOp(ring.empty, other))
+
+    def _release(self, op: agents.ReleaseOp) -> None:
+        ring, (slot, _) = self.rings[op.ring], self.cursors[op.cursor]
+        if ring.freed is not None:
+            self.add(hopper.ArriveOp(ring.freed, slot, self.frees), op)
+        elif ring.bytes:
+            self.add(hopper.ArriveOp(ring.empty, slot, self.leads), op)
 
     def _take(self, op: agents.TakeOp) -> None:
         ring, (slot, phase) = self.rings[op.ring], self.cursors[op.cursor]
@@ -451,7 +515,7 @@ class AgentLowering(Lowering):
         inside = self.put(arith.AndIOp(worker, self.number(WARPS - 1)))
         self.warp_row = self.put(arith.MuliOp(inside, self.number(WARP_ROWS)))
 
-    def _send(self, op: tile.StoreOp) -> None:
+    def _send(self, op: tile.StoreOp, condition: SSAValue | None = None) -> None:
         """Each warp puts 64 columns of its rows into shared memory, from where a copy takes them, and goes on."""
         box = box_of(op.view, op.offsets)
         assert box is not None
@@ -461,6 +525,7 @@ class AgentLowering(Lowering):
         down, across = box.axes
         row = self.put(arith.AddiOp(self.narrow(box.starts[down]), self.warp_row))
         others = [self.narrow(box.starts[axis]) for axis in box.others]
+        sends = self.leads if condition is None else self.put(arith.AndIOp(self.leads, condition))
         for place, column in enumerate(store_columns(type_.get_shape()[1])):
             buffer = self.buffers[element][place % BUFFERS]
             if place not in range(1, BUFFERS):
@@ -471,7 +536,7 @@ class AgentLowering(Lowering):
             self.add(hopper.FenceOp("async"), op)
             self.add(hopper.WarpSyncOp(), op)
             offsets = [self.narrow(box.starts[across], column), row, *others]
-            self.add(copies.CopyOutOp(buffer, map_, offsets, self.leads), op)
+            self.add(copies.CopyOutOp(buffer, map_, offsets, sends), op)
             self.add(copies.CommitCopiesOp(), op)
 
 
@@ -481,6 +546,14 @@ def _is_zero(value: SSAValue) -> bool:
     number = owner.value.owner if isinstance(owner, tile.FullOp) else None
     known = number.value if isinstance(number, arith.ConstantOp) else None
     return isinstance(known, FloatAttr | IntegerAttr) and known.value.data == 0
+
+
+def _only_store(op: scf.IfOp) -> tile.StoreOp | None:
+    """The store under a condition, if there is nothing else."""
+    inside = [inner for region in op.regions for block in region.blocks for inner in block.ops]
+    stores = [inner for inner in inside if isinstance(inner, tile.StoreOp)]
+    others = [inner for inner in inside if not isinstance(inner, tile.StoreOp | scf.YieldOp)]
+    return stores[0] if len(stores) == 1 and not others and not op.results else None
 
 
 def _register_operands(pending: SSAValue) -> Iterator[SSAValue]:

@@ -4,17 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from xdsl.dialects import scf
 from xdsl.ir import Block, SSAValue
 
 from tessera.dialects import tile
 from tessera.dialects.tile_types import tile_dtype, tile_type
-from tessera.targets.cuda.agents_model import DEPTHS, MOST_AGENTS, ROWS, SHARED, STAGED, slot_bytes, widest_product
+from tessera.targets.cuda.agents_model import (
+    AT_ONCE,
+    DEPTHS,
+    MOST_AGENTS,
+    OWN_REGISTERS,
+    REGISTERS,
+    ROWS,
+    SHARED,
+    STAGED,
+    TEAM,
+    THREADS,
+    slot_bytes,
+    team_for,
+    widest_product,
+)
 from tessera.targets.cuda.boxes import is_mapped
 from tessera.targets.cuda.products import WARPGROUP_TYPES, turns_in_memory
+from tessera.targets.cuda.tile_to_nv import crosses
+from tessera.transforms.constants import integer_of
 from tessera.transforms.make_async import feeds_products
 from tessera.transforms.partition_rows import rows_of
+from tessera.transforms.program_order import axes_of, can_form_teams
+from tessera.transforms.slices import factor_source
+
+COLUMN_LANES = 4
+"""Threads that share the columns of sums."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +46,10 @@ class AgentsPlan:
     agents: int
     depth: int
     ahead: int = 2
+    team: int = 1
+    """Workers that fetch together what they all need."""
+    walks: bool = True
+    """Whether a worker has several programs."""
 
 
 def agents_plans(
@@ -41,7 +67,7 @@ def agents_plans(
         return
     loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_products(op)]
     inner = [op for op in loads if _is_repeated(op)]
-    if not inner or not all(is_mapped(op) and _is_lined(op.view, lined) for op in loads):
+    if not inner or not all(is_mapped(op) and is_lined(op.view, lined) for op in loads):
         return
     products = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
     if not all(map(_has_warpgroups, products)):
@@ -49,10 +75,32 @@ def agents_plans(
     if max(tile_type(op.result).get_shape()[1] for op in products) > widest_product(agents):
         return
     depths = DEPTHS if depth is None else [(ahead, depth) for ahead in (2, 1)]
-    found = [AgentsPlan(agents, slots, ahead) for ahead, slots in depths]
+    programs = _programs(function)
+    team = 1 if programs is None else _team(function, inner, programs)
+    walks = programs is None or programs > AT_ONCE
+    found = [AgentsPlan(agents, slots, ahead, team, walks) for ahead, slots in depths]
     # Lowering takes long: what will not fit is not lowered. Of the least it is left to see.
     likely = [plan for plan in found[:-1] if shared_bytes(function, loads, plan, lined) <= SHARED]
     yield from (*likely, found[-1])
+
+
+def _programs(function: tile.FuncOp) -> int | None:
+    """How many there are, if that is known."""
+    extents = [extent for extent in function.grid.data if isinstance(extent, int)]
+    return prod(extents) if len(extents) == len(function.grid.data) else None
+
+
+def _team(function: tile.FuncOp, loads: Sequence[tile.LoadOp], programs: int) -> int:
+    """How many workers fetch together: those with programs side by side along the first axis of the grid."""
+    if not crosses(function) or not can_form_teams(function, TEAM, bands=True):
+        return 1
+    loops = {op.parent_op() for op in loads}
+    loop = loops.pop() if len(loops) == 1 else None
+    step = integer_of(loop.step) if isinstance(loop, scf.ForOp) else None
+    if step is None:
+        return 1
+    shared = [op for op in loads if 0 not in axes_of(op)]
+    return team_for(sum(map(_tile_bytes, shared)), step, programs)
 
 
 def shared_bytes(function: tile.FuncOp, loads: Sequence[tile.LoadOp], plan: AgentsPlan, lined: Collection[int]) -> int:
@@ -62,7 +110,7 @@ def shared_bytes(function: tile.FuncOp, loads: Sequence[tile.LoadOp], plan: Agen
         ring = tile.base_of(op.view), op.result.type, _tile_bytes(op)
         slots[ring] = max(slots.get(ring, 0), plan.depth if _is_repeated(op) else plan.ahead)
     stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
-    stored = {tile_type(op.value).element_type for op in stores if is_mapped(op) and _is_lined(op.view, lined)}
+    stored = {tile_type(op.value).element_type for op in stores if is_mapped(op) and is_lined(op.view, lined)}
     rings = sum(count * ring[-1] for ring, count in slots.items())
     return rings + STAGED * plan.agents * len(stored)
 
@@ -88,6 +136,24 @@ def _is_repeated(op: tile.LoadOp) -> bool:
     return around is not None
 
 
-def _is_lined(view: SSAValue, lined: Collection[int]) -> bool:
+def spare_registers(function: tile.FuncOp, agents: int) -> int:
+    """How many of a thread's registers products of a function leave to others: sums, and factors that threads made."""
+    taken = OWN_REGISTERS
+    for op in (op for op in function.body.walk() if isinstance(op, tile.DotOp)):
+        taken += thread_registers(op.result, agents)
+        if not isinstance(factor_source(op.a), tile.LoadOp):
+            taken += thread_registers(op.a, agents)
+    return REGISTERS[agents] - taken
+
+
+def thread_registers(value: SSAValue, agents: int = 1) -> int:
+    """Of a tile that lies as sums do, whose rows `agents` share; of a row of it, if it has one axis."""
+    *rows, columns = tile_type(value).get_shape()
+    elements = prod(rows) * columns // (THREADS * agents) if rows else columns // COLUMN_LANES
+    return elements * tile_dtype(value).storage.itemsize // 4
+
+
+def is_lined(view: SSAValue, lined: Collection[int]) -> bool:
+    """Whether a view is one of an argument with a tensor map."""
     base = tile.base_of(view)
     return isinstance(base.owner, Block) and base.owner.args.index(base) in lined  # pyright: ignore[reportArgumentType]

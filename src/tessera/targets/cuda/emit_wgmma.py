@@ -192,6 +192,15 @@ def _columns(emitter: Emitter, op: products.ColumnsOp) -> None:
         emitter.bind(op.result, source.elements()[first : first + count])
 
 
+@emits(products.JoinOp)
+def _join(emitter: Emitter, op: products.JoinOp) -> None:
+    pieces = [emitter.tile(piece) for piece in op.pieces]
+    if all(piece.packs for piece in pieces):
+        emitter.bind_words(op.result, [word for piece in pieces for word in piece.words()])
+    else:
+        emitter.bind(op.result, [element for piece in pieces for element in piece.elements()])
+
+
 @emits(products.PartialOp)
 def _partial(emitter: Emitter, op: products.PartialOp) -> None:
     source, kind = emitter.tile(op.operand), op.kind.data

@@ -481,6 +481,11 @@ def _columns(frame: Frame, op: products.ColumnsOp, operands: Values) -> Values:
     return [operands[0][:, first : first + tile_type(op.result).get_shape()[1]]]
 
 
+@meaning(products.JoinOp)
+def _join(frame: Frame, op: products.JoinOp, operands: Values) -> Values:
+    return [np.concatenate(operands, 1)]
+
+
 @meaning(products.PartialOp)
 def _partial(frame: Frame, op: products.PartialOp, operands: Values) -> Values:
     """What threads hold along the axis, a column for each of them."""

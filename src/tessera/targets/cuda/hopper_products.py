@@ -260,6 +260,30 @@ class ColumnsOp(IRDLOperation):
 
 
 @irdl_op_definition
+class JoinOp(IRDLOperation):
+    """Tiles side by side, as one: their registers, unchanged."""
+
+    name = "nv.join"
+    pieces = var_operand_def(AnyTile)
+    result = result_def(AnyTile)
+    traits = traits_def(Pure())
+    assembly_format = "$pieces attr-dict `:` type($pieces) `->` type($result)"
+
+    def __init__(self, pieces: Sequence[SSAValue]) -> None:
+        columns = sum(tile_type(piece).get_shape()[1] for piece in pieces)
+        type_ = TensorType(tile_type(pieces[0]).element_type, (ROWS, columns))
+        super().__init__(operands=[pieces], result_types=[laid_out(type_, accumulator(ROWS, columns))])
+
+    def verify_(self) -> None:
+        _, columns = _check_sums(self.result, "the result")
+        widths = [_check_sums(piece, "a piece")[1] for piece in self.pieces]
+        if sum(widths) != columns or any(width % 8 for width in widths):
+            raise VerifyException(f"columns {widths} are not {columns}: whole groups of 8")
+        if any(tile_type(piece).element_type != tile_type(self.result).element_type for piece in self.pieces):
+            raise VerifyException(f"pieces of another type than {self.result.type}")
+
+
+@irdl_op_definition
 class PartialOp(IRDLOperation):
     """Folds what each thread holds along an axis: one element is left of each thread, a reduction not finished yet."""
 
@@ -324,4 +348,4 @@ class AnyOp(IRDLOperation):
         return {reads(MEMORY)}
 
 
-OPS: tuple[type[IRDLOperation], ...] = (WgmmaOp, WgmmaWaitOp, StoreMatrixOp, ColumnsOp, PartialOp, AnyOp)
+OPS: tuple[type[IRDLOperation], ...] = (WgmmaOp, WgmmaWaitOp, StoreMatrixOp, ColumnsOp, JoinOp, PartialOp, AnyOp)

@@ -22,6 +22,7 @@ from tessera.targets.cuda.layouts import Layout
 from tessera.targets.cuda.nv_types import SharedType, laid_out, panel_for
 from tessera.targets.cuda.plain_products import has_instruction
 from tessera.transforms.make_async import feeds_products
+from tessera.transforms.program_order import axes_of
 from tessera.transforms.rewriting import adopt_location
 
 GROUP = 8
@@ -61,25 +62,8 @@ def crosses(function: tile.FuncOp) -> bool:
     axes: set[frozenset[int]] = set()
     for op in function.body.walk():
         if isinstance(op, pipe.CopyOp) or (isinstance(op, tile.LoadOp) and feeds_products(op)):
-            axes.add(_axes_of(op))
+            axes.add(axes_of(op))
     return any(0 in one and 1 not in one for one in axes) and any(1 in one and 0 not in one for one in axes)
-
-
-def _axes_of(op: Operation) -> frozenset[int]:
-    """The axes of the grid that an op's operands depend on."""
-    found: set[int] = set()
-    pending, seen = list(op.operands), set[SSAValue]()
-    while pending:
-        value = pending.pop()
-        owner = value.owner
-        if value in seen or not isinstance(owner, Operation):
-            continue
-        seen.add(value)
-        if isinstance(owner, tile.ProgramIdOp):
-            found.add(owner.axis.value.data)
-        elif not isinstance(owner, pipe.RingOp) and not owner.regions:
-            pending += owner.operands
-    return frozenset(found)
 
 
 class Lowering:

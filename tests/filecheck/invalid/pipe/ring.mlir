@@ -21,3 +21,15 @@ tile.func @f(%x: !tile.view<2, bf16, global>, %i: index, %j: index) outputs 0 sh
   %r = pipe.ring : index
   tile.return
 }
+// -----
+tile.func @f() outputs 0 shapes [] grid [4] attributes {workers} {
+  // expected: workers share a ring in a function with the attribute `team`, a number above 1
+  %r = pipe.ring shared : !pipe.ring<2, 8x16xbf16>
+  tile.return
+}
+// -----
+tile.func @f() outputs 0 shapes [] grid [4] attributes {workers, team = 1 : i64} {
+  // expected: workers share a ring in a function with the attribute `team`, a number above 1
+  %r = pipe.ring shared : !pipe.ring<2, 8x16xbf16>
+  tile.return
+}

@@ -1,0 +1,147 @@
+"""Checks that stores which wait for the next program, and loads that do not wait for products, change no bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rewritten_programs import count, rewritten
+from role_programs import DEPTH, LENGTHS, PRODUCTS, STAGES, check_roles, lib, machines, numbers, prepared, traced
+from xdsl.dialects import scf
+
+from tessera.dialects import tile
+from tessera.dialects.pipe_agents import DotAwaitOp, DotStartOp, RolesOp
+from tessera.transforms.early_loads import early_loads
+from tessera.transforms.finish_in_branches import finish_in_branches
+from tessera.transforms.late_stores import late_stores
+from tessera.transforms.place_waits import place_waits
+from tessera.transforms.skew_dots import skew_dots
+from tessera.transforms.specialize_roles import specialize_roles
+
+
+def ready(function: tile.FuncOp, agents: int = 2, depth: int = 2) -> None:
+    """Everything up to where stores wait."""
+    skew_dots(function)
+    assert specialize_roles(function, agents=agents, depth=depth, bands=True)
+    place_waits(function)
+    finish_in_branches(function)
+
+
+def both(function: tile.FuncOp, agents: int = 2, depth: int = 2) -> None:
+    ready(function, agents, depth)
+    early_loads(function)
+    assert late_stores(function)
+
+
+def stores_of(function: tile.FuncOp) -> list[tile.StoreOp]:
+    return [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+@pytest.mark.parametrize("depth", LENGTHS)
+def test_products_give_the_same_bits(name: str, depth: int) -> None:
+    module, given_ = PRODUCTS[name](depth)
+    module, _, _ = rewritten(module, prepared)
+    function = check_roles(module, both, given_)
+    # Behind the first product, where there are no turns, and behind all programs.
+    late, own, last = stores_of(function)
+    around = late.parent_op()
+    assert isinstance(around, scf.IfOp)
+    before = around.prev_op
+    assert isinstance(before, DotStartOp)
+    assert not isinstance(own.parent_op(), RolesOp)
+    end = last.parent_op()
+    assert isinstance(end, scf.IfOp)
+    assert isinstance(end.parent_op(), RolesOp)
+    assert isinstance(end.prev_op, scf.ForOp)
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_sums_that_are_looked_at_leave_no_room(name: str) -> None:
+    """Between the first product and the next ones others compute: what would wait is in their way."""
+    module, _, _ = rewritten(STAGES[name](20)[0], prepared)
+    _, function, _ = rewritten(module, ready)
+    held = count(function, tile.StoreOp)
+    assert not late_stores(function)
+    assert count(function, tile.StoreOp) == held
+
+
+def test_what_may_not_wait_does_not() -> None:
+    module, _, _ = rewritten(PRODUCTS["gemm"](DEPTH)[0], prepared)
+    _, function, _ = rewritten(module, ready)
+    asked: list[tile.StoreOp] = []
+
+    def refuse(store: tile.StoreOp) -> bool:
+        asked.append(store)
+        return False
+
+    assert not late_stores(function, refuse)
+    assert asked == stores_of(function)[:1]
+    assert not early_loads(function)
+
+
+def test_a_program_that_reads_what_others_store_stores_at_once() -> None:
+    module, _, _ = rewritten(PRODUCTS["gemm and more"](DEPTH)[0], prepared)
+    _, function, _ = rewritten(module, ready)
+    loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp)]
+    assert loads
+    view = stores_of(function)[0].view
+    for load in loads:
+        read = tile.LoadOp(view, [load.offsets[0], load.offsets[0]], (1, 1))
+        block = load.parent_block()
+        assert block is not None
+        block.insert_op_before(read, load)
+    assert not late_stores(function)
+
+
+def loads_before_waits(function: tile.FuncOp) -> list[bool]:
+    """Of the waits for sums of loops, whether a load stands right in front."""
+    waits = [
+        op for op in function.body.walk() if isinstance(op, DotAwaitOp) and isinstance(op.pending.owner, scf.ForOp)
+    ]
+    return [isinstance(op.prev_op, tile.LoadOp) for op in waits]
+
+
+@pytest.mark.parametrize("depth", LENGTHS)
+def test_a_bias_is_loaded_before_sums_are_awaited(depth: int) -> None:
+    module, given_ = PRODUCTS["gemm and more"](depth)
+    module, _, _ = rewritten(module, prepared)
+
+    def give(function: tile.FuncOp) -> None:
+        ready(function)
+        assert loads_before_waits(function) == [False]
+        assert early_loads(function, lambda load: False) == 0
+        assert early_loads(function) == 1
+        assert early_loads(function) == 0
+
+    assert loads_before_waits(check_roles(module, give, given_)) == [True]
+
+
+def test_a_load_does_not_overtake_a_store() -> None:
+    module, _, _ = rewritten(PRODUCTS["gemm and more"](DEPTH)[0], prepared)
+    _, function, _ = rewritten(module, ready)
+    (load, *_) = (op for op in function.body.walk() if isinstance(op, tile.LoadOp))
+    store = stores_of(function)[0]
+    block = load.parent_block()
+    assert block is not None
+    assert store.parent_block() is block
+    store.detach()
+    store.operands[0] = next(op.result for op in block.ops if isinstance(op, DotAwaitOp))
+    block.insert_op_before(store, load)
+    assert early_loads(function) == 0
+
+
+@settings(max_examples=12)
+@given(st.integers(1, 4), st.integers(1, 3), st.integers(0, 40), st.sampled_from([1, 2, 3]), st.integers(1, 3))
+def test_grids_of_many_sizes(rows: int, columns: int, depth: int, agents: int, slots: int) -> None:
+    given_: list[Any] = [numbers(53, depth), numbers(depth, 21), numbers(21), numbers(53, 21)]
+    module, given_ = traced(lib.gemm[rows, columns], given_, epilogue=lib.gelu)
+    module, _, _ = rewritten(module, prepared)
+    if slots == 1:
+        # Without a second slot, sums do not stay on their way.
+        _, function, _ = rewritten(module, lambda function: ready(function, agents, slots))
+        assert not late_stores(function)
+        return
+    check_roles(module, lambda function: both(function, agents, slots), given_, machines(1))

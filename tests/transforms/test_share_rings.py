@@ -1,0 +1,153 @@
+"""Checks that teams of workers share what is the same for all of them, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rewritten_programs import rewritten
+from role_programs import DEPTH, LENGTHS, PRODUCTS, attention, check_roles, lib, machines, numbers, prepared, traced
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
+
+from tessera.bench.operators import kernels
+from tessera.dialects import pipe, tile
+from tessera.dialects.attributes import SizesAttr
+from tessera.errors import RaceError
+from tessera.interpreters.tile import run_kernel
+from tessera.targets import text
+from tessera.transforms.place_waits import place_waits
+from tessera.transforms.share_rings import share_rings
+from tessera.transforms.specialize_roles import specialize_roles
+
+
+def shared_of(function: tile.FuncOp) -> list[str | None]:
+    """The names of rings that are shared."""
+    rings = [op for op in function.body.block.ops if isinstance(op, pipe.RingOp)]
+    return [op.result.name_hint for op in rings if op.shared is not None]
+
+
+def give(function: tile.FuncOp, agents: int = 2, depth: int = 2, team: int = 2, bands: bool = True) -> int:
+    assert specialize_roles(function, agents=agents, depth=depth, bands=bands, team=team)
+    found = share_rings(function)
+    place_waits(function)
+    return found
+
+
+def gemm(depth: int, rows: int = 4, columns: int = 3) -> tuple[ModuleOp, list[object]]:
+    """One with a bias, on a grid that may have programs without rows."""
+    return traced(
+        lib.gemm[rows, columns],
+        [numbers(53, depth), numbers(depth, 21), numbers(21), numbers(53, 21)],
+        epilogue=lib.gelu,
+    )
+
+
+@pytest.mark.parametrize("depth", LENGTHS)
+@pytest.mark.parametrize(("team", "agents", "slots"), [(2, 2, 2), (2, 3, 3), (4, 1, 2)])
+def test_products_give_the_same_bits(depth: int, team: int, agents: int, slots: int) -> None:
+    module, given_ = gemm(depth)
+    module, _, _ = rewritten(module, prepared)
+    function = check_roles(module, lambda function: give(function, agents, slots, team), given_)
+    assert shared_of(function) == ["b_ring"]
+    assert pipe.team_of(function) == team
+
+
+@pytest.mark.parametrize("keys", [0, 41])
+def test_programs_side_by_side_share_keys_and_values(keys: int) -> None:
+    """Queries are a program's own; there are three blocks of them, for three workers."""
+    module, given_ = attention(kernels.attention)(keys)
+    module, function, _ = rewritten(module, prepared)
+    function.properties["grid"] = SizesAttr((3, 2))
+    function = check_roles(module, lambda function: give(function, team=3, bands=False), given_)
+    assert shared_of(function) == ["k_ring", "v_ring"]
+
+
+def test_programs_of_different_lengths_form_no_teams() -> None:
+    module, _ = attention(kernels.attention, mask=kernels.causal)(41)
+    module, _, _ = rewritten(module, prepared)
+    _, function, said = rewritten(module, lambda function: give(function, team=3, bands=False))
+    assert (said, pipe.team_of(function), shared_of(function)) == (0, 1, [])
+
+
+def test_teams_that_do_not_come_out_even_are_not_formed() -> None:
+    module, _ = PRODUCTS["gemm"](DEPTH)
+    module, _, _ = rewritten(module, prepared)
+    _, function, said = rewritten(module, give)
+    assert (said, pipe.team_of(function)) == (0, 1)
+
+
+def test_a_worker_alone_shares_nothing() -> None:
+    module, _, _ = rewritten(gemm(DEPTH)[0], prepared)
+    _, function, said = rewritten(module, lambda function: give(function, team=1))
+    assert (said, "team" in function.attributes) == (0, False)
+
+
+def test_what_is_not_the_same_cannot_be_shared() -> None:
+    """The interpreter holds workers to what the first of their team fetched."""
+
+    def share_all(function: tile.FuncOp) -> None:
+        give(function)
+        for op in function.body.block.ops:
+            if isinstance(op, pipe.RingOp):
+                op.properties["shared"] = UnitAttr()
+
+    module, given_ = gemm(DEPTH)
+    module, _, _ = rewritten(module, prepared)
+    module, _, _ = rewritten(module, share_all)
+    for machine in machines():
+        with pytest.raises(RaceError, match="worker 1 of a team fetches another tile than worker 0"):
+            run_kernel(module, "k", given_, machine=machine)
+
+
+UNEVEN = """
+!view = !tile.view<2, f32, global>
+tile.func @k(%x: !view, %y: !view) outputs 1 shapes [[8, 4], [8, 4]] grid [2] attributes {workers, team = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %worker = pipe.worker
+  %turns = arith.TURNS
+  %ring = pipe.ring shared : !pipe.ring<2, 8x4xf32>
+  pipe.roles 1 copies {
+    %t0 = pipe.cursor %ring : !pipe.ring<2, 8x4xf32> -> !pipe.cursor<2>
+    %end = scf.for %i = %c0 to %turns step %c1 iter_args(%t = %t0) -> (!pipe.cursor<2>) {
+      pipe.fill %x[%c0, %c0], %ring[%t] : !view, !pipe.ring<2, 8x4xf32>, !pipe.cursor<2>
+      %next = pipe.next %t : !pipe.cursor<2>
+      scf.yield %next : !pipe.cursor<2>
+    }
+  } computes {
+    %t0 = pipe.cursor %ring : !pipe.ring<2, 8x4xf32> -> !pipe.cursor<2>
+    %end = scf.for %i = %c0 to %turns step %c1 iter_args(%t = %t0) -> (!pipe.cursor<2>) {
+      %tile = pipe.take %ring[%t] : !pipe.ring<2, 8x4xf32>, !pipe.cursor<2> -> tensor<8x4xf32>
+      pipe.release %ring[%t] : !pipe.ring<2, 8x4xf32>, !pipe.cursor<2>
+      %next = pipe.next %t : !pipe.cursor<2>
+      scf.yield %next : !pipe.cursor<2>
+    }
+  }
+  tile.return
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("turns", "said"),
+    [
+        ("subi %c1, %worker : index", "worker 0 of a team fills 1 turns of a ring that is shared, worker 1 of it 0"),
+        ("addi %c1, %worker : index", "turn 1 of %ring is shared, and worker 1 of a team fetches another tile"),
+    ],
+)
+def test_nobody_of_a_team_is_left_waiting(turns: str, said: str) -> None:
+    x = numbers(8, 4).astype("f4")
+    with pytest.raises(RaceError, match=said):
+        run_kernel(text.read(UNEVEN.replace("TURNS", turns)), "k", [x, x.copy()])
+    # What depends on the worker is not shared in the first place.
+    plain = UNEVEN.replace("TURNS", turns).replace("ring shared", "ring")
+    assert rewritten(plain, share_rings)[2] == 0
+    assert rewritten(plain.replace(turns, "constant 2 : index"), share_rings)[2] == 1
+
+
+@settings(max_examples=12)
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(0, 40), st.integers(1, 3), st.booleans())
+def test_grids_of_many_sizes(teams: int, columns: int, depth: int, slots: int, bands: bool) -> None:
+    module, given_ = gemm(depth, 2 * teams, columns)
+    module, _, _ = rewritten(module, prepared)
+    check_roles(module, lambda function: give(function, 2, slots, 2, bands), given_, machines(1))
