@@ -20,6 +20,7 @@ from tessera.transforms.lazy_maxima import lazy_maxima
 from tessera.transforms.live_ranges import clip_ranges, split_ranges
 from tessera.transforms.place_waits import place_waits
 from tessera.transforms.skew_dots import skew_dots
+from tessera.transforms.skip_first_turns import skip_first_turns
 from tessera.transforms.skip_turns import skip_turns
 from tessera.transforms.specialize_roles import specialize_roles
 
@@ -47,6 +48,7 @@ def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]
     skew_dots(function)
     if not specialize_roles(function, agents=plan.agents, depth=plan.depth, ahead=plan.ahead, bands=bands):
         return False
+    skip_first_turns(function)
     split_ranges(function)
     place_waits(function)
     finish_in_branches(function)
