@@ -63,7 +63,9 @@ def clip_ranges(function: tile.FuncOp) -> None:
             for edges, others in zip(dead_from(mask, counter, window), dead_from(mask, counter, fewer), strict=True):
                 _shorten(loop, edges, others)
             later = Window((Linear(number=1), *window.start[1:]), fewer.size)
-            for edges, others in zip(dead_before(mask, counter, window), dead_before(mask, counter, later), strict=True):
+            for edges, others in zip(
+                dead_before(mask, counter, window), dead_before(mask, counter, later), strict=True
+            ):
                 _begin_later(loop, edges, others)
 
 

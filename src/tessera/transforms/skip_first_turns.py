@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tessera.dialects import pipe_agents, tile
@@ -99,7 +99,7 @@ class _Loop:
         adopt_location([made], loop)
         insert_before(whole, [made])
         for cursor, following in zip(cursors.values(), made.results, strict=True):
-            cursor.replace_uses_with_if(following, lambda use: use.operation is whole or whole.is_ancestor(use.operation))
+            cursor.replace_uses_with_if(following, lambda use: _is_in(use.operation, whole))
 
     def _for_agent(self, scalars: Scalars, value: SSAValue, agent: SSAValue) -> SSAValue:
         """A number as it is for the rows of this agent alone."""
@@ -115,18 +115,18 @@ class _Loop:
 
     def _whole(self) -> Operation | None:
         """The op beside the number of the first turn that has the loop in it, or is it, and all that it takes."""
-        block, whole = self.first.owner.parent_block() if isinstance(self.first.owner, Operation) else None, self.loop
-        found: Operation | None = whole
+        assert isinstance(self.first.owner, Operation)
+        block = self.first.owner.parent_block()
+        found: Operation | None = self.loop
         while found is not None and found.parent_block() is not block:
             found = found.parent_op()
-        if found is None or not _ends_known(self.loop.ub, found):
+        end = self.loop.ub.owner
+        if found is None or (isinstance(end, Operation) and _is_in(end, found)):
             return None
         loops = [op for op in found.walk() if isinstance(op, scf.ForOp) and _takes(op)]
         rings = {op.ring for op in _takes(self.loop)}
         alike = all(op.ring in rings for op in found.walk() if isinstance(op, pipe_agents.TakeOp))
-        users = [use.operation for use in self.first.uses]
-        inside = all(_is_scalar(user) or user is found or found.is_ancestor(user) for user in users)
-        return found if loops == [self.loop] and alike and inside else None
+        return found if loops == [self.loop] and alike else None
 
     def _cursors(self, whole: Operation) -> dict[SSAValue, SSAValue] | None:
         """For each ring that the loop takes from, the first cursor, as it comes from outside; None where a ring has
@@ -147,27 +147,19 @@ def _takes(loop: scf.ForOp) -> list[pipe_agents.TakeOp]:
     return [op for op in loop.body.block.ops if isinstance(op, pipe_agents.TakeOp)]
 
 
-def _is_scalar(op: Operation) -> bool:
-    return len(op.results) == 1 and not op.regions and isinstance(op.results[0].type, IndexType) or isinstance(
-        op, arith.CmpiOp
-    )
-
-
-def _ends_known(value: SSAValue, before: Operation) -> bool:
-    """Whether a number is computed in front of an op."""
-    owner = value.owner
-    return not isinstance(owner, Operation) or (owner is not before and not before.is_ancestor(owner))
+def _is_in(op: Operation, whole: Operation) -> bool:
+    return op is whole or whole.is_ancestor(op)
 
 
 def _from_outside(cursor: SSAValue, whole: Operation) -> SSAValue | None:
     """Where a cursor has its start, in front of an op."""
     while isinstance(cursor, BlockArgument):
         loop = cursor.block.parent_op()
-        if loop is None or not (loop is whole or whole.is_ancestor(loop)):
+        if loop is None or not _is_in(loop, whole):
             return cursor
         if not isinstance(loop, scf.ForOp) or cursor.index == 0:
             return None
         cursor = loop.iter_args[cursor.index - 1]
     owner = cursor.owner
     assert isinstance(owner, Operation)
-    return None if owner is whole or whole.is_ancestor(owner) else cursor
+    return None if _is_in(owner, whole) else cursor

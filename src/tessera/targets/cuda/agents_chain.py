@@ -18,6 +18,7 @@ from tessera.targets.cuda.tile_to_nv import crosses
 from tessera.transforms.finish_in_branches import finish_in_branches
 from tessera.transforms.lazy_maxima import lazy_maxima
 from tessera.transforms.live_ranges import clip_ranges, split_ranges
+from tessera.transforms.merge_masks import merge_masks
 from tessera.transforms.place_waits import place_waits
 from tessera.transforms.skew_dots import skew_dots
 from tessera.transforms.skip_first_turns import skip_first_turns
@@ -50,6 +51,7 @@ def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]
         return False
     skip_first_turns(function)
     split_ranges(function)
+    merge_masks(function)
     place_waits(function)
     finish_in_branches(function)
     skip_turns(function)
