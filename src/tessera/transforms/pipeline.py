@@ -32,10 +32,12 @@ from tessera.transforms.instrument import Instrument
 from tessera.transforms.lazy_maxima import LazyMaxima
 from tessera.transforms.live_ranges import ClipRanges, SplitRanges
 from tessera.transforms.make_async import MakeAsync
+from tessera.transforms.merge_masks import MergeMasks
 from tessera.transforms.partition_rows import PartitionRows
 from tessera.transforms.place_waits import PlaceWaits
 from tessera.transforms.schedule_to_tile import ScheduleToTile
 from tessera.transforms.skew_dots import SkewDots
+from tessera.transforms.skip_first_turns import SkipFirstTurns
 from tessera.transforms.skip_turns import SkipTurns
 from tessera.transforms.specialize_kernels import SpecializeKernels
 from tessera.transforms.specialize_roles import SpecializeRoles
@@ -53,10 +55,12 @@ PASSES: Mapping[str, type[ModulePass]] = {
         Instrument,
         LazyMaxima,
         MakeAsync,
+        MergeMasks,
         PartitionRows,
         PlaceWaits,
         ScheduleToTile,
         SkewDots,
+        SkipFirstTurns,
         SkipTurns,
         SpecializeKernels,
         SpecializeRoles,

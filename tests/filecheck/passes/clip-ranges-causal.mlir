@@ -43,7 +43,7 @@ tile.func @f(%x: !tile.view<2, f32, global>, %row: index, %y: !tile.view<2, f32,
 // CHECK-NEXT:     %3 = arith.constant -23 : index
 // CHECK-NEXT:     %4 = arith.addi %row, %3 : index
 // CHECK-NEXT:     %5 = arith.constant 1 : index
-// CHECK-NEXT:     %6 = arith.addi %4, %5 : index
+// CHECK-NEXT:     %6 = arith.addi %4, %5 {tile.rows_begin = 1 : i64} : index
 // CHECK-NEXT:     %7 = arith.subi %6, %zero : index
 // CHECK-NEXT:     %8 = arith.constant 0 : index
 // CHECK-NEXT:     %9 = arith.maxsi %7, %8 : index
