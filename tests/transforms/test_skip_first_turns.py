@@ -25,6 +25,7 @@ from tessera.transforms.lazy_maxima import lazy_maxima
 from tessera.transforms.live_ranges import ROWS_BEGIN, split_ranges
 from tessera.transforms.merge_masks import merge_masks
 from tessera.transforms.place_waits import place_waits
+from tessera.transforms.release_early import release_early
 from tessera.transforms.skew_dots import skew_dots
 from tessera.transforms.skip_first_turns import skip_first_turns
 from tessera.transforms.skip_turns import skip_turns
@@ -60,6 +61,7 @@ def with_skips(agents: int, depth: int, *, skew: bool, lazy: bool = False, begin
         merge_masks(function)
         place_waits(function)
         finish_in_branches(function)
+        release_early(function)
         skip_turns(function)
 
     return rewrite

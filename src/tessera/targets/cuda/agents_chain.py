@@ -20,6 +20,7 @@ from tessera.transforms.lazy_maxima import lazy_maxima
 from tessera.transforms.live_ranges import clip_ranges, split_ranges
 from tessera.transforms.merge_masks import merge_masks
 from tessera.transforms.place_waits import place_waits
+from tessera.transforms.release_early import release_early
 from tessera.transforms.skew_dots import skew_dots
 from tessera.transforms.skip_first_turns import skip_first_turns
 from tessera.transforms.skip_turns import skip_turns
@@ -54,6 +55,7 @@ def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]
     merge_masks(function)
     place_waits(function)
     finish_in_branches(function)
+    release_early(function)
     skip_turns(function)
     lower_agents(module, name, lined=lined)
     return True
