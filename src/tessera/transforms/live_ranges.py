@@ -178,6 +178,8 @@ def _begin_later(loop: scf.ForOp, edges: Sequence[Edge], fewer: Sequence[Edge]) 
         starts.append(start)
     first = scalars.combined(starts, arith.MinSIOp)
     if first is not None:
+        # No later than the end, however far off: so it is known to be small wherever positions are.
+        first = scalars.add(arith.MinSIOp(first, loop.ub))
         loop.operands[0] = _next(scalars, loop, loop.lb, first)
 
 

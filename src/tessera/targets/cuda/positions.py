@@ -35,7 +35,9 @@ def is_bounded(value: SSAValue) -> bool:
     match op:
         case arith.ConstantOp() | tile.DimOp() | tile.ProgramIdOp() | IdOp() | ExtentOp():
             return True
-        case arith.AddiOp() | arith.SubiOp() | arith.MuliOp() | arith.MinSIOp() | arith.MaxSIOp() | arith.SelectOp():
+        case arith.MaxSIOp():
+            return any(is_bounded(a) and _ends(b) for a, b in ((op.lhs, op.rhs), (op.rhs, op.lhs)))
+        case arith.AddiOp() | arith.SubiOp() | arith.MuliOp() | arith.MinSIOp() | arith.SelectOp():
             return is_bounded(op.lhs) and is_bounded(op.rhs)
         case arith.FloorDivSIOp() | arith.CeilDivSIOp() | arith.DivSIOp() | arith.DivUIOp():
             return is_bounded(op.lhs)
@@ -45,6 +47,20 @@ def is_bounded(value: SSAValue) -> bool:
             return is_bounded(op.input)
         case _:
             return False
+
+
+def _ends(value: SSAValue) -> bool:
+    """Whether a scalar has such a bound above: it may be anything below."""
+    op = value.owner
+    match op:
+        case arith.MinSIOp():
+            return _ends(op.lhs) or _ends(op.rhs)
+        case arith.AddiOp() | arith.MaxSIOp():
+            return _ends(op.lhs) and _ends(op.rhs)
+        case arith.SubiOp():
+            return _ends(op.lhs) and is_bounded(op.rhs)
+        case _:
+            return is_bounded(value)
 
 
 def affine_of(tile_: ThreadTile) -> Affine | None:
