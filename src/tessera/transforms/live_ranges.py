@@ -144,6 +144,27 @@ ROWS_BEGIN = "tile.rows_begin"
 """Marks a number that begins a loop where the first row needs it: by how much more it would be without that row."""
 
 
+_SCALARS = (
+    arith.AddiOp,
+    arith.SubiOp,
+    arith.MuliOp,
+    arith.CeilDivSIOp,
+    arith.FloorDivSIOp,
+    arith.MaxSIOp,
+    arith.MinSIOp,
+)
+
+
+def is_marked(value: SSAValue, mark: str) -> bool:
+    """Whether a number has a mark, or is made of one that has."""
+    owner = value.owner
+    if not isinstance(owner, Operation):
+        return False
+    if mark in owner.attributes:
+        return True
+    return isinstance(owner, _SCALARS) and any(is_marked(operand, mark) for operand in owner.operands)
+
+
 def _shorten(loop: scf.ForOp, edges: Sequence[Edge], fewer: Sequence[Edge]) -> None:
     """Ends a loop where the last row has its edge; `fewer` are the edges with a row less."""
     scalars = Scalars(loop)

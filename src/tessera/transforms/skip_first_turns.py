@@ -16,19 +16,9 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tessera.dialects import pipe_agents, tile
-from tessera.transforms.live_ranges import ROWS_BEGIN, Scalars
+from tessera.transforms.live_ranges import ROWS_BEGIN, Scalars, is_marked
 from tessera.transforms.rewriting import adopt_location, insert_before
 from tessera.transforms.skip_turns import handing_on, rows_in
-
-_SCALARS = (
-    arith.AddiOp,
-    arith.SubiOp,
-    arith.MuliOp,
-    arith.CeilDivSIOp,
-    arith.FloorDivSIOp,
-    arith.MaxSIOp,
-    arith.MinSIOp,
-)
 
 
 @dataclass(frozen=True)
@@ -56,16 +46,9 @@ def skip_first_turns(function: tile.FuncOp) -> None:
 def _first_turn(loop: scf.ForOp) -> SSAValue | None:
     """The number of the first turn, if it is marked: that of the loop itself, or of a turn in front of it."""
     owner = loop.lb.owner
-    if isinstance(owner, arith.AddiOp) and owner.rhs is loop.step and _is_marked(owner.lhs):
+    if isinstance(owner, arith.AddiOp) and owner.rhs is loop.step and is_marked(owner.lhs, ROWS_BEGIN):
         return owner.lhs
-    return loop.lb if _is_marked(loop.lb) else None
-
-
-def _is_marked(value: SSAValue) -> bool:
-    owner = value.owner
-    if not isinstance(owner, Operation):
-        return False
-    return ROWS_BEGIN in owner.attributes or (isinstance(owner, _SCALARS) and any(map(_is_marked, owner.operands)))
+    return loop.lb if is_marked(loop.lb, ROWS_BEGIN) else None
 
 
 @dataclass
@@ -104,7 +87,7 @@ class _Loop:
     def _for_agent(self, scalars: Scalars, value: SSAValue, agent: SSAValue) -> SSAValue:
         """A number as it is for the rows of this agent alone."""
         owner = value.owner
-        if not isinstance(owner, Operation) or not _is_marked(value):
+        if not isinstance(owner, Operation) or not is_marked(value, ROWS_BEGIN):
             return value
         mark = owner.attributes.get(ROWS_BEGIN)
         if isinstance(mark, IntegerAttr):

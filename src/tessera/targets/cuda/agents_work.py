@@ -18,7 +18,7 @@ from tessera.targets.cuda.choose_agents import agents_plans
 from tessera.targets.cuda.preparing import prepare
 from tessera.transforms.host_checks import take_host_checks
 from tessera.transforms.lazy_maxima import lazy_maxima
-from tessera.transforms.live_ranges import clip_ranges
+from tessera.transforms.live_ranges import ROWS_BEGIN, clip_ranges, is_marked
 from tessera.transforms.make_async import feeds_products
 from tessera.transforms.partition_rows import Rows, rows_of
 from tessera.transforms.slices import Slice, factor_source
@@ -81,7 +81,8 @@ class _Reading:
                 around = _loop_around(around)
             computed = list(self._work(loop))
             reductions = [op for op in loop.body.block.ops if isinstance(op, tile.ReduceOp) and _is_tile(op.operand)]
-            yield Turn(tuple(steps), tuple(map(self._product, inside)), tuple(computed), len(reductions))
+            products, banded = tuple(map(self._product, inside)), is_marked(loop.lb, ROWS_BEGIN)
+            yield Turn(tuple(steps), products, tuple(computed), len(reductions), banded)
 
     def _product(self, op: tile.DotOp) -> Product:
         depth, columns = tile_type(op.b).get_shape()
