@@ -175,15 +175,20 @@ def test_masks_are_for_few_turns_and_functions_for_all() -> None:
     assert more[1] > fewer[1]
 
 
-def test_windows_get_blocks_that_waste_little_at_their_ends() -> None:
+def test_windows_are_read_as_bands() -> None:
     plain, banded = (
-        read(kernels.attention, *[(2, 256, 128)] * 3),
-        read(kernels.window_attention, *[(2, 256, 128)] * 3, 11),
+        read(kernel, *[(2, 256, 64)] * 3, *more)
+        for kernel, more in ((kernels.attention, ()), (kernels.window_attention, (11,)))
     )
     assert plain is not None
     assert banded is not None
+    assert [turn.banded for turn in (*plain.turns, *banded.turns)] == [False, True]
     assert plain.turns == tuple(replace(turn, banded=False) for turn in banded.turns)
-    assert [turn.banded for turn in banded.turns] == [True]
+
+
+def test_bands_get_blocks_that_waste_little_at_their_ends() -> None:
+    plain = attention(128)
+    banded = replace(plain, turns=tuple(replace(turn, banded=True) for turn in plain.turns))
     best = [next(iter(best_by_agents(traced).values())) for traced in (plain, banded)]
     assert [block[:2] for block in best] == [(128, 128), (192, 64)]
 
