@@ -35,6 +35,7 @@ from tessera.transforms.make_async import MakeAsync
 from tessera.transforms.merge_masks import MergeMasks
 from tessera.transforms.partition_rows import PartitionRows
 from tessera.transforms.place_waits import PlaceWaits
+from tessera.transforms.release_early import ReleaseEarly
 from tessera.transforms.schedule_to_tile import ScheduleToTile
 from tessera.transforms.skew_dots import SkewDots
 from tessera.transforms.skip_first_turns import SkipFirstTurns
@@ -58,6 +59,7 @@ PASSES: Mapping[str, type[ModulePass]] = {
         MergeMasks,
         PartitionRows,
         PlaceWaits,
+        ReleaseEarly,
         ScheduleToTile,
         SkewDots,
         SkipFirstTurns,
