@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -137,8 +138,8 @@ def test_rings_are_as_deep_as_there_is_room() -> None:
 # Reading programs
 
 
-def read(kernel: Any, *shapes: tuple[int, ...], dtype: Any = ts.bf16, **static: Any) -> Traced | None:
-    arrays = [ts.empty(shape, dtype) for shape in shapes]
+def read(kernel: Any, *shapes: tuple[int, ...] | int, dtype: Any = ts.bf16, **static: Any) -> Traced | None:
+    arrays = [shape if isinstance(shape, int) else ts.empty(shape, dtype) for shape in shapes]
     made = kernel.with_schedule(Schedule(block=PROBE)).lower(*arrays, **static)
     function = symbol_in(made.module.clone(), made.name, tile.FuncOp)
     return work_of(function, {PROBE[0]: "m", PROBE[1]: "n", PROBE[2]: "k"}, range(len(function.arguments)))
@@ -172,6 +173,24 @@ def test_masks_are_for_few_turns_and_functions_for_all() -> None:
     )
     assert more[0] > fewer[0]
     assert more[1] > fewer[1]
+
+
+def test_windows_are_read_as_bands() -> None:
+    plain, banded = (
+        read(kernel, *[(2, 256, 64)] * 3, *more)
+        for kernel, more in ((kernels.attention, ()), (kernels.window_attention, (11,)))
+    )
+    assert plain is not None
+    assert banded is not None
+    assert [turn.banded for turn in (*plain.turns, *banded.turns)] == [False, True]
+    assert plain.turns == tuple(replace(turn, banded=False) for turn in banded.turns)
+
+
+def test_bands_get_blocks_that_waste_little_at_their_ends() -> None:
+    plain = attention(128)
+    banded = replace(plain, turns=tuple(replace(turn, banded=True) for turn in plain.turns))
+    best = [next(iter(best_by_agents(traced).values())) for traced in (plain, banded)]
+    assert [block[:2] for block in best] == [(128, 128), (192, 64)]
 
 
 def test_a_product_of_two_matrices_is_read_with_its_depth() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import nv_cases
@@ -332,13 +332,74 @@ scf.for %at = %c0 to %n step %size {{
     )
 
 
-def test_causal_masks_cost_one_comparison_per_element() -> None:
+def test_causal_masks_test_one_bit_for_each_element() -> None:
     case = Case(causal_text(), [np.random.default_rng(0).standard_normal((128, 128)).astype(np.float32)])
     check(case)
     found = instructions_of(case)
-    # Thirty-two elements in one thread: rows and columns make 2 · 16 distances, of which two coincide or more.
-    assert 16 <= found["setp.gt.s32"] + found["setp.lt.s32"] + found["setp.ge.s32"] + found["setp.le.s32"] <= 34
+    # Thirty-two elements in one thread, of two rows: a word of bits for each.
+    assert found["selp.f32"] == found["setp.ne.b32"] == 32
+    assert found["shl.b32"] >= 2
     assert found["sub.sat.s32"] == 1
+    assert not found["setp.gt.s32"] + found["setp.lt.s32"]
+
+
+def choice_text(predicates: Sequence[str], columns: int) -> str:
+    """Numbers where positions compare with all of some bounds, and nothing elsewhere."""
+    layout = accumulator(16, columns, (1, 1))
+    rows, across = layout.without(1), layout.without(0)
+    whole, truth = tile_text((16, columns), i64, layout), tile_text((16, columns), bool_, layout)
+    values = tile_text((16, columns), f32, layout)
+    asked = [
+        f"""%b{place} = tile.full %n{place} : {whole}
+%m{place} = tile.ew<{predicate}> %{"c" if place % 2 else "d"}, %b{place} : {whole}, {whole} -> {truth}"""
+        for place, predicate in enumerate(predicates)
+    ]
+    names = [f"%all{place}" for place in range(len(predicates))]
+    joined = [
+        f"{name} = tile.ew<and> {before}, %m{place} : {truth}, {truth} -> {truth}"
+        for place, (before, name) in enumerate(zip(["%m0", *names], names, strict=False))
+    ]
+    numbers = [f"%n{place} = arith.index_cast %a{place + 2} : index to i64" for place in range(len(predicates))]
+    out = f"%a{len(predicates) + 2}"
+    return function_text(
+        ["index"] * (2 + len(predicates)) + [view_text(2, f32)],
+        ["[]"] * (2 + len(predicates)) + ["[M, N]"],
+        32,
+        "\n".join(numbers)
+        + f"""
+%i = tile.iota %a0, 0 : {tile_text((16,), i64, rows)}
+%ie = tile.expand %i, 1 : {tile_text((16,), i64, rows)} -> {tile_text((16, 1), i64, rows.with_axis(1))}
+%r = tile.broadcast %ie : {tile_text((16, 1), i64, rows.with_axis(1))} -> {whole}
+%j = tile.iota %a1, 0 : {tile_text((columns,), i64, across)}
+%je = tile.expand %j, 0 : {tile_text((columns,), i64, across)} -> {tile_text((1, columns), i64, across.with_axis(0))}
+%c = tile.broadcast %je : {tile_text((1, columns), i64, across.with_axis(0))} -> {whole}
+%d = tile.ew<sub> %r, %c : {whole}, {whole} -> {whole}
+"""
+        + "\n".join([*asked, *joined])
+        + f"""
+%none = arith.constant -2.0 : f32
+%zero = tile.full %none : {values}
+%x = tile.load {out}[%c0, %c0] : {view_text(2, f32)} -> {values}
+%y = tile.ew<select> {names[-1]}, %x, %zero : {truth}, {values}, {values} -> {values}
+tile.store %y, {out}[%c0, %c0] : {values}, {view_text(2, f32)}""",
+    )
+
+
+BOUNDS = [("lt",), ("ge",), ("le", "gt"), ("gt", "lt"), ("ge", "le", "lt"), ("ne", "lt")]
+
+
+@pytest.mark.parametrize(
+    ("predicates", "columns"),
+    [*((predicates, columns) for predicates in BOUNDS for columns in (16, 40)), (BOUNDS[3], 80), (BOUNDS[4], 256)],
+)
+def test_choices_by_positions(predicates: tuple[str, ...], columns: int) -> None:
+    """Distances of rows and columns, and columns themselves, within bounds that are near, far and farther than that."""
+    source, values = choice_text(predicates, columns), np.arange(16.0 * columns, dtype=np.float32).reshape(16, columns)
+    chance, far = np.random.default_rng(columns), 1 << 62
+    for first, second in ((0, 0), (columns, 3), (7, 1 << 30)):
+        bounds = chance.integers(-columns, columns, len(predicates)).tolist()
+        for given in (bounds, [bound + second for bound in bounds], [far, -far, far][: len(predicates)]):
+            check(Case(source, [first, second, *given, values.copy()]))
 
 
 def test_divisions_of_f64_are_exact_for_any_quotient() -> None:

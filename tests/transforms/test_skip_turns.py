@@ -19,6 +19,7 @@ from tessera.transforms.lazy_maxima import lazy_maxima
 from tessera.transforms.live_ranges import ROWS_END, split_ranges
 from tessera.transforms.place_waits import place_waits
 from tessera.transforms.skew_dots import skew_dots
+from tessera.transforms.skip_first_turns import skip_first_turns
 from tessera.transforms.skip_turns import skip_turns
 from tessera.transforms.specialize_roles import specialize_roles
 
@@ -33,6 +34,7 @@ def with_skips(agents: int, depth: int, *, skew: bool, lazy: bool = False) -> Ca
         if skew:
             skew_dots(function)
         assert specialize_roles(function, agents=agents, depth=depth)
+        skip_first_turns(function)
         split_ranges(function)
         place_waits(function)
         finish_in_branches(function)

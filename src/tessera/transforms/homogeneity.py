@@ -116,6 +116,9 @@ class Freedom:
     standing: Standing
     growth: float
     """e^(growth · g) is the most by which a weight grows where the maximum is too low by g."""
+    reaches_down: bool
+    """Whether a maximum may be too high as well: no type loses small weights, and weights are rounded to 16 bits, so
+    that a greater exponent may cost last digits."""
 
 
 def freedom_of(top: RunningMaximum, slack: float) -> Freedom | None:
@@ -127,7 +130,8 @@ def freedom_of(top: RunningMaximum, slack: float) -> Freedom | None:
     powers = [degrees.weight_power(op) for op in top.block.ops if degrees.is_weight(op)]
     if not powers or None in powers or not degrees.has_room(slack):
         return None
-    return Freedom(degrees.standing, max(power for power in powers if power is not None))
+    growth = max(power for power in powers if power is not None)
+    return Freedom(degrees.standing, growth, degrees.reaches_down())
 
 
 def _starts_well(top: RunningMaximum, carried: Sequence[State]) -> bool:
@@ -299,6 +303,12 @@ class Degrees:
                 if not weight or 2.0**slack > dtype.max_value:
                     return False
         return True
+
+    def reaches_down(self) -> bool:
+        """Whether all types that hold a value which grows or shrinks have the exponents of f32, and one few digits."""
+        moved = [value for value, state in self.found.items() if isinstance(state, Degree) and state.power != _NONE]
+        dtypes = {tile_dtype(value) for value in moved}
+        return all(dtype.max_value >= _ROOM for dtype in dtypes) and any(dtype.bits == 16 for dtype in dtypes)
 
 
 def _is_float(value: SSAValue) -> bool:

@@ -9,6 +9,9 @@ rose to and the slack. If any row does (`tile.any`), a branch makes the new maxi
 what they have, to the bit. So whoever asks for some of the rows only gets the same results: the mark `tile.by_rows`
 says that this may be done.
 
+Where weights have the exponents of f32 (bf16 has), a row that rises goes further than it has to, by the lead: weights
+are around 2^−lead then, which costs nothing, and maxima that rise turn by turn do so in few steps.
+
 In the other turns nothing is left but the reduction and the comparison. The maximum of a turn has no other use outside
 of the branch: a machine may compare the parts of a row where they are, and finish the reduction in the branch. The
 limit is carried in the units of what is reduced, and so is whatever the exponentials need of the maximum. Sums get a
@@ -47,26 +50,27 @@ BY_ROWS = "tile.by_rows"
 
 @dataclass(frozen=True)
 class LazyMaxima(ModulePass):
-    """The pass, for every tile function; weights grow up to 2^slack."""
+    """The pass, for every tile function; weights grow up to 2^slack, and begin at 2^−lead where they may."""
 
     name = "lazy-maxima"
     slack: float = 8.0
+    lead: float = 64.0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
-            lazy_maxima(function, self.slack)
+            lazy_maxima(function, self.slack, self.lead)
 
 
-def lazy_maxima(function: tile.FuncOp, slack: float = 8.0) -> int:
+def lazy_maxima(function: tile.FuncOp, slack: float = 8.0, lead: float = 64.0) -> int:
     """Lets the running maxima of a function lag behind where nothing that is stored changes; says how many."""
     count = 0
-    while (turn := _next(function, slack)) is not None:
+    while (turn := _next(function, slack, lead)) is not None:
         turn.write()
         count += 1
     return count
 
 
-def _next(function: tile.FuncOp, slack: float) -> _Writer | None:
+def _next(function: tile.FuncOp, slack: float, lead: float) -> _Writer | None:
     """The first running maximum that may lag behind, and does not yet."""
     for loop in function.body.walk():
         if not isinstance(loop, scf.ForOp):
@@ -74,7 +78,8 @@ def _next(function: tile.FuncOp, slack: float) -> _Writer | None:
         for top in running_maxima(loop):
             freedom = freedom_of(top, slack)
             if freedom is not None and (turn := _Turn(top, freedom.standing)).divide():
-                return _Writer(turn, slack * math.log(2) / freedom.growth)
+                unit = math.log(2) / freedom.growth
+                return _Writer(turn, slack * unit, lead * unit if freedom.reaches_down else 0.0)
     return None
 
 
@@ -238,15 +243,17 @@ class _Ops:
 class _Writer:
     """Writes one loop anew."""
 
-    def __init__(self, turn: _Turn, slack: float) -> None:
+    def __init__(self, turn: _Turn, slack: float, lead: float) -> None:
         self.turn, self.top, self.standing = turn, turn.top, turn.standing
-        self.slack = slack
-        """How far the maximum may be behind, in its own units."""
         self.before = _Ops()
         """What stands in front of the loop."""
         self.starts: list[SSAValue] = []
         """What is carried from there on, beside the old values."""
         self.measure = turn.measure()
+        self.lead = lead if self.measure is not None else 0.0
+        """How far a maximum goes beyond what it is, in its own units. One that is kept for others does not."""
+        self.slack = slack + self.lead
+        """How far numbers may be above what it was, in the same units."""
         self.asked = [value for value in turn.rows if value is not self.top.updated]
         if self.measure is None:
             self.asked.append(self.top.updated)
@@ -352,6 +359,8 @@ class _Writer:
         elif op is self.top.update and self.measure is not None:
             # It rises from −∞, or from a number that is below the limit.
             values[value] = self._made(self.top.candidate, branch, values)
+            if self.lead:
+                values[value] = branch.elementwise("add", values[value], self._full(self.lead))
         elif isinstance(op, tile.EwOp) and op in self.turn.factors():
             values[value] = branch.elementwise("select", self.rises, self._factor(op, branch, values), self._full(1.0))
         else:

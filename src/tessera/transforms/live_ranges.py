@@ -62,8 +62,11 @@ def clip_ranges(function: tile.FuncOp) -> None:
             fewer = Window.whole((shape[0] - 1, *shape[1:]))
             for edges, others in zip(dead_from(mask, counter, window), dead_from(mask, counter, fewer), strict=True):
                 _shorten(loop, edges, others)
-            for edges in dead_before(mask, counter, window):
-                _begin_later(loop, edges)
+            later = Window((Linear(number=1), *window.start[1:]), fewer.size)
+            for edges, others in zip(
+                dead_before(mask, counter, window), dead_before(mask, counter, later), strict=True
+            ):
+                _begin_later(loop, edges, others)
 
 
 def split_ranges(function: tile.FuncOp) -> None:
@@ -137,6 +140,29 @@ class Scalars:
 ROWS_END = "tile.rows_end"
 """Marks a number that ends a loop where no row needs more turns: by how much less it would be with a row less at the
 end."""
+ROWS_BEGIN = "tile.rows_begin"
+"""Marks a number that begins a loop where the first row needs it: by how much more it would be without that row."""
+
+
+_SCALARS = (
+    arith.AddiOp,
+    arith.SubiOp,
+    arith.MuliOp,
+    arith.CeilDivSIOp,
+    arith.FloorDivSIOp,
+    arith.MaxSIOp,
+    arith.MinSIOp,
+)
+
+
+def is_marked(value: SSAValue, mark: str) -> bool:
+    """Whether a number has a mark, or is made of one that has."""
+    owner = value.owner
+    if not isinstance(owner, Operation):
+        return False
+    if mark in owner.attributes:
+        return True
+    return isinstance(owner, _SCALARS) and any(is_marked(operand, mark) for operand in owner.operands)
 
 
 def _shorten(loop: scf.ForOp, edges: Sequence[Edge], fewer: Sequence[Edge]) -> None:
@@ -156,18 +182,25 @@ def _shorten(loop: scf.ForOp, edges: Sequence[Edge], fewer: Sequence[Edge]) -> N
         loop.operands[1] = scalars.add(arith.MinSIOp(loop.ub, end))
 
 
-def _begin_later(loop: scf.ForOp, edges: Sequence[Edge]) -> None:
-    """A later start, still a whole number of steps behind the old one."""
+def _begin_later(loop: scf.ForOp, edges: Sequence[Edge], fewer: Sequence[Edge]) -> None:
+    """A later start, still a whole number of steps behind the old one; `fewer` are the edges without the first row."""
     scalars = Scalars(loop)
     starts: list[SSAValue | None] = []
-    for edge in edges:
+    for edge, other in zip(edges, fewer, strict=True):
         # Rounded down and one more: −at / factor.
-        start = scalars.sum(edge.at * -1)
+        start, more = scalars.sum(edge.at * -1), edge.at - other.at
         if start is not None and edge.factor != 1:
             start = scalars.add(arith.FloorDivSIOp(start, scalars.constant(edge.factor)))
-        starts.append(start if start is None else scalars.add(arith.AddiOp(start, scalars.constant(1))))
+        if start is not None:
+            start = scalars.add(arith.AddiOp(start, scalars.constant(1)))
+            if edge.factor == 1 and not more.terms and more.number > 0:
+                assert isinstance(start.owner, arith.AddiOp)
+                start.owner.attributes[ROWS_BEGIN] = integer(more.number)
+        starts.append(start)
     first = scalars.combined(starts, arith.MinSIOp)
     if first is not None:
+        # No later than the end, however far off: so it is known to be small wherever positions are.
+        first = scalars.add(arith.MinSIOp(first, loop.ub))
         loop.operands[0] = _next(scalars, loop, loop.lb, first)
 
 

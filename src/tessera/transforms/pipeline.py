@@ -34,12 +34,15 @@ from tessera.transforms.late_stores import LateStores
 from tessera.transforms.lazy_maxima import LazyMaxima
 from tessera.transforms.live_ranges import ClipRanges, SplitRanges
 from tessera.transforms.make_async import MakeAsync
+from tessera.transforms.merge_masks import MergeMasks
 from tessera.transforms.partition_rows import PartitionRows
 from tessera.transforms.place_waits import PlaceWaits
 from tessera.transforms.promote_sums import PromoteSums
+from tessera.transforms.release_early import ReleaseEarly
 from tessera.transforms.schedule_to_tile import ScheduleToTile
 from tessera.transforms.share_rings import ShareRings
 from tessera.transforms.skew_dots import SkewDots
+from tessera.transforms.skip_first_turns import SkipFirstTurns
 from tessera.transforms.skip_turns import SkipTurns
 from tessera.transforms.specialize_kernels import SpecializeKernels
 from tessera.transforms.specialize_roles import SpecializeRoles
@@ -59,12 +62,15 @@ PASSES: Mapping[str, type[ModulePass]] = {
         LateStores,
         LazyMaxima,
         MakeAsync,
+        MergeMasks,
         PartitionRows,
         PlaceWaits,
         PromoteSums,
+        ReleaseEarly,
         ScheduleToTile,
         ShareRings,
         SkewDots,
+        SkipFirstTurns,
         SkipTurns,
         SpecializeKernels,
         SpecializeRoles,

@@ -40,12 +40,12 @@ def skip_turns(function: tile.FuncOp) -> None:
         if roles.agents.value.data == 1:
             continue
         for loop in [op for op in roles.computes.walk() if isinstance(op, scf.ForOp)]:
-            rows = _rows(loop)
+            rows = rows_in(loop)
             if rows is not None and _is_marked(loop.ub):
                 _Loop(loop, roles.agents.value.data, rows).shorten()
 
 
-def _rows(loop: scf.ForOp) -> int | None:
+def rows_in(loop: scf.ForOp) -> int | None:
     """How many rows an agent has, by the sums that it computes in a loop."""
     starts = [op for op in loop.body.block.ops if isinstance(op, pipe_agents.DotStartOp)]
     found = {pipe_agents.sums_type(op.c).get_shape()[0] for op in starts}
@@ -139,20 +139,25 @@ class _Loop:
         assert block is not None
         last = block.last_op
         assert last is not None
-        body = Block(arg_types=[_index, *(cursor.type for cursor in cursors.values())])
-        following: list[SSAValue] = []
-        for ring, cursor in zip(cursors, body.args[1:], strict=True):
-            ops = [pipe_agents.TakeOp(ring, cursor), pipe_agents.ReleaseOp(ring, cursor), pipe_agents.NextOp(cursor)]
-            body.add_ops(ops)
-            following.append(ops[-1].results[0])
-        body.add_op(scf.YieldOp(*following))
-        made = scf.ForOp(*bounds, list(cursors.values()), Region(body))
+        made = handing_on(cursors, bounds)
         adopt_location([made], self.loop)
         insert_before(last, [made])
         for cursor, result in zip(cursors.values(), made.results, strict=True):
             for place, operand in enumerate(last.operands):
                 if operand is cursor:
                     last.operands[place] = result
+
+
+def handing_on(cursors: dict[SSAValue, SSAValue], bounds: tuple[SSAValue, SSAValue, SSAValue]) -> scf.ForOp:
+    """A loop that takes a tile of each ring in every turn, and releases it."""
+    body = Block(arg_types=[_index, *(cursor.type for cursor in cursors.values())])
+    following: list[SSAValue] = []
+    for ring, cursor in zip(cursors, body.args[1:], strict=True):
+        ops = [pipe_agents.TakeOp(ring, cursor), pipe_agents.ReleaseOp(ring, cursor), pipe_agents.NextOp(cursor)]
+        body.add_ops(ops)
+        following.append(ops[-1].results[0])
+    body.add_op(scf.YieldOp(*following))
+    return scf.ForOp(*bounds, list(cursors.values()), Region(body))
 
 
 def _next(cursor: SSAValue, block: Block) -> SSAValue | None:

@@ -43,14 +43,15 @@ tile.func @f(%x: !tile.view<2, f32, global>, %row: index, %y: !tile.view<2, f32,
 // CHECK-NEXT:     %3 = arith.constant -23 : index
 // CHECK-NEXT:     %4 = arith.addi %row, %3 : index
 // CHECK-NEXT:     %5 = arith.constant 1 : index
-// CHECK-NEXT:     %6 = arith.addi %4, %5 : index
-// CHECK-NEXT:     %7 = arith.subi %6, %zero : index
-// CHECK-NEXT:     %8 = arith.constant 0 : index
-// CHECK-NEXT:     %9 = arith.maxsi %7, %8 : index
-// CHECK-NEXT:     %10 = arith.ceildivsi %9, %eight : index
-// CHECK-NEXT:     %11 = arith.muli %10, %eight : index
-// CHECK-NEXT:     %12 = arith.addi %zero, %11 : index
-// CHECK-NEXT:     %sum = scf.for %i = %12 to %2 step %eight iter_args(%acc = %start) -> (tensor<4x1xf32>) {
+// CHECK-NEXT:     %6 = arith.addi %4, %5 {tile.rows_begin = 1 : i64} : index
+// CHECK-NEXT:     %7 = arith.minsi %6, %2 : index
+// CHECK-NEXT:     %8 = arith.subi %7, %zero : index
+// CHECK-NEXT:     %9 = arith.constant 0 : index
+// CHECK-NEXT:     %10 = arith.maxsi %8, %9 : index
+// CHECK-NEXT:     %11 = arith.ceildivsi %10, %eight : index
+// CHECK-NEXT:     %12 = arith.muli %11, %eight : index
+// CHECK-NEXT:     %13 = arith.addi %zero, %12 : index
+// CHECK-NEXT:     %sum = scf.for %i = %13 to %2 step %eight iter_args(%acc = %start) -> (tensor<4x1xf32>) {
 // CHECK-NEXT:       %a = tile.load %x[%row, %i] : !tile.view<2, f32, global> -> tensor<4x8xf32>
 // CHECK-NEXT:       %down = tile.iota %row, 0 : tensor<4x8xi64>
 // CHECK-NEXT:       %across = tile.iota %i, 1 : tensor<4x8xi64>

@@ -21,10 +21,13 @@ from tessera.transforms.finish_in_branches import finish_in_branches
 from tessera.transforms.late_stores import late_stores
 from tessera.transforms.lazy_maxima import lazy_maxima
 from tessera.transforms.live_ranges import clip_ranges, split_ranges
+from tessera.transforms.merge_masks import merge_masks
 from tessera.transforms.place_waits import place_waits
 from tessera.transforms.promote_sums import promote_sums
+from tessera.transforms.release_early import release_early
 from tessera.transforms.share_rings import share_rings
 from tessera.transforms.skew_dots import skew_dots
+from tessera.transforms.skip_first_turns import skip_first_turns
 from tessera.transforms.skip_turns import skip_turns
 from tessera.transforms.specialize_roles import specialize_roles
 
@@ -55,10 +58,13 @@ def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]
     ):
         return False
     share_rings(function)
+    skip_first_turns(function)
     split_ranges(function)
+    merge_masks(function)
     promote_sums(function)
     place_waits(function)
     finish_in_branches(function)
+    release_early(function)
     # Tiles of two axes are read in pieces, behind the wait.
     early_loads(function, lambda load: len(load.offsets) == 1 and thread_registers(load.result) <= spare)
     if plan.walks:

@@ -8,9 +8,9 @@ comparing blocks with each other, not for telling times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 from typing import Literal, NamedTuple
 
 Axis = Literal["m", "n", "k"]
@@ -129,6 +129,8 @@ class Turn:
     reductions: int = 0
     kept: tuple[Extent, ...] = ()
     """Columns of tiles of the program's rows that go around it, and are not themselves sums of its products."""
+    banded: bool = False
+    """Whether it begins and ends with the rows that it is for: each agent has turns of its own."""
 
 
 @dataclass(frozen=True)
@@ -237,13 +239,19 @@ def program_clocks(traced: Traced, block: Block) -> float:
     total = float(START + END * block.agents)
     for turn in traced.turns:
         steps = [block.of(step) for step in turn.steps if not isinstance(step, int)]
-        counts = [prod(-(-length // step) for step in steps) for length in USUAL_LENGTHS]
+        lengths = [length + _beyond(turn, steps) for length in USUAL_LENGTHS]
+        counts = [prod(-(-length // step) for step in steps) for length in lengths]
         total += sum(counts) / len(counts) * turn_clocks(traced, turn, block)
     found = slots(traced, block)
     assert found is not None
     # Without a second slot the first tiles are asked for when the program begins.
     alone = any(not ring.repeated for ring in traced.rings) and found[0] == 1
     return total + (LATENCY if alone else 0)
+
+
+def _beyond(turn: Turn, steps: Sequence[int]) -> int:
+    """How much longer the way of an agent's rows is than that of one of them: by those rows, and by parts of steps."""
+    return ROWS + steps[0] - gcd(ROWS, steps[0]) if turn.banded and steps else 0
 
 
 def blocks(traced: Traced) -> Iterator[Block]:

@@ -18,7 +18,7 @@ from tessera.targets.cuda.choose_agents import agents_plans
 from tessera.targets.cuda.preparing import prepare
 from tessera.transforms.host_checks import take_host_checks
 from tessera.transforms.lazy_maxima import lazy_maxima
-from tessera.transforms.live_ranges import clip_ranges
+from tessera.transforms.live_ranges import ROWS_BEGIN, clip_ranges, is_marked
 from tessera.transforms.make_async import feeds_products
 from tessera.transforms.partition_rows import Rows, rows_of
 from tessera.transforms.promote_sums import promote_sums
@@ -84,7 +84,8 @@ class _Reading:
                 around = _loop_around(around)
             computed, kept = tuple(self._work(loop)), tuple(self._kept(loop))
             reductions = [op for op in loop.body.block.ops if isinstance(op, tile.ReduceOp) and _is_tile(op.operand)]
-            yield Turn(tuple(steps), tuple(map(self._product, inside)), computed, len(reductions), kept)
+            products, banded = tuple(map(self._product, inside)), is_marked(loop.lb, ROWS_BEGIN)
+            yield Turn(tuple(steps), products, computed, len(reductions), kept, banded)
 
     def _kept(self, loop: scf.ForOp) -> Iterator[Extent]:
         """Columns of the tiles that a loop carries, and that are not what its products gave."""

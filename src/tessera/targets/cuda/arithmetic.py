@@ -17,6 +17,7 @@ from tessera.dtypes.promotion import compute_type
 from tessera.dtypes.types import NO_POLICY, DType, Kind, bf16, f16, f32, f64, i32, i64, u32, u64
 from tessera.errors import TesseraError
 from tessera.targets.cuda import functions
+from tessera.targets.cuda.bit_masks import emit_masks
 from tessera.targets.cuda.emitter import Emitter
 from tessera.targets.cuda.inline_ptx import one
 from tessera.targets.cuda.machine_floats import MachineFloats
@@ -255,4 +256,4 @@ def _others(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> 
     return True
 
 
-_RULES: Sequence[Rule] = (emit_positions, _casts, _divisions, _signs, _floats, _others)
+_RULES: Sequence[Rule] = (emit_positions, emit_masks, _casts, _divisions, _signs, _floats, _others)

@@ -109,6 +109,12 @@ def reseen(emitter: Emitter, op: Operation, source: ThreadTile, result: SSAValue
     if source.affine is not None:
         emitter.bind_affine(result, picked_from(source.affine, picked))
         return
+    if source.questions is not None:
+        questions = [
+            asked._replace(offsets=tuple(asked.offsets[place] for place in picked)) for asked in source.questions
+        ]
+        emitter.bind_questions(result, tuple(questions))
+        return
     ways = per_word(source.dtype)
     if source.has_words and ways and source.packs and len(picked) % ways == 0:
         groups = [picked[first : first + ways] for first in range(0, len(picked), ways)]

@@ -28,7 +28,7 @@ from tessera.targets.cuda.hopper_copies import TensorMapOp
 from tessera.targets.cuda.inline_ptx import asm
 from tessera.targets.cuda.layouts import WARP, Digit, Layout
 from tessera.targets.cuda.nv_types import SharedType, layout_of
-from tessera.targets.cuda.thread_tiles import Affine, ThreadTile
+from tessera.targets.cuda.thread_tiles import Affine, Question, ThreadTile
 from tessera.targets.llvm import elements
 from tessera.targets.llvm.text import Function, Module, Value, number
 
@@ -283,6 +283,13 @@ class Emitter:
     def bind_affine(self, result: SSAValue, affine: Affine) -> ThreadTile:
         """Binds a tile of positions."""
         made = ThreadTile(self, tile_type(result).get_shape(), tile_dtype(result), layout_of(result), affine=affine)
+        self.values[result] = made
+        return made
+
+    def bind_questions(self, result: SSAValue, questions: tuple[Question, ...]) -> ThreadTile:
+        """Binds a tile of truths by what is asked of each register."""
+        shape, layout = tile_type(result).get_shape(), layout_of(result)
+        made = ThreadTile(self, shape, tile_dtype(result), layout, questions=questions)
         self.values[result] = made
         return made
 

@@ -17,7 +17,7 @@ from tessera.dtypes.types import NO_POLICY, i32, i64
 from tessera.targets.cuda.emitter import Emitter
 from tessera.targets.cuda.hopper import ExtentOp, IdOp
 from tessera.targets.cuda.inline_ptx import one
-from tessera.targets.cuda.thread_tiles import Affine, ThreadTile
+from tessera.targets.cuda.thread_tiles import Affine, Question, ThreadTile
 from tessera.targets.llvm.literals import folded, literal
 from tessera.targets.llvm.text import Value, number
 
@@ -35,7 +35,9 @@ def is_bounded(value: SSAValue) -> bool:
     match op:
         case arith.ConstantOp() | tile.DimOp() | tile.ProgramIdOp() | IdOp() | ExtentOp():
             return True
-        case arith.AddiOp() | arith.SubiOp() | arith.MuliOp() | arith.MinSIOp() | arith.MaxSIOp() | arith.SelectOp():
+        case arith.MaxSIOp():
+            return any(is_bounded(a) and _ends(b) for a, b in ((op.lhs, op.rhs), (op.rhs, op.lhs)))
+        case arith.AddiOp() | arith.SubiOp() | arith.MuliOp() | arith.MinSIOp() | arith.SelectOp():
             return is_bounded(op.lhs) and is_bounded(op.rhs)
         case arith.FloorDivSIOp() | arith.CeilDivSIOp() | arith.DivSIOp() | arith.DivUIOp():
             return is_bounded(op.lhs)
@@ -45,6 +47,20 @@ def is_bounded(value: SSAValue) -> bool:
             return is_bounded(op.input)
         case _:
             return False
+
+
+def _ends(value: SSAValue) -> bool:
+    """Whether a scalar has such a bound above: it may be anything below."""
+    op = value.owner
+    match op:
+        case arith.MinSIOp():
+            return _ends(op.lhs) or _ends(op.rhs)
+        case arith.AddiOp() | arith.MaxSIOp():
+            return _ends(op.lhs) and _ends(op.rhs)
+        case arith.SubiOp():
+            return _ends(op.lhs) and is_bounded(op.rhs)
+        case _:
+            return is_bounded(value)
 
 
 def affine_of(tile_: ThreadTile) -> Affine | None:
@@ -94,26 +110,21 @@ def _compare(emitter: Emitter, op: tile.EwOp, a: Affine, b: Affine) -> bool:
     # A number that is the same everywhere may be any: nothing is added to it.
     if not all(form.bounded or not any(form.offsets) for form in (a, b)) or not (a.bounded or b.bounded):
         return False
-    f, predicate = emitter.f, _PREDICATES[op.fn.data]
-    difference = _difference(emitter, b.base, a.base)
-    known: dict[int, Value] = {}
-    for x, y in zip(a.offsets, b.offsets, strict=True):
-        if x - y not in known:
-            known[x - y] = f.compare(predicate, difference, number(x - y, "i32"))
-    emitter.bind(op.result, [known[x - y] for x, y in zip(a.offsets, b.offsets, strict=True)])
+    difference = _difference(emitter, b.base, a.base, bounded=a.bounded and b.bounded)
+    offsets = tuple(x - y for x, y in zip(a.offsets, b.offsets, strict=True))
+    emitter.bind_questions(op.result, (Question(_PREDICATES[op.fn.data], difference, offsets),))
     return True
 
 
-def _difference(emitter: Emitter, a: Value, b: Value) -> Value:
-    """a − b in 32 bits, which stops at the ends."""
+def _difference(emitter: Emitter, a: Value, b: Value, *, bounded: bool) -> Value:
+    """a − b in 32 bits, which stops at the ends. What is `bounded` does not wrap in 64 bits."""
     f, known = emitter.f, (literal(a), literal(b))
     if known[0] is not None and known[1] is not None:
         return number(min(max(known[0] - known[1], -_LIMIT), _LIMIT - 1), "i32")
     if a.type == "i32":
         return one(f, "sub.sat.s32 $0, $1, $2;", "i32", a, b)
-    wide = f.intrinsic("ssub.sat", a, b)
-    wide = f.intrinsic("smax", f.intrinsic("smin", wide, number(_LIMIT - 1, "i64")), number(-_LIMIT, "i64"))
-    return f.convert("trunc", wide, "i32")
+    wide = f.binary("sub", a, b) if bounded else f.intrinsic("ssub.sat", a, b)
+    return one(f, "cvt.sat.s32.s64 $0, $1;", "i32", wide)
 
 
 def picked_from(x: Affine, registers: Sequence[int]) -> Affine:

@@ -35,8 +35,23 @@ class Affine(NamedTuple):
     """Whether they are made of sizes and positions, which are far from where numbers wrap."""
 
 
+class Question(NamedTuple):
+    """Of each register, how a number that the thread has compares with a constant."""
+
+    predicate: str
+    number: Value
+    offsets: tuple[int, ...]
+
+    def seen_through(self, registers: Sequence[int]) -> Question:
+        """The same question of other registers."""
+        return self._replace(offsets=tuple(self.offsets[register] for register in registers))
+
+
 class ThreadTile:
-    """The registers of one thread. Positions are kept as they are made, and written out when they are asked for."""
+    """The registers of one thread.
+
+    Positions, and what is asked of them, are kept as they are made, and written out when they are asked for.
+    """
 
     def __init__(
         self,
@@ -48,6 +63,7 @@ class ThreadTile:
         elements: Sequence[Value] | None = None,
         words: Sequence[Value] | None = None,
         affine: Affine | None = None,
+        questions: tuple[Question, ...] | None = None,
     ) -> None:
         self.shape = tuple(shape)
         self.dtype = dtype
@@ -59,7 +75,8 @@ class ThreadTile:
         # What was made from the other form, and in which block of the program: others need not come by there.
         self._made: dict[tuple[str, int], tuple[int, Value]] = {}
         self.affine = affine
-        assert self._elements is not None or self._words is not None or affine is not None
+        self.questions = questions
+        assert not (self._elements is None and self._words is None and affine is None and questions is None)
         assert self._elements is None or len(self._elements) == self.count, (layout, len(self._elements))
 
     @property
@@ -73,6 +90,12 @@ class ThreadTile:
             return self._elements[register]
         if self.affine is not None:
             return self._cached("position", self.affine.offsets[register])
+        if self.questions is not None:
+            alike = [asked.offsets[register] for asked in self.questions]
+            first = next(
+                place for place in range(register + 1) if [asked.offsets[place] for asked in self.questions] == alike
+            )
+            return self._cached("truth", first)
         return self._cached("element", register)
 
     def elements(self) -> list[Value]:
@@ -95,7 +118,7 @@ class ThreadTile:
         known = self._made.get((form, place))
         if known is not None and known[0] in self._emitter.scopes:
             return known[1]
-        make = {"element": self._unpacked, "word": self._packed, "position": self._position}[form]
+        make = {"element": self._unpacked, "word": self._packed, "position": self._position, "truth": self._truth}[form]
         found = make(place)
         self._made[form, place] = (self._emitter.scopes[-1], found)
         return found
@@ -103,6 +126,16 @@ class ThreadTile:
     def _position(self, offset: int) -> Value:
         assert self.affine is not None
         return self._emitter.f.add(self.affine.base, offset)
+
+    def _truth(self, register: int) -> Value:
+        """Whether all that is asked of a register holds."""
+        assert self.questions is not None
+        f, found = self._emitter.f, None
+        for asked in self.questions:
+            answer = f.compare(asked.predicate, asked.number, number(asked.offsets[register], "i32"))
+            found = answer if found is None else f.binary("and", found, answer)
+        assert found is not None
+        return found
 
     def _unpacked(self, register: int) -> Value:
         assert self._words is not None

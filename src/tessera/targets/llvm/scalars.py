@@ -143,6 +143,9 @@ def _remainder(emitter: Emitter, op: arith.RemSIOp) -> None:
 
 
 def _floor_quotient(f: Function, a: Value, b: Value) -> Value:
+    known = literal(b)
+    if known is not None and known > 0 and known & (known - 1) == 0:
+        return f.binary("ashr", a, number(known.bit_length() - 1, a.type)) if known > 1 else a
     quotient = f.binary("sdiv", a, b)
     rest = f.binary("sub", a, f.binary("mul", quotient, b))
     inexact = f.compare("ne", rest, number(0, a.type))
@@ -153,8 +156,7 @@ def _floor_quotient(f: Function, a: Value, b: Value) -> Value:
 
 @emits(arith.FloorDivSIOp)
 def _floor_divide(emitter: Emitter, op: arith.FloorDivSIOp) -> None:
-    a, b = _division(emitter, op)
-    emitter.values[op.result] = a if literal(b) == 1 else _floor_quotient(emitter.f, a, b)
+    emitter.values[op.result] = _floor_quotient(emitter.f, *_division(emitter, op))
 
 
 @emits(arith.CeilDivSIOp)

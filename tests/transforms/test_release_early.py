@@ -1,0 +1,87 @@
+"""Checks that agents give queries back before their programs end: same bits, and never while a product may read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from rewritten_programs import rewritten
+from role_programs import STAGES, check_roles, prepared
+from xdsl.dialects import scf
+from xdsl.ir import SSAValue
+
+from tessera.dialects import pipe_agents, tile
+from tessera.dialects.pipe_agents import DotStartOp, ReleaseOp, RolesOp, TakeOp
+from tessera.interpreters.machine import Machine
+from tessera.transforms.finish_in_branches import finish_in_branches
+from tessera.transforms.place_waits import place_waits
+from tessera.transforms.release_early import release_early
+from tessera.transforms.skew_dots import skew_dots
+from tessera.transforms.specialize_roles import specialize_roles
+
+
+def rewrite(function: tile.FuncOp) -> None:
+    skew_dots(function)
+    assert specialize_roles(function, agents=3, depth=2, ahead=1)
+    place_waits(function)
+    finish_in_branches(function)
+    release_early(function)
+
+
+def released(function: tile.FuncOp) -> dict[SSAValue, list[ReleaseOp]]:
+    """The releases of agents, by ring."""
+    (roles,) = (op for op in function.body.walk() if isinstance(op, RolesOp))
+    found: dict[SSAValue, list[ReleaseOp]] = {}
+    for op in roles.computes.walk():
+        if isinstance(op, ReleaseOp):
+            found.setdefault(op.ring, []).append(op)
+    return found
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_kernels_give_the_same_bits(name: str) -> None:
+    for length in (0, 1, 8, 41):
+        module, given = STAGES[name](length)
+        module, _, _ = rewritten(module, prepared)
+        worlds = [Machine(workers=2, chance=np.random.default_rng(seed)) for seed in (length, 7)]
+        check_roles(module, rewrite, given, [Machine(), *worlds])
+
+
+def test_queries_go_back_before_the_last_product_and_the_store() -> None:
+    module, given = STAGES["causal"](41)
+    module, _, _ = rewritten(module, prepared)
+    function = check_roles(module, rewrite, given, [Machine()])
+    (queries,) = (ring for ring in released(function) if ring.name_hint == "q_ring")
+    first, second = released(function)[queries]
+    whole = first.parent_op()
+    assert isinstance(whole, scf.IfOp)
+    assert second.parent_op() is whole
+    assert isinstance(first.prev_op, scf.ForOp)
+    behind: list[type[object]] = []
+    op = first.next_op
+    while op is not None:
+        behind.append(type(op))
+        op = op.next_op
+    assert DotStartOp in behind
+    assert tile.StoreOp in behind
+
+
+def test_what_a_branch_does_not_use_stays() -> None:
+    """Tiles of the loop are released where they were."""
+    module, _ = STAGES["full"](41)
+    module, _, _ = rewritten(module, prepared)
+
+    def before(function: tile.FuncOp) -> None:
+        skew_dots(function)
+        assert specialize_roles(function, agents=3, depth=2)
+        place_waits(function)
+        finish_in_branches(function)
+
+    module, function, _ = rewritten(module, before)
+    others = {ring.name_hint: len(ops) for ring, ops in released(function).items() if ring.name_hint != "q_ring"}
+    release_early(function)
+    assert others == {
+        ring.name_hint: len(ops) for ring, ops in released(function).items() if ring.name_hint != "q_ring"
+    }
+    takes = [op for op in function.body.walk() if isinstance(op, TakeOp) and op.ring.name_hint == "q_ring"]
+    assert len(takes) == 1
+    assert pipe_agents.ring_depth(takes[0].ring) == 2

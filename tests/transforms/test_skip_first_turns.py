@@ -1,0 +1,142 @@
+"""Checks that agents begin loops where their own rows need them to: same bits, fewer products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rewritten_programs import rewritten
+from role_programs import STAGES, attention, check_roles, prepared
+from xdsl.dialects import scf
+
+from tessera.bench.operators import kernels
+from tessera.dialects import tile
+from tessera.dialects.pipe_agents import DotStartOp, TakeOp
+from tessera.interpreters.engine import RULES, Frame, Values
+from tessera.interpreters.machine import Machine
+from tessera.kernels import intrinsics
+from tessera.kernels.function import kernel
+from tessera.transforms.finish_in_branches import finish_in_branches
+from tessera.transforms.lazy_maxima import lazy_maxima
+from tessera.transforms.live_ranges import ROWS_BEGIN, split_ranges
+from tessera.transforms.merge_masks import merge_masks
+from tessera.transforms.place_waits import place_waits
+from tessera.transforms.release_early import release_early
+from tessera.transforms.skew_dots import skew_dots
+from tessera.transforms.skip_first_turns import skip_first_turns
+from tessera.transforms.skip_turns import skip_turns
+from tessera.transforms.specialize_roles import specialize_roles
+
+Rewrite = Callable[[tile.FuncOp], None]
+
+
+@kernel
+def coming(q: Any, k: Any, v: Any, window: int):
+    """Each query sees itself and the keys behind it, from `window` before it on."""
+    here = intrinsics.context()
+    queries = intrinsics.load(q)
+    acc = intrinsics.zeros((here.m, here.d))
+    for block in intrinsics.range_n(k.shape, here.n):
+        rows, cols = intrinsics.row_index(), intrinsics.col_index(block)
+        scores = intrinsics.dot(queries, intrinsics.load(k, block).T)
+        scores = intrinsics.where(rows - cols < window, scores, 0.0)
+        acc = intrinsics.dot(intrinsics.cast(scores, v.dtype), intrinsics.load(v, block), acc)
+    return intrinsics.cast(acc, q.dtype)
+
+
+def with_skips(agents: int, depth: int, *, skew: bool, lazy: bool = False, begins: bool = True) -> Rewrite:
+    def rewrite(function: tile.FuncOp) -> None:
+        if lazy:
+            lazy_maxima(function)
+        if skew:
+            skew_dots(function)
+        assert specialize_roles(function, agents=agents, depth=depth)
+        if begins:
+            skip_first_turns(function)
+        split_ranges(function)
+        merge_masks(function)
+        place_waits(function)
+        finish_in_branches(function)
+        release_early(function)
+        skip_turns(function)
+
+    return rewrite
+
+
+def handed_on(function: tile.FuncOp) -> int:
+    """Loops in front of products that take tiles and compute nothing."""
+    found = 0
+    for loop in [op for op in function.body.walk() if isinstance(op, scf.ForOp)]:
+        inside = {type(op) for op in loop.body.walk()}
+        behind = loop.next_op
+        while behind is not None and not behind.regions:
+            behind = behind.next_op
+        before_products = behind is not None and any(isinstance(op, DotStartOp) for op in behind.walk())
+        found += TakeOp in inside and DotStartOp not in inside and before_products
+    return found
+
+
+@pytest.mark.parametrize("skew", [True, False])
+@pytest.mark.parametrize("window", [1, 7, 11, 30, 100])
+def test_windows_give_the_same_bits(window: int, skew: bool) -> None:
+    for length, agents, depth in ((0, 2, 2), (1, 3, 1), (41, 3, 2), (53, 2, 3), (90, 3, 2)):
+        module, given = attention(kernels.window_attention, window)(length)
+        module, _, _ = rewritten(module, prepared)
+        worlds = [Machine(workers=2, chance=np.random.default_rng(seed)) for seed in (length, 7)]
+        function = check_roles(module, with_skips(agents, depth, skew=skew), given, [Machine(), *worlds])
+        assert handed_on(function)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    window=st.integers(-20, 80),
+    length=st.integers(0, 70),
+    agents=st.sampled_from([2, 3]),
+    skew=st.booleans(),
+    lazy=st.booleans(),
+)
+def test_any_window(window: int, length: int, agents: int, skew: bool, lazy: bool) -> None:
+    for made in (kernels.window_attention, coming):
+        module, given = attention(made, window)(length)
+        module, _, _ = rewritten(module, prepared)
+        # Lazy maxima change last bits: what they make is compared with itself.
+        if lazy:
+            module, _, _ = rewritten(module, lazy_maxima)
+        check_roles(module, with_skips(agents, 2, skew=skew), given, [Machine(chance=np.random.default_rng(length))])
+
+
+def test_rows_that_see_later_keys_compute_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a window of 11 over 24 rows and 3 agents, each needs three blocks of 8, where the program has five."""
+    started: list[object] = []
+    rule = RULES[DotStartOp]
+
+    def counted(frame: Frame, op: DotStartOp, operands: Values) -> Values:
+        started.append(op)
+        return rule(frame, op, operands)
+
+    monkeypatch.setitem(RULES, DotStartOp, counted)
+    module, given = attention(kernels.window_attention, 11)(53)
+    module, _, _ = rewritten(module, prepared)
+    found: list[int] = []
+    for begins in (True, False):
+        started.clear()
+        check_roles(module, with_skips(3, 2, skew=True, begins=begins), given, [Machine()])
+        found.append(len(started))
+    assert found == [84, 108]
+
+
+def test_one_agent_has_all_rows() -> None:
+    module, given = STAGES["window"](41)
+    module, _, _ = rewritten(module, prepared)
+    assert not handed_on(check_roles(module, with_skips(1, 2, skew=True), given, [Machine()]))
+
+
+def test_beginnings_of_loops_are_marked() -> None:
+    for name, make in STAGES.items():
+        _, function, _ = rewritten(make(41)[0], prepared)
+        marks = [op for op in function.body.walk() if ROWS_BEGIN in op.attributes]
+        assert bool(marks) == (name == "window")
