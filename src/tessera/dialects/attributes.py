@@ -32,6 +32,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from tessera.dialects import plain_classes  # noqa: F401  (for what it does to the classes above)
 from tessera.dtypes.types import BY_NAME, NO_POLICY, DType, Policy
 from tessera.errors import TesseraError
 from tessera.shapes.expr import Dim, Size, parse_dim

@@ -91,11 +91,15 @@ class Product:
 
 @dataclass(frozen=True)
 class Work:
-    """Work on tiles of the program's rows, in each turn: instructions, and functions, for each of their elements."""
+    """Work on tiles of the program's rows, in each turn: instructions, and functions, for each of their elements.
+
+    Of elements that threads load themselves, so many bytes are `loaded`.
+    """
 
     columns: Extent
     instructions: float
     functions: int = 0
+    loaded: int = 0
 
 
 @dataclass(frozen=True)
@@ -178,7 +182,13 @@ def fits(traced: Traced, block: Block) -> bool:
     products = [one for turn in traced.turns for one in turn.products]
     if max(block.of(one.columns) for one in products) > widest_product(block.agents):
         return False
-    return registers(traced, block) <= REGISTERS[block.agents] and slots(traced, block) is not None
+    held = registers(traced, block) + max(_loaded(turn, block) for turn in traced.turns) * ROWS // THREADS // 4
+    return held <= REGISTERS[block.agents] and slots(traced, block) is not None
+
+
+def _loaded(turn: Turn, block: Block) -> int:
+    """Bytes for each row that threads load in a turn, in front of its products: they wait for nobody."""
+    return sum(block.of(one.columns) * one.loaded for one in turn.work)
 
 
 def turn_clocks(traced: Traced, turn: Turn, block: Block) -> float:
@@ -191,6 +201,7 @@ def turn_clocks(traced: Traced, turn: Turn, block: Block) -> float:
     functions = sum(one.functions * count for one, count in elements) * FUNCTION_CLOCKS
     filled = [(block.of(ring.rows), block.of(ring.columns)) for ring in traced.rings if ring.repeated]
     moved, written = sum(2 * rows * columns for rows, columns in filled), sum(slot_bytes(*sizes) for sizes in filled)
+    moved += block.m * _loaded(turn, block)
     read = sum(
         (block.agents * block.of(one.columns) + (block.m if one.loaded else 0)) * block.of(one.depth) * 2
         for one in turn.products
