@@ -2,7 +2,7 @@
 
 xDSL's operations, values and attributes are abstract base classes, and for those Python asks a function in Python,
 which looks for classes that somebody registered: a microsecond each time. Nobody registers any, and passes ask a
-hundred thousand times for a kernel. What is defined after this was imported is a plain class from the start.
+hundred thousand times for a kernel. What is defined after `make_plain` is a plain class from the start.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 from abc import ABCMeta
 from collections.abc import Iterator
 
-# What is not there yet would not be found. Dialects that nobody uses stay as they are.
-from xdsl.dialects import arith, builtin, scf  # noqa: F401
+from xdsl.dialects.arith import Arith
+from xdsl.dialects.builtin import Builtin
+from xdsl.dialects.scf import Scf
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 
@@ -22,18 +23,19 @@ class PlainMeta(ABCMeta):
     __subclasscheck__ = type.__subclasscheck__
 
 
-def _family(root: type) -> Iterator[type]:
-    """A class, those that it was made of, and those that were made of it."""
-    yield from root.__mro__
-    for child in type.__subclasses__(root):
-        yield from _family(child)
-
-
-def _make_plain(*roots: type) -> None:
+def make_plain() -> None:
+    """Changes xDSL's classes: what all are made of, and the dialects that are used here."""
+    roots = [Attribute, Block, Operation, Region, SSAValue]
+    for dialect in (Arith, Builtin, Scf):
+        roots += [*dialect.operations, *dialect.attributes]
     for found in {one for root in roots for one in _family(root)}:
         # Classes of another kind, such as protocols, have reasons of their own; so has what is not xDSL's.
         if type(found) is ABCMeta and found.__module__.startswith("xdsl."):
             found.__class__ = PlainMeta
 
 
-_make_plain(Attribute, Block, Operation, Region, SSAValue)
+def _family(root: type) -> Iterator[type]:
+    """A class, those that it was made of, and those that were made of it."""
+    yield from root.__mro__
+    for child in type.__subclasses__(root):
+        yield from _family(child)
