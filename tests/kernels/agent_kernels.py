@@ -153,6 +153,10 @@ def _alibi(new: Make, size: Heads) -> Call:
     return Call(size.on(kernels.alibi_attention), [*size.arrays(new), new(size.heads, dtype=f32)])
 
 
+def _bias(new: Make, size: Heads) -> Call:
+    return Call(size.on(kernels.bias_attention), [*size.arrays(new), new(size.heads, size.queries, size.keys)])
+
+
 def _mlp(new: Make, size: Heads) -> Call:
     """As many hidden units as there are keys."""
     arguments = [new(size.queries, size.width), new(size.width, size.keys), new(size.keys, size.width)]
@@ -165,6 +169,7 @@ STAGES: dict[str, Callable[[Make, Heads], Call]] = {
     "window": _attention(100, of=kernels.window_attention),
     "prefix": _attention(50, of=kernels.prefix_attention),
     "alibi": _alibi,
+    "bias": _bias,
     "own score": _attention(score=kernels.own_score),
     "soft cap": _attention(score=kernels.soft_cap),
     "sigmoid": _attention(-2.0, of=kernels.sigmoid_attention),

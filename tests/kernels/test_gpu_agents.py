@@ -232,6 +232,39 @@ def test_steep_scores(name: str, change: Callable[[int, Array], Array]) -> None:
         expect_close(found, attended(q, k, v, SCORES[name]), dtype)
 
 
+@pytest.mark.parametrize("mask", [None, kernels.causal])
+@pytest.mark.parametrize("width", [64, 128])
+def test_logarithms_of_sums(width: int, mask: Any) -> None:
+    """Beside the result, and stored by threads: they are f32, and one for each row."""
+    for queries, keys in ((1, 65), (333, 777), (1000, 1000)):
+        q, k, v = (Arrays(bf16, seed, on_gpu=True)(3, rows, width) for seed, rows in enumerate((queries, keys, keys)))
+        call = agents.Call(kernels.attention_lse, [q, k, v], {"mask": mask})
+        assert goes_by_agents(call)
+        found, logs = (wide(one) for one in call())
+        scores = wide(q) @ wide(k).swapaxes(1, 2) / math.sqrt(width)
+        if mask is not None:
+            scores = np.where(np.tri(queries, keys, dtype=np.bool_), scores, -np.inf)
+        top = scores.max(-1)
+        sums = np.exp(scores - top[..., None]).sum(-1)
+        expect_close(found, np.exp(scores - top[..., None]) / sums[..., None] @ wide(v), bf16)
+        # Rows are summed before weights are rounded to 16 bits.
+        assert np.abs(logs - (top + np.log(sums))).max() <= 2e-5
+
+
+@pytest.mark.parametrize("dtype", [bf16, f32], ids=str)
+@pytest.mark.parametrize("width", [64, 128])
+def test_biases(width: int, dtype: DType) -> None:
+    """For all, and for each head, in blocks that the model chose."""
+    for shape in ((300, 500), (1, 3, 300, 500)):
+        new = Arrays(bf16, 20, on_gpu=True)
+        q, k, v = new(2, 3, 300, width), new(2, 3, 500, width), new(2, 3, 500, width)
+        call = agents.Call(kernels.bias_attention, [q, k, v, new(*shape, dtype=dtype)])
+        assert goes_by_agents(call)
+        scores = wide(q) @ wide(k).swapaxes(2, 3) / math.sqrt(width) + wide(call.arguments[-1])
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        expect_close(wide(call()), weights / weights.sum(-1, keepdims=True) @ wide(v), bf16)
+
+
 # Numbers that are none
 
 

@@ -181,6 +181,16 @@ def test_addresses_for_the_copy_engine_are_multiples_of_16() -> None:
         maps.of(0x1008)
 
 
+def test_the_cache_fetches_no_more_than_a_box_has_side_by_side() -> None:
+    found = {row: tensor_maps.promotion(row) for row in (16, 32, 64, 96, 128, 192, 256, 512)}
+    assert found == {
+        **dict.fromkeys((16, 32), "NONE"),
+        **dict.fromkeys((64, 96), "L2_64B"),
+        **dict.fromkeys((128, 192), "L2_128B"),
+        **dict.fromkeys((256, 512), "L2_256B"),
+    }
+
+
 def test_every_dtype_has_a_type_in_tensor_maps() -> None:
     names = {dtype: tensor_maps.type_name(dtype) for dtype in ALL}
     assert (names[bf16], names[ts.f8e5m2], names[ts.i16], names[ts.bool_]) == ("BFLOAT16", "UINT8", "UINT16", "UINT8")

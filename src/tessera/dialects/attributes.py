@@ -32,12 +32,15 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from tessera.dialects.plain_classes import make_plain
 from tessera.dtypes.types import BY_NAME, NO_POLICY, DType, Policy
 from tessera.errors import TesseraError
 from tessera.shapes.expr import Dim, Size, parse_dim
 
 VERSION = 1
 T = TypeVar("T")
+
+make_plain()  # every dialect comes by here
 
 # Constraints under which xDSL's declarative format prints `2` and `[0, 1]` without types.
 IntegerConstraint = IntegerAttr.constr(type=eq(i64))

@@ -221,7 +221,12 @@ def _row(name: str) -> Elementwise:
 
 def result_dtype(name: str, dtypes: Sequence[DType], *, to: DType | None = None) -> DType:
     """The element type of `name` applied to operands of these types; `to` is the target of a cast."""
-    return _row(name).typing(tuple(dtypes), to)
+    return _typed(name, tuple(dtypes), to)
+
+
+@functools.lru_cache(maxsize=1024)  # compilers ask for every element
+def _typed(name: str, dtypes: tuple[DType, ...], to: DType | None) -> DType:
+    return _row(name).typing(dtypes, to)
 
 
 def interval(name: str, operands: Sequence[Interval], dtypes: Sequence[DType], *, to: DType | None = None) -> Interval:

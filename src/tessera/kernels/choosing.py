@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 LEVEL = "sm_90a"
 MULTIPROCESSORS = 132
 """Of the GPU that programs are written for where there is none."""
-MOST_BLOCKS = 3
-DOUBT = 1.15
+DOUBT = 1.05
 """How much faster the model has to find another block than the best for many programs: so far off it may be."""
 _MOST_KEYS = 512  # that a kernel remembers; looking at it again takes a moment
 
@@ -184,7 +183,7 @@ def _made(given: Mapping[str, Any], static: Mapping[str, Any], trace: Trace, fix
 def _candidates(
     instance: Instance, probe: tuple[int, int, int], lined: Sequence[int], fixed: tuple[int, ...]
 ) -> list[Candidate]:
-    """The blocks worth having: the best for many programs, the best with other rows, and the best with fewest.
+    """The blocks worth having: the best of each number of rows, and first the one that is best for many programs.
 
     Rows that one block leaves many of to the last round of programs, another one may fill it with.
     """
@@ -197,10 +196,8 @@ def _candidates(
     traced = work_of(symbol_in(instance.module.clone(), instance.name, tile.FuncOp), axes, lined)
     if traced is None or (fixed and "k" not in traced.axes):
         return []
-    best = best_by_agents(traced, fixed)
-    others = [agents for agents in best if agents > 1][: MOST_BLOCKS - 1]
-    kept = [best[agents] for agents in best if agents in (*others, 1)]
-    return [Candidate(_used(traced, block), program_clocks(traced, block)) for block in kept]
+    found = best_by_agents(traced, fixed).values()
+    return [Candidate(_used(traced, block), program_clocks(traced, block)) for block in found]
 
 
 def _used(traced: Traced, block: Block) -> tuple[int, ...]:

@@ -118,14 +118,14 @@ def _device_plan(instance: Instance, made: DeviceProgram) -> Plan:
 def _spilled(plan: Plan, code: bytes) -> int:
     """Bytes of local memory that a thread needs, as the GPU's assembler found; 0 where there is no GPU to ask."""
     from tessera.runtime.cuda import driver
-    from tessera.runtime.cuda.modules import Module
+    from tessera.runtime.cuda.modules import look_at
 
     try:
         if driver.device_count() == 0:
             return 0
     except DeviceError:
         return 0
-    return Module(0, code, f"@{plan.name}").function(plan.name).attributes.local
+    return look_at(0, code, f"@{plan.name}").function(plan.name).attributes.local
 
 
 class Words(NamedTuple):

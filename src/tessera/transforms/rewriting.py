@@ -8,14 +8,12 @@ from xdsl.dialects.builtin import UnknownLoc
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-_UNKNOWN = UnknownLoc()
-
 
 def adopt_location(ops: Sequence[Operation], source: Operation) -> None:
     """Gives the location of `source` to all `ops`, nested ones too, that have none of their own."""
     for op in ops:
         for inner in op.walk():
-            if inner.location == _UNKNOWN:
+            if isinstance(inner.location, UnknownLoc):
                 inner.location = source.location
 
 

@@ -106,6 +106,37 @@ def alibi_attention(q: Any, k: Any, v: Any, slopes: Any):
 
 
 @kernel
+def attention_lse(q: Any, k: Any, v: Any, *, mask: Mask | None = None):
+    """Attention, and the logarithm of what each row of weights was divided by."""
+    here = tile.context()
+    queries = tile.load(q)
+    acc, top, total = tile.zeros((here.m, here.d)), tile.full((here.m,), -tile.INF), tile.zeros((here.m,))
+    for block in tile.range_n(k.shape, here.n):
+        scores = tile.dot(queries, tile.load(k, block).T) * here.d**-0.5
+        if mask is not None:
+            scores = tile.where(mask(tile.row_index(), tile.col_index(block)), scores, -tile.INF)
+        weights, block_top, block_total = tile.softmax_online(scores)
+        block_v = tile.load(v, block)
+        acc, top, total = tile.softmax_accumulate(acc, top, total, weights, block_v, block_top, block_total)
+    return tile.cast(acc / total[:, None], q.dtype), top + tile.log(total)
+
+
+@kernel
+def bias_attention(q: Any, k: Any, v: Any, bias: Any):
+    """A bias for each pair of a query and a key: [S, T] for all, or one for each of some leading axes."""
+    here = tile.context()
+    queries, biases = tile.load(q), here.matrix(bias)
+    acc, top, total = tile.zeros((here.m, here.d)), tile.full((here.m,), -tile.INF), tile.zeros((here.m,))
+    for block in tile.range_n(k.shape, here.n):
+        added = tile.load(biases, at=(here.row_start, block.start), shape=(here.m, here.n)).to(f32)
+        scores = tile.dot(queries, tile.load(k, block).T) * here.d**-0.5 + added
+        weights, block_top, block_total = tile.softmax_online(scores)
+        block_v = tile.load(v, block)
+        acc, top, total = tile.softmax_accumulate(acc, top, total, weights, block_v, block_top, block_total)
+    return tile.cast(acc / total[:, None], q.dtype)
+
+
+@kernel
 def sigmoid_attention(q: Any, k: Any, v: Any, bias: float):
     here = tile.context()
     queries, acc = tile.load(q), tile.zeros((here.m, here.d))

@@ -21,7 +21,7 @@ from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.backend import note_array
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.launching import Geometry, Params, Start, starter, too_long
-from tessera.runtime.cuda.modules import Function, Module, check_grid
+from tessera.runtime.cuda.modules import Function, check_grid, loaded
 from tessera.runtime.cuda.pool import Pool, rounded
 from tessera.runtime.cuda.staging import pinned
 from tessera.runtime.cuda.streams import SEVERAL, Stream, cuda_device, current_stream, current_streams, default_stream
@@ -141,7 +141,7 @@ class CudaExecutable:
 
     def _loaded(self, index: int) -> Function:
         assert self.plan.device is not None
-        found = Module(index, self.ptx, f"@{self.plan.name}").function(self.plan.name)
+        found = loaded(index, self.ptx, f"@{self.plan.name}").function(self.plan.name)
         found.prepare(self.plan.device, self.plan.block_bytes)
         return found
 

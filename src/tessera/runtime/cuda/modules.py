@@ -102,6 +102,20 @@ class Module:
             self.context.at_end(lambda: unload(self.handle))
 
 
+_looked_at: dict[tuple[int, bytes], Module] = {}
+
+
+def look_at(index: int, code: bytes, what: str) -> Module:
+    """Loads code to see what it takes. Who loads it next is given the same module: assembling takes long."""
+    _looked_at.clear()
+    return _looked_at.setdefault((index, code), Module(index, code, what))
+
+
+def loaded(index: int, code: bytes, what: str) -> Module:
+    """A module of this code: the one that was looked at last, or a new one."""
+    return _looked_at.pop((index, code), None) or Module(index, code, what)
+
+
 class _UnusableError(Exception):
     def __init__(self, status: int) -> None:
         super().__init__(status)

@@ -1,8 +1,9 @@
 """How long a program of agents of sm_90a takes under a block, and which blocks fit: a model of one multiprocessor.
 
 A turn of a loop keeps several parts of the machine busy at once: tensor cores, the schedulers that issue everything
-else, the unit for functions such as 2^x, shared memory and the way from L2. The busiest decides, and of what the agents
-issue a part shows besides, the less the more agents there are. Numbers were fitted to kernels on an H200; they are for
+else, the unit for functions such as 2^x, shared memory and the way from L2. Agents go through the busiest one after the
+other. What one of them computes between its products shows besides: all begin a turn when its tiles are there, and
+while the last is at it, nobody has anything left to multiply. Numbers were fitted to kernels on an H200; they are for
 comparing blocks with each other, not for telling times.
 """
 
@@ -46,13 +47,13 @@ SHARED_BYTES, L2_BYTES = 128, 46
 """In a clock, of one multiprocessor."""
 FUNCTION_CLOCKS = 8
 """Of a warp's functions on one scheduler."""
-PRODUCT_ISSUES, REDUCTION_ISSUES = 30, 40
-"""Instructions of a thread for each, whatever their size: waits, descriptors, shuffles."""
-SHOWING = {1: 0.6, 2: 0.3, 3: 0.26, 4: 0.26}
-"""How much of what agents issue shows beside the busiest part, by their number; functions count half."""
+PRODUCT_ISSUES, REDUCTION_ISSUES = 10, 10
+"""Instructions of a thread for each, whatever their size: descriptors, shuffles."""
+PRODUCT_GAP = 56
+"""Clocks in which tensor cores do nothing for a product that somebody waits for."""
 LATENCY = 600
 """From asking for a tile to having its first bytes."""
-START, END = 500, 500
+START, END = 1100, 1200
 """Clocks of a program besides its turns: until it has its first tiles, and until an agent has stored its results."""
 USUAL_LENGTHS = (512, 1024, 2048)
 """Of loops: a block that does not divide them does some of the last turn for nothing."""
@@ -102,11 +103,15 @@ class Product:
 
 @dataclass(frozen=True)
 class Work:
-    """Work on tiles of the program's rows, in each turn: instructions, and functions, for each of their elements."""
+    """Work on tiles of the program's rows, in each turn: instructions, and functions, for each of their elements.
+
+    Of elements that threads load themselves, so many bytes are `loaded`.
+    """
 
     columns: Extent
     instructions: float
     functions: int = 0
+    loaded: int = 0
 
 
 @dataclass(frozen=True)
@@ -199,7 +204,13 @@ def fits(traced: Traced, block: Block) -> bool:
     products = [one for turn in traced.turns for one in turn.products]
     if max(block.of(one.columns) for one in products) > widest_product(block.agents):
         return False
-    return registers(traced, block) <= REGISTERS[block.agents] and slots(traced, block) is not None
+    held = registers(traced, block) + max(_loaded(turn, block) for turn in traced.turns) * ROWS // THREADS // 4
+    return held <= REGISTERS[block.agents] and slots(traced, block) is not None
+
+
+def _loaded(turn: Turn, block: Block) -> int:
+    """Bytes for each row that threads load in a turn, in front of its products: they wait for nobody."""
+    return sum(block.of(one.columns) * one.loaded for one in turn.work)
 
 
 def turn_clocks(traced: Traced, turn: Turn, block: Block) -> float:
@@ -212,6 +223,7 @@ def turn_clocks(traced: Traced, turn: Turn, block: Block) -> float:
     functions = sum(one.functions * count for one, count in elements) * FUNCTION_CLOCKS
     filled = [(block.of(ring.rows), block.of(ring.columns), ring.itemsize) for ring in traced.rings if ring.repeated]
     moved, written = sum(map(prod, filled)), sum(slot_bytes(*sizes) for sizes in filled)
+    moved += block.m * _loaded(turn, block)
     read = sum(
         (block.agents * block.of(one.columns) + (block.m if one.loaded else 0)) * block.of(one.depth) * one.itemsize
         for one in turn.products
@@ -220,18 +232,17 @@ def turn_clocks(traced: Traced, turn: Turn, block: Block) -> float:
     assert found is not None
     # A slot that is free has to be full again when its turn comes.
     arriving = (LATENCY + moved / L2_BYTES) / (found[1] - 1)
-    busiest = max(
-        tensor,
-        block.agents * issues,
-        block.agents * functions,
-        (read + written) / SHARED_BYTES,
-        moved / L2_BYTES,
-        arriving,
-    )
+    if turn.work:
+        tensor += block.agents * PRODUCT_GAP * len(turn.products)
+    computing = tensor, block.agents * issues, block.agents * functions
+    busiest = max(*computing, (read + written) / SHARED_BYTES, moved / L2_BYTES)
     # Products with nothing in between follow each other without a gap.
     if not turn.work:
-        return busiest
-    return busiest + SHOWING[block.agents] * block.agents * (issues + functions / 2)
+        return max(busiest, arriving)
+    # Others hide as much of the rest of an agent's turn as the busiest part has to do besides.
+    shown = 1.0 if block.agents == 1 else sorted(computing)[1] / max(computing)
+    rest = (sum(computing) - max(computing)) / block.agents
+    return max(busiest + shown * rest, arriving)
 
 
 def program_clocks(traced: Traced, block: Block) -> float:

@@ -24,8 +24,8 @@ from tessera.transforms.partition_rows import Rows, rows_of
 from tessera.transforms.promote_sums import promote_sums
 from tessera.transforms.slices import Slice, end_of, factor_source
 
-CONVERSION, FUNCTION, DIVISION = 0.5, 1, 8
-"""Instructions for one element; conversions are done two at a time."""
+CONVERSION, FUNCTION, DIVISION, LOADING = 0.5, 1, 8, 1
+"""Instructions for one element; conversions are done two at a time, and loads, but those ask where the array ends."""
 
 
 def work_of(function: tile.FuncOp, axes: Mapping[int, Axis], lined: Collection[int]) -> Traced | None:
@@ -114,6 +114,9 @@ class _Reading:
         for op in loop.body.block.ops:
             if isinstance(op, tile.ReduceOp) and _is_tile(op.operand):
                 yield Work(self.extent(tile_type(op.operand).get_shape()[1]), 1)
+            elif isinstance(op, tile.LoadOp) and _is_tile(op.result) and not feeds_products(op):
+                columns, itemsize = tile_type(op.result).get_shape()[1], tile_dtype(op.result).storage.itemsize
+                yield Work(self.extent(columns), LOADING, loaded=itemsize)
             elif isinstance(op, tile.EwOp) and _is_tile(op.result) and op not in masks and not _is_fused(op):
                 cost, columns = TABLE[op.fn.data].cost, tile_type(op.result).get_shape()[1]
                 functions = cost.special + cost.divide

@@ -9,9 +9,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tessera.dialects import tile
 from tessera.dialects.attributes import integers
+from tessera.dialects.text import verify
 from tessera.interpreters.engine import symbol_in
 from tessera.shapes.expr import Shape
-from tessera.targets import text
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.agents_chain import with_agents
 from tessera.targets.cuda.choose_agents import agents_plans
@@ -136,7 +136,7 @@ def lower_kernel(
     if lined:
         symbol_in(lowered, name, nv.FuncOp).attributes[LINED] = integers(sorted(lined))
     seconds.lap("tile-to-nv")
-    text.verify(lowered)
+    verify(lowered)
     seconds.lap("verify")
     return lowered, found, context.recorder.guards, seconds
 

@@ -1,0 +1,41 @@
+"""Nodes of the IR as plain classes: `isinstance` asks what an object was made of, and nobody who could say otherwise.
+
+xDSL's operations, values and attributes are abstract base classes, and for those Python asks a function in Python,
+which looks for classes that somebody registered: a microsecond each time. Nobody registers any, and passes ask a
+hundred thousand times for a kernel. What is defined after `make_plain` is a plain class from the start.
+"""
+
+from __future__ import annotations
+
+from abc import ABCMeta
+from collections.abc import Iterator
+
+from xdsl.dialects.arith import Arith
+from xdsl.dialects.builtin import Builtin
+from xdsl.dialects.scf import Scf
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+
+class PlainMeta(ABCMeta):
+    """Abstract methods must be given, as in other abstract classes; all else is as in any class."""
+
+    __instancecheck__ = type.__instancecheck__
+    __subclasscheck__ = type.__subclasscheck__
+
+
+def make_plain() -> None:
+    """Changes xDSL's classes: what all are made of, and the dialects that are used here."""
+    roots = [Attribute, Block, Operation, Region, SSAValue]
+    for dialect in (Arith, Builtin, Scf):
+        roots += [*dialect.operations, *dialect.attributes]
+    for found in {one for root in roots for one in _family(root)}:
+        # Classes of another kind, such as protocols, have reasons of their own; so has what is not xDSL's.
+        if type(found) is ABCMeta and found.__module__.startswith("xdsl."):
+            found.__class__ = PlainMeta
+
+
+def _family(root: type) -> Iterator[type]:
+    """A class, those that it was made of, and those that were made of it."""
+    yield from root.__mro__
+    for child in type.__subclasses__(root):
+        yield from _family(child)
