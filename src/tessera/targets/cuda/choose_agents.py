@@ -33,6 +33,7 @@ from tessera.transforms.constants import integer_of
 from tessera.transforms.make_async import feeds_products
 from tessera.transforms.partition_rows import rows_of
 from tessera.transforms.program_order import axes_of, can_form_teams
+from tessera.transforms.promote_sums import loses_bits
 from tessera.transforms.slices import factor_source
 
 COLUMN_LANES = 4
@@ -140,7 +141,8 @@ def spare_registers(function: tile.FuncOp, agents: int) -> int:
     """How many of a thread's registers products of a function leave to others: sums, and factors that threads made."""
     taken = OWN_REGISTERS
     for op in (op for op in function.body.walk() if isinstance(op, tile.DotOp)):
-        taken += thread_registers(op.result, agents)
+        # Sums that are promoted are there twice.
+        taken += thread_registers(op.result, agents) * (2 if loses_bits(op) else 1)
         if not isinstance(factor_source(op.a), tile.LoadOp):
             taken += thread_registers(op.a, agents)
     return REGISTERS[agents] - taken
