@@ -127,6 +127,46 @@ def test_a_call_compiles_what_was_chosen_and_only_that(compiled: list[Schedule])
     assert again is program
 
 
+def test_choices_and_programs_are_kept_for_other_processes(
+    compiled: list[Schedule], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = [arrays(4, 16, 4096, 64), arrays(1, 8, 512, 64), arrays(4, 16, 4096, 128)]
+    assert fresh(kernels.softmax).program_for([cases[0][0]], {}, HOPPER)[0].schedule.block == DEFAULT
+    blocks = [fresh(kernels.attention).program_for(case, {}, HOPPER)[0].schedule for case in cases]
+    count = len(compiled)
+    assert count == len(cases) + 1
+    monkeypatch.setattr(Kernel, "traced", None)  # nobody looks again
+    assert [fresh(kernels.attention).program_for(case, {}, HOPPER)[0].schedule for case in cases] == blocks
+    assert fresh(kernels.softmax).program_for([cases[0][0]], {}, HOPPER)[0].schedule.block == DEFAULT
+    assert len(compiled) == count
+
+
+def test_refused_blocks_are_not_tried_by_other_processes(
+    compiled: list[Schedule], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def came_out(program: Program) -> bool:
+        return program.schedule.block != (192, 128)
+
+    monkeypatch.setattr(function, "came_out", came_out)
+    many = arrays(4, 16, 4096, 64)
+    block = fresh(kernels.attention).program_for(many, {}, HOPPER)[0].schedule
+    assert block != Schedule(block=(192, 128))
+    assert block_of(fresh(kernels.attention), *many) == block.block
+
+
+@pytest.mark.parametrize("kept", [b"", b"[", b"{}", b'{"driver": "q", "candidates": [1]}'])
+def test_damaged_choices_are_made_again(kept: bytes, compiled: list[Schedule], monkeypatch: pytest.MonkeyPatch) -> None:
+    many = arrays(4, 16, 4096, 64)
+    expected = block_of(fresh(kernels.attention), *many)
+
+    def behind(_data: bytes) -> bytes:
+        return kept
+
+    monkeypatch.setattr(Program, "behind", staticmethod(behind))
+    assert block_of(fresh(kernels.attention), *many) == expected
+    assert not compiled
+
+
 def test_a_thousand_lengths_make_four_programs(compiled: list[Schedule]) -> None:
     given, random = fresh(kernels.attention), Random(7)
     for _ in range(1000):

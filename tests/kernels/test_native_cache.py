@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import tessera as ts
 from tessera import Schedule, bf16, f32, kernel, knobs, tile
+from tessera.bench.operators import kernels
 from tessera.kernels.fingerprint import identity_of
 from tessera.runtime import build
 from tessera.runtime.cache import Store, key_of
@@ -272,6 +273,11 @@ def of_a_library(maker: str) -> Any:
 @pytest.mark.parametrize("value", [of_a_library("1"), np.frompyfunc(lambda x: x, 1, 1)])
 def test_functions_of_libraries_under_no_name_of_their_own_have_none(value: Any) -> None:
     check_nothing_is_told(value)
+
+
+def test_kernels_of_a_library_are_told_by_their_place() -> None:
+    assert told(kernels.gemm.function) != told(kernels.softmax.function)
+    assert identity_of(kernel(kernels.gemm.function).function) == identity_of(kernels.gemm.function)
 
 
 def test_the_functions_of_the_language_have_one_each() -> None:

@@ -8,8 +8,9 @@ import ptx_checks
 import pytest
 
 from tessera.errors import CompileError, ResourceError
-from tessera.targets.cuda import assembler
-from tessera.targets.cuda.assembler import Usage, assemble, find_ptxas
+from tessera.targets.cuda import assembler, tools
+from tessera.targets.cuda.assembler import Usage, assemble
+from tessera.targets.cuda.tools import find_ptxas, find_tool
 from tessera.targets.llvm import machine
 
 HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n"
@@ -179,7 +180,7 @@ def nothing(_: str) -> None:
 def test_without_ptxas_assembling_fails_and_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("CUDA_HOME", raising=False)
-    monkeypatch.setattr(assembler, "find_spec", nothing)
+    monkeypatch.setattr(tools, "find_spec", nothing)
     assert find_ptxas() is None
     with pytest.raises(ResourceError, match="there is no ptxas") as caught:
         assemble(twice(), "sm_90a")
@@ -278,5 +279,5 @@ def test_machine_instructions_are_read_from_the_listing() -> None:
 
 def test_machine_instructions_come_from_nvdisasm_where_there_is_one() -> None:
     found = ptx_checks.machine_instructions(assemble(twice(), "sm_90a").cubin)
-    assert (found is None) == (assembler.find_tool("nvdisasm") is None)
+    assert (found is None) == (find_tool("nvdisasm") is None)
     assert found is None or found["EXIT"] >= 1

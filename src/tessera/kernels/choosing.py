@@ -7,8 +7,9 @@ many lengths there are, there are few programs.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import product
 from math import prod
 from types import FunctionType
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tessera.errors import TesseraError
 from tessera.kernels.arguments import look_up
-from tessera.kernels.native import Program, Settings, lines_of
+from tessera.kernels.native import Kept, Program, Settings, lines_of
 from tessera.kernels.schedule import Schedule
 from tessera.runtime.tensor import Tensor
 
@@ -58,6 +59,8 @@ class Choice:
     driver: str
     """The path of the array whose rows are programs."""
     candidates: list[Candidate]
+    kept: Kept | None = None
+    """Where other processes find it."""
 
     def block_for(self, given: Mapping[str, Any], multiprocessors: int) -> tuple[int, ...] | None:
         """The block for a call."""
@@ -73,6 +76,25 @@ class Choice:
     def refuse(self, block: tuple[int, ...]) -> None:
         """Strikes out a block that did not come out as the model thought."""
         self.candidates = [one for one in self.candidates if one.block != block]
+        self.keep()
+
+    def keep(self) -> None:
+        """Writes it to the disk."""
+        if self.kept is not None:
+            said = {"driver": self.driver, "candidates": [astuple(one) for one in self.candidates]}
+            self.kept.put(self.looked_at, json.dumps(said).encode())
+
+    @staticmethod
+    def found(kept: Kept, given: Mapping[str, Any]) -> Choice | None:
+        """One that this or another process has kept for such arguments."""
+        if (found := kept.find_behind(given)) is None:
+            return None
+        try:
+            said = json.loads(found[1])
+            candidates = [Candidate(tuple(map(int, block)), float(clocks)) for block, clocks in said["candidates"]]
+            return Choice(found[0], str(said["driver"]), candidates, kept)
+        except (ValueError, KeyError, TypeError):
+            return None
 
 
 class Choices:
@@ -88,17 +110,22 @@ class Choices:
         static: Mapping[str, Any],
         trace: Trace,
         fixed: tuple[int, ...] = (),
+        keep: Callable[[], Kept | None] = lambda: None,
     ) -> Choice | None:
         """The choice for arguments, made if there is none; None where the kernel cannot even be looked at.
 
-        Blocks begin with the sizes that are `fixed`.
+        Blocks begin with the sizes that are `fixed`. `keep` says where choices of the kernel lie on the disk.
         """
         if len(self._found) >= _MOST_KEYS:
             self._found.clear()
         known = self._found.setdefault(key, [])
         found = next((one for one in known if one.looked_at.values_for(given) is not None), None)
         if found is None:
-            found = _made(given, static, trace, fixed)
+            kept = keep()
+            found = None if kept is None else Choice.found(kept, given)
+            if found is None and (found := _made(given, static, trace, fixed)) is not None:
+                found.kept = kept
+                found.keep()
             if found is not None:
                 known.append(found)
         return found

@@ -116,11 +116,14 @@ class Fingerprints:
 
 
 def _place(value: Any) -> tuple[str, str]:
-    """The module and the name that a function or type is found under; functions of one maker have a name in common."""
+    """The module and the name that a function or type is found under; functions of one maker have a name in common.
+
+    Under the name of a library's kernel there is the kernel, which has the function.
+    """
     found: Any = sys.modules.get(value.__module__)
     for name in value.__qualname__.split("."):
         found = getattr(found, name, None)
-    if found is not value:
+    if found is not value and getattr(found, "__wrapped__", None) is not value:
         raise NoFingerprint(f"{value!r}, which its module does not have under its name")
     return value.__module__, value.__qualname__
 

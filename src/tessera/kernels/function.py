@@ -39,7 +39,7 @@ from tessera.kernels.choosing import (
 )
 from tessera.kernels.fingerprint import identity_of
 from tessera.kernels.fitting import suggesting
-from tessera.kernels.native import Program, Programs, Settings, place_of, settings, settings_on
+from tessera.kernels.native import Kept, Program, Programs, Settings, place_of, settings, settings_on
 from tessera.kernels.schedule import Schedule, Space
 from tessera.kernels.values import is_tracing
 from tessera.runtime.creation import asarray
@@ -231,8 +231,11 @@ class Kernel:
         def trace(schedule: Schedule) -> Instance:
             return self.changed(schedule=schedule.over(self.schedule)).traced(given, static)
 
+        def kept() -> Kept | None:
+            return Kept.of("choice", self._identity(given, static), here, self.assumed)
+
         fixed = () if whole else self.schedule.block or ()
-        return self._choices.find(self._key(given, static), given, static, trace, fixed)
+        return self._choices.find(self._key(given, static), given, static, trace, fixed, kept)
 
     @property
     def _is_depth_open(self) -> bool:

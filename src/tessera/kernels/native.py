@@ -13,7 +13,7 @@ import os
 import struct
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -197,8 +197,10 @@ class Program:
         return interpret(self.instance, values)
 
     def encoded(self, code: bytes) -> bytes:
-        """The program as bytes: the length of its JSON, that JSON, its machine code."""
-        assert self.executable is not None
+        """The program as bytes: the length of its JSON, that JSON, its machine code.
+
+        Without any, it only says which arguments it serves, and something else may stand there.
+        """
         head = json.dumps(
             {
                 "paths": self.paths,
@@ -206,10 +208,15 @@ class Program:
                 "guards": self.guards,
                 "schedule": asdict(self.schedule),
                 "row_width": self.row_width,
-                "plan": self.executable.plan.encoded(),
+                "plan": None if self.executable is None else self.executable.plan.encoded(),
             }
         ).encode()
         return _LENGTH.pack(len(head)) + head + code
+
+    @staticmethod
+    def behind(data: bytes) -> bytes:
+        """What stands behind the JSON of a program that could be decoded."""
+        return data[_LENGTH.size + _LENGTH.unpack_from(data)[0] :]
 
     @staticmethod
     def decoded(data: bytes) -> Program | None:
@@ -224,7 +231,7 @@ class Program:
                 tuple(Guard(_ask_of(ask), _number_of(answer)) for ask, answer in found["guards"]),
                 Schedule(block=None if block is None else tuple(block), **found["schedule"]),
                 found["row_width"],
-                loaded(Plan.decoded(found["plan"]), data[start:]),
+                None if found["plan"] is None else loaded(Plan.decoded(found["plan"]), data[start:]),
             )
         except (struct.error, ValueError, KeyError, IndexError, TypeError, AttributeError, TesseraError):
             return None
@@ -307,7 +314,7 @@ class Programs:
                 return found
             if assumed and len(self._found.get(place, ())) >= MOST_SPECIAL:
                 return self.find(key, given, chosen, Assumptions(), identity=identity, trace=trace)
-            kept = _Kept.of(identity(), chosen, assumed)
+            kept = Kept.of("kernel", identity(), chosen, assumed)
             program = None if kept is None else kept.find(given)
             if program is None:
                 instance = trace()
@@ -339,7 +346,7 @@ class Programs:
         return None
 
     def _made(
-        self, instance: Instance, chosen: Settings, values: Sequence[Any], assumed: Assumptions, kept: _Kept | None
+        self, instance: Instance, chosen: Settings, values: Sequence[Any], assumed: Assumptions, kept: Kept | None
     ) -> Program:
         from tessera.kernels.compiling import compiled
 
@@ -377,25 +384,23 @@ def _log_fallback(instance: Instance, refusal: CompileError) -> None:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class Kept:
     """The place of a kernel's programs on the disk: its first key."""
 
     key: str
 
     @staticmethod
-    def of(identity: tuple[object, ...] | None, chosen: Settings, assumed: Assumptions) -> _Kept | None:
+    def of(what: str, identity: tuple[object, ...] | None, chosen: Settings, assumed: Assumptions) -> Kept | None:
         compiler = None if identity is None else build()
         if compiler is None:
             return None
         processor = features.target(chosen.level) if chosen.target == "cpu" else (chosen.target,)
         target = (chosen.level, *processor, chosen.optimization, *sorted(chosen.checks))
-        return _Kept(cache.key_of("kernel", compiler, target, identity, assumed.words))
+        return Kept(cache.key_of(what, compiler, target, identity, assumed.words))
 
     def find(self, given: Mapping[str, Any]) -> Program | None:
-        for paths, asked in self._asks():
-            second = self._second(given, paths, asked)
-            if second is None:
-                continue
+        """The program for these arguments."""
+        for second in self._seconds(given):
             program = WORK.programs.get(second)
             if program is None:
                 data = cache.shared().get(second)
@@ -404,11 +409,22 @@ class _Kept:
                 return WORK.programs.setdefault(second, program)
         return None
 
+    def find_behind(self, given: Mapping[str, Any]) -> tuple[Program, bytes] | None:
+        """The program for these arguments that has no code, and what stands there instead."""
+        for second in self._seconds(given):
+            data = cache.shared().get(second)
+            program = None if data is None else Program.decoded(data)
+            if data is not None and program is not None and program.values_for(given) is not None:
+                return program, Program.behind(data)
+        return None
+
     def put(self, program: Program, code: bytes) -> None:
+        """Keeps a program with its code, or with what stands in its place."""
         asked = tuple(guard.ask for guard in program.guards)
         answers = tuple(guard.answer for guard in program.guards)
         second = self._key(program.paths, asked, program.kinds, answers)
-        WORK.programs[second] = program
+        if program.executable is not None:
+            WORK.programs[second] = program
         asks = self._asks()
         if (program.paths, asked) not in asks:
             asks.append((program.paths, asked))
@@ -425,6 +441,11 @@ class _Kept:
             return [(tuple(map(str, paths)), tuple(map(_ask_of, asked))) for paths, asked in json.loads(data)]
         except (ValueError, TypeError):
             return []
+
+    def _seconds(self, given: Mapping[str, Any]) -> Iterator[str]:
+        for paths, asked in self._asks():
+            if (second := self._second(given, paths, asked)) is not None:
+                yield second
 
     def _second(self, given: Mapping[str, Any], paths: tuple[str, ...], asked: tuple[Ask, ...]) -> str | None:
         values = collect(paths, given)

@@ -19,6 +19,7 @@ from tessera.runtime import cache
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.launch_plan import DeviceLaunch
+from tessera.targets.cuda.tools import find_ptxas
 
 _ELF = b"\x7fELF"
 _LOG_BYTES = 16384
@@ -219,8 +220,6 @@ def check_grid(name: str, blocks: int) -> None:
 
 def assembled(ptx: bytes, context: Context) -> bytes | None:
     """Machine code of PTX for a GPU: from the compile cache, or from ptxas and kept there; None without ptxas."""
-    from tessera.targets.cuda.assembler import assemble, find_ptxas
-
     architecture = target_of(ptx) or context.properties.architecture
     key = cache.key_of("cubin", ptx, architecture, context.properties.architecture, driver.driver_version())
     store = cache.shared()
@@ -229,6 +228,9 @@ def assembled(ptx: bytes, context: Context) -> bytes | None:
         return found
     if find_ptxas() is None:
         return None
+    # What it takes to run ptxas is loaded only now: the next process does without.
+    from tessera.targets.cuda.assembler import assemble
+
     try:
         made = assemble(ptx.decode(), architecture).cubin
     except TesseraError:  # the driver may know better, and says what is wrong if not

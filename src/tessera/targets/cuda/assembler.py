@@ -5,20 +5,16 @@ Users need no ptxas: the driver assembles PTX by itself. Tests do, for only ptxa
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tessera.errors import CompileError, ResourceError
+from tessera.targets.cuda.tools import find_ptxas, find_tool
 
-_WHEEL = "cu13/bin"
-"""Where the wheel `nvidia-cuda-nvcc` keeps its programs, in the namespace `nvidia`."""
 _REFUSAL = re.compile(r"^ptxas (?:.*, line (\d+); )?(?:error|fatal)\s*: (.*)$", re.MULTILINE)
 _REMARK = re.compile(r"^ptxas (?:.*, line (\d+); )?(info|warning)\s*: (?:\(([A-Z]\d+)\) )?(.*)$")
 _ENTRY = re.compile(r"Compiling entry function '([^']+)'")
@@ -75,21 +71,6 @@ class Assembly:
     cubin: bytes
     kernels: Mapping[str, Usage]
     warnings: tuple[Remark, ...]
-
-
-def find_ptxas() -> Path | None:
-    """On the path, in CUDA_HOME, or in the wheel `nvidia-cuda-nvcc`, in this order; None where there is none."""
-    return find_tool("ptxas")
-
-
-def find_tool(name: str) -> Path | None:
-    """A program of the CUDA toolkit, looked for as ptxas is."""
-    if (found := shutil.which(name)) is not None:
-        return Path(found)
-    folders = [Path(home) / "bin"] if (home := os.environ.get("CUDA_HOME")) else []
-    namespace = find_spec("nvidia")
-    folders += [Path(place) / _WHEEL for place in (namespace and namespace.submodule_search_locations) or ()]
-    return next((folder / name for folder in folders if os.access(folder / name, os.X_OK)), None)
 
 
 def assemble(ptx: str, arch: str) -> Assembly:
