@@ -18,6 +18,7 @@ import tessera as ts
 from tessera import DType, Schedule, bf16, f16, f32, knobs
 from tessera.bench.cuda.kernel_texts import program_of
 from tessera.bench.operators import kernels
+from tessera.bench.operators.decoding import Decoding, Split
 from tessera.kernels.native import architecture_of
 from tessera.runtime.cuda import Graph, Stream, default_stream, synchronize
 from tessera.runtime.cuda.context import Context
@@ -249,6 +250,20 @@ def test_logarithms_of_sums(width: int, mask: Any) -> None:
         expect_close(found, np.exp(scores - top[..., None]) / sums[..., None] @ wide(v), bf16)
         # Rows are summed before weights are rounded to 16 bits.
         assert np.abs(logs - (top + np.log(sums))).max() <= 2e-5
+
+
+@pytest.mark.parametrize("programs", [1, 3])
+def test_decoding(programs: int) -> None:
+    """Few queries, whose rows are most of them beyond the array, and keys that programs share."""
+    for keys in (1, 130, 1000):
+        new = Arrays(bf16, keys, on_gpu=True)
+        q, k, v = new(2, 3, 4, 128), new(2, 3, keys, 128), new(2, 3, keys, 128)
+        found = Decoding(q, k, v, Split(programs, -(-keys // (programs * 128)) * 128))
+        first = found.steps(ts.empty_like(q))[0]
+        assert b"wgmma.mma_async" in program_of(first.func, *first.args).ptx  # pyright: ignore[reportArgumentType]
+        scores = wide(q) @ wide(k).swapaxes(2, 3) / math.sqrt(128)
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        expect_close(wide(found()), weights / weights.sum(-1, keepdims=True) @ wide(v), bf16)
 
 
 @pytest.mark.parametrize("dtype", [bf16, f32], ids=str)

@@ -181,14 +181,15 @@ def test_addresses_for_the_copy_engine_are_multiples_of_16() -> None:
         maps.of(0x1008)
 
 
-def test_the_cache_fetches_no_more_than_a_box_has_side_by_side() -> None:
-    found = {row: tensor_maps.promotion(row) for row in (16, 32, 64, 96, 128, 192, 256, 512)}
-    assert found == {
-        **dict.fromkeys((16, 32), "NONE"),
-        **dict.fromkeys((64, 96), "L2_64B"),
-        **dict.fromkeys((128, 192), "L2_128B"),
-        **dict.fromkeys((256, 512), "L2_256B"),
-    }
+def test_the_cache_does_not_fetch_what_a_copy_asks_for_itself() -> None:
+    rows = MapAxis(0, "whole", 1)
+    whole = TensorMap(0, 0, (MapAxis(1, "whole", 1), rows), (64, 128), 128)
+    assert tensor_maps.promotion(whole, 2) == "L2_256B"
+    found: dict[int, str] = {}
+    for inner in (8, 16, 32, 64, 128):
+        axes = MapAxis(1, "inner", inner), rows, MapAxis(1, "outer", inner)
+        found[inner] = tensor_maps.promotion(TensorMap(0, 0, axes, (inner, 128, 2), 0), 2)
+    assert found == {8: "NONE", 16: "NONE", 32: "L2_64B", 64: "L2_128B", 128: "L2_256B"}
 
 
 def test_every_dtype_has_a_type_in_tensor_maps() -> None:

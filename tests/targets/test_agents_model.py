@@ -202,19 +202,19 @@ def test_bands_get_blocks_that_waste_little_at_their_ends() -> None:
     assert [block[:2] for block in best] == [(128, 128), (192, 64)]
 
 
-def test_a_bias_is_read_as_what_threads_load() -> None:
-    traced = read(kernels.bias_attention, *[(2, 256, 64)] * 3, (2, 256, 256))
-    assert traced is not None
-    assert [one for one in traced.turns[0].work if one.loaded] == [Work("n", 1, loaded=2)]
-    assert len(traced.rings) == 3
-
-
 def test_a_product_of_two_matrices_is_read_with_its_depth() -> None:
     assert read(kernels.gemm[2, 2], *[(256, 256)] * 3) == GEMM
 
 
 def test_products_of_wide_numbers_are_not_for_agents() -> None:
     assert read(kernels.gemm[2, 2], *[(256, 256)] * 3, dtype=ts.f32) is None
+
+
+def test_a_bias_is_read_as_what_threads_load() -> None:
+    traced = read(kernels.bias_attention, *[(2, 256, 64)] * 3, (2, 256, 256))
+    assert traced is not None
+    assert [one for one in traced.turns[0].work if one.loaded] == [Work("n", 1, loaded=2)]
+    assert len(traced.rings) == 3
 
 
 def test_without_products_there_is_nothing_to_choose() -> None:

@@ -31,16 +31,15 @@ def decode_parts(parts: Any, logs: Any, q: Any, k: Any, v: Any, span: int):
     """
     here = tile.context()
     splits = parts.shape[-3]
-    keys, values = here.matrix(k), here.matrix(v)
     first = (here.batch % splits) * span
     stop = tile.minimum(first + span, k.shape[-2])
     queries = tile.load(here.matrix(q), at=(0, 0), shape=(here.m, here.d))
     acc, top, total = tile.zeros((here.m, here.d)), tile.full((here.m,), -tile.INF), tile.zeros((here.m,))
     for row in tile.range(first, stop, here.n):
-        scores = tile.dot(queries, tile.load(keys, at=(row, 0), shape=(here.n, here.d)).T) * here.d**-0.5
+        scores = tile.dot(queries, tile.load(k, row, rows=here.n).T) * here.d**-0.5
         scores = tile.where(tile.iota((1, here.n), 1, row) < stop, scores, -tile.INF)
         weights, block_top, block_total = tile.softmax_online(scores)
-        block_v = tile.load(values, at=(row, 0), shape=(here.n, here.d))
+        block_v = tile.load(v, row, rows=here.n)
         acc, top, total = tile.softmax_accumulate(acc, top, total, weights, block_v, block_top, block_total)
     tile.store(parts, acc / total[:, None])
     tile.store(logs, (top + tile.log(total))[:, None])

@@ -128,7 +128,7 @@ class Maps:
                 hint="give a copy, or a view that begins at a multiple of 16 bytes",
             )
         cu, rank = driver.bindings(), len(self.extent.sizes)
-        row = self.recipe.box[0] * self.dtype.storage.itemsize
+        fetched = promotion(self.recipe, self.dtype.storage.itemsize)
         wide, narrow = cu.cuuint64_t, cu.cuuint32_t
         with Context.of(self.index):
             made = cu.cuTensorMapEncodeTiled(
@@ -141,7 +141,7 @@ class Maps:
                 [narrow(1)] * rank,
                 cu.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
                 _swizzle(cu, self.recipe.swizzle),
-                getattr(cu.CUtensorMapL2promotion, f"CU_TENSOR_MAP_L2_PROMOTION_{promotion(row)}"),
+                getattr(cu.CUtensorMapL2promotion, f"CU_TENSOR_MAP_L2_PROMOTION_{fetched}"),
                 cu.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
             )
         found = driver.check(made, f"{self.what}: making a tensor map of {self.extent} with a box of {self.recipe.box}")
@@ -150,13 +150,14 @@ class Maps:
         return copy
 
 
-def promotion(row: int) -> str:
-    """How much the cache fetches at once, in the driver's words, for boxes with so many bytes side by side.
+def promotion(recipe: TensorMap, itemsize: int) -> str:
+    """How much the cache fetches at once, in the driver's words.
 
-    What lies beyond them another copy asks for. Keys that are read once, in boxes of 128 bytes, came 8 % slower where
-    the cache fetched 256.
+    Where a box has several parts of a row, a copy asks for what lies beside each of them by itself: keys that are read
+    once, in two parts of 128 bytes, came 8 % slower where the cache fetched 256.
     """
-    size = max((size for size in _PROMOTIONS if size <= row), default=0)
+    most = recipe.box[0] * itemsize if any(axis.part == "outer" for axis in recipe.axes) else _PROMOTIONS[-1]
+    size = max((size for size in _PROMOTIONS if size <= most), default=0)
     return f"L2_{size}B" if size else "NONE"
 
 

@@ -223,13 +223,13 @@ def turn_clocks(traced: Traced, turn: Turn, block: Block) -> float:
     functions = sum(one.functions * count for one, count in elements) * FUNCTION_CLOCKS
     filled = [(block.of(ring.rows), block.of(ring.columns), ring.itemsize) for ring in traced.rings if ring.repeated]
     moved, written = sum(map(prod, filled)), sum(slot_bytes(*sizes) for sizes in filled)
-    moved += block.m * _loaded(turn, block)
     read = sum(
         (block.agents * block.of(one.columns) + (block.m if one.loaded else 0)) * block.of(one.depth) * one.itemsize
         for one in turn.products
     )
     found = slots(traced, block)
     assert found is not None
+    moved += block.m * _loaded(turn, block)
     # A slot that is free has to be full again when its turn comes.
     arriving = (LATENCY + moved / L2_BYTES) / (found[1] - 1)
     if turn.work:
