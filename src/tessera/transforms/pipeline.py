@@ -39,6 +39,7 @@ from tessera.transforms.skew_dots import SkewDots
 from tessera.transforms.skip_turns import SkipTurns
 from tessera.transforms.specialize_kernels import SpecializeKernels
 from tessera.transforms.specialize_roles import SpecializeRoles
+from tessera.transforms.turn_factors import TurnFactors
 
 PASSES: Mapping[str, type[ModulePass]] = {
     kind.name: kind
@@ -61,6 +62,7 @@ PASSES: Mapping[str, type[ModulePass]] = {
         SpecializeKernels,
         SpecializeRoles,
         SplitRanges,
+        TurnFactors,
     )
 }
 
