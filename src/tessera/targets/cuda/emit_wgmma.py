@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
-from tessera.dialects.tile_types import tile_type
+from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.targets.cuda import hopper_products as products
 from tessera.targets.cuda.dialect import SlotOp
 from tessera.targets.cuda.emit_hopper import do
@@ -17,7 +17,10 @@ from tessera.targets.cuda.emitter import Emitter, Shared, emits
 from tessera.targets.cuda.hopper_copies import RecastOp
 from tessera.targets.cuda.inline_ptx import asm
 from tessera.targets.cuda.nv_types import SharedType, layout_of, shared_type
+from tessera.targets.cuda.products import WARPGROUP_TYPES, depth_step, turns_in_memory
+from tessera.targets.cuda.thread_tiles import ThreadTile
 from tessera.targets.llvm import elementwise
+from tessera.targets.llvm.elements import register_type
 from tessera.targets.llvm.literals import folded
 from tessera.targets.llvm.text import Value, number
 
@@ -28,8 +31,8 @@ _ROWS_APART = 1024
 
 
 def _descriptor(emitter: Emitter, value: SSAValue, next_panel: int | Value) -> Value:
-    """How a product sees a tile in shared memory. `next_panel` is where it goes on behind the 64 columns of a panel, if
-    it goes across them: so many bytes further, or at an address.
+    """How a product sees a tile in shared memory. `next_panel` is where it goes on behind the columns of a panel, if it
+    goes across them: so many bytes further, or at an address.
 
     The number of a slot is added last and in 64 bits: what is before it does not change in a loop, and the assembler
     has one instruction for such sums.
@@ -63,8 +66,8 @@ def _along(type_: SharedType, step: int) -> int:
 
 
 def _down(step: int) -> int:
-    """The same in a tile whose rows are the depth."""
-    return step * (products.STEP * products.PANEL >> 4)
+    """The same in a tile whose rows are the depth, 16 of them in a step."""
+    return step * (16 * products.PANEL >> 4)
 
 
 @emits(products.WgmmaOp)
@@ -80,30 +83,36 @@ def _wgmma(emitter: Emitter, op: products.WgmmaOp) -> None:
         inputs.append(_descriptor(emitter, op.a, 16))
     else:
         depth = left.shape[1]
-        inputs += left.words()
+        inputs += _register_words(emitter, left)
     inputs.append(_descriptor(emitter, op.b, _next_panel(emitter, op, right)))
     # Operands of inline PTX: results, the sums that go into them, then what is read.
     first = count + len(before)
-    name = right.type.dtype.name
+    dtype, total = right.type.dtype, tile_dtype(op.result)
+    from_left = left.type.dtype if isinstance(left, Shared) else left.dtype
+    types, deep = WARPGROUP_TYPES[from_left.base, dtype.base, total.base], depth_step(dtype)
+    # Floats may have their signs changed, and what has 16 bits may be turned.
+    marks = "" if total.is_integer else ", 1, 1"
+    if turns_in_memory(dtype):
+        marks += f"{', 0' if isinstance(left, Shared) else ''}, {0 if op.transposed else 1}"
     sums = "{" + ", ".join(f"${place}" for place in range(count)) + "}"
     lines = ["{ .reg .b64 a, b; wgmma.fence.sync.aligned;"]
-    for step in range(depth // products.STEP):
+    for step in range(depth // deep):
         along = _along(right.type, step) if op.transposed else _down(step)
         lines.append(f"add.s64 b, ${first + len(inputs) - 1}, {along};")
         if isinstance(left, Shared):
             lines.append(f"add.s64 a, ${first}, {_along(left.type, step)};")
-            a, turned = "a", "1, 1, 0, "
+            a = "a"
         else:
-            a, turned = "{" + ", ".join(f"${first + 4 * step + place}" for place in range(4)) + "}", "1, 1, "
+            a = "{" + ", ".join(f"${first + 4 * step + place}" for place in range(4)) + "}"
         lines.append(
-            f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{name}.{name} "
-            f"{sums}, {a}, b, {int(bool(before) or step > 0)}, {turned}{0 if op.transposed else 1};"
+            f"wgmma.mma_async.sync.aligned.m64n{columns}k{deep}.{types} "
+            f"{sums}, {a}, b, {int(bool(before) or step > 0)}{marks};"
         )
     lines.append("wgmma.commit_group.sync.aligned; }")
     found = asm(
         emitter.f,
         "\n".join(lines),
-        returns=["float"] * count,
+        returns=[register_type(total)] * count,
         arguments=[*before, *inputs],
         effects=True,
         convergent=True,
@@ -111,6 +120,13 @@ def _wgmma(emitter: Emitter, op: products.WgmmaOp) -> None:
         early=not before,
     )
     emitter.bind(op.result, found)
+
+
+def _register_words(emitter: Emitter, left: ThreadTile) -> list[Value]:
+    """A left operand in registers of 32 bits."""
+    if left.packs:
+        return left.words()
+    return [emitter.f.convert("bitcast", element, "i32") for element in left.elements()]
 
 
 def _next_panel(emitter: Emitter, op: products.WgmmaOp, right: Shared) -> int | Value:
@@ -131,7 +147,7 @@ def _wgmma_wait(emitter: Emitter, op: products.WgmmaWaitOp) -> None:
     found = asm(
         emitter.f,
         text,
-        returns=["float"] * len(values),
+        returns=[value.type for value in values],
         arguments=[*values, *kept],
         effects=True,
         convergent=True,

@@ -433,8 +433,8 @@ def _wgmma(frame: Frame, op: products.WgmmaOp, operands: Values) -> Values:
         right = b.array.T if op.transposed is not None else b.array
         if beside is not None:
             right = np.concatenate([right, beside.array], 1)[:, :columns]
-        dtype = b.type.dtype
-        product, carrier = multiply(left, right, dtype, dtype)
+        dtype = a.type.dtype if isinstance(a, Placed) else tile_dtype(op.a)
+        product, carrier = multiply(left, right, dtype, b.type.dtype)
         start = before.value if isinstance(before, Pending) else before
         total = tile_dtype(op.result)
         with np.errstate(all="ignore"):

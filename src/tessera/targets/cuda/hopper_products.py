@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import ClassVar
 
-from xdsl.dialects.builtin import Float32Type, IntegerType, TensorType, UnitAttr
+from xdsl.dialects.builtin import IntegerType, TensorType, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     AnyAttr,
@@ -37,12 +37,15 @@ from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
 from tessera.dialects.elements import TileType
 from tessera.dialects.tile_types import AnyTile, check_axis, check_tile, tile_dtype, tile_type
 from tessera.dialects.tile_values import verify_reduction
-from tessera.dtypes.types import bf16, bool_, f16
-from tessera.targets.cuda.layouts import Digit, Layout, accumulator
+from tessera.dtypes.types import DType, bool_
+from tessera.targets.cuda.layouts import Digit, Layout, accumulator, left_operand
 from tessera.targets.cuda.nv_types import AnyShared, SharedType, laid_out, layout_of, shared_type
+from tessera.targets.cuda.products import WARPGROUP_TYPES, depth_step, operand_bits, turns_in_memory
 
-ROWS, STEP, MOST_COLUMNS = 64, 16, 256
-"""Of one product: its rows, the depth of one step, and the most columns."""
+ROWS, MOST_COLUMNS = 64, 256
+"""Of one product: its rows, and the most columns."""
+STEP_BYTES = 32
+"""Of each row and column, the depth of one step: 16 elements of 16 bits, 32 of 8, 8 of tf32."""
 PANEL = 128
 MOST_GROUPS = 7
 
@@ -62,6 +65,26 @@ def _shape(type_: TileType, what: str) -> tuple[int, int]:
     return shape[0], shape[1]
 
 
+def _check_left(value: SSAValue) -> tuple[int, int]:
+    """Shape of a left operand in registers."""
+    rows, depth = _shape(check_tile(value, "the left operand"), "the left operand")
+    if rows != ROWS or layout_of(value) != left_factor(depth, tile_dtype(value)):
+        raise VerifyException(f"the left operand has 64 rows and the layout of left operands, not {value.type}")
+    return rows, depth
+
+
+def left_factor(depth: int, dtype: DType) -> Layout:
+    """The layout of a left operand in registers: of 16 bits, that of sums; of others, 4 bytes of a row side by side."""
+    return left_operand(ROWS, depth, (4, 1), operand_bits(dtype))
+
+
+def is_count_of_columns(columns: int, total: DType) -> bool:
+    """Whether there is an instruction for so many columns. Sums of integers have fewer of them."""
+    if not 0 < columns <= MOST_COLUMNS or columns % 8:
+        return False
+    return not total.is_integer or columns % 16 == 0 or columns in (8, 24)
+
+
 def _check_operand(shared: SharedType, what: str) -> tuple[int, int]:
     if len(shared.shape) != 2 or shared.panel.data != PANEL:
         raise VerifyException(f"{what} is one tile in panels of {PANEL} bytes, not {shared}")
@@ -72,8 +95,9 @@ def _check_operand(shared: SharedType, what: str) -> tuple[int, int]:
 class WgmmaOp(IRDLOperation):
     """Begins sum + a·b: 64 rows of a warpgroup, all steps of the depth as one group. Without `sum` it starts from 0.
 
-    `a` lies in shared memory or in registers, as sums do. `b` holds [depth, columns], or, `transposed`, [columns,
-    depth]. What lies `beside` it are more columns: those behind the 64 of `b`.
+    `a` lies in shared memory or in registers, 4 bytes of a row side by side: as sums do, if it has 16 bits. `b` holds
+    [depth, columns], or, `transposed`, [columns, depth], which is the only way for elements that do not have 16 bits.
+    What lies `beside` it are more columns: those behind the 64 of `b`.
     """
 
     name = "nv.wgmma"
@@ -109,24 +133,26 @@ class WgmmaOp(IRDLOperation):
 
     def verify_(self) -> None:
         _, columns = _check_sums(self.result, "the result")
-        if not isinstance(tile_type(self.result).element_type, Float32Type):
-            raise VerifyException(f"products are summed in f32, not in {tile_type(self.result).element_type}")
-        right = shared_type(self.b)
+        right, total = shared_type(self.b), tile_dtype(self.result)
         if isinstance(self.a.type, SharedType):
-            element, (rows, depth) = self.a.type.element, _check_operand(self.a.type, "the left operand")
+            dtype, (rows, depth) = self.a.type.dtype, _check_operand(self.a.type, "the left operand")
         else:
-            element, (rows, depth) = tile_type(self.a).element_type, _check_sums(self.a, "the left operand")
-        if element != right.element or right.dtype not in (f16, bf16):
-            raise VerifyException(f"expected two operands of f16 or of bf16, got {element} and {right.element}")
+            dtype, (rows, depth) = tile_dtype(self.a), _check_left(self.a)
+        if (dtype.base, right.dtype.base, total.base) not in WARPGROUP_TYPES:
+            raise VerifyException(f"warpgroups do not multiply {dtype} by {right.dtype} with sums of {total}")
+        if self.transposed is None and not turns_in_memory(right.dtype):
+            raise VerifyException(f"a right operand of {right.dtype} is transposed: the depth lies side by side")
         held = _check_operand(right, "the right operand")
         inner, outer = held if self.transposed is None else held[::-1]
         if self.beside is not None:
             outer = self._check_beside(inner, columns)
         if rows != ROWS or depth != inner or outer != columns:
             raise VerifyException(f"{self.a.type} times {right} does not give {self.result.type}")
-        if depth % STEP or columns % 8 or columns > MOST_COLUMNS:
+        step = depth_step(right.dtype)
+        if depth % step or not is_count_of_columns(columns, total):
+            wide = 16 if total.is_integer else 8
             raise VerifyException(
-                f"a depth of {STEP}·k and 8·n columns up to {MOST_COLUMNS}, not {depth} and {columns}"
+                f"a depth of {step}·k and {wide}·n columns up to {MOST_COLUMNS}, not {depth} and {columns}"
             )
 
     def _check_beside(self, depth: int, columns: int) -> int:

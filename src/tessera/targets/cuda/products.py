@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 
 from tessera.dtypes import types as dt
 from tessera.dtypes.types import DType
@@ -22,6 +23,10 @@ class Instruction:
     bits."""
 
 
+_SIGNS = {dt.i8: "s8", dt.u8: "u8"}
+_EIGHTS = {dt.f8e4m3: "e4m3", dt.f8e5m2: "e5m2"}
+
+
 def _table() -> Iterator[tuple[tuple[DType, DType, DType], Instruction]]:
     for dtype, total in ((dt.f16, dt.f32), (dt.bf16, dt.f32), (dt.f16, dt.f16)):
         spelled = f"m16n8k16.row.col.{total}.{dtype}.{dtype}.{total}"
@@ -30,19 +35,37 @@ def _table() -> Iterator[tuple[tuple[DType, DType, DType], Instruction]]:
     yield (dt.tf32, dt.tf32, dt.f32), Instruction(single, 8)
     yield (dt.f32, dt.f32, dt.f32), Instruction(single, 8, splits=True)
     yield (dt.f64, dt.f64, dt.f64), Instruction("m8n8k4.row.col.f64.f64.f64.f64", 4)
-    signs = {dt.i8: "s8", dt.u8: "u8"}
-    for left, right in ((a, b) for a in signs for b in signs):
-        spelled = f"m16n8k32.row.col.s32.{signs[left]}.{signs[right]}.s32"
+    for left, right in product(_SIGNS, repeat=2):
+        spelled = f"m16n8k32.row.col.s32.{_SIGNS[left]}.{_SIGNS[right]}.s32"
         for total in (dt.i32, dt.u32):
             yield (left, right, total), Instruction(spelled, 32)
-    eights = {dt.f8e4m3: "e4m3", dt.f8e5m2: "e5m2"}
-    for left, right in ((a, b) for a in eights for b in eights):
-        spelled = f"m16n8k32.row.col.f32.{eights[left]}.{eights[right]}.f32"
+    for left, right in product(_EIGHTS, repeat=2):
+        spelled = f"m16n8k32.row.col.f32.{_EIGHTS[left]}.{_EIGHTS[right]}.f32"
         yield (left, right, dt.f32), Instruction(spelled, 32)
 
 
 INSTRUCTIONS: Mapping[tuple[DType, DType, DType], Instruction] = dict(_table())
 """By the element types of both operands and of the sums. 8-bit floats need sm_89."""
+
+
+def _warpgroup_table() -> Iterator[tuple[tuple[DType, DType, DType], str]]:
+    for dtype in (dt.f16, dt.bf16, dt.tf32):
+        yield (dtype, dtype, dt.f32), f"f32.{dtype}.{dtype}"
+    for left, right in product(_SIGNS, repeat=2):
+        for total in (dt.i32, dt.u32):
+            yield (left, right, total), f"s32.{_SIGNS[left]}.{_SIGNS[right]}"
+    for left, right in product(_EIGHTS, repeat=2):
+        yield (left, right, dt.f32), f"f32.{_EIGHTS[left]}.{_EIGHTS[right]}"
+
+
+WARPGROUP_TYPES: Mapping[tuple[DType, DType, DType], str] = dict(_warpgroup_table())
+"""Products of warpgroups on sm_90a: the types as PTX spells them. A step is as deep as `depth_step` says."""
+
+
+def turns_in_memory(dtype: DType) -> bool:
+    """Whether warpgroups multiply operands of a type whichever way they lie in shared memory, and not only those
+    whose depth lies side by side."""
+    return dtype.storage.itemsize == 2
 
 
 def operand_bits(dtype: DType) -> int:

@@ -14,7 +14,7 @@ nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
 // -----
 nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
   %a = nv.alloc : !nv.shared<64x64xf16, 128>
-  // expected: products are summed in f32, not in f16
+  // expected: warpgroups do not multiply f16 by f16 with sums of f16
   %s = nv.wgmma %a, %a : !nv.shared<64x64xf16, 128>, !nv.shared<64x64xf16, 128> -> tensor<64x64xf16, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
   nv.return
 }
@@ -30,7 +30,7 @@ nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
 nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
   %a = nv.alloc : !nv.shared<64x64xf16, 128>
   %b = nv.alloc : !nv.shared<64x64xbf16, 128>
-  // expected: expected two operands of f16 or of bf16, got f16 and bf16
+  // expected: warpgroups do not multiply f16 by bf16 with sums of f32
   %s = nv.wgmma %a, %b : !nv.shared<64x64xf16, 128>, !nv.shared<64x64xbf16, 128> -> tensor<64x64xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
   nv.return
 }
@@ -43,11 +43,11 @@ nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
   nv.return
 }
 // -----
-nv.func @f(%h: f16) outputs 0 shapes [[]] grid [1] threads 128 {
-  %p = tile.full %h : tensor<64x8xf16, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8]>>
+nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
+  %a = nv.alloc : !nv.shared<64x8xf16, 128>
   %b = nv.alloc : !nv.shared<8x64xf16, 128>
   // expected: a depth of 16·k and 8·n columns up to 256, not 8 and 64
-  %s = nv.wgmma %p, %b : tensor<64x8xf16, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8]>>, !nv.shared<8x64xf16, 128> -> tensor<64x64xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
+  %s = nv.wgmma %a, %b : !nv.shared<64x8xf16, 128>, !nv.shared<8x64xf16, 128> -> tensor<64x64xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
   nv.return
 }
 // -----
@@ -62,5 +62,42 @@ nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
   %a = nv.alloc : !nv.shared<64x64xf16, 128>
   // expected: does not give 136 columns
   %s = nv.wgmma %a, %a beside %a : !nv.shared<64x64xf16, 128> : !nv.shared<64x64xf16, 128>, !nv.shared<64x64xf16, 128> -> tensor<64x136xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 17:1*8]>>
+  nv.return
+}
+// -----
+nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
+  %a = nv.alloc : !nv.shared<64x64xi8, 128>
+  // expected: a right operand of i8 is transposed
+  %s = nv.wgmma %a, %a : !nv.shared<64x64xi8, 128>, !nv.shared<64x64xi8, 128> -> tensor<64x64xi32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
+  nv.return
+}
+// -----
+nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
+  %a = nv.alloc : !nv.shared<64x16xi8, 128>
+  // expected: a depth of 32·k and 16·n columns up to 256, not 16 and 64
+  %s = nv.wgmma %a, transposed %a : !nv.shared<64x16xi8, 128>, !nv.shared<64x16xi8, 128> -> tensor<64x64xi32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
+  nv.return
+}
+// -----
+nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
+  %a = nv.alloc : !nv.shared<64x32xi8, 128>
+  %b = nv.alloc : !nv.shared<40x32xi8, 128>
+  // expected: a depth of 32·k and 16·n columns up to 256, not 32 and 40
+  %s = nv.wgmma %a, transposed %b : !nv.shared<64x32xi8, 128>, !nv.shared<40x32xi8, 128> -> tensor<64x40xi32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 5:1*8]>>
+  nv.return
+}
+// -----
+nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
+  %a = nv.alloc : !nv.shared<64x64xf32, 128>
+  // expected: warpgroups do not multiply f32 by f32 with sums of f32
+  %s = nv.wgmma %a, transposed %a : !nv.shared<64x64xf32, 128>, !nv.shared<64x64xf32, 128> -> tensor<64x64xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
+  nv.return
+}
+// -----
+nv.func @f(%h: f8E4M3FN) outputs 0 shapes [[]] grid [1] threads 128 {
+  %p = tile.full %h : tensor<64x64xf8E4M3FN, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
+  %b = nv.alloc : !nv.shared<64x64xf8E4M3FN, 128>
+  // expected: the left operand has 64 rows and the layout of left operands
+  %s = nv.wgmma %p, transposed %b : tensor<64x64xf8E4M3FN, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>, !nv.shared<64x64xf8E4M3FN, 128> -> tensor<64x64xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
   nv.return
 }
