@@ -132,7 +132,7 @@ def agent_name(number: int) -> str:
 
 @dataclass(eq=False)
 class Member:
-    """One agent: its number, less than 0 for those that do not compute; its products under way, oldest first; the tiles it took."""
+    """One agent: its number, its products under way, oldest first, and the tiles it took."""
 
     stage: Stage
     number: int
