@@ -50,4 +50,14 @@ class TurnOp(IRDLOperation):
         return {reads(MEMORY, self.ring), writes(MEMORY, self.ring), writes(MEMORY, self.turned)}
 
 
+def is_turned_from(ring: SSAValue) -> bool:
+    """Whether what is filled into a ring is turned, and nobody else takes it."""
+    return any(isinstance(use.operation, TurnOp) and use.index == 0 for use in ring.uses)
+
+
+def is_turned_into(ring: SSAValue) -> bool:
+    """Whether a ring is filled by the agent that turns."""
+    return any(isinstance(use.operation, TurnOp) and use.index == 1 for use in ring.uses)
+
+
 OPS: tuple[type[IRDLOperation], ...] = (TurnOp,)

@@ -115,7 +115,7 @@ class Stage:
 
     def _readers(self, ring: SSAValue) -> list[int]:
         """Who takes what is filled: those that compute, or whoever turns it. Numbers of programs are for all."""
-        if any(isinstance(use.operation, pipe_turns.TurnOp) and use.index == 0 for use in ring.uses):
+        if pipe_turns.is_turned_from(ring):
             return [TURNS]
         reads = [use.operation for use in ring.uses if isinstance(use.operation, pipe_draws.DrawnOp)]
         also = [TURNS] if any(not pipe_agents.computes(op) for op in reads) else []
