@@ -330,8 +330,8 @@ def test_a_head_is_a_box_of_all_heads() -> None:
         names = [start if isinstance(start, int) else start.name_hint for start in box.starts]
         assert names == ["p", "p", "at", "c0"]
         assert is_mapped(load)
-        assert box.splits(128)
-        assert not box.splits(64)
+        assert box.splits(128, 64)
+        assert not box.splits(64, 64)
 
 
 @pytest.mark.parametrize(
@@ -402,7 +402,7 @@ TALL = [
         ([(PACKED, FOLDED)], "a tile of 64x256xf32 is folded along axis 0, across warps"),
         ([(PACKED, READ_BACK)], "reads memory that it writes"),
         ([(PACKED, TOGETHER)], "rows of a tile do not decide each for itself"),
-        ([("bf16", "f32")], "warpgroups multiply f16 or bf16"),
+        ([("bf16", "f32")], "warpgroups do not have it"),
         (TALL, "a product of .*128x64xbf16.*: 64 rows"),
         ([("%b0 = pipe.take %ring_b[%cb1]", HALVES)], "a right operand that is computed"),
     ],

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import IndexType, IntegerType, TensorType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AnyAttr,
     IRDLOperation,
@@ -282,18 +282,21 @@ class TransOp(IRDLOperation):
 
 @irdl_op_definition
 class DotOp(IRDLOperation):
-    """c + a·b, accumulated in the element type of c."""
+    """c + a·b, accumulated in the element type of c; where a narrower one stands behind `in`, that is enough."""
 
     name = "tile.dot"
     a = operand_def(AnyTile)
     b = operand_def(AnyTile)
     c = operand_def(AnyTile)
+    accum = opt_prop_def(AnyAttr())
     result = result_def(AnyTile)
     traits = traits_def(Pure())
-    assembly_format = "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c) `->` type($result)"
+    assembly_format = (
+        "$a `,` $b `,` $c (`in` $accum^)? attr-dict `:` type($a) `,` type($b) `,` type($c) `->` type($result)"
+    )
 
-    def __init__(self, a: SSAValue, b: SSAValue, c: SSAValue) -> None:
-        super().__init__(operands=[a, b, c], result_types=[c.type])
+    def __init__(self, a: SSAValue, b: SSAValue, c: SSAValue, accum: TypeAttribute | None = None) -> None:
+        super().__init__(operands=[a, b, c], properties={"accum": accum}, result_types=[c.type])
 
     def verify_(self) -> None:
         a, b, c = (check_tile(operand, "the operand") for operand in (self.a, self.b, self.c))
@@ -310,3 +313,5 @@ class DotOp(IRDLOperation):
             raise VerifyException(
                 f"dot of {left} and {right} into {total}: expected equal operands and a sum of their kind, no narrower"
             )
+        if self.accum is not None and dtype_of(self.accum).kind is not total.kind:
+            raise VerifyException(f"sums of {total} are not carried in {self.accum}")

@@ -184,7 +184,7 @@ def _used(traced: Traced, block: Block) -> tuple[int, ...]:
 
 def _probe(sizes: set[int]) -> tuple[int, int, int] | None:
     """A block whose sizes are nobody else's; None where all that are tried are taken."""
-    for m, n, k in product((128, 64, 192), (112, 80, 176, 208), (48, 144, 240, 272)):
+    for m, n, k in product((128, 64, 192), (112, 80, 176, 208), (96, 160, 224, 288)):
         if not sizes & {m, n, k}:
             return m, n, k
     return None

@@ -517,7 +517,10 @@ class Tracer:
             places[0] = a.places[0]
         if 1 in b.places:
             places[1] = b.places[1]
-        return self.wrap(self.emit(tile.DotOp(a.ssa, b.ssa, start.ssa)), places=places)
+        declared = {value.dtype.policy.accum for value in (a, b)} - {None}
+        narrow = [one for one in declared if one is not None and one.bits < start.dtype.bits]
+        accum = element_of(narrow[0]) if len(declared) == len(narrow) == 1 else None
+        return self.wrap(self.emit(tile.DotOp(a.ssa, b.ssa, start.ssa, accum)), places=places)
 
     def masked(self, value: Tile, axis: int, fill: float) -> Tile:
         """The tile with everything beyond the array along an axis replaced."""

@@ -34,6 +34,7 @@ from tessera.transforms.live_ranges import ClipRanges, SplitRanges
 from tessera.transforms.make_async import MakeAsync
 from tessera.transforms.partition_rows import PartitionRows
 from tessera.transforms.place_waits import PlaceWaits
+from tessera.transforms.promote_sums import PromoteSums
 from tessera.transforms.schedule_to_tile import ScheduleToTile
 from tessera.transforms.skew_dots import SkewDots
 from tessera.transforms.skip_turns import SkipTurns
@@ -56,6 +57,7 @@ PASSES: Mapping[str, type[ModulePass]] = {
         MakeAsync,
         PartitionRows,
         PlaceWaits,
+        PromoteSums,
         ScheduleToTile,
         SkewDots,
         SkipTurns,

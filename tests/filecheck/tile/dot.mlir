@@ -7,6 +7,7 @@ tile.func @f(%i: i4, %w: i32) outputs 0 shapes [[], []] grid [1] {
   %b = tile.full %one : tensor<80x72xbf16>
   %c = tile.full %zero : tensor<16x72xf32>
   %wide = tile.dot %a, %b, %c : tensor<16x80xbf16>, tensor<80x72xbf16>, tensor<16x72xf32> -> tensor<16x72xf32>
+  %loose = tile.dot %a, %b, %c in f16 : tensor<16x80xbf16>, tensor<80x72xbf16>, tensor<16x72xf32> -> tensor<16x72xf32>
   %n = tile.full %i : tensor<4x4xi4>
   %s = tile.full %w : tensor<4x4xi32>
   %whole = tile.dot %n, %n, %s {k} : tensor<4x4xi4>, tensor<4x4xi4>, tensor<4x4xi32> -> tensor<4x4xi32>
@@ -26,6 +27,7 @@ tile.func @f(%i: i4, %w: i32) outputs 0 shapes [[], []] grid [1] {
 // CHECK-NEXT:     %b = tile.full %one : tensor<80x72xbf16>
 // CHECK-NEXT:     %c = tile.full %zero : tensor<16x72xf32>
 // CHECK-NEXT:     %wide = tile.dot %a, %b, %c : tensor<16x80xbf16>, tensor<80x72xbf16>, tensor<16x72xf32> -> tensor<16x72xf32>
+// CHECK-NEXT:     %loose = tile.dot %a, %b, %c in f16 : tensor<16x80xbf16>, tensor<80x72xbf16>, tensor<16x72xf32> -> tensor<16x72xf32>
 // CHECK-NEXT:     %n = tile.full %i : tensor<4x4xi4>
 // CHECK-NEXT:     %s = tile.full %w : tensor<4x4xi32>
 // CHECK-NEXT:     %whole = tile.dot %n, %n, %s {k} : tensor<4x4xi4>, tensor<4x4xi4>, tensor<4x4xi32> -> tensor<4x4xi32>

@@ -9,7 +9,6 @@ from tessera.dialects import pipe_agents as agents
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import tile_dtype, tile_type
-from tessera.dtypes.types import bf16, f16, f32
 from tessera.errors import CompileError
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper_products as products
@@ -18,6 +17,7 @@ from tessera.targets.cuda.emit_values import registers_of
 from tessera.targets.cuda.layout_analysis import is_tile
 from tessera.targets.cuda.layouts import WARP, Layout
 from tessera.targets.cuda.nv_types import layout_of
+from tessera.targets.cuda.products import WARPGROUP_TYPES, depth_step, turns_in_memory
 from tessera.transforms.row_branches import decides_row_by_row
 
 
@@ -55,16 +55,18 @@ def check_agents(function: tile.FuncOp) -> None:
 def _check_product(op: agents.DotStartOp) -> None:
     left, right, total = tile_type(op.a), tile_type(op.b), agents.sums_type(op.c)
     (rows, depth), columns = left.get_shape(), right.get_shape()[1]
-    if (tile_dtype(op.a), tile_dtype(op.b)) not in ((f16, f16), (bf16, bf16)):
-        raise refusal(op, f"a product of {left} and {right}: warpgroups multiply f16 or bf16")
-    if dtype_of(total.element_type) is not f32:
-        raise refusal(op, f"a product that is summed in {total.element_type}, not in f32")
-    if rows != products.ROWS or depth % products.STEP or columns % 8 or columns > products.MOST_COLUMNS:
-        raise refusal(op, f"a product of {left} and {right}: 64 rows, 16·k deep, 8·n columns up to 256")
+    dtype, sums = tile_dtype(op.b), dtype_of(total.element_type)
+    if (tile_dtype(op.a), dtype, sums) not in WARPGROUP_TYPES:
+        raise refusal(op, f"a product of {left} and {right} into {sums}: warpgroups do not have it")
+    if rows != products.ROWS or depth % depth_step(dtype) or not products.is_count_of_columns(columns, sums):
+        said = f"64 rows, {depth_step(dtype)}·k deep, 8·n columns up to 256"
+        raise refusal(op, f"a product of {left} and {right}: {said}, of integers 16·n")
     if not is_taken(op.b):
         raise refusal(op, "a right operand that is computed: warpgroups read it from shared memory only")
     if is_taken(op.a) and isinstance(op.a.owner, tile.TransOp):
         raise refusal(op, "a left operand that is transposed")
+    if not turns_in_memory(dtype) and not isinstance(op.b.owner, tile.TransOp):
+        raise refusal(op, f"a right operand of {dtype} whose columns lie side by side: the depth has to")
 
 
 def _check_taken(op: agents.TakeOp) -> None:

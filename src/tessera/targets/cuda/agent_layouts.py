@@ -7,24 +7,29 @@ same is found later, and refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
 
 from tessera.dialects import pipe_agents as agents
 from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_type
+from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.targets.cuda import layouts
+from tessera.targets.cuda.hopper_products import left_factor
 from tessera.targets.cuda.layout_analysis import PRODUCT, Anchor, LayoutAnalysis, is_tile
 from tessera.targets.cuda.layouts import Layout
 from tessera.transforms.make_async import is_turned
 
 
 def sums_layout(value: SSAValue) -> Layout:
-    """The layout of sums, and of left operands in registers."""
+    """The layout of sums."""
     rows, columns = agents.sums_type(value).get_shape()
     return layouts.accumulator(rows, columns)
+
+
+def left_layout(value: SSAValue) -> Layout:
+    """The layout of a left operand in registers."""
+    return left_factor(tile_type(value).get_shape()[1], tile_dtype(value))
 
 
 def is_taken(value: SSAValue) -> bool:
@@ -70,17 +75,12 @@ class AgentLayouts(LayoutAnalysis):
             case tile.AnyOp():
                 self._want(op.operand, self._any(op.operand))
             case agents.DotStartOp():
-                for operand in self._in_registers(op):
-                    self._want(operand, sums_layout(operand))
+                if not is_taken(op.a):
+                    self._want(op.a, left_layout(op.a))
+                if is_tile(op.c):
+                    self._want(op.c, sums_layout(op.c))
             case _:
                 super()._demand_op(op)
-
-    @staticmethod
-    def _in_registers(op: agents.DotStartOp) -> Iterator[SSAValue]:
-        if not is_taken(op.a):
-            yield op.a
-        if is_tile(op.c):
-            yield op.c
 
     def for_store(self, op: tile.StoreOp) -> Layout:
         known, owner = self.anchors.get(op.value), op.value.owner

@@ -1,6 +1,6 @@
 """Shared memory of agents: rings with their barriers, how a copy fills a slot, and room for what is stored.
 
-Slots are cut into panels of 64 columns, as products want them; the last one may be filled up with columns that nobody
+Slots are cut into panels of 128 bytes, as products want them; the last one may be filled up with columns that nobody
 looks at. Where agents have their own rows, each has a tile of its own in a slot. One copy brings all panels of a tile
 where the argument's rows are whole panels, and one panel otherwise.
 """
@@ -15,9 +15,10 @@ from xdsl.ir import Attribute
 
 from tessera.dialects import pipe
 from tessera.dialects import pipe_agents as agents
+from tessera.dialects.elements import dtype_of
 from tessera.dialects.locations import span_of
 from tessera.errors import CompileError
-from tessera.targets.cuda.boxes import PANEL, Box, Start, box_of, fits, rows_at_once
+from tessera.targets.cuda.boxes import Box, Start, box_of, fits, panel_columns, rows_at_once
 from tessera.targets.cuda.hopper_types import WIDEST_BOX, BarriersType, MapType
 from tessera.targets.cuda.nv_types import SharedType
 
@@ -75,7 +76,7 @@ class RingPlan:
     def of(op: pipe.RingOp, count: int) -> RingPlan:
         type_ = pipe.slot_type(op.result)
         if not fits(type_):
-            raise _refused(op, f"a ring of {type_}: products take 8·n rows and 16·n columns of 16 bits")
+            raise _refused(op, f"a ring of {type_}: products take 8·n rows, and columns of 32·n bytes")
         takes = [use.operation for use in op.result.uses if isinstance(use.operation, agents.TakeOp)]
         parted = {take.part is not None for take in takes}
         if len(parted) > 1:
@@ -87,8 +88,13 @@ class RingPlan:
         return RingPlan(op, pipe.ring_type(op.result).depth.data, parts, rows // parts, columns, type_.element_type)
 
     @property
+    def panel(self) -> int:
+        """Columns of a panel."""
+        return panel_columns(dtype_of(self.element))
+
+    @property
     def panels(self) -> int:
-        return -(-self.columns // PANEL)
+        return -(-self.columns // self.panel)
 
     def _seen(self, *sizes: int) -> SharedType:
         """The ring's memory with other sizes of its slots; what there is only one of is not counted."""
@@ -97,7 +103,7 @@ class RingPlan:
 
     @property
     def memory(self) -> SharedType:
-        return self._seen(self.parts, self.rows, self.panels * PANEL)
+        return self._seen(self.parts, self.rows, self.panels * self.panel)
 
     @property
     def taken(self) -> SharedType:
@@ -114,13 +120,13 @@ class RingPlan:
 
     def copies(self, box: Box) -> Copies:
         """How copies fill a slot with a box of an argument."""
-        down, across = box.axes
+        (down, across), panel = box.axes, self.panel
         ones = [1] * len(box.others)
         others = [(axis, "whole", 1) for axis in box.others]
         row_axis = (down, "whole", 1)
-        if box.splits(self.columns) and self.rows <= WIDEST_BOX:
-            axes = ((across, "inner", PANEL), row_axis, (across, "outer", PANEL), *others)
-            map_ = self._map(PANEL, self.rows, self.panels, *ones)
+        if box.splits(self.columns, panel) and self.rows <= WIDEST_BOX:
+            axes = ((across, "inner", panel), row_axis, (across, "outer", panel), *others)
+            map_ = self._map(panel, self.rows, self.panels, *ones)
             pieces = [Piece(_path((part, self.parts)), part * self.rows, 0) for part in range(self.parts)]
             return Copies(tuple(axes), map_, (self.memory,), tuple(pieces), splits=True)
         # One panel's rows lie behind each other, whoever they belong to.
@@ -128,11 +134,11 @@ class RingPlan:
         at_once = rows_at_once(rows)
         counts = (parts, self.panels, rows // at_once)
         pieces = [
-            Piece(_path(*zip(place, counts, strict=True)), place[0] * rows + place[2] * at_once, place[1] * PANEL)
+            Piece(_path(*zip(place, counts, strict=True)), place[0] * rows + place[2] * at_once, place[1] * panel)
             for place in product(*map(range, counts))
         ]
-        panels, all_pieces = self._seen(parts, self.panels, rows, PANEL), self._seen(*counts, at_once, PANEL)
-        map_ = self._map(PANEL, at_once, *ones)
+        panels, all_pieces = self._seen(parts, self.panels, rows, panel), self._seen(*counts, at_once, panel)
+        map_ = self._map(panel, at_once, *ones)
         steps = (self.memory, panels, all_pieces)
         return Copies(((across, "whole", 1), row_axis, *others), map_, _apart(steps), tuple(pieces), splits=False)
 
@@ -163,20 +169,22 @@ def _refused(op: pipe.RingOp | agents.FillOp, message: str) -> CompileError:
 # What is stored
 
 WARP_ROWS, BUFFERS = 16, 2
+STORED_COLUMNS = 64
+"""What goes out has 16 bits: so many are a panel."""
 
 
 def staging(agents_: int, element: Attribute) -> SharedType:
     """Room for what warps store: each has its own, for 16 rows of 64 columns, twice."""
-    return SharedType((4 * agents_, BUFFERS, WARP_ROWS, PANEL), element, SWIZZLE)
+    return SharedType((4 * agents_, BUFFERS, WARP_ROWS, STORED_COLUMNS), element, SWIZZLE)
 
 
 def store_map(box: Box, element: Attribute) -> tuple[MapAxes, MapType]:
     """The map through which a warp's rows go out, 64 columns at a time."""
     down, across = box.axes
     axes = ((across, "whole", 1), (down, "whole", 1), *((axis, "whole", 1) for axis in box.others))
-    return axes, MapType((PANEL, WARP_ROWS, *[1] * len(box.others)), element, SWIZZLE)
+    return axes, MapType((STORED_COLUMNS, WARP_ROWS, *[1] * len(box.others)), element, SWIZZLE)
 
 
 def store_columns(columns: int) -> list[int]:
     """Where pieces of 64 columns begin; the last one may have some of those of the one before."""
-    return [min(first, columns - PANEL) for first in range(0, columns, PANEL)]
+    return [min(first, columns - STORED_COLUMNS) for first in range(0, columns, STORED_COLUMNS)]

@@ -19,6 +19,7 @@ from tessera.transforms.finish_in_branches import finish_in_branches
 from tessera.transforms.lazy_maxima import lazy_maxima
 from tessera.transforms.live_ranges import clip_ranges, split_ranges
 from tessera.transforms.place_waits import place_waits
+from tessera.transforms.promote_sums import promote_sums
 from tessera.transforms.skew_dots import skew_dots
 from tessera.transforms.skip_turns import skip_turns
 from tessera.transforms.specialize_roles import specialize_roles
@@ -45,6 +46,7 @@ def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]
     clip_ranges(function)
     lazy_maxima(function)
     skew_dots(function)
+    promote_sums(function)
     if not specialize_roles(function, agents=plan.agents, depth=plan.depth, ahead=plan.ahead, bands=bands):
         return False
     split_ranges(function)

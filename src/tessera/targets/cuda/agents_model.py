@@ -21,8 +21,8 @@ Extent = Axis | int
 ROWS = 64
 """Of an agent: those of one product."""
 MOST_AGENTS = 4
-PANEL = 64
-"""Columns of 16 bits in shared memory come in panels of so many."""
+PANEL_BYTES = 128
+"""Columns in shared memory come in panels of so many bytes."""
 SHARED = 227 * 1024
 SMALL = 1024
 """Bytes of barriers and the like."""
@@ -41,7 +41,7 @@ WIDEST = 256
 """Columns of one product."""
 
 FLOPS = 4096
-"""Of products of 16 bits in a clock."""
+"""Of products of 16 bits in a clock; narrower ones are as much faster as they are narrower."""
 SHARED_BYTES, L2_BYTES = 128, 46
 """In a clock, of one multiprocessor."""
 FUNCTION_CLOCKS = 8
@@ -58,8 +58,10 @@ USUAL_LENGTHS = (512, 1024, 2048)
 """Of loops: a block that does not divide them does some of the last turn for nothing."""
 
 COLUMNS = range(16, 257, 16)
-DEPTHS_OF_PRODUCTS = (64, 128, 32)
-"""Whole panels first: they are taken where others are no better."""
+LEAST = 64
+"""Rows, and columns where a program does not ask for them."""
+DEPTH_BYTES = (128, 256, 64)
+"""Of products. Whole panels first: they are taken where others are no better."""
 
 
 class Block(NamedTuple):
@@ -81,12 +83,14 @@ class Block(NamedTuple):
 class Product:
     """A product of the program's rows in a turn: `depth` numbers for each of its `columns`.
 
-    `loaded` is whether its left factor comes out of shared memory: otherwise threads made it.
+    `loaded` is whether its left factor comes out of shared memory: otherwise threads made it. Elements of its factors
+    have so many bytes.
     """
 
     columns: Extent
     depth: Extent
     loaded: bool
+    itemsize: int = 2
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,7 @@ class Ring:
     rows: Extent
     columns: Extent
     repeated: bool
+    itemsize: int = 2
 
 
 @dataclass(frozen=True)
@@ -115,6 +120,8 @@ class Turn:
     products: tuple[Product, ...]
     work: tuple[Work, ...] = ()
     reductions: int = 0
+    kept: tuple[Extent, ...] = ()
+    """Columns of tiles of the program's rows that go around it, and are not themselves sums of its products."""
 
 
 @dataclass(frozen=True)
@@ -135,9 +142,9 @@ class Traced:
         return frozenset(axis for axis in AXES if axis in sizes)
 
 
-def slot_bytes(rows: int, columns: int) -> int:
-    """Bytes of a tile of 16 bits in shared memory."""
-    return rows * -(-columns // PANEL) * PANEL * 2
+def slot_bytes(rows: int, columns: int, itemsize: int) -> int:
+    """Bytes of a tile in shared memory."""
+    return rows * -(-columns * itemsize // PANEL_BYTES) * PANEL_BYTES
 
 
 def slots(traced: Traced, block: Block) -> tuple[int, int] | None:
@@ -145,7 +152,8 @@ def slots(traced: Traced, block: Block) -> tuple[int, int] | None:
     stored = STAGED * block.agents if traced.stored else 0
     for once, repeated in DEPTHS:
         rings = [
-            slot_bytes(block.of(ring.rows), block.of(ring.columns)) * (repeated if ring.repeated else once)
+            slot_bytes(block.of(ring.rows), block.of(ring.columns), ring.itemsize)
+            * (repeated if ring.repeated else once)
             for ring in traced.rings
         ]
         if sum(rings) + stored + SMALL <= SHARED:
@@ -154,9 +162,13 @@ def slots(traced: Traced, block: Block) -> tuple[int, int] | None:
 
 
 def registers(traced: Traced, block: Block) -> int:
-    """What a computing thread holds at most: sums of products, and left factors that it made itself."""
+    """What a computing thread holds at most: sums of products, left factors that it made itself, and tiles it keeps."""
     found = [
-        sum(block.of(one.columns) // 2 + (0 if one.loaded else block.of(one.depth) // 4) for one in turn.products)
+        sum(
+            block.of(one.columns) // 2 + (0 if one.loaded else block.of(one.depth) * one.itemsize // 8)
+            for one in turn.products
+        )
+        + sum(block.of(columns) // 2 for columns in turn.kept)
         for turn in traced.turns
     ]
     return OWN_REGISTERS + max(found, default=0)
@@ -183,16 +195,16 @@ def fits(traced: Traced, block: Block) -> bool:
 
 def turn_clocks(traced: Traced, turn: Turn, block: Block) -> float:
     """Clocks of one turn of all agents."""
-    tensor = sum(2 * block.m * block.of(one.columns) * block.of(one.depth) for one in turn.products) / FLOPS
+    tensor = sum(block.m * block.of(one.columns) * block.of(one.depth) * one.itemsize / FLOPS for one in turn.products)
     # A thread has half as many elements of a tile as the tile has columns.
     elements = [(one, block.of(one.columns) / 2) for one in turn.work]
     issues = sum(one.instructions * count for one, count in elements)
     issues += PRODUCT_ISSUES * len(turn.products) + REDUCTION_ISSUES * turn.reductions
     functions = sum(one.functions * count for one, count in elements) * FUNCTION_CLOCKS
-    filled = [(block.of(ring.rows), block.of(ring.columns)) for ring in traced.rings if ring.repeated]
-    moved, written = sum(2 * rows * columns for rows, columns in filled), sum(slot_bytes(*sizes) for sizes in filled)
+    filled = [(block.of(ring.rows), block.of(ring.columns), ring.itemsize) for ring in traced.rings if ring.repeated]
+    moved, written = sum(map(prod, filled)), sum(slot_bytes(*sizes) for sizes in filled)
     read = sum(
-        (block.agents * block.of(one.columns) + (block.m if one.loaded else 0)) * block.of(one.depth) * 2
+        (block.agents * block.of(one.columns) + (block.m if one.loaded else 0)) * block.of(one.depth) * one.itemsize
         for one in turn.products
     )
     found = slots(traced, block)
@@ -230,9 +242,11 @@ def program_clocks(traced: Traced, block: Block) -> float:
 def blocks(traced: Traced) -> Iterator[Block]:
     """The blocks that fit."""
     axes = traced.axes
+    narrowest = min(one.itemsize for turn in traced.turns for one in turn.products)
+    depths = [nbytes // narrowest for nbytes in DEPTH_BYTES]
     for agents in REGISTERS:
-        for n in COLUMNS if "n" in axes else (PANEL,):
-            for k in DEPTHS_OF_PRODUCTS if "k" in axes else (PANEL,):
+        for n in COLUMNS if "n" in axes else (LEAST,):
+            for k in depths if "k" in axes else (LEAST,):
                 if fits(traced, block := Block(agents * ROWS, n, k)):
                     yield block
 

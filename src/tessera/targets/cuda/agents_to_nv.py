@@ -29,7 +29,7 @@ from tessera.targets.cuda import hopper_copies as copies
 from tessera.targets.cuda import hopper_products as products
 from tessera.targets.cuda import hopper_turns as turns
 from tessera.targets.cuda.agent_checks import check_agents, check_alone, refusal
-from tessera.targets.cuda.agent_layouts import AgentLayouts, is_sums, is_taken, sums_layout
+from tessera.targets.cuda.agent_layouts import AgentLayouts, is_sums, is_taken, left_layout, sums_layout
 from tessera.targets.cuda.agent_memory import (
     BUFFERS,
     WARP_ROWS,
@@ -485,7 +485,7 @@ class AgentLowering(Lowering):
     # Products
 
     def _start(self, op: agents.DotStartOp) -> None:
-        a = self.staged[op.a] if is_taken(op.a) else self.tile(op.a, sums_layout(op.a))
+        a = self.staged[op.a] if is_taken(op.a) else self.tile(op.a, left_layout(op.a))
         turned = isinstance(owner := op.b.owner, tile.TransOp)
         b = self.staged[owner.operand if isinstance(owner, tile.TransOp) else op.b]
         sums = None if _is_zero(op.c) else self._sums(op.c)
@@ -497,7 +497,7 @@ class AgentLowering(Lowering):
         return self.tile(value, sums_layout(value)) if is_tile(value) else self.values[value]
 
     def _await(self, op: agents.DotAwaitOp) -> None:
-        kept = [self.tile(value, sums_layout(value)) for value in _register_operands(op.pending)]
+        kept = [self.tile(value, left_layout(value)) for value in _register_operands(op.pending)]
         made = self.add(products.WgmmaWaitOp(op.younger.value.data, [self.values[op.pending]], kept), op)
         self._hold(op.result, sums_layout(op.result), made.results[0], op)
 
@@ -545,7 +545,7 @@ def _is_zero(value: SSAValue) -> bool:
     owner = value.owner
     number = owner.value.owner if isinstance(owner, tile.FullOp) else None
     known = number.value if isinstance(number, arith.ConstantOp) else None
-    return isinstance(known, FloatAttr) and known.value.data == 0
+    return isinstance(known, FloatAttr | IntegerAttr) and known.value.data == 0
 
 
 def _register_operands(pending: SSAValue) -> Iterator[SSAValue]:

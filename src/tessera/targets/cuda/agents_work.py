@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 
 from tessera.dialects import tile
@@ -21,7 +21,8 @@ from tessera.transforms.lazy_maxima import lazy_maxima
 from tessera.transforms.live_ranges import clip_ranges
 from tessera.transforms.make_async import feeds_products
 from tessera.transforms.partition_rows import Rows, rows_of
-from tessera.transforms.slices import Slice, factor_source
+from tessera.transforms.promote_sums import promote_sums
+from tessera.transforms.slices import Slice, end_of, factor_source
 
 CONVERSION, FUNCTION, DIVISION = 0.5, 1, 8
 """Instructions for one element; conversions are done two at a time."""
@@ -41,6 +42,7 @@ def work_of(function: tile.FuncOp, axes: Mapping[int, Axis], lined: Collection[i
         return None
     clip_ranges(function)
     lazy_maxima(function)
+    promote_sums(function)
     reading = _Reading(function, axes)
     turns = tuple(reading.turns())
     if not turns or any(axes.get(one, "m") != "m" for one in reading.product_rows()):
@@ -79,13 +81,20 @@ class _Reading:
             while around is not None:
                 steps.extend(map(self.extent, _constants(around.step)))
                 around = _loop_around(around)
-            computed = list(self._work(loop))
+            computed, kept = tuple(self._work(loop)), tuple(self._kept(loop))
             reductions = [op for op in loop.body.block.ops if isinstance(op, tile.ReduceOp) and _is_tile(op.operand)]
-            yield Turn(tuple(steps), tuple(map(self._product, inside)), tuple(computed), len(reductions))
+            yield Turn(tuple(steps), tuple(map(self._product, inside)), computed, len(reductions), kept)
+
+    def _kept(self, loop: scf.ForOp) -> Iterator[Extent]:
+        """Columns of the tiles that a loop carries, and that are not what its products gave."""
+        for value in end_of(loop.body.block).operands:
+            if isinstance(value.type, TensorType) and _is_tile(value) and not isinstance(value.owner, tile.DotOp):
+                yield self.extent(tile_type(value).get_shape()[1])
 
     def _product(self, op: tile.DotOp) -> Product:
         depth, columns = tile_type(op.b).get_shape()
-        return Product(self.extent(columns), self.extent(depth), isinstance(factor_source(op.a), tile.LoadOp))
+        loaded = isinstance(factor_source(op.a), tile.LoadOp)
+        return Product(self.extent(columns), self.extent(depth), loaded, tile_dtype(op.a).storage.itemsize)
 
     def rings(self) -> Iterator[Ring]:
         loads = [op for op in self.function.body.walk() if isinstance(op, tile.LoadOp) and feeds_products(op)]
@@ -94,7 +103,8 @@ class _Reading:
             found.setdefault((tile.base_of(op.view), op.result.type), op)
         for op in found.values():
             rows, columns = tile_type(op.result).get_shape()
-            yield Ring(self.extent(rows), self.extent(columns), _loop_around(op) is not None)
+            itemsize = tile_dtype(op.result).storage.itemsize
+            yield Ring(self.extent(rows), self.extent(columns), _loop_around(op) is not None, itemsize)
 
     def _work(self, loop: scf.ForOp) -> Iterator[Work]:
         """Work on whole tiles in every turn. Branches are for few turns, and so are masks, which most turns lose."""

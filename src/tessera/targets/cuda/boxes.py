@@ -17,20 +17,25 @@ from xdsl.ir import BlockArgument, SSAValue
 from tessera.dialects import tile
 from tessera.dialects.elements import TileType, dtype_of
 from tessera.dialects.tile_types import tile_type
-from tessera.dtypes.types import bf16, f16
+from tessera.dtypes.types import DType, bf16, f16
 from tessera.shapes.expr import Size
 from tessera.targets.cuda.hopper_types import MOST_AXES, WIDEST_BOX
+from tessera.targets.cuda.products import WARPGROUP_TYPES, depth_step
 
-PANEL = 64
-"""Elements of 16 bits that one box has side by side: 128 bytes, which is what products want swizzled."""
+PANEL_BYTES = 128
+"""What one box has side by side: so wide products want it swizzled."""
 ROWS = 8
 """Rows of shared memory come in groups of so many: then swizzling begins anew."""
-STEP = 16
-"""Products go along columns in steps of so many."""
-LEAST_STORED = PANEL
+
+_MULTIPLIED = {left for left, _, _ in WARPGROUP_TYPES}
 
 Start = SSAValue | int
 """Where a box begins along an axis."""
+
+
+def panel_columns(dtype: DType) -> int:
+    """Elements of a panel side by side."""
+    return PANEL_BYTES // dtype.storage.itemsize
 
 
 @dataclass(frozen=True)
@@ -50,12 +55,12 @@ class Box:
         """The axes along which it has one coordinate, innermost first."""
         return tuple(axis for axis in reversed(range(len(self.starts))) if axis not in self.axes)
 
-    def splits(self, columns: int) -> bool:
-        """Whether one copy can bring several panels: rows of the argument are whole panels, and there is an axis to
-        count them along."""
+    def splits(self, columns: int, panel: int) -> bool:
+        """Whether one copy can bring several panels of so many columns: rows of the argument are whole panels, and
+        there is an axis to count them along."""
         last = self.sizes[self.axes[-1]]
-        whole = isinstance(last, int) and last % PANEL == 0
-        return whole and columns > PANEL and len(self.starts) < MOST_AXES and _divides(self.starts[self.axes[-1]])
+        whole = isinstance(last, int) and last % panel == 0
+        return whole and columns > panel and len(self.starts) < MOST_AXES and _divides(self.starts[self.axes[-1]])
 
 
 def _divides(start: Start) -> bool:
@@ -171,24 +176,25 @@ def _coordinate(term: SSAValue, argument: BlockArgument) -> tuple[int, Start] | 
 def is_mapped(op: tile.LoadOp | tile.StoreOp) -> bool:
     """Whether a tile can come, or go, through a tensor map.
 
-    It has two axes and elements of 16 bits, rows in groups of 8, columns in groups of 16; what is stored, at least 64
-    columns; what is loaded, zeros outside. That the argument's rows lie at multiples of 16 bytes, their elements side
-    by side, is known only when it is there.
+    It has two axes, rows in groups of 8, and columns in groups of 32 bytes. What is loaded has a type that warpgroups
+    multiply, and zeros outside; what is stored has 16 bits, and a panel of columns at least. That the argument's rows
+    lie at multiples of 16 bytes, their elements side by side, is known only when it is there.
     """
     if isinstance(op, tile.LoadOp):
         return op.pad_value == 0 and fits(tile_type(op.result)) and box_of(op.view, op.offsets) is not None
     type_ = tile_type(op.value)
-    if not fits(type_) or type_.get_shape()[1] < LEAST_STORED:
+    dtype = dtype_of(type_.element_type)
+    if dtype not in (f16, bf16) or not fits(type_) or type_.get_shape()[1] < panel_columns(dtype):
         return False
     return box_of(op.view, op.offsets) is not None
 
 
 def fits(type_: TileType) -> bool:
     """Whether tiles of a type are made of what copies and products move."""
-    shape = type_.get_shape()
-    if len(shape) != 2 or dtype_of(type_.element_type) not in (f16, bf16):
+    shape, dtype = type_.get_shape(), dtype_of(type_.element_type)
+    if len(shape) != 2 or dtype not in _MULTIPLIED:
         return False
-    return shape[0] % ROWS == 0 and shape[1] % STEP == 0
+    return shape[0] % ROWS == 0 and shape[1] % depth_step(dtype) == 0
 
 
 def rows_at_once(rows: int) -> int:

@@ -9,9 +9,10 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, SSAValue
 
 from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_type
+from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.targets.cuda.agents_model import DEPTHS, MOST_AGENTS, ROWS, SHARED, STAGED, slot_bytes, widest_product
 from tessera.targets.cuda.boxes import is_mapped
+from tessera.targets.cuda.products import WARPGROUP_TYPES, turns_in_memory
 from tessera.transforms.make_async import feeds_products
 from tessera.transforms.partition_rows import rows_of
 
@@ -43,6 +44,8 @@ def agents_plans(
     if not inner or not all(is_mapped(op) and _is_lined(op.view, lined) for op in loads):
         return
     products = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
+    if not all(map(_has_warpgroups, products)):
+        return
     if max(tile_type(op.result).get_shape()[1] for op in products) > widest_product(agents):
         return
     depths = DEPTHS if depth is None else [(ahead, depth) for ahead in (2, 1)]
@@ -56,12 +59,22 @@ def shared_bytes(function: tile.FuncOp, loads: Sequence[tile.LoadOp], plan: Agen
     """About how much shared memory a plan takes: a ring for each kind of tile, and room for what is stored."""
     slots: dict[tuple[object, object, int], int] = {}
     for op in loads:
-        ring = tile.base_of(op.view), op.result.type, slot_bytes(*tile_type(op.result).get_shape())
+        rows, columns = tile_type(op.result).get_shape()
+        itemsize = tile_dtype(op.result).storage.itemsize
+        ring = tile.base_of(op.view), op.result.type, slot_bytes(rows, columns, itemsize)
         slots[ring] = max(slots.get(ring, 0), plan.depth if _is_repeated(op) else plan.ahead)
     stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
     stored = {tile_type(op.value).element_type for op in stores if is_mapped(op) and _is_lined(op.view, lined)}
     rings = sum(count * ring[-1] for ring, count in slots.items())
     return rings + STAGED * plan.agents * len(stored)
+
+
+def _has_warpgroups(op: tile.DotOp) -> bool:
+    """Whether warpgroups multiply such factors: what does not have 16 bits lies along the depth in memory."""
+    left, right, total = (tile_dtype(value) for value in (op.a, op.b, op.c))
+    if (left, right, total) not in WARPGROUP_TYPES:
+        return False
+    return turns_in_memory(right) or isinstance(op.b.owner, tile.TransOp)
 
 
 def _is_repeated(op: tile.LoadOp) -> bool:
