@@ -23,6 +23,7 @@ from tessera.transforms.promote_sums import promote_sums
 from tessera.transforms.skew_dots import skew_dots
 from tessera.transforms.skip_turns import skip_turns
 from tessera.transforms.specialize_roles import specialize_roles
+from tessera.transforms.turn_factors import turn_factors
 
 
 def with_agents(module: ModuleOp, name: str, plans: Iterable[AgentsPlan], lined: Collection[int]) -> ModuleOp | None:
@@ -49,6 +50,7 @@ def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]
     promote_sums(function)
     if not specialize_roles(function, agents=plan.agents, depth=plan.depth, ahead=plan.ahead, bands=bands):
         return False
+    turn_factors(function)
     split_ranges(function)
     place_waits(function)
     finish_in_branches(function)

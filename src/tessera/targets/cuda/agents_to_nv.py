@@ -56,7 +56,7 @@ WARPS, THREADS = 4, 128
 """Of a warpgroup."""
 ALL_REGISTERS = 65536
 """Of a multiprocessor."""
-LEAST_REGISTERS, MOST_REGISTERS = 24, 232
+LEAST_REGISTERS, MOST_REGISTERS = 32, 232
 """Of a thread that copies, and of one that computes: with a few more it would leave too few for four indices."""
 TURN_REGISTERS = 40
 """Of a thread that turns tiles."""
@@ -485,7 +485,7 @@ class AgentLowering(Lowering):
     # Products
 
     def _start(self, op: agents.DotStartOp) -> None:
-        a = self.staged[op.a] if is_taken(op.a) else self.tile(op.a, left_layout(op.a))
+        a = self.staged[op.a] if is_taken(op.a) else self.tile(op.a, left_layout(op))
         turned = isinstance(owner := op.b.owner, tile.TransOp)
         b = self.staged[owner.operand if isinstance(owner, tile.TransOp) else op.b]
         sums = None if _is_zero(op.c) else self._sums(op.c)
@@ -497,7 +497,7 @@ class AgentLowering(Lowering):
         return self.tile(value, sums_layout(value)) if is_tile(value) else self.values[value]
 
     def _await(self, op: agents.DotAwaitOp) -> None:
-        kept = [self.tile(value, left_layout(value)) for value in _register_operands(op.pending)]
+        kept = [self.tile(start.a, left_layout(start)) for start in _reads_registers(op.pending)]
         made = self.add(products.WgmmaWaitOp(op.younger.value.data, [self.values[op.pending]], kept), op)
         self._hold(op.result, sums_layout(op.result), made.results[0], op)
 
@@ -548,10 +548,10 @@ def _is_zero(value: SSAValue) -> bool:
     return isinstance(known, FloatAttr | IntegerAttr) and known.value.data == 0
 
 
-def _register_operands(pending: SSAValue) -> Iterator[SSAValue]:
-    """Tiles in registers that a product may still read, as far as it was begun in sight."""
+def _reads_registers(pending: SSAValue) -> Iterator[agents.DotStartOp]:
+    """Products that may still read tiles in registers, as far as they were begun in sight."""
     owner = pending.owner
     if isinstance(owner, agents.DotStartOp):
         if not is_taken(owner.a):
-            yield owner.a
-        yield from _register_operands(owner.c)
+            yield owner
+        yield from _reads_registers(owner.c)

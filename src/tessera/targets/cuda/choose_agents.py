@@ -12,9 +12,12 @@ from tessera.dialects import tile
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.targets.cuda.agents_model import DEPTHS, MOST_AGENTS, ROWS, SHARED, STAGED, slot_bytes, widest_product
 from tessera.targets.cuda.boxes import is_mapped
+from tessera.targets.cuda.hopper_turns import COLUMNS as TURNED_COLUMNS
+from tessera.targets.cuda.hopper_turns import ROWS as TURNED_ROWS
 from tessera.targets.cuda.products import WARPGROUP_TYPES, turns_in_memory
 from tessera.transforms.make_async import feeds_products
 from tessera.transforms.partition_rows import rows_of
+from tessera.transforms.turn_factors import BITS
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,8 @@ def agents_plans(
     products = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
     if not all(map(_has_warpgroups, products)):
         return
-    if max(tile_type(op.result).get_shape()[1] for op in products) > widest_product(agents):
+    turning = any(map(needs_turning, loads))
+    if max(tile_type(op.result).get_shape()[1] for op in products) > widest_product(agents, turning=turning):
         return
     depths = DEPTHS if depth is None else [(ahead, depth) for ahead in (2, 1)]
     found = [AgentsPlan(agents, slots, ahead) for ahead, slots in depths]
@@ -61,7 +65,9 @@ def shared_bytes(function: tile.FuncOp, loads: Sequence[tile.LoadOp], plan: Agen
     for op in loads:
         rows, columns = tile_type(op.result).get_shape()
         itemsize = tile_dtype(op.result).storage.itemsize
-        ring = tile.base_of(op.view), op.result.type, slot_bytes(rows, columns, itemsize)
+        size = slot_bytes(rows, columns, itemsize)
+        size += slot_bytes(columns, rows, itemsize) if needs_turning(op) else 0
+        ring = tile.base_of(op.view), op.result.type, size
         slots[ring] = max(slots.get(ring, 0), plan.depth if _is_repeated(op) else plan.ahead)
     stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
     stored = {tile_type(op.value).element_type for op in stores if is_mapped(op) and _is_lined(op.view, lined)}
@@ -70,11 +76,21 @@ def shared_bytes(function: tile.FuncOp, loads: Sequence[tile.LoadOp], plan: Agen
 
 
 def _has_warpgroups(op: tile.DotOp) -> bool:
-    """Whether warpgroups multiply such factors: what does not have 16 bits lies along the depth in memory."""
+    """Whether warpgroups multiply such factors: what does not have 16 bits lies along the depth, or can be turned."""
     left, right, total = (tile_dtype(value) for value in (op.a, op.b, op.c))
     if (left, right, total) not in WARPGROUP_TYPES:
         return False
-    return turns_in_memory(right) or isinstance(op.b.owner, tile.TransOp)
+    if turns_in_memory(right) or isinstance(op.b.owner, tile.TransOp):
+        return True
+    rows, columns = tile_type(op.b).get_shape()
+    return right.bits in BITS and rows % TURNED_ROWS == 0 and columns % TURNED_COLUMNS == 0
+
+
+def needs_turning(op: tile.LoadOp) -> bool:
+    """Whether a tile is a right factor that products read only along the depth, and memory has it across."""
+    uses = list(op.result.uses)
+    across = all(isinstance(use.operation, tile.DotOp) and use.index == 1 for use in uses)
+    return bool(uses) and across and tile_dtype(op.result).bits in BITS
 
 
 def _is_repeated(op: tile.LoadOp) -> bool:

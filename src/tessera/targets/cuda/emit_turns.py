@@ -17,7 +17,7 @@ from tessera.targets.cuda.inline_ptx import asm, one
 from tessera.targets.llvm.text import Value, number
 
 WARPS = 4
-AT_ONCE = 4
+AT_ONCE = 2
 """Pieces that a warp reads before it writes them: each is four registers."""
 _EVEN, _ODD = 0x6420, 0x7531
 _EVEN_SWAPPED, _ODD_SWAPPED = 0x2064, 0x3175
