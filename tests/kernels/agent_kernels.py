@@ -10,6 +10,7 @@ import library as lib  # pyright: ignore[reportMissingImports]  (beside this fil
 
 from tessera import Schedule, f32, kernel, tile
 from tessera.bench.operators import kernels
+from tessera.dtypes.promotion import accumulator
 
 Make = Callable[..., Any]
 """An array of a shape; `dtype` where it is not the one of the call."""
@@ -34,6 +35,19 @@ def turned_gemm(a: Any, b: Any, c: Any):
     here = tile.context()
     row, col = tile.program_id(0) * here.m, tile.program_id(1) * here.n
     acc = tile.zeros((here.m, here.n), f32)
+    for k in tile.range(0, a.shape[1], here.k):
+        left = tile.load(a, at=(row, k), shape=(here.m, here.k))
+        right = tile.load(b, at=(col, k), shape=(here.n, here.k))
+        acc = tile.dot(left, right.T, acc)
+    tile.store(c, tile.cast(acc, c.dtype), at=(row, col))
+
+
+@kernel
+def narrow_gemm(a: Any, b: Any, c: Any):
+    """a·bᵀ of narrow numbers, summed in the type that theirs are summed in."""
+    here = tile.context()
+    row, col = tile.program_id(0) * here.m, tile.program_id(1) * here.n
+    acc = tile.zeros((here.m, here.n), f32 if a.dtype.is_float else accumulator(a.dtype))
     for k in tile.range(0, a.shape[1], here.k):
         left = tile.load(a, at=(row, k), shape=(here.m, here.k))
         right = tile.load(b, at=(col, k), shape=(here.n, here.k))
@@ -75,6 +89,12 @@ def _with_bias(new: Make, size: Product) -> Call:
     target = new(size.m, size.n, target=True)
     arguments = [new(size.m, size.k), new(size.k, size.n), new(size.n), target]
     return Call(size.on(lib.gemm), arguments, {"epilogue": lib.gelu})
+
+
+def narrow(new: Make, size: Product, result: Any) -> Call:
+    """a·bᵀ with a result of another type."""
+    target = new(size.m, size.n, target=True, dtype=result)
+    return Call(size.on(narrow_gemm), [new(size.m, size.k), new(size.n, size.k), target])
 
 
 PRODUCTS: dict[str, Callable[[Make, Product], Call]] = {

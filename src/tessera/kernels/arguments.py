@@ -34,8 +34,8 @@ def collect(paths: Sequence[str], given: Mapping[str, Any]) -> list[Any]:
 
 
 def kinds_of(values: Iterable[Any]) -> tuple[object, ...]:
-    """Rank and element type of each array, the class of anything else."""
-    return tuple((v.ndim, v.dtype.base) if isinstance(v, Tensor) else v.__class__ for v in values)
+    """Rank and element type of each array, its policy with it, by name; the class of anything else."""
+    return tuple((v.ndim, str(v.dtype)) if isinstance(v, Tensor) else v.__class__ for v in values)
 
 
 def exact(number: Number) -> tuple[Number, object]:

@@ -373,7 +373,7 @@ class Kernel:
 def _kind_text(value: Any) -> object:
     """The kind of an argument; of other objects only the arrays and numbers count that programs find in them."""
     if isinstance(value, Tensor):
-        return value.ndim, value.dtype.base.name
+        return value.ndim, str(value.dtype)
     return type(value).__name__ if type(value) in _SCALARS else "object"
 
 

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from tessera import knobs
-from tessera.dtypes.types import BY_NAME
 from tessera.errors import CompileError, DeviceError, TesseraError
 from tessera.interpreters.checks import AROUND, NOTHING
 from tessera.kernels.arguments import NUMBERS, Ask, Guard, Number, collect, is_lined, kinds_of
@@ -241,11 +240,11 @@ def loaded(plan: Plan, code: bytes) -> Executable | CudaExecutable:
 
 def _text_of(kind: Any) -> object:
     """The kind of an argument as JSON and keys have it: the name of a number's type, or the rank and type of arrays."""
-    return kind.__name__ if isinstance(kind, type) else (kind[0], kind[1].name)
+    return kind.__name__ if isinstance(kind, type) else kind
 
 
 def _kind_of(text: Any) -> object:
-    return _NUMBERS[text] if isinstance(text, str) else (int(text[0]), BY_NAME[text[1]])
+    return _NUMBERS[text] if isinstance(text, str) else (int(text[0]), str(text[1]))
 
 
 def _ask_of(found: Any) -> Ask:

@@ -17,11 +17,15 @@ from tessera.runtime.cuda.streams import Event, synchronize
 _TYPES = {
     "f64": "float64",
     "f32": "float32",
+    "tf32": "float32",
     "f16": "float16",
     "bf16": "bfloat16",
     "f8e4m3": "float8_e4m3fn",
     "f8e5m2": "float8_e5m2",
+    "i8": "int8",
 }
+_UNUSED = (1 << 13) - 1
+"""The bits of an f32 number that one of tf32 does not have."""
 
 
 class TorchInputs:
@@ -31,22 +35,27 @@ class TorchInputs:
         self._torch = library("torch")
         self._dtype = dtype
         self._generator = self._torch.Generator(device="cuda").manual_seed(seed)
-        self._made: list[tuple[Any, float]] = []
+        self._made: list[tuple[Any, str, float]] = []
 
     def normal(self, *shape: int, dtype: str | None = None, scale: float = 1.0) -> Any:
-        made = self._torch.empty(shape, dtype=getattr(self._torch, _TYPES[dtype or self._dtype]), device="cuda")
-        self._made.append((made, scale))
-        self._fill(made, scale)
+        named = dtype or self._dtype
+        made = self._torch.empty(shape, dtype=getattr(self._torch, _TYPES[named]), device="cuda")
+        self._made.append((made, named, scale))
+        self._fill(made, named, scale)
         return made
 
     def refill(self) -> None:
         """New numbers into all inputs, where they are."""
-        for tensor, scale in self._made:
-            self._fill(tensor, scale)
+        for tensor, dtype, scale in self._made:
+            self._fill(tensor, dtype, scale)
 
-    def _fill(self, tensor: Any, scale: float) -> None:
-        numbers = self._torch.randn(tensor.shape, device="cuda", generator=self._generator)
-        tensor.copy_(numbers * scale)
+    def _fill(self, tensor: Any, dtype: str, scale: float) -> None:
+        numbers = self._torch.randn(tensor.shape, device="cuda", generator=self._generator) * scale
+        if dtype == "i8":
+            numbers = numbers.round().clamp(-128, 127)
+        elif dtype == "tf32":
+            numbers = (numbers.view(self._torch.int32) & ~_UNUSED).view(self._torch.float32)
+        tensor.copy_(numbers)
 
 
 class TorchGpu:
