@@ -35,7 +35,7 @@ DEPTHS = ((2, 4), (2, 3), (2, 2), (1, 4), (1, 3), (1, 2))
 the former let the next program begin early. More than four for the latter helped no kernel."""
 REGISTERS = {1: 240, 2: 232, 3: 160, 4: 112}
 """Of a computing thread, by the number of agents."""
-TURNING_REGISTERS = {1: 168, 2: 216, 3: 136, 4: 96}
+TURNING_REGISTERS = {1: 232, 2: 216, 3: 136, 4: 96}
 """The same, if there is also an agent that turns tiles."""
 OWN_REGISTERS = 32
 """What a thread needs besides tiles."""

@@ -92,13 +92,14 @@ def share_registers(count: int, *, turns: bool = False) -> tuple[int, int] | Non
 
     If an agent `turns` tiles, its threads have registers, too.
     """
-    if count == 1:
+    if count == 1 and not turns:
         return None
     groups = count + (2 if turns else 1)
+    first = ALL_REGISTERS // (THREADS * groups) // 8 * 8
     # Of a thread of each warpgroup, all of them together.
-    pool = ALL_REGISTERS // (THREADS * groups) // 8 * 8 * groups - (TURN_REGISTERS if turns else 0)
+    pool = first * groups - (TURN_REGISTERS if turns else 0)
     more = min(MOST_REGISTERS, (pool - LEAST_REGISTERS) // count // 8 * 8)
-    return (pool - more * count) // 8 * 8, more
+    return min(first, (pool - more * count) // 8 * 8), more
 
 
 @dataclass
