@@ -56,10 +56,10 @@ WARPS, THREADS = 4, 128
 """Of a warpgroup."""
 ALL_REGISTERS = 65536
 """Of a multiprocessor."""
-LEAST_REGISTERS, MOST_REGISTERS = 32, 232
+LEAST_REGISTERS, MOST_REGISTERS = 24, 232
 """Of a thread that copies, and of one that computes: with a few more it would leave too few for four indices."""
-TURN_REGISTERS = 40
-"""Of a thread that turns tiles."""
+TURN_REGISTERS, COPY_REGISTERS = 40, 32
+"""Of a thread that turns tiles, and the least of one that copies beside it."""
 DRAWS, LEAVES = 0, 1
 """Counters of a launch: programs that were drawn, and blocks that have left. Each has four bytes."""
 
@@ -98,7 +98,8 @@ def share_registers(count: int, *, turns: bool = False) -> tuple[int, int] | Non
     first = ALL_REGISTERS // (THREADS * groups) // 8 * 8
     # Of a thread of each warpgroup, all of them together.
     pool = first * groups - (TURN_REGISTERS if turns else 0)
-    more = min(MOST_REGISTERS, (pool - LEAST_REGISTERS) // count // 8 * 8)
+    least = COPY_REGISTERS if turns else LEAST_REGISTERS
+    more = min(MOST_REGISTERS, (pool - least) // count // 8 * 8)
     return min(first, (pool - more * count) // 8 * 8), more
 
 
