@@ -56,7 +56,7 @@ def declare(how: str, *, causal: bool) -> None:
     shape = f"{BATCH}×{HEADS}×{LENGTH}×{WIDTH}"
     called = f"agents attention {shape} f8e4m3{' causal' if causal else ''}{how}"
     plain = f"agents attention {shape} bf16{' causal' if causal else ''}"
-    static = {"mask": kernels.causal} if causal else {}
+    static: dict[str, Any] = {"mask": kernels.causal} if causal else {}
     types = [tessera.f8e4m3, tessera.f8e4m3, SUMS[how]]
     flops = 4.0 * BATCH * HEADS * WIDTH * (LENGTH * (LENGTH + 1) / 2 if causal else LENGTH**2)
 

@@ -54,7 +54,7 @@ def attended(given: list[ts.Tensor], *, causal: bool, rounds: bool) -> Array:
     q, k, v = map(wide, given)
     scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
     if causal:
-        scores = np.where(np.arange(q.shape[1])[:, None] >= np.arange(k.shape[1]), scores, -np.inf)
+        scores = np.where(np.tri(q.shape[1], k.shape[1], dtype=np.bool_), scores, -np.inf)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     total = weights.sum(-1, keepdims=True)
     if rounds:

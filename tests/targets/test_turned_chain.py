@@ -47,7 +47,7 @@ def truth(q: Array, k: Array, v: Array, *, causal: bool) -> Array:
     q, k, v = (x.astype(np.float64) for x in (q, k, v))
     scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
     if causal:
-        scores = np.where(np.arange(q.shape[1])[:, None] >= np.arange(k.shape[1]), scores, -np.inf)
+        scores = np.where(np.tri(q.shape[1], k.shape[1], dtype=np.bool_), scores, -np.inf)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     return weights @ v / weights.sum(-1, keepdims=True)
 

@@ -43,7 +43,7 @@ def turn_factors(function: tile.FuncOp, bits: Collection[int] = BITS) -> bool:
     rings = [op for op in function.body.block.ops if isinstance(op, pipe.RingOp) and _lies_across(op.result, bits)]
     if not rings:
         return False
-    turned = {op.result: _ring_for(op) for op in rings}
+    turned: dict[SSAValue, SSAValue] = {op.result: _ring_for(op) for op in rings}
     for op in [op for op in roles.computes.walk() if any(value in turned for value in op.operands)]:
         _take_turned(op, turned)
     turns = roles.copies.clone()
