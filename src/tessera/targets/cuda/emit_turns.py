@@ -19,9 +19,10 @@ from tessera.targets.llvm.text import Value, number
 WARPS = 4
 AT_ONCE = 2
 """Pieces that a warp reads before it writes them: each is four registers."""
-_EVEN, _ODD = 0x6420, 0x7531
-_EVEN_SWAPPED, _ODD_SWAPPED = 0x2064, 0x3175
-"""Which bytes of two words are a column's: of its rows, the first two are in the first word, or in the second."""
+_BYTES = (0x6420, 0x7531)
+"""Which bytes of two words are the first column's, and the second's: of its four rows, two are in each word."""
+_CROSSED = (0x2064, 0x3175)
+"""The same where the second word has the first two rows."""
 
 
 @emits(turns.TurnOp)
@@ -58,11 +59,9 @@ class _Turning:
             self.row = self._add(self._left(start, 4), self._add(near, self._left(second, 1)))
         self.column = self._add(self._left(inside, 1), self._xor(self._and(matrix, 1), crossed))
         self.half = self._shift(matrix, 1)
-        # Whether this thread's column comes second, and whether its first two rows are in the second word.
         upper = emitter.f.compare("uge", lane, number(16, "i32"))
-        swapped = emitter.f.compare("uge", self._and(lane, 3), number(2, "i32"))
-        self.firsts = self._selector(upper, swapped, _EVEN, _EVEN_SWAPPED, paired=paired)
-        self.seconds = self._selector(upper, swapped, _ODD, _ODD_SWAPPED, paired=paired)
+        crosses = None if paired else emitter.f.compare("uge", self._and(lane, 3), number(2, "i32"))
+        self.firsts, self.seconds = (self._selector(upper, crosses, place) for place in (0, 1))
         self.sources: dict[int, Value] = {}
         self.targets: dict[int, Value] = {}
 
@@ -129,13 +128,13 @@ class _Turning:
         further = panel * self.target.type.panel_bytes
         return self.targets[key], further + (columns * WARPS * turns.COLUMNS * 128 if whole else 0)
 
-    def _selector(self, upper: Value, swapped: Value, mine: int, mine_swapped: int, *, paired: bool) -> Value:
+    def _selector(self, upper: Value, crosses: Value | None, place: int) -> Value:
+        """The bytes of a thread's first or second column; threads of the upper half have the second one first."""
         f = self.emitter.f
-        other, other_swapped = (0x7531, 0x3175) if mine == _EVEN else (0x6420, 0x2064)
-        straight = f.select(upper, number(other, "i32"), number(mine, "i32"))
-        if paired:
-            return straight
-        return f.select(swapped, f.select(upper, number(other_swapped, "i32"), number(mine_swapped, "i32")), straight)
+        straight, crossed = (
+            f.select(upper, number(kind[1 - place], "i32"), number(kind[place], "i32")) for kind in (_BYTES, _CROSSED)
+        )
+        return straight if crosses is None else f.select(crosses, crossed, straight)
 
     # Numbers of 32 bits
 
