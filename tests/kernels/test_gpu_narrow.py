@@ -14,13 +14,14 @@ from tessera.bench.cuda.kernel_texts import program_of
 from tessera.dtypes.types import i8, i32, tf32, u8, u32
 from tessera.kernels.native import architecture_of
 from tessera.runtime.cuda.context import Context
+from tessera.transforms.promote_sums import DEPTH
 
 pytestmark = pytest.mark.gpu
 Array = np.ndarray[Any, np.dtype[Any]]
 FAST = ts.f8e4m3 @ accum(f16)
 RESULTS = {ts.f8e4m3: f32, ts.f8e5m2: bf16, FAST: bf16, i8: i32, u8: u32, tf32: f32}
 # Of the largest number of a row: what is stored is rounded, and tensor cores cut sums off.
-TOLERANCES = {ts.f8e4m3: 1e-3, ts.f8e5m2: 8e-3, FAST: 1.2e-2, tf32: 2e-6}
+TOLERANCES = {ts.f8e4m3: 4e-3, ts.f8e5m2: 8e-3, FAST: 1.2e-2, tf32: 1e-5}
 SIZES = [(1, 8, 1), (65, 72, 5), (131, 264, 9), (777, 130, 65), (300, 1000, 128)]
 """Rows, columns, and the depth in pieces of 16 bytes."""
 BLOCKS = [(64, 64, 4), (128, 128, 8), (192, 128, 8), (128, 128, 16), (128, 256, 8)]
@@ -70,7 +71,7 @@ def test_products(dtype: DType) -> None:
         else:
             largest = np.abs(expected).max(-1, keepdims=True)
             off = np.abs(found - expected) / largest
-            assert off.max() < TOLERANCES[dtype], f"{dtype} {size}: off by {off.max():.2g}"
+            assert off.max() < TOLERANCES[dtype], f"{size}: off by {off.max():.2g}"
 
 
 def test_promoted_sums_keep_small_terms() -> None:
@@ -85,6 +86,6 @@ def test_promoted_sums_keep_small_terms() -> None:
         size = agents.Product(64, 64, depth, (64, 64, 128))
         size.on(agents.narrow_gemm)(*(ts.asarray(x).to(dtype).cuda() for x in (a, b)), c)
         found[dtype] = float(c.cpu().numpy()[0, 0])
-    # The products of the first block are carried with the large one; others come by themselves.
-    assert abs(found[ts.f8e4m3] - truth) <= 128 * 2.0**-6 + 1e-3
+    # The first products are carried with the large one; others come by themselves.
+    assert abs(found[ts.f8e4m3] - truth) <= DEPTH * 2.0**-6
     assert abs(found[FAST] - truth) > 100

@@ -20,9 +20,11 @@ from tessera.dialects import tile
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import f64, i8, i32, tf32, u8, u32
 from tessera.interpreters.engine import symbol_in
+from tessera.kernels.native import Settings
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_kernel, lower_kernel
 from tessera.targets.cuda.hopper_interpreter import run_warpgroups
+from tessera.transforms.promote_sums import DEPTH
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 kernels: Any = import_module("agent_kernels")
@@ -32,12 +34,13 @@ FAST = ts.f8e4m3 @ accum(f16)
 RESULTS = {ts.f8e4m3: bf16, ts.f8e5m2: f32, FAST: bf16, i8: i32, u8: u32, tf32: f32}
 BLOCKS = {
     ts.f8e4m3: [(128, 128, 256), (192, 128, 128)],
-    ts.f8e5m2: [(128, 192, 128)],
+    ts.f8e5m2: [(128, 144, 128)],
     FAST: [(128, 256, 128)],
     i8: [(128, 256, 128), (64, 64, 32)],
     u8: [(128, 128, 64)],
     tf32: [(128, 256, 32), (64, 64, 8)],
 }
+PROMOTED = (ts.f8e4m3, ts.f8e5m2)
 every_type = pytest.mark.parametrize("dtype", RESULTS, ids=str)
 
 
@@ -63,8 +66,10 @@ def test_assembled(dtype: DType) -> None:
         made = compile_kernel(module, name, lined=lined)
         check_clean(made.ptx, "sm_90a")
         steps = block[2] * dtype.storage.itemsize // 32
-        # Where sums go on from turn to turn, the first turn is written by itself.
-        assert count(made.ptx, "wgmma.mma_async") == steps * (1 if dtype in (ts.f8e4m3, ts.f8e5m2) else 2)
+        # Where sums go on from turn to turn, the first is written by itself; where they are promoted, those left over.
+        turns = DEPTH // block[2] if dtype in PROMOTED else 1
+        written = 1 if dtype in PROMOTED and turns == 1 else turns + 1
+        assert count(made.ptx, "wgmma.mma_async") == steps * written
         assert count(made.ptx, "mma.sync") == 0
 
 
@@ -99,7 +104,7 @@ def test_meaning(dtype: DType) -> None:
     unit = 16 // dtype.storage.itemsize
     written = check_meaning(dtype, kernels.Product(131, 72, 9 * unit, (128, 64, 4 * unit)), 2, 5)
     assert "nv.wgmma" in written
-    assert ("onto" in written) == (dtype not in (ts.f8e4m3, ts.f8e5m2))
+    assert ("tile.ew<add>" in written) == (dtype in PROMOTED)
 
 
 def test_a_policy_makes_another_program() -> None:
@@ -128,3 +133,18 @@ def test_columns_that_lie_side_by_side_are_not_given_to_agents(dtype: DType) -> 
     call.arguments[1] = ts.empty((512, 512), dtype).T
     module, name, _ = traced(call)
     assert "wgmma" not in compile_kernel(module, name, lined=[0, 2]).ptx
+
+
+def test_how_deep_a_turn_is_follows_from_the_type() -> None:
+    """As many bytes of the depth whatever the type, and more where sums are promoted; not where these have no room."""
+    hopper = Settings("cuda", "sm_90a", 3, frozenset(), deterministic=False, demanded=True)
+
+    def chosen(dtype: DType, block: tuple[int, int]) -> tuple[int, ...] | None:
+        size = kernels.Product(512, 512, 512, block)
+        call = kernels.narrow(empty(dtype), size, RESULTS[dtype])
+        return call.kernel.form_for(call.arguments, {}, hopper).schedule.block
+
+    for dtype, deep in ((ts.f8e4m3, 256), (FAST, 128), (i8, 128), (tf32, 32)):
+        assert chosen(dtype, (128, 128)) == (128, 128, deep)
+    assert chosen(FAST, (128, 256)) == (128, 256, 128)
+    assert chosen(ts.f8e4m3, (128, 256)) == (128, 256)

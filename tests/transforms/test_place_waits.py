@@ -286,7 +286,7 @@ ROW = {
     ),
     "sums that are handed on": (
         loads("1", "%c0") + dot("%d", "1", "%clear") + loads("2", "%c4") + dot("%s", "2", "%d") + NOTHING_ELSE,
-        [*["take", "take", "dot_start"] * 2, "dot_await 0", *["release"] * 4],
+        [*["take", "take", "dot_start"] * 2, "dots_behind 1", *["release"] * 2, "dot_await 0", *["release"] * 2],
     ),
     "sums that another op needs, too": (
         loads("1", "%c0")

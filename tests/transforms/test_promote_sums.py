@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -10,9 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rewritten_programs import check_same, count
+from role_programs import check_roles
+from xdsl.dialects import scf
 
 from tessera.dialects import tile
-from tessera.transforms.promote_sums import is_nothing, promote_sums
+from tessera.interpreters.machine import Machine
+from tessera.transforms.place_waits import place_waits
+from tessera.transforms.promote_sums import DEPTH, is_nothing, promote_sums
+from tessera.transforms.specialize_roles import specialize_roles
+from tessera.transforms.unroll_turns import unroll_turns
 
 SOURCE = """
 tile.func @k(%a: !tile.view<2, A, global>, %b: !tile.view<2, A, global>, %c: !tile.view<2, f32, global>) outputs 1
@@ -45,22 +52,40 @@ def arguments(dtype: Any, depth: int, seed: int = 0) -> list[Any]:
     return [*(chance.integers(-4, 5, (rows, depth)).astype(dtype) for rows in (16, 8)), np.zeros((16, 8), np.float32)]
 
 
+def promoted(depth: int = DEPTH) -> Callable[[tile.FuncOp], None]:
+    return lambda function: promote_sums(function, depth)
+
+
+def dots(function: tile.FuncOp) -> list[tile.DotOp]:
+    return [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
+
+
 @pytest.mark.parametrize(
     ("element", "dtype"), [("f8E4M3FN", ml_dtypes.float8_e4m3fn), ("f8E5M2", ml_dtypes.float8_e5m2)]
 )
 @pytest.mark.parametrize("start", ["0.0", "1.5"])
 def test_sums_are_added_outside(element: str, dtype: Any, start: str) -> None:
     for depth in (0, 1, 32, 65):
-        function = check_same(source(element, start=start), promote_sums, arguments(dtype, depth))
-        (dot,) = (op for op in function.body.walk() if isinstance(op, tile.DotOp))
+        function = check_same(source(element, start=start), promoted(32), arguments(dtype, depth))
+        (dot,) = dots(function)
         assert is_nothing(dot.c)
         assert count(function, tile.EwOp) == 1
 
 
-@given(depth=st.integers(0, 200), seed=st.integers(0, 99))
+@pytest.mark.parametrize("turns", [2, 3, 8])
+def test_several_turns_at_a_time(turns: int) -> None:
+    """As many as there are products for; turns that are left are added up one by one."""
+    for depth in (0, 1, 32, 33, 64, 65, 96, 97, 256, 257, 600):
+        given = arguments(ml_dtypes.float8_e4m3fn, depth)
+        function = check_same(source("f8E4M3FN"), promoted(32 * turns), given)
+        assert [is_nothing(dot.c) for dot in dots(function)] == [True, *[False] * (turns - 1), True]
+        assert count(function, tile.EwOp) == 2
+
+
+@given(depth=st.integers(0, 600), most=st.integers(0, 300), seed=st.integers(0, 99))
 @settings(max_examples=10, deadline=None)
-def test_any_depth(depth: int, seed: int) -> None:
-    check_same(source("f8E4M3FN"), promote_sums, arguments(ml_dtypes.float8_e4m3fn, depth, seed))
+def test_any_depth(depth: int, most: int, seed: int) -> None:
+    check_same(source("f8E4M3FN"), promoted(most), arguments(ml_dtypes.float8_e4m3fn, depth, seed))
 
 
 def test_twice_is_once() -> None:
@@ -68,8 +93,37 @@ def test_twice_is_once() -> None:
         promote_sums(function)
         promote_sums(function)
 
-    function = check_same(source("f8E4M3FN"), twice, arguments(ml_dtypes.float8_e4m3fn, 40))
-    assert count(function, tile.EwOp) == 1
+    function = check_same(source("f8E4M3FN"), twice, arguments(ml_dtypes.float8_e4m3fn, 400))
+    assert count(function, tile.EwOp) == 2
+
+
+def test_a_loop_that_begins_anywhere_has_all_its_turns() -> None:
+    for first, stop, step in ((3, 90, 7), (5, 5, 1), (9, 2, 3), (0, 13, 4)):
+        body = f"""
+        tile.func @k(%c: !tile.view<1, i64, global>) outputs 1 shapes [[1]] grid [1] {{
+          %c0 = arith.constant 0 : index
+          %first = arith.constant {first} : index
+          %stop = arith.constant {stop} : index
+          %step = arith.constant {step} : index
+          %start = arith.constant 1 : i64
+          %found = scf.for %i = %first to %stop step %step iter_args(%x = %start) -> (i64) {{
+            %n = arith.index_cast %i : index to i64
+            %three = arith.constant 3 : i64
+            %y = arith.muli %x, %three : i64
+            %z = arith.addi %y, %n : i64
+            scf.yield %z : i64
+          }}
+          %t = tile.full %found : tensor<1xi64>
+          tile.store %t, %c[%c0] : tensor<1xi64>, !tile.view<1, i64, global>
+          tile.return
+        }}
+        """
+
+        def unroll(function: tile.FuncOp) -> None:
+            (loop,) = (op for op in function.body.walk() if isinstance(op, scf.ForOp))
+            unroll_turns(loop, 3)
+
+        check_same(body, unroll, [np.zeros(1, np.int64)])
 
 
 @pytest.mark.parametrize(
@@ -86,5 +140,19 @@ def test_sums_that_keep_their_bits_stay(element: str, dtype: Any, how: str) -> N
 
 
 def test_a_type_that_keeps_more_bits_is_not_enough() -> None:
-    function = check_same(source("f8E4M3FN", " in f32"), promote_sums, arguments(ml_dtypes.float8_e4m3fn, 40))
+    function = check_same(source("f8E4M3FN", " in f32"), promoted(32), arguments(ml_dtypes.float8_e4m3fn, 40))
     assert count(function, tile.EwOp) == 1
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3, 4])
+def test_agents_promote_in_every_order(slots: int) -> None:
+    """Few slots: what the first turns of a group have read is released before the last one is taken."""
+    for depth, turns in ((0, 2), (40, 2), (100, 2), (200, 3), (290, 8)):
+
+        def rewrite(function: tile.FuncOp, turns: int = turns) -> None:
+            assert specialize_roles(function, agents=2, depth=slots)
+            promote_sums(function, 32 * turns)
+            place_waits(function)
+
+        worlds = [Machine(), *(Machine(workers=1, chance=np.random.default_rng(seed)) for seed in (depth, 7))]
+        check_roles(source("f8E4M3FN"), rewrite, arguments(ml_dtypes.float8_e4m3fn, depth), worlds)

@@ -1,8 +1,9 @@
 """`place-waits`: products of the agents that compute run by themselves, and are waited for where their sums are used.
 
 A product begins where it was. The wait stands in front of the first op that looks at the sums, and what the product
-has read is released right behind. Sums that go around a loop from product to product, with nothing else that looks at
-them, stay on their way: a turn begins its products, and releases what those of the turn before have read.
+has read is released right behind; where sums are handed on to a product in the same turn, while that one runs. Sums
+that go around a loop from product to product, with nothing else that looks at them, stay on their way: a turn begins
+its products, and releases what those of the turn before have read.
 """
 
 from __future__ import annotations
@@ -112,6 +113,15 @@ class _Sequence:
         self.products.append(op)
         self.started.append(start)
         self.running[op.result] = start
+        if sums is not None:
+            self._free_older(op)
+
+    def _free_older(self, before: Operation) -> None:
+        """What others than the youngest product have read is released as soon as they are done."""
+        done = len(self.started) - 1
+        if any(self._readers(op) <= done for op in self.late):
+            insert_before(before, [DotsBehindOp(1)])
+            self._pass(done, before)
 
     def _await(self, value: SSAValue, before: Operation) -> None:
         start = self.running.pop(value)

@@ -47,11 +47,11 @@ def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]
     clip_ranges(function)
     lazy_maxima(function)
     skew_dots(function)
-    promote_sums(function)
     if not specialize_roles(function, agents=plan.agents, depth=plan.depth, ahead=plan.ahead, bands=bands):
         return False
     turn_factors(function)
     split_ranges(function)
+    promote_sums(function)
     place_waits(function)
     finish_in_branches(function)
     skip_turns(function)

@@ -42,7 +42,8 @@ def work_of(function: tile.FuncOp, axes: Mapping[int, Axis], lined: Collection[i
         return None
     clip_ranges(function)
     lazy_maxima(function)
-    promote_sums(function)
+    # Turns stay apart, so that sizes can be told.
+    promote_sums(function, depth=0)
     reading = _Reading(function, axes)
     turns = tuple(reading.turns())
     if not turns or any(axes.get(one, "m") != "m" for one in reading.product_rows()):
