@@ -5,7 +5,7 @@ Sums of 8-bit floats are promoted to f32 unless the type says that fewer bits ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -112,8 +112,11 @@ def _result_type(one: Narrow) -> Any:
     return {tessera.bf16: torch.bfloat16, tessera.i32: torch.int32, tessera.f32: torch.float32}[one.result]
 
 
-for _one in (PROMOTED, FAST):
-    for _shape in ((4096, 4096, 4096), (8192, 8192, 8192), (8192, 14336, 4096)):
-        declare(_one, *_shape)
+# Where there are programs for many rounds, larger blocks fetch less.
+declare(PROMOTED, 4096, 4096, 4096)
+declare(FAST, 4096, 4096, 4096)
+for _shape in ((8192, 8192, 8192), (8192, 14336, 4096)):
+    declare(replace(PROMOTED, block=(192, 128, 128)), *_shape)
+    declare(FAST, *_shape)
 for _one in (BYTES, TF32):
     declare(_one, 4096, 4096, 4096)

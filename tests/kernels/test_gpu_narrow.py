@@ -19,9 +19,9 @@ from tessera.transforms.promote_sums import DEPTH
 pytestmark = pytest.mark.gpu
 Array = np.ndarray[Any, np.dtype[Any]]
 FAST = ts.f8e4m3 @ accum(f16)
-RESULTS = {ts.f8e4m3: f32, ts.f8e5m2: bf16, FAST: bf16, i8: i32, u8: u32, tf32: f32}
+RESULTS = {ts.f8e4m3: bf16, ts.f8e5m2: bf16, FAST: bf16, i8: i32, u8: u32, tf32: f32}
 # Of the largest number of a row: what is stored is rounded, and tensor cores cut sums off.
-TOLERANCES = {ts.f8e4m3: 4e-3, ts.f8e5m2: 8e-3, FAST: 1.2e-2, tf32: 1e-5}
+TOLERANCES = {ts.f8e4m3: 8e-3, ts.f8e5m2: 8e-3, FAST: 1.2e-2, tf32: 1e-5}
 SIZES = [(1, 8, 1), (65, 72, 5), (131, 264, 9), (777, 130, 65), (300, 1000, 128)]
 """Rows, columns, and the depth in pieces of 16 bytes."""
 BLOCKS = [(64, 64, 4), (128, 128, 8), (192, 128, 8), (128, 128, 16), (128, 256, 8)]

@@ -63,16 +63,19 @@ def shared_bytes(function: tile.FuncOp, loads: Sequence[tile.LoadOp], plan: Agen
     """About how much shared memory a plan takes: a ring for each kind of tile, and room for what is stored."""
     slots: dict[tuple[object, object, int], int] = {}
     for op in loads:
-        rows, columns = tile_type(op.result).get_shape()
-        itemsize = tile_dtype(op.result).storage.itemsize
-        size = slot_bytes(rows, columns, itemsize)
-        size += slot_bytes(columns, rows, itemsize) if needs_turning(op) else 0
-        ring = tile.base_of(op.view), op.result.type, size
+        ring = tile.base_of(op.view), op.result.type, _tile_bytes(op)
         slots[ring] = max(slots.get(ring, 0), plan.depth if _is_repeated(op) else plan.ahead)
     stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
     stored = {tile_type(op.value).element_type for op in stores if is_mapped(op) and _is_lined(op.view, lined)}
     rings = sum(count * ring[-1] for ring, count in slots.items())
     return rings + STAGED * plan.agents * len(stored)
+
+
+def _tile_bytes(op: tile.LoadOp) -> int:
+    """Of what is loaded, in shared memory, and of what it is turned into."""
+    (rows, columns), itemsize = tile_type(op.result).get_shape(), tile_dtype(op.result).storage.itemsize
+    found = slot_bytes(rows, columns, itemsize)
+    return found + slot_bytes(columns, rows, itemsize) if needs_turning(op) else found
 
 
 def _has_warpgroups(op: tile.DotOp) -> bool:
