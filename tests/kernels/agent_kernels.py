@@ -68,6 +68,19 @@ def residual_gemm(a: Any, b: Any, more: Any, c: Any):
     tile.store(c, tile.cast(acc, c.dtype), at=(row, col))
 
 
+@kernel
+def plain_narrow_gemm(a: Any, b: Any, c: Any):
+    """a·b of narrow numbers: those of b lie across the depth."""
+    here = tile.context()
+    row, col = tile.program_id(0) * here.m, tile.program_id(1) * here.n
+    acc = tile.zeros((here.m, here.n), f32 if a.dtype.is_float else accumulator(a.dtype))
+    for k in tile.range(0, a.shape[1], here.k):
+        left = tile.load(a, at=(row, k), shape=(here.m, here.k))
+        right = tile.load(b, at=(k, col), shape=(here.k, here.n))
+        acc = tile.dot(left, right, acc)
+    tile.store(c, tile.cast(acc, c.dtype), at=(row, col))
+
+
 # Products of matrices
 
 

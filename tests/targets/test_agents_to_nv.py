@@ -286,6 +286,14 @@ def test_registers_are_those_of_the_multiprocessor() -> None:
         launch = 65536 // (128 * (1 + count_)) // 8 * 8
         assert 24 <= fewer <= launch < more
         assert fewer + count_ * more <= launch * (1 + count_)
+    # With an agent that turns tiles, whose threads have 40.
+    turning = [share_registers(count, turns=True) for count in (1, 2, 3, 4)]
+    assert turning == [(168, 232), (40, 216), (32, 136), (56, 96)]
+    for count_, found in enumerate(turning, 1):
+        launch = 65536 // (128 * (2 + count_)) // 8 * 8
+        assert found is not None
+        assert found[0] <= launch <= found[1]
+        assert found[0] + 40 + count_ * found[1] <= launch * (2 + count_)
 
 
 def test_registers_can_be_given() -> None:

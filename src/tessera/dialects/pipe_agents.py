@@ -20,6 +20,7 @@ from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
     opt_prop_def,
+    opt_region_def,
     prop_def,
     region_def,
     result_def,
@@ -134,20 +135,22 @@ def sums_type(value: SSAValue) -> TileType:
 
 @irdl_op_definition
 class RolesOp(IRDLOperation):
-    """Agents that run beside each other: one for the first region, `agents` for the second.
+    """Agents that run beside each other: one that copies, `agents` that compute, and perhaps one that turns tiles.
 
-    All that leaves the regions is memory. In the second region tiles are those of one agent.
+    All that leaves the regions is memory. In the region `computes`, tiles are those of one agent.
     """
 
     name = "pipe.roles"
     agents = prop_def(IntegerConstraint)
     copies = region_def("single_block")
+    turns = opt_region_def("single_block")
     computes = region_def("single_block")
     traits = traits_def(NoTerminator())
-    assembly_format = "$agents attr-dict `copies` $copies `computes` $computes"
+    assembly_format = "$agents attr-dict `copies` $copies (`turns` $turns^)? `computes` $computes"
 
-    def __init__(self, agents: int, copies: Region, computes: Region) -> None:
-        super().__init__(properties={"agents": integer(agents)}, regions=[copies, computes])
+    def __init__(self, agents: int, copies: Region, computes: Region, turns: Region | None = None) -> None:
+        regions = [copies, [] if turns is None else [turns], computes]
+        super().__init__(properties={"agents": integer(agents)}, regions=regions)
 
     def verify_(self) -> None:
         if self.agents.value.data < 1:
@@ -177,6 +180,11 @@ def roles_around(op: IRDLOperation) -> RolesOp:
 def computes(op: IRDLOperation) -> bool:
     """Whether an op is in the region of those that compute."""
     return roles_around(op).computes.is_ancestor(op)
+
+
+def copies(op: IRDLOperation) -> bool:
+    """Whether an op is in the region of the agent that copies."""
+    return roles_around(op).copies.is_ancestor(op)
 
 
 def _function_around(op: IRDLOperation) -> FuncOp:
@@ -337,7 +345,7 @@ class FillOp(IRDLOperation):
 
     def verify_(self) -> None:
         check_cursor(self.ring, self.cursor)
-        if computes(self):
+        if not copies(self):
             raise VerifyException("rings are filled by the agent that copies")
         seen, held = view_type(self.view), slot_type(self.ring)
         if len(self.offsets) != seen.rank.data or held.get_num_dims() != seen.rank.data:

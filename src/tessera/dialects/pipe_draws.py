@@ -15,7 +15,7 @@ from xdsl.traits import EffectInstance
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
-from tessera.dialects.pipe_agents import AnyCursor, AnyMailbox, MailboxType, check_cursor, check_worker, computes
+from tessera.dialects.pipe_agents import AnyCursor, AnyMailbox, MailboxType, check_cursor, check_worker, copies
 
 
 @irdl_op_definition
@@ -51,7 +51,7 @@ class DrawOp(IRDLOperation):
     def verify_(self) -> None:
         check_cursor(self.mailbox, self.cursor)
         check_worker(self)
-        if computes(self):
+        if not copies(self):
             raise VerifyException("the agent that copies draws for all")
 
     def effects(self) -> AbstractSet[EffectInstance]:
@@ -74,7 +74,7 @@ class DrawnOp(IRDLOperation):
 
     def verify_(self) -> None:
         check_cursor(self.mailbox, self.cursor)
-        if not computes(self):
+        if copies(self):
             raise VerifyException("the agent that copies knows what it has drawn")
 
     def effects(self) -> AbstractSet[EffectInstance]:

@@ -18,7 +18,7 @@ import numpy as np
 from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import pipe, pipe_agents, pipe_draws
+from tessera.dialects import pipe, pipe_agents, pipe_draws, pipe_turns
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.tile_types import tile_dtype
 from tessera.dtypes.casting import cast
@@ -34,13 +34,13 @@ _HINT = "every agent takes and releases every turn that is filled, and there are
 
 @dataclass(eq=False)
 class Turns:
-    """A ring that agents share: how many turns were filled, and how many each agent has taken and released."""
+    """A ring that agents share: how many turns were filled, and how many each that reads it has taken and released."""
 
     ring: Ring
     value: SSAValue
     name: str
-    taken: list[int]
-    released: list[int]
+    taken: dict[int, int]
+    released: dict[int, int]
     filled: int = 0
     inbound: dict[int, Callable[[], Array]] = field(default_factory=dict[int, Callable[[], Array]])
     """Copies on their way, by their turns."""
@@ -68,12 +68,13 @@ class Turns:
         )
 
     def check_end(self) -> None:
-        for agent, (taken, released) in enumerate(zip(self.taken, self.released, strict=True)):
+        for agent, released in self.released.items():
             if released < self.filled:
+                taken = self.taken[agent]
                 what = "taken" if taken < self.filled else "released"
                 count = taken if taken < self.filled else released
                 raise RaceError(
-                    f"{self.filled} turns of {self.name} were filled, and agent {agent} has {what} {count}",
+                    f"{self.filled} turns of {self.name} were filled, and {agent_name(agent)} has {what} {count}",
                     hint="every agent takes and releases every turn that is filled",
                 )
 
@@ -110,13 +111,30 @@ class Stage:
     def turns(self, ring: Ring, value: SSAValue) -> Turns:
         if ring not in self.shared:
             name = f"%{value.name_hint}" if value.name_hint else "a ring"
-            self.shared[ring] = Turns(ring, value, name, [0] * self.count, [0] * self.count)
+            readers = self._readers(value)
+            self.shared[ring] = Turns(ring, value, name, dict.fromkeys(readers, 0), dict.fromkeys(readers, 0))
         return self.shared[ring]
+
+    def _readers(self, ring: SSAValue) -> list[int]:
+        """Who takes what is filled: those that compute, or whoever turns it. Numbers of programs are for all."""
+        if pipe_turns.is_turned_from(ring):
+            return [TURNS]
+        reads = [use.operation for use in ring.uses if isinstance(use.operation, pipe_draws.DrawnOp)]
+        also = [TURNS] if any(not pipe_agents.computes(op) for op in reads) else []
+        return [*range(self.count), *also]
+
+
+COPIES, TURNS = -1, -2
+"""Numbers of the agents that do not compute."""
+
+
+def agent_name(number: int) -> str:
+    return {COPIES: "the agent that copies", TURNS: "the agent that turns"}.get(number, f"agent {number}")
 
 
 @dataclass(eq=False)
 class Member:
-    """One agent: its number, -1 for the one that copies; its products under way, oldest first; the tiles it took."""
+    """One agent: its number, its products under way, oldest first, and the tiles it took."""
 
     stage: Stage
     number: int
@@ -165,12 +183,12 @@ def _wait(member: Member, ready: Callable[[], bool], waits_for: str) -> None:
 def _roles(frame: Frame, op: pipe_agents.RolesOp, operands: Values) -> Values:
     chance, count = frame.machine.chance, op.agents.value.data
     stage = Stage(Agents(chance, hint=_HINT), count, chance)
-    for number in range(-1, count):
-        apart, member = frame.fork(), Member(stage, number)
-        apart.kept[Member], apart.guard = member, member.guard
-        block = (op.copies if number < 0 else op.computes).block
-        name = "the agent that copies" if number < 0 else f"agent {number}"
-        stage.agents.add(name, partial(_live, apart, block))
+    regions = {COPIES: op.copies, TURNS: op.turns} | dict.fromkeys(range(count), op.computes)
+    for number, region in regions.items():
+        if region is not None:
+            apart, member = frame.fork(), Member(stage, number)
+            apart.kept[Member], apart.guard = member, member.guard
+            stage.agents.add(agent_name(number), partial(_live, apart, region.block))
     stage.agents.run()
     for turns in stage.shared.values():
         turns.check_end()
@@ -224,9 +242,7 @@ def _fill(frame: Frame, op: pipe_agents.FillOp, operands: Values) -> Values:
     view, *offsets, ring, turn = operands
     member = _member(frame)
     turns = member.stage.turns(ring, op.ring)
-    turns.check_turn(turn, turns.filled, "filled")
-    before = turn - turns.depth
-    _wait(member, lambda: min(turns.released) > before, f"all to release turn {before} of {turns.name}")
+    _await_empty(member, turns, turn)
     if isinstance(op.ring.owner, pipe.RingOp) and op.ring.owner.shared is not None:
         _share(frame.kept[Runner], turns, op.ring, turn, (id(view.argument), view.first, view.strides, *offsets))
     turns.inbound[turn] = partial(_copied, op, view, offsets)
@@ -234,6 +250,12 @@ def _fill(frame: Frame, op: pipe_agents.FillOp, operands: Values) -> Values:
     if member.stage.chance is not None and member.stage.chance.integers(2):
         turns.land(turn)
     return []
+
+
+def _await_empty(member: Member, turns: Turns, turn: int) -> None:
+    turns.check_turn(turn, turns.filled, "filled")
+    before = turn - turns.depth
+    _wait(member, lambda: min(turns.released.values()) > before, f"all to release turn {before} of {turns.name}")
 
 
 def _share(runner: Runner, turns: Turns, ring: SSAValue, turn: int, fetched: object) -> None:
@@ -288,7 +310,8 @@ def _take(frame: Frame, op: pipe_agents.TakeOp, operands: Values) -> Values:
     if op.part is not None:
         rows = len(found) // member.stage.count
         found = found[member.number * rows : (member.number + 1) * rows]
-    mine = found.copy()
+    # A transposed tile stays one in memory, so that products add in the same order.
+    mine = found.copy(order="K")
     member.hold(mine, turns, turn)
     return [mine]
 
@@ -313,6 +336,22 @@ def _release(frame: Frame, op: pipe_agents.ReleaseOp, operands: Values) -> Value
     return []
 
 
+@meaning(pipe_turns.TurnOp)
+def _turn(frame: Frame, op: pipe_turns.TurnOp, operands: Values) -> Values:
+    ring, other, turn = operands
+    member = _member(frame)
+    turns, turned = member.stage.turns(ring, op.ring), member.stage.turns(other, op.turned)
+    turns.check_turn(turn, turns.taken[TURNS], "turned")
+    _await_empty(member, turned, turn)
+    _wait(member, lambda: turns.filled > turn, f"turn {turn} of {turns.name} to be filled")
+    turns.land(turn)
+    other.slots[turn % turned.depth] = ring.slots[turn % turns.depth].T
+    turned.filled += 1
+    turns.taken[TURNS] += 1
+    turns.released[TURNS] += 1
+    return []
+
+
 # Numbers of programs
 
 
@@ -328,7 +367,7 @@ def _draw(frame: Frame, op: pipe_draws.DrawOp, operands: Values) -> Values:
     turns = member.stage.turns(mailbox, op.mailbox)
     turns.check_turn(turn, turns.filled, "drawn")
     before = turn - turns.depth
-    _wait(member, lambda: min(turns.released) > before, f"all to read turn {before} of {turns.name}")
+    _wait(member, lambda: min(turns.released.values()) > before, f"all to read turn {before} of {turns.name}")
     number = _next_program(frame.kept[Runner], turns, member.stage.chance)
     mailbox.slots[turn % turns.depth] = np.asarray(number)
     turns.filled += 1

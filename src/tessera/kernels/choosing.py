@@ -207,8 +207,11 @@ def _used(traced: Traced, block: Block) -> tuple[int, ...]:
 
 
 def _probe(sizes: set[int]) -> tuple[int, int, int] | None:
-    """A block whose sizes are nobody else's; None where all that are tried are taken."""
-    for m, n, k in product((128, 64, 192), (112, 80, 176, 208), (96, 160, 224, 288)):
+    """A block whose sizes are nobody else's; None where all that are tried are taken.
+
+    Elements of any type are multiplied, and turned, in blocks of such sizes.
+    """
+    for m, n, k in product((128, 64, 192), (96, 32, 160, 224), (288, 352, 416, 480)):
         if not sizes & {m, n, k}:
             return m, n, k
     return None

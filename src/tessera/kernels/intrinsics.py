@@ -10,7 +10,7 @@ import numpy as np
 
 from tessera.dialects import elementwise
 from tessera.dtypes.philox import Stream
-from tessera.dtypes.types import DType, bool_, f32, f64, i64, u64
+from tessera.dtypes.types import DType, bool_, f32, f64, i64, saturate, u64
 from tessera.errors import CompileError, DtypeError, ShapeError
 from tessera.kernels.context import Context, current_context
 from tessera.kernels.control import BlockIndex, Range
@@ -307,14 +307,19 @@ def softmax_accumulate(
     if p.weighed is not None and p.weighed[1] is m_c and p.weighed[2] is l_c:
         # Weights as they came can be had from the scores and the new maximum at once.
         p = exp(p.weighed[0] - safe[:, None])
-        total = dot(cast(p, v.dtype), v, acc * old[:, None])
+        total = dot(_weights(p, v), v, acc * old[:, None])
         sums = l * old + sum(p, 1)
         return total, top, Tile(sums.ssa, sums.shape, sums.dtype, denominator=True, places=sums.places)
     new = where(m_c == -INF, 0.0, exp(m_c - safe))
-    weighted = cast(p * new[:, None], v.dtype)
-    total = dot(weighted, v, acc * old[:, None])
+    total = dot(_weights(p * new[:, None], v), v, acc * old[:, None])
     sums = l * old + l_c * new
     return total, top, Tile(sums.ssa, sums.shape, sums.dtype, denominator=True, places=sums.places)
+
+
+def _weights(p: Tile, v: Tile) -> Tile:
+    """Weights as factors of values. None is above 1, so that nothing overflows; with 8 bits it takes long to ask."""
+    narrow = v.dtype.is_float and v.dtype.bits <= 8 and not v.dtype.policy.saturate
+    return cast(p, v.dtype @ saturate if narrow else v.dtype)
 
 
 def dropout(x: Tile, *, p: float, key: int = 0) -> Tile:

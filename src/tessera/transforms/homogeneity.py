@@ -27,7 +27,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tessera.dialects import tile
 from tessera.dialects.tile_types import tile_dtype, tile_type
-from tessera.dtypes.types import f32, f64
+from tessera.dtypes.types import NO_POLICY, Policy, f32, f64
 from tessera.transforms.masks import constant_of
 from tessera.transforms.ratios import Ratios, is_near, multiplied
 from tessera.transforms.standing import ONE, Level, RunningMaximum, Same, Standing, stripped
@@ -315,6 +315,14 @@ def _is_float(value: SSAValue) -> bool:
     return isinstance(value.type, TensorType) and tile_dtype(value).is_float
 
 
+def _rounds_plainly(op: tile.EwOp) -> bool:
+    """Whether the policy of an op changes nothing here. Of what saturates early, `has_room` asks that it does not."""
+    if op.policy is None:
+        return True
+    early = tile_dtype(op.result).max_value < _ROOM
+    return op.policy.data in (NO_POLICY, Policy(accum=op.policy.data.accum, saturate=early))
+
+
 def _is_cast(op: Any) -> bool:
     return isinstance(op, tile.EwOp) and op.fn.data == "cast"
 
@@ -377,7 +385,7 @@ def _of_states(
         if truth is not None:
             return states[1] if truth else states[2]
         return _of_select(work, op, states)
-    if Other.MIXED in states or op.policy is not None or op.seed is not None:
+    if Other.MIXED in states or not _rounds_plainly(op) or op.seed is not None:
         return Other.MIXED
     numbers = [constant_of(operand) for operand in op.operands_]
     if name in _COMPARES:

@@ -46,6 +46,7 @@ from tessera.transforms.skip_first_turns import SkipFirstTurns
 from tessera.transforms.skip_turns import SkipTurns
 from tessera.transforms.specialize_kernels import SpecializeKernels
 from tessera.transforms.specialize_roles import SpecializeRoles
+from tessera.transforms.turn_factors import TurnFactors
 
 PASSES: Mapping[str, type[ModulePass]] = {
     kind.name: kind
@@ -75,6 +76,7 @@ PASSES: Mapping[str, type[ModulePass]] = {
         SpecializeKernels,
         SpecializeRoles,
         SplitRanges,
+        TurnFactors,
     )
 }
 

@@ -58,6 +58,21 @@ def attention(q: Any, k: Any, v: Any, *, score: Function = identity, mask: Mask 
 
 
 @kernel
+def narrow_attention(q: Any, k: Any, v: Any, *, mask: Mask | None = None):
+    """softmax(q·kᵀ/√d, masked)·v, multiplied in the type of its factors, which may have 8 bits; the result has 16."""
+    here = tile.context()
+    queries = tile.load(q)
+    acc, top, total = tile.zeros((here.m, here.d)), tile.full((here.m,), -tile.INF), tile.zeros((here.m,))
+    for block in tile.range_n(k.shape, here.n):
+        scores = tile.dot(queries, tile.load(k, block).T) * here.d**-0.5
+        if mask is not None:
+            scores = tile.where(mask(tile.row_index(), tile.col_index(block)), scores, -tile.INF)
+        weights, block_top, block_total = tile.softmax_online(scores)
+        acc, top, total = tile.softmax_accumulate(acc, top, total, weights, tile.load(v, block), block_top, block_total)
+    return tile.cast(acc / total[:, None], bf16)
+
+
+@kernel
 def window_attention(q: Any, k: Any, v: Any, window: int):
     """Each query sees itself and the `window` − 1 keys before it."""
     here = tile.context()

@@ -13,12 +13,16 @@ from xdsl.ir import Operation, SSAValue
 
 from tessera.dialects import pipe_agents as agents
 from tessera.dialects import tile
+from tessera.dialects.pipe_turns import is_turned_into
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.targets.cuda import layouts
 from tessera.targets.cuda.hopper_products import left_factor
 from tessera.targets.cuda.layout_analysis import PRODUCT, Anchor, LayoutAnalysis, is_tile
 from tessera.targets.cuda.layouts import Layout
 from tessera.transforms.make_async import is_turned
+
+OPERAND = PRODUCT + 1
+"""How strongly the layout of a left operand holds: what is made of sums is renamed, which costs nothing."""
 
 
 def sums_layout(value: SSAValue) -> Layout:
@@ -27,17 +31,28 @@ def sums_layout(value: SSAValue) -> Layout:
     return layouts.accumulator(rows, columns)
 
 
-def left_layout(value: SSAValue) -> Layout:
-    """The layout of a left operand in registers."""
-    return left_factor(tile_type(value).get_shape()[1], tile_dtype(value))
+def left_layout(op: agents.DotStartOp) -> Layout:
+    """The layout of a product's left operand in registers."""
+    return left_factor(tile_type(op.a).get_shape()[1], tile_dtype(op.a), paired=is_paired(op))
 
 
-def is_taken(value: SSAValue) -> bool:
-    """Whether a tile is in a ring, as it is or turned."""
+def is_paired(op: agents.DotStartOp) -> bool:
+    """Whether the depth of a product is paired: who turns its right operand can do so as its left one lies."""
+    ring = ring_of(op.b)
+    return not is_taken(op.a) and ring is not None and is_turned_into(ring)
+
+
+def ring_of(value: SSAValue) -> SSAValue | None:
+    """The ring that a tile is in, as it is or turned."""
     owner = value.owner
     if isinstance(owner, tile.TransOp) and is_turned(owner):
         owner = owner.operand.owner
-    return isinstance(owner, agents.TakeOp)
+    return owner.ring if isinstance(owner, agents.TakeOp) else None
+
+
+def is_taken(value: SSAValue) -> bool:
+    """Whether a tile is in a ring."""
+    return ring_of(value) is not None
 
 
 @dataclass
@@ -48,6 +63,9 @@ class AgentLayouts(LayoutAnalysis):
         self.written = set[SSAValue]()
         self.grids = {}
         self.staged = {value for op in self.function.body.walk() for value in op.results if is_taken(value)}
+        starts = [op for op in self.function.body.walk() if isinstance(op, agents.DotStartOp)]
+        self.paired = {tile_type(op.a): left_layout(op) for op in starts if is_paired(op)}
+        """Types of left operands with layouts of their own: they are best made in them."""
         self._anchor()
         self._demand(self.function.body.block)
 
@@ -64,6 +82,8 @@ class AgentLayouts(LayoutAnalysis):
                 return Anchor(sums_layout(op.result), PRODUCT)
             case tile.LoadOp():
                 return None
+            case tile.EwOp() if tile_type(op.result) in self.paired:
+                return Anchor(self.paired[tile_type(op.result)], OPERAND)
             case _:
                 return super()._own(op)
 
@@ -76,7 +96,7 @@ class AgentLayouts(LayoutAnalysis):
                 self._want(op.operand, self._any(op.operand))
             case agents.DotStartOp():
                 if not is_taken(op.a):
-                    self._want(op.a, left_layout(op.a))
+                    self._want(op.a, left_layout(op))
                 if is_tile(op.c):
                     self._want(op.c, sums_layout(op.c))
             case _:

@@ -18,10 +18,12 @@ from tessera.dialects import pipe
 from tessera.dialects import pipe_agents as agents
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.locations import span_of
+from tessera.dialects.pipe_turns import is_turned_into
 from tessera.errors import CompileError
+from tessera.targets.cuda.agent_layouts import is_paired
 from tessera.targets.cuda.boxes import ROWS, Box, Start, box_of, fits, panel_columns, rows_at_once
 from tessera.targets.cuda.hopper_types import WIDEST_BOX, BarriersType, MapType
-from tessera.targets.cuda.nv_types import SharedType
+from tessera.targets.cuda.nv_types import PAIRED, PLAIN, SharedType
 
 SWIZZLE = 128
 _PANEL_AXIS, _ROW_AXIS = 1, 2
@@ -87,6 +89,7 @@ class RingPlan:
     rows: int
     columns: int
     element: Attribute
+    order: str = PLAIN
     blocks: int = 1
 
     @staticmethod
@@ -102,8 +105,8 @@ class RingPlan:
         parts = count if parted == {True} else 1
         if rows // parts % 8:
             raise _refused(op, f"{parts} agents have {rows} rows: expected groups of 8 for each")
-        depth = pipe.ring_type(op.result).depth.data
-        found = RingPlan(op, depth, parts, rows // parts, columns, type_.element_type)
+        depth, element = pipe.ring_type(op.result).depth.data, type_.element_type
+        found = RingPlan(op, depth, parts, rows // parts, columns, element, _order(op))
         # Where pieces do not come out even, every block copies all of them for itself.
         return replace(found, blocks=team) if op.shared is not None and found._shared_axis(team) is not None else found
 
@@ -119,7 +122,8 @@ class RingPlan:
     def _seen(self, *sizes: int) -> SharedType:
         """The ring's memory with other sizes of its slots; what there is only one of is not counted."""
         *many, rows, columns = sizes
-        return SharedType((self.depth, *(size for size in many if size > 1), rows, columns), self.element, SWIZZLE)
+        all_sizes = (self.depth, *(size for size in many if size > 1), rows, columns)
+        return SharedType(all_sizes, self.element, SWIZZLE, self.order)
 
     @property
     def memory(self) -> SharedType:
@@ -185,6 +189,19 @@ class RingPlan:
 
     def _map(self, *sizes: int) -> MapType:
         return MapType(sizes, self.element, SWIZZLE)
+
+
+def _order(op: pipe.RingOp) -> str:
+    """The order of columns in a ring, which are the depth of products if it is one that tiles are turned into."""
+    if not is_turned_into(op.result):
+        return PLAIN
+    takes = [use.operation for use in op.result.uses if isinstance(use.operation, agents.TakeOp)]
+    turned = [use.operation for take in takes for use in take.result.uses]
+    starts = [use.operation for back in turned for result in back.results for use in result.uses]
+    found = {is_paired(start) for start in starts if isinstance(start, agents.DotStartOp)}
+    if len(found) > 1:
+        raise _refused(op, "some left operands of turned tiles are in registers, some in shared memory")
+    return PAIRED if found == {True} else PLAIN
 
 
 def _apart(types: Sequence[SharedType]) -> tuple[SharedType, ...]:

@@ -30,6 +30,7 @@ from tessera.transforms.skew_dots import skew_dots
 from tessera.transforms.skip_first_turns import skip_first_turns
 from tessera.transforms.skip_turns import skip_turns
 from tessera.transforms.specialize_roles import specialize_roles
+from tessera.transforms.turn_factors import turn_factors
 
 
 def with_agents(module: ModuleOp, name: str, plans: Iterable[AgentsPlan], lined: Collection[int]) -> ModuleOp | None:
@@ -57,6 +58,7 @@ def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]
         function, agents=plan.agents, depth=plan.depth, ahead=plan.ahead, bands=bands, team=plan.team
     ):
         return False
+    turn_factors(function)
     share_rings(function)
     skip_first_turns(function)
     split_ranges(function)

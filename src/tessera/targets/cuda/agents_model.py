@@ -21,6 +21,8 @@ Extent = Axis | int
 
 ROWS = 64
 """Of an agent: those of one product."""
+STEP_BYTES = 32
+"""Products go along the depth in steps of so many."""
 MOST_AGENTS = 4
 PANEL_BYTES = 128
 """Columns in shared memory come in panels of so many bytes."""
@@ -34,6 +36,8 @@ DEPTHS = ((2, 4), (2, 3), (2, 2), (1, 4), (1, 3), (1, 2))
 the former let the next program begin early. More than four for the latter helped no kernel."""
 REGISTERS = {1: 240, 2: 232, 3: 160, 4: 112}
 """Of a computing thread, by the number of agents."""
+TURNING_REGISTERS = {1: 232, 2: 216, 3: 136, 4: 96}
+"""The same, if there is also an agent that turns tiles."""
 OWN_REGISTERS = 32
 """What a thread needs besides tiles."""
 ALL_REGISTERS, THREADS, PRODUCT_REGISTERS = 65536, 128, 26
@@ -116,12 +120,13 @@ class Work:
 
 @dataclass(frozen=True)
 class Ring:
-    """Tiles that are loaded: in every turn, or once for each program."""
+    """Tiles that are loaded: in every turn, or once for each program. Those that are `turned` have a second ring."""
 
     rows: Extent
     columns: Extent
     repeated: bool
     itemsize: int = 2
+    turned: bool = False
 
 
 @dataclass(frozen=True)
@@ -148,6 +153,11 @@ class Traced:
     """Whether its results go out through shared memory."""
 
     @property
+    def turning(self) -> bool:
+        """Whether an agent turns tiles."""
+        return any(ring.turned for ring in self.rings)
+
+    @property
     def axes(self) -> frozenset[Axis]:
         """Those that its sizes follow."""
         products = [one for turn in self.turns for one in turn.products]
@@ -161,15 +171,18 @@ def slot_bytes(rows: int, columns: int, itemsize: int) -> int:
     return rows * -(-columns * itemsize // PANEL_BYTES) * PANEL_BYTES
 
 
+def _ring_bytes(ring: Ring, block: Block) -> int:
+    """Of one slot, and of the one that it is turned into."""
+    rows, columns = block.of(ring.rows), block.of(ring.columns)
+    found = slot_bytes(rows, columns, ring.itemsize)
+    return found + slot_bytes(columns, rows, ring.itemsize) if ring.turned else found
+
+
 def slots(traced: Traced, block: Block) -> tuple[int, int] | None:
     """The best depths of rings for which there is room: of what is filled once, and in every turn."""
     stored = STAGED * block.agents if traced.stored else 0
     for once, repeated in DEPTHS:
-        rings = [
-            slot_bytes(block.of(ring.rows), block.of(ring.columns), ring.itemsize)
-            * (repeated if ring.repeated else once)
-            for ring in traced.rings
-        ]
+        rings = [_ring_bytes(ring, block) * (repeated if ring.repeated else once) for ring in traced.rings]
         if sum(rings) + stored + SMALL <= SHARED:
             return once, repeated
     return None
@@ -188,12 +201,12 @@ def registers(traced: Traced, block: Block) -> int:
     return OWN_REGISTERS + max(found, default=0)
 
 
-def widest_product(agents: int) -> int:
-    """The most columns of a product.
+def widest_product(agents: int, *, turning: bool = False) -> int:
+    """The most columns of a product, if there is also an agent that turns tiles or not.
 
     Agents take more registers when they begin, but no instruction may need more than all threads have before that.
     """
-    before = ALL_REGISTERS // (THREADS * (1 + agents)) // 8 * 8
+    before = ALL_REGISTERS // (THREADS * (1 + turning + agents)) // 8 * 8
     return min(WIDEST, 2 * (before - PRODUCT_REGISTERS) // 8 * 8)
 
 
@@ -202,10 +215,13 @@ def fits(traced: Traced, block: Block) -> bool:
     if block.agents not in REGISTERS or block.m % ROWS:
         return False
     products = [one for turn in traced.turns for one in turn.products]
-    if max(block.of(one.columns) for one in products) > widest_product(block.agents):
+    if max(block.of(one.columns) for one in products) > widest_product(block.agents, turning=traced.turning):
+        return False
+    if any(block.of(one.depth) * one.itemsize % STEP_BYTES for one in products):
         return False
     held = registers(traced, block) + max(_loaded(turn, block) for turn in traced.turns) * ROWS // THREADS // 4
-    return held <= REGISTERS[block.agents] and slots(traced, block) is not None
+    most = (TURNING_REGISTERS if traced.turning else REGISTERS)[block.agents]
+    return held <= most and slots(traced, block) is not None
 
 
 def _loaded(turn: Turn, block: Block) -> int:
@@ -223,6 +239,8 @@ def turn_clocks(traced: Traced, turn: Turn, block: Block) -> float:
     functions = sum(one.functions * count for one, count in elements) * FUNCTION_CLOCKS
     filled = [(block.of(ring.rows), block.of(ring.columns), ring.itemsize) for ring in traced.rings if ring.repeated]
     moved, written = sum(map(prod, filled)), sum(slot_bytes(*sizes) for sizes in filled)
+    # Who turns tiles reads and writes them once more.
+    written += sum(_ring_bytes(ring, block) for ring in traced.rings if ring.repeated and ring.turned)
     read = sum(
         (block.agents * block.of(one.columns) + (block.m if one.loaded else 0)) * block.of(one.depth) * one.itemsize
         for one in turn.products

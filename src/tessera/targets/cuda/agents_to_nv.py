@@ -1,9 +1,10 @@
 """Agents → nv level for sm_90a: roles become warpgroups, rings shared memory and barriers, products `nv.wgmma`.
 
-A block has a warpgroup that copies, of which one thread does so, and one warpgroup for each agent that computes. Blocks
-stay, and share the programs of the grid. A cursor is a slot and the parity of its turns; the agent that copies begins
-in the phase before the first, which has ended. An agent's tiles lie over its 128 threads, as sums of products do.
-Numbers of programs are drawn from a counter of the launch, which the last block to leave sets back.
+A block has a warpgroup that copies, of which one thread does so, perhaps one that turns tiles, and one warpgroup for
+each agent that computes. Blocks stay, and share the programs of the grid. A cursor is a slot and the parity of its
+turns; the agent that copies begins in the phase before the first, which has ended. An agent's tiles lie over its 128
+threads, as sums of products do. Numbers of programs are drawn from a counter of the launch, which the last block to
+leave sets back.
 
 The workers of a team are the blocks of a cluster. What a ring that they share holds is copied into all of them, a part
 by each; a slot of it is empty when the agents of all have released it.
@@ -18,9 +19,10 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, ModuleOp, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tessera.dialects import pipe, pipe_draws, tile
+from tessera.dialects import pipe, pipe_draws, pipe_turns, tile
 from tessera.dialects import pipe_agents as agents
 from tessera.dialects.attributes import integer
+from tessera.dialects.pipe_turns import is_turned_from, is_turned_into
 from tessera.dialects.tile_types import tile_type
 from tessera.errors import CompileError
 from tessera.interpreters.engine import symbol_in
@@ -28,6 +30,7 @@ from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper
 from tessera.targets.cuda import hopper_copies as copies
 from tessera.targets.cuda import hopper_products as products
+from tessera.targets.cuda import hopper_turns as turns
 from tessera.targets.cuda.agent_checks import check_agents, check_alone, refusal
 from tessera.targets.cuda.agent_layouts import AgentLayouts, is_sums, is_taken, left_layout, sums_layout
 from tessera.targets.cuda.agent_memory import (
@@ -60,6 +63,8 @@ ALL_REGISTERS = 65536
 """Of a multiprocessor."""
 LEAST_REGISTERS, MOST_REGISTERS = 24, 232
 """Of a thread that copies, and of one that computes: with a few more it would leave too few for four indices."""
+TURN_REGISTERS, COPY_REGISTERS = 40, 32
+"""Of a thread that turns tiles, and the least of one that copies beside it."""
 DRAWS, LEAVES = 0, 1
 """Counters of a launch: programs that were drawn, and blocks that have left. Each has four bytes."""
 
@@ -87,14 +92,20 @@ def can_lower(function: tile.FuncOp, lined: Collection[int] | None = None) -> st
     return None
 
 
-def share_registers(count: int) -> tuple[int, int] | None:
-    """The registers of a thread that copies and of one that computes; None where all have enough as it is."""
-    if count == 1:
+def share_registers(count: int, *, turns: bool = False) -> tuple[int, int] | None:
+    """The registers of a thread that copies and of one that computes; None where all have enough as it is.
+
+    If an agent `turns` tiles, its threads have registers, too.
+    """
+    if count == 1 and not turns:
         return None
-    threads = THREADS * (1 + count)
-    pool = ALL_REGISTERS // threads // 8 * 8 * threads
-    more = min(MOST_REGISTERS, (pool - LEAST_REGISTERS * THREADS) // (THREADS * count) // 8 * 8)
-    return (pool - more * THREADS * count) // THREADS // 8 * 8, more
+    groups = count + (2 if turns else 1)
+    first = ALL_REGISTERS // (THREADS * groups) // 8 * 8
+    # Of a thread of each warpgroup, all of them together.
+    pool = first * groups - (TURN_REGISTERS if turns else 0)
+    least = COPY_REGISTERS if turns else LEAST_REGISTERS
+    more = min(MOST_REGISTERS, (pool - least) // count // 8 * 8)
+    return min(first, (pool - more * count) // 8 * 8), more
 
 
 @dataclass
@@ -107,6 +118,10 @@ class Ring:
     empty: SSAValue
     bytes: int
     """What a turn brings that others wait for: 0 where another ring's barriers stand for this one's."""
+    fillers: int
+    """How many arrive when a slot is full: one thread, or a lane of each warp that turns tiles."""
+    readers: int
+    """And when it is empty: a lane of each warp, of all blocks that share it."""
     shared: bool = False
     """Whether blocks of a cluster come to its barriers."""
     freed: SSAValue | None = None
@@ -120,6 +135,8 @@ class Mailbox:
     words: SSAValue
     full: SSAValue
     empty: SSAValue
+    readers: int
+    fillers: int = 1
 
 
 class AgentLowering(Lowering):
@@ -131,7 +148,10 @@ class AgentLowering(Lowering):
         (self.roles,) = (op for op in function.body.block.ops if isinstance(op, agents.RolesOp))
         self.count = self.roles.agents.value.data
         self.team = pipe.team_of(function)
-        self.registers = share_registers(self.count) if registers is None else registers
+        turns = self.roles.turns is not None
+        self.helpers = 2 if turns else 1
+        """Warpgroups in front of those that compute."""
+        self.registers = share_registers(self.count, turns=turns) if registers is None else registers
         self.lined = range(len(function.arguments)) if lined is None else lined
         self.cursors: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}
         self.rings: dict[SSAValue, Ring] = {}
@@ -148,7 +168,7 @@ class AgentLowering(Lowering):
         self.first_phase = 0
 
     def run(self) -> nv.FuncOp:
-        made = self.header(THREADS * (1 + self.count))
+        made = self.header(THREADS * (self.helpers + self.count))
         made.attributes |= {"persistent": integer(1), "blocks": integer(1)}
         self.entry = self.out
         self._begin()
@@ -242,9 +262,9 @@ class AgentLowering(Lowering):
         for map_ in self.maps.values():
             self.add(copies.PrefetchOp(map_), self.roles)
         for ring in (*(ring for ring in self.rings.values() if ring.bytes), *self.mailboxes.values()):
-            self.add(hopper.InitBarriersOp(ring.full, 1), self.roles)
+            self.add(hopper.InitBarriersOp(ring.full, ring.fillers), self.roles)
             blocks = self.team if isinstance(ring, Ring) and ring.shared else 1
-            self.add(hopper.InitBarriersOp(ring.empty, WARPS * self.count * blocks), self.roles)
+            self.add(hopper.InitBarriersOp(ring.empty, ring.readers * blocks), self.roles)
         self.add(hopper.FenceOp("init"), self.roles)
         self.add(hopper.FenceOp("async"), self.roles)
         with_first.add_op(scf.YieldOp())
@@ -272,11 +292,13 @@ class AgentLowering(Lowering):
             if leader is op.result:
                 full, empty = (self.put(hopper.BarriersOp(plan.barriers)) for _ in range(2))
                 full.name_hint, empty.name_hint = f"{name}_full", f"{name}_empty"
-                self.rings[op.result] = Ring(plan, memory, full, empty, plan.slot_bytes)
+                readers = WARPS if is_turned_from(op.result) else WARPS * self.count
+                fillers = WARPS if is_turned_into(op.result) else 1
+                self.rings[op.result] = Ring(plan, memory, full, empty, plan.slot_bytes, fillers, readers)
             else:
                 known = self.rings[leader]
                 known.bytes += plan.slot_bytes
-                self.rings[op.result] = Ring(plan, memory, known.full, known.empty, 0)
+                self.rings[op.result] = Ring(plan, memory, known.full, known.empty, 0, 0, 0)
             self.rings[leader].shared |= plan.blocks > 1
 
     def _make_mailboxes(self) -> None:
@@ -285,7 +307,7 @@ class AgentLowering(Lowering):
             words = self.put(hopper.WordsOp(depth))
             full, empty = (self.put(hopper.BarriersOp(BarriersType(depth))) for _ in range(2))
             words.name_hint, full.name_hint, empty.name_hint = name, f"{name}_full", f"{name}_empty"
-            self.mailboxes[op.result] = Mailbox(words, full, empty)
+            self.mailboxes[op.result] = Mailbox(words, full, empty, WARPS * (self.count + self.helpers - 1))
 
     def _map(self, argument: SSAValue, axes: MapAxes, type_: MapType) -> SSAValue:
         key = (argument, axes, type_)
@@ -303,7 +325,7 @@ class AgentLowering(Lowering):
     # Roles
 
     def _give_roles(self, op: agents.RolesOp) -> None:
-        copying, computing = Block(), Block()
+        copying = Block()
         outside = self.out
         self.out, self.first_phase = Block(), 1
         self._run(op.copies.block)
@@ -317,11 +339,27 @@ class AgentLowering(Lowering):
         self.add(scf.IfOp(self.is_first, [], begins, Region()), op)
         copying.add_op(scf.YieldOp())
 
-        self.out, self.first_phase = computing, 0
+        self.first_phase = 0
+        self.out = others = Block()
+        computing = self._computes(op)
+        if op.turns is None:
+            others = computing
+        else:
+            turning = self._turns(op, op.turns)
+            self.out = others
+            turns = self.put(arith.CmpiOp(self.warpgroup, self.number(1), "eq"))
+            self.add(scf.IfOp(turns, [], Region(turning), Region(computing)), op)
+            others.add_op(scf.YieldOp())
+        self.out = outside
+        produces = self.put(arith.CmpiOp(self.warpgroup, self.number(0), "eq"))
+        self.add(scf.IfOp(produces, [], Region(copying), Region(others)), op)
+
+    def _computes(self, op: agents.RolesOp) -> Block:
+        self.out = computing = Block()
         if self.registers is not None:
             self.add(hopper.SetRegistersOp("inc", self.registers[1]), op)
-        self.agent = self.put(arith.SubiOp(self.warpgroup, self.number(1)))
-        self.leads = self.put(arith.CmpiOp(self.put(hopper.IdOp("lane")), self.number(0), "eq"))
+        self.agent = self.put(arith.SubiOp(self.warpgroup, self.number(self.helpers)))
+        self._lead()
         if self._is_cluster:
             self._begin_releases()
         if self.rooms:
@@ -330,9 +368,20 @@ class AgentLowering(Lowering):
         if self.rooms:
             self.add(copies.WaitCopiesOp(0), op)
         computing.add_op(scf.YieldOp())
-        self.out = outside
-        produces = self.put(arith.CmpiOp(self.warpgroup, self.number(0), "eq"))
-        self.add(scf.IfOp(produces, [], Region(copying), Region(computing)), op)
+        return computing
+
+    def _turns(self, op: agents.RolesOp, role: Region) -> Block:
+        self.out = turning = Block()
+        if self.registers is not None:
+            self.add(hopper.SetRegistersOp("dec", TURN_REGISTERS), op)
+        self._lead()
+        self._run(role.block)
+        turning.add_op(scf.YieldOp())
+        return turning
+
+    def _lead(self) -> None:
+        """Which lane of a warp stands for all of it."""
+        self.leads = self.put(arith.CmpiOp(self.put(hopper.IdOp("lane")), self.number(0), "eq"))
 
     def _run(self, block: Block) -> None:
         for op in block.ops:
@@ -356,6 +405,8 @@ class AgentLowering(Lowering):
                 self.cursors[op.result] = made.results[0], made.results[1]
             case agents.FillOp():
                 self._fill(op)
+            case pipe_turns.TurnOp():
+                self._turn(op)
             case agents.TakeOp():
                 self._take(op)
             case agents.ReleaseOp():
@@ -441,14 +492,30 @@ class AgentLowering(Lowering):
         elif ring.bytes:
             self.add(hopper.ArriveOp(ring.empty, slot, self.leads), op)
 
+    def _turn(self, op: pipe_turns.TurnOp) -> None:
+        ring, turned, (slot, phase) = self.rings[op.ring], self.rings[op.turned], self.cursors[op.cursor]
+        other = self.put(arith.XOrIOp(phase, self.number(1)))
+        self.add(hopper.WaitBarrierOp(turned.empty, slot, other), op)
+        self.add(hopper.WaitBarrierOp(ring.full, slot, phase), op)
+        self.add(turns.TurnOp(self._slot(ring, slot), self._slot(turned, slot)), op)
+        self.add(hopper.FenceOp("async"), op)
+        # The lane that arrives does so for all of its warp.
+        self.add(hopper.WarpSyncOp(), op)
+        self.add(hopper.ArriveOp(ring.empty, slot, self.leads), op)
+        self.add(hopper.ArriveOp(turned.full, slot, self.leads), op)
+
+    def _slot(self, ring: Ring, slot: SSAValue) -> SSAValue:
+        """A slot as those see it that do not copy."""
+        memory = ring.memory
+        if ring.plan.taken != ring.plan.memory:
+            memory = self.put(copies.RecastOp(memory, ring.plan.taken))
+        return self.put(nv.SlotOp(memory, slot))
+
     def _take(self, op: agents.TakeOp) -> None:
         ring, (slot, phase) = self.rings[op.ring], self.cursors[op.cursor]
         if ring.bytes:
             self.add(hopper.WaitBarrierOp(ring.full, slot, phase), op)
-        memory = ring.memory
-        if ring.plan.taken != ring.plan.memory:
-            memory = self.put(copies.RecastOp(memory, ring.plan.taken))
-        found = self.put(nv.SlotOp(memory, slot))
+        found = self._slot(ring, slot)
         if ring.plan.parts > 1:
             found = self.put(nv.SlotOp(found, self.agent))
         self.staged[op.result] = found
@@ -484,7 +551,7 @@ class AgentLowering(Lowering):
     # Products
 
     def _start(self, op: agents.DotStartOp) -> None:
-        a = self.staged[op.a] if is_taken(op.a) else self.tile(op.a, left_layout(op.a))
+        a = self.staged[op.a] if is_taken(op.a) else self.tile(op.a, left_layout(op))
         turned = isinstance(owner := op.b.owner, tile.TransOp)
         b = self.staged[owner.operand if isinstance(owner, tile.TransOp) else op.b]
         sums = None if _is_zero(op.c) else self._sums(op.c)
@@ -496,7 +563,7 @@ class AgentLowering(Lowering):
         return self.tile(value, sums_layout(value)) if is_tile(value) else self.values[value]
 
     def _await(self, op: agents.DotAwaitOp) -> None:
-        kept = [self.tile(value, left_layout(value)) for value in _register_operands(op.pending)]
+        kept = [self.tile(start.a, left_layout(start)) for start in _reads_registers(op.pending)]
         made = self.add(products.WgmmaWaitOp(op.younger.value.data, [self.values[op.pending]], kept), op)
         self._hold(op.result, sums_layout(op.result), made.results[0], op)
 
@@ -505,7 +572,7 @@ class AgentLowering(Lowering):
     def _begin_stores(self) -> None:
         """Where each warp's room is, and its rows among those of the agent."""
         warp = self.put(hopper.IdOp("warp"))
-        worker = self.put(arith.SubiOp(warp, self.number(WARPS)))
+        worker = self.put(arith.SubiOp(warp, self.number(WARPS * self.helpers)))
         self.buffers = {
             element: [
                 self.put(nv.SlotOp(self.put(nv.SlotOp(room, worker)), self.number(place))) for place in range(BUFFERS)
@@ -556,10 +623,10 @@ def _only_store(op: scf.IfOp) -> tile.StoreOp | None:
     return stores[0] if len(stores) == 1 and not others and not op.results else None
 
 
-def _register_operands(pending: SSAValue) -> Iterator[SSAValue]:
-    """Tiles in registers that a product may still read, as far as it was begun in sight."""
+def _reads_registers(pending: SSAValue) -> Iterator[agents.DotStartOp]:
+    """Products that may still read tiles in registers, as far as they were begun in sight."""
     owner = pending.owner
     if isinstance(owner, agents.DotStartOp):
         if not is_taken(owner.a):
-            yield owner.a
-        yield from _register_operands(owner.c)
+            yield owner
+        yield from _reads_registers(owner.c)

@@ -14,7 +14,7 @@ from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import Kind
 from tessera.targets.cuda.agents_model import Axis, Extent, Product, Ring, Traced, Turn, Work
 from tessera.targets.cuda.boxes import is_mapped
-from tessera.targets.cuda.choose_agents import agents_plans
+from tessera.targets.cuda.choose_agents import agents_plans, needs_turning
 from tessera.targets.cuda.preparing import prepare
 from tessera.transforms.host_checks import take_host_checks
 from tessera.transforms.lazy_maxima import lazy_maxima
@@ -106,7 +106,8 @@ class _Reading:
         for op in found.values():
             rows, columns = tile_type(op.result).get_shape()
             itemsize = tile_dtype(op.result).storage.itemsize
-            yield Ring(self.extent(rows), self.extent(columns), _loop_around(op) is not None, itemsize)
+            repeated = _loop_around(op) is not None
+            yield Ring(self.extent(rows), self.extent(columns), repeated, itemsize, needs_turning(op))
 
     def _work(self, loop: scf.ForOp) -> Iterator[Work]:
         """Work on whole tiles in every turn. Branches are for few turns, and so are masks, which most turns lose."""

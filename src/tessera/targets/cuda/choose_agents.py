@@ -22,11 +22,14 @@ from tessera.targets.cuda.agents_model import (
     STAGED,
     TEAM,
     THREADS,
+    TURNING_REGISTERS,
     slot_bytes,
     team_for,
     widest_product,
 )
 from tessera.targets.cuda.boxes import is_mapped
+from tessera.targets.cuda.hopper_turns import COLUMNS as TURNED_COLUMNS
+from tessera.targets.cuda.hopper_turns import ROWS as TURNED_ROWS
 from tessera.targets.cuda.products import WARPGROUP_TYPES, turns_in_memory
 from tessera.targets.cuda.tile_to_nv import crosses
 from tessera.transforms.constants import integer_of
@@ -35,6 +38,7 @@ from tessera.transforms.partition_rows import rows_of
 from tessera.transforms.program_order import axes_of, can_form_teams
 from tessera.transforms.promote_sums import loses_bits
 from tessera.transforms.slices import factor_source
+from tessera.transforms.turn_factors import BITS
 
 COLUMN_LANES = 4
 """Threads that share the columns of sums."""
@@ -73,11 +77,13 @@ def agents_plans(
     products = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
     if not all(map(_has_warpgroups, products)):
         return
-    if max(tile_type(op.result).get_shape()[1] for op in products) > widest_product(agents):
+    turning = any(map(needs_turning, loads))
+    if max(tile_type(op.result).get_shape()[1] for op in products) > widest_product(agents, turning=turning):
         return
     depths = DEPTHS if depth is None else [(ahead, depth) for ahead in (2, 1)]
     programs = _programs(function)
-    team = 1 if programs is None else _team(function, inner, programs)
+    # What is turned, every worker turns for itself.
+    team = 1 if programs is None or turning else _team(function, inner, programs)
     walks = programs is None or programs > AT_ONCE
     found = [AgentsPlan(agents, slots, ahead, team, walks) for ahead, slots in depths]
     # Lowering takes long: what will not fit is not lowered. Of the least it is left to see.
@@ -117,17 +123,28 @@ def shared_bytes(function: tile.FuncOp, loads: Sequence[tile.LoadOp], plan: Agen
 
 
 def _tile_bytes(op: tile.LoadOp) -> int:
-    """Of what is loaded, in shared memory."""
-    rows, columns = tile_type(op.result).get_shape()
-    return slot_bytes(rows, columns, tile_dtype(op.result).storage.itemsize)
+    """Of what is loaded, in shared memory, and of what it is turned into."""
+    (rows, columns), itemsize = tile_type(op.result).get_shape(), tile_dtype(op.result).storage.itemsize
+    found = slot_bytes(rows, columns, itemsize)
+    return found + slot_bytes(columns, rows, itemsize) if needs_turning(op) else found
 
 
 def _has_warpgroups(op: tile.DotOp) -> bool:
-    """Whether warpgroups multiply such factors: what does not have 16 bits lies along the depth in memory."""
+    """Whether warpgroups multiply such factors: what does not have 16 bits lies along the depth, or can be turned."""
     left, right, total = (tile_dtype(value) for value in (op.a, op.b, op.c))
     if (left, right, total) not in WARPGROUP_TYPES:
         return False
-    return turns_in_memory(right) or isinstance(op.b.owner, tile.TransOp)
+    if turns_in_memory(right) or isinstance(op.b.owner, tile.TransOp):
+        return True
+    rows, columns = tile_type(op.b).get_shape()
+    return right.bits in BITS and rows % TURNED_ROWS == 0 and columns % TURNED_COLUMNS == 0
+
+
+def needs_turning(op: tile.LoadOp) -> bool:
+    """Whether a tile is a right factor that products read only along the depth, and memory has it across."""
+    uses = list(op.result.uses)
+    across = all(isinstance(use.operation, tile.DotOp) and use.index == 1 for use in uses)
+    return bool(uses) and across and tile_dtype(op.result).bits in BITS
 
 
 def _is_repeated(op: tile.LoadOp) -> bool:
@@ -145,7 +162,8 @@ def spare_registers(function: tile.FuncOp, agents: int) -> int:
         taken += thread_registers(op.result, agents) * (2 if loses_bits(op) else 1)
         if not isinstance(factor_source(op.a), tile.LoadOp):
             taken += thread_registers(op.a, agents)
-    return REGISTERS[agents] - taken
+    turning = any(isinstance(op, tile.LoadOp) and needs_turning(op) for op in function.body.walk())
+    return (TURNING_REGISTERS if turning else REGISTERS)[agents] - taken
 
 
 def thread_registers(value: SSAValue, agents: int = 1) -> int:

@@ -46,7 +46,7 @@ from tessera.dialects.tile_types import AnyTile, AnyView, check_tile, view_type
 from tessera.shapes.expr import Size
 from tessera.targets.cuda import products
 from tessera.targets.cuda.layouts import WARP
-from tessera.targets.cuda.nv_types import AnyShared, SharedType, lacks_layout, layout_of, shared_type
+from tessera.targets.cuda.nv_types import AnyShared, SharedType, check_plain, lacks_layout, layout_of, shared_type
 
 VERSION = 1
 MOST_THREADS = 1024
@@ -363,6 +363,7 @@ class ReadOp(IRDLOperation):
 
     def verify_(self) -> None:
         shared, result = shared_type(self.shared), check_tile(self.result, "the result")
+        check_plain(shared)
         if len(shared.shape) != 2 or result.get_num_dims() != 2 or result.element_type != shared.element:
             raise VerifyException(f"{result} cannot be read from {shared}: expected two axes and the same element")
         rows, columns = result.get_shape() if self.turned is None else reversed(result.get_shape())
@@ -389,6 +390,7 @@ class WriteOp(IRDLOperation):
 
     def verify_(self) -> None:
         value = check_tile(self.value, "the value")
+        check_plain(shared_type(self.shared))
         _check_same(value.get_shape(), value.element_type, shared_type(self.shared))
 
     def effects(self) -> AbstractSet[EffectInstance]:

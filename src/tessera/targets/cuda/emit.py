@@ -16,6 +16,7 @@ from tessera.targets.cuda import (
     emit_products,
     emit_reductions,
     emit_shared,
+    emit_turns,
     emit_values,
     emit_wgmma,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "emit_products",
     "emit_reductions",
     "emit_shared",
+    "emit_turns",
     "emit_values",
     "emit_wgmma",
 ]

@@ -25,7 +25,7 @@ from tessera.dialects.attributes import IntegerConstraint, integer
 from tessera.dialects.tile_types import AnyView, check_axis, view_type
 from tessera.targets.cuda.hopper import Ordered, check_near, function_of
 from tessera.targets.cuda.hopper_types import AnyBarriers, AnyMap, MapAxesAttr, MapType, map_type
-from tessera.targets.cuda.nv_types import AnyShared, SharedType, shared_type
+from tessera.targets.cuda.nv_types import AnyShared, SharedType, check_plain, shared_type
 
 _i1 = IntegerType(1)
 MOST_GROUPS = 7
@@ -71,6 +71,7 @@ class PrefetchOp(Ordered):
 
 def _check_box(map_: SSAValue, offsets: Sequence[SSAValue], shared: SSAValue) -> None:
     made, there = map_type(map_), shared_type(shared)
+    check_plain(there)
     if len(offsets) != len(made.box):
         raise VerifyException(f"{len(offsets)} offsets into {made}, which has {len(made.box)} axes")
     if len(there.shape) != 2 or there.element != made.element:
@@ -173,7 +174,10 @@ class WaitCopiesOp(Ordered):
 
 @irdl_op_definition
 class RecastOp(IRDLOperation):
-    """The same shared memory seen as tiles of other sizes: the same rows, or rows of one panel."""
+    """The same shared memory seen as tiles of other sizes: the same rows, or rows of one panel.
+
+    Columns that were paired may be seen as they lie, and the other way round.
+    """
 
     name = "nv.recast"
     shared = operand_def(AnyShared)

@@ -27,6 +27,7 @@ from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper
 from tessera.targets.cuda import hopper_copies as copies
 from tessera.targets.cuda import hopper_products as products
+from tessera.targets.cuda import hopper_turns as turns
 from tessera.targets.cuda.hopper_types import barriers_type, map_type
 from tessera.targets.cuda.nv_types import SharedType, layout_of, shared_type
 from tessera.targets.cuda.warpgroups import (
@@ -430,7 +431,7 @@ def _wgmma(frame: Frame, op: products.WgmmaOp, operands: Values) -> Values:
 
     def finish() -> Array:
         left = a.array if isinstance(a, Placed) else a
-        right = b.array.T if op.transposed is not None else b.array
+        right = _in_order(b).T if op.transposed is not None else b.array
         if beside is not None:
             right = np.concatenate([right, beside.array], 1)[:, :columns]
         dtype = a.type.dtype if isinstance(a, Placed) else tile_dtype(op.a)
@@ -443,6 +444,21 @@ def _wgmma(frame: Frame, op: products.WgmmaOp, operands: Values) -> Values:
     made = Pending(finish)
     here.products.append(made)
     return [made]
+
+
+def _in_order(tiles: Placed) -> Array:
+    """What lies in memory, its columns where they belong."""
+    found = np.empty_like(tiles.array)
+    found[:, tiles.type.held_columns] = tiles.array
+    return found
+
+
+@meaning(turns.TurnOp)
+def _turn(frame: Frame, op: turns.TurnOp, operands: Values) -> Values:
+    here, (source, place) = _warpgroup(frame), operands
+    place.array[...] = source.array.T[:, place.type.held_columns]
+    here.block.unfenced.append((here.group, place.array))
+    return []
 
 
 @meaning(products.WgmmaWaitOp)

@@ -38,7 +38,7 @@ from tessera.dialects.elements import TileType
 from tessera.dialects.tile_types import AnyTile, check_axis, check_tile, tile_dtype, tile_type
 from tessera.dialects.tile_values import verify_reduction
 from tessera.dtypes.types import DType, bool_
-from tessera.targets.cuda.layouts import Digit, Layout, accumulator, left_operand
+from tessera.targets.cuda.layouts import Digit, Layout, accumulator, left_operand, paired_operand
 from tessera.targets.cuda.nv_types import AnyShared, SharedType, laid_out, layout_of, shared_type
 from tessera.targets.cuda.products import WARPGROUP_TYPES, depth_step, operand_bits, turns_in_memory
 
@@ -65,17 +65,21 @@ def _shape(type_: TileType, what: str) -> tuple[int, int]:
     return shape[0], shape[1]
 
 
-def _check_left(value: SSAValue) -> tuple[int, int]:
+def _check_left(value: SSAValue, *, paired: bool) -> tuple[int, int]:
     """Shape of a left operand in registers."""
     rows, depth = _shape(check_tile(value, "the left operand"), "the left operand")
-    if rows != ROWS or layout_of(value) != left_factor(depth, tile_dtype(value)):
-        raise VerifyException(f"the left operand has 64 rows and the layout of left operands, not {value.type}")
+    if rows != ROWS or layout_of(value) != left_factor(depth, tile_dtype(value), paired=paired):
+        which = "paired left operands" if paired else "left operands"
+        raise VerifyException(f"the left operand has 64 rows and the layout of {which}, not {value.type}")
     return rows, depth
 
 
-def left_factor(depth: int, dtype: DType) -> Layout:
-    """The layout of a left operand in registers: of 16 bits, that of sums; of others, 4 bytes of a row side by side."""
-    return left_operand(ROWS, depth, (4, 1), operand_bits(dtype))
+def left_factor(depth: int, dtype: DType, *, paired: bool = False) -> Layout:
+    """The layout of a left operand in registers: of 16 bits, that of sums; of others, 4 bytes of a row side by side.
+
+    Its depth is `paired` if that of the right operand is.
+    """
+    return paired_operand(ROWS, depth) if paired else left_operand(ROWS, depth, (4, 1), operand_bits(dtype))
 
 
 def is_count_of_columns(columns: int, total: DType) -> bool:
@@ -97,7 +101,8 @@ class WgmmaOp(IRDLOperation):
 
     `a` lies in shared memory or in registers, 4 bytes of a row side by side: as sums do, if it has 16 bits. `b` holds
     [depth, columns], or, `transposed`, [columns, depth], which is the only way for elements that do not have 16 bits.
-    What lies `beside` it are more columns: those behind the 64 of `b`.
+    What lies `beside` it are more columns: those behind the 64 of `b`. If the depth of `b` is paired, so is that of
+    `a`, which is in registers then.
     """
 
     name = "nv.wgmma"
@@ -136,8 +141,10 @@ class WgmmaOp(IRDLOperation):
         right, total = shared_type(self.b), tile_dtype(self.result)
         if isinstance(self.a.type, SharedType):
             dtype, (rows, depth) = self.a.type.dtype, _check_operand(self.a.type, "the left operand")
+            if self.a.type.is_paired or right.is_paired:
+                raise VerifyException("columns that are paired meet a left operand in registers")
         else:
-            dtype, (rows, depth) = tile_dtype(self.a), _check_left(self.a)
+            dtype, (rows, depth) = tile_dtype(self.a), _check_left(self.a, paired=right.is_paired)
         if (dtype.base, right.dtype.base, total.base) not in WARPGROUP_TYPES:
             raise VerifyException(f"warpgroups do not multiply {dtype} by {right.dtype} with sums of {total}")
         if self.transposed is None and not turns_in_memory(right.dtype):

@@ -209,6 +209,17 @@ def left_operand(rows: int, depth: int, warps: tuple[int, int], bits: int) -> La
     return Layout.of(threads, registers)
 
 
+def paired_operand(rows: int, depth: int) -> Layout:
+    """Of a left operand of 8 bits whose depth is paired: each thread holds what it holds of sums.
+
+    Where `left_operand` has 4 neighbours of a row, it has two, and the two that are 8 further.
+    """
+    threads = [Digit(4, 1, 2), Digit(8, 0, 1), Digit(4, 0, 16)]
+    registers = [Digit(2, 1, 1), Digit(2, 1, 8), Digit(2, 0, 8), Digit(_pieces(depth, 16, 1), 1, 16)]
+    registers.append(Digit(_pieces(rows, 64, 1), 0, 64))
+    return Layout.of(threads, registers)
+
+
 def right_operand(depth: int, columns: int, warps: tuple[int, int], bits: int) -> Layout:
     """Of the right operand: 4 bytes of a column, twice along the depth."""
     down, across = warps

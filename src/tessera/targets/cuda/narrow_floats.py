@@ -6,6 +6,7 @@ NaN that comes out of the machine's own casts has bits of its own. Otherwise res
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from xdsl.ir import SSAValue
 
@@ -28,9 +29,11 @@ def has_eights(emitter: Emitter) -> bool:
 
 def closes(emitter: Emitter, dtype: DType) -> bool:
     """Whether f32 becomes such elements by instructions of the machine, under the type's policy."""
+    # How sums are carried does not matter here.
+    policy = replace(dtype.policy, accum=None)
     if dtype.base in _NAMES:
-        return has_eights(emitter) and dtype.policy in (NO_POLICY, saturate)
-    return dtype.base in (bf16, f16) and dtype.policy == NO_POLICY
+        return has_eights(emitter) and policy in (NO_POLICY, saturate)
+    return dtype.base in (bf16, f16) and policy == NO_POLICY
 
 
 def opened(emitter: Emitter, tile: ThreadTile, register: int) -> Value:

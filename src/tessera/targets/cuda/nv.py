@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from tessera.targets.cuda import dialect, hopper, hopper_copies, hopper_products, hopper_types
+from tessera.targets.cuda import dialect, hopper, hopper_copies, hopper_products, hopper_turns, hopper_types
 from tessera.targets.cuda.nv_types import LayoutAttr, SharedType
 
 VERSION = dialect.VERSION
 Nv = Dialect(
     "nv",
-    [*dialect.OPS, *hopper.OPS, *hopper_copies.OPS, *hopper_products.OPS],
+    [*dialect.OPS, *hopper.OPS, *hopper_copies.OPS, *hopper_products.OPS, *hopper_turns.OPS],
     [LayoutAttr, SharedType, *hopper_types.TYPES],
 )

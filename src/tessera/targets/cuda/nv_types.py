@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, TensorType
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr, TensorType
 from xdsl.ir import Attribute, Data, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import BaseAttr, irdl_attr_definition
 from xdsl.parser import AttrParser
@@ -19,6 +19,9 @@ from tessera.targets.cuda.layouts import REPLICA, Digit, Layout
 CHUNK = 16
 """Bytes that swizzling moves as one, and that the widest access moves."""
 PANELS = (128, 64, 32, 16)
+PLAIN, PAIRED = "plain", "paired"
+PAIRED_COLUMNS = (0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15)
+"""Which columns of each 16 lie at its places, if they are paired."""
 
 
 @irdl_attr_definition
@@ -59,6 +62,9 @@ class SharedType(ParametrizedAttribute, TypeAttribute):
     Columns are cut into panels of `panel` bytes, which lie behind each other, row after row. Within a panel, chunks of
     16 bytes change places from row to row (they are swizzled), so that a column of chunks meets every bank once. The
     order is that of tensor maps with as many bytes of swizzling.
+
+    Columns of 8 bits may be `paired`: of each 16, those lie side by side that one thread has of a row of sums. What
+    threads made of sums is multiplied with them as it is.
     """
 
     name = "nv.shared"
@@ -66,12 +72,20 @@ class SharedType(ParametrizedAttribute, TypeAttribute):
     sizes: ArrayAttr[IntAttr]
     element: Attribute
     panel: IntAttr
+    order: StringAttr
 
-    def __init__(self, sizes: Sequence[int] | ArrayAttr[IntAttr], element: Attribute, panel: int | IntAttr) -> None:
+    def __init__(
+        self,
+        sizes: Sequence[int] | ArrayAttr[IntAttr],
+        element: Attribute,
+        panel: int | IntAttr,
+        order: str | StringAttr = PLAIN,
+    ) -> None:
         super().__init__(
             sizes if isinstance(sizes, ArrayAttr) else ArrayAttr([IntAttr(size) for size in sizes]),
             element,
             panel if isinstance(panel, IntAttr) else IntAttr(panel),
+            order if isinstance(order, StringAttr) else StringAttr(order),
         )
 
     @property
@@ -118,9 +132,24 @@ class SharedType(ParametrizedAttribute, TypeAttribute):
         return total
 
     @property
+    def is_paired(self) -> bool:
+        return self.order.data == PAIRED
+
+    def ordered(self, order: str) -> SharedType:
+        """The same memory, with its columns in another order."""
+        return SharedType(self.sizes, self.element, self.panel, order)
+
+    @property
+    def held_columns(self) -> list[int]:
+        """Which columns lie at the places of a row."""
+        if not self.is_paired:
+            return list(range(self.columns))
+        return [first + column for first in range(0, self.columns, len(PAIRED_COLUMNS)) for column in PAIRED_COLUMNS]
+
+    @property
     def slot(self) -> SharedType:
         """The type of one of the tiles."""
-        return SharedType(self.shape[1:], self.element, self.panel)
+        return SharedType(self.shape[1:], self.element, self.panel, self.order)
 
     def turn(self, row: int) -> int:
         """What a chunk's number is xored with in a row."""
@@ -133,6 +162,10 @@ class SharedType(ParametrizedAttribute, TypeAttribute):
             raise VerifyException(f"{self.element} is not a Tessera element type")
         if self.panel.data not in PANELS:
             raise VerifyException(f"panels have {', '.join(map(str, PANELS))} bytes, not {self.panel.data}")
+        if self.order.data not in (PLAIN, PAIRED):
+            raise VerifyException(f"columns are {PLAIN} or {PAIRED}, not {self.order.data}")
+        if self.is_paired and (self.itemsize != 1 or self.columns % len(PAIRED_COLUMNS)):
+            raise VerifyException(f"columns of 8 bits are paired, 16·n of them, not {self.columns} of {self.element}")
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
@@ -140,13 +173,15 @@ class SharedType(ParametrizedAttribute, TypeAttribute):
             sizes, element = parser.parse_ranked_shape()
             parser.parse_punctuation(",")
             panel = parser.parse_integer(allow_boolean=False)
-            return ArrayAttr([IntAttr(size) for size in sizes]), element, IntAttr(panel)
+            said = parser.parse_optional_punctuation(",") is not None
+            order = StringAttr(parser.parse_identifier(" for an order of columns") if said else PLAIN)
+            return ArrayAttr([IntAttr(size) for size in sizes]), element, IntAttr(panel), order
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             printer.print_string("x".join(map(str, self.shape)) + "x")
             printer.print_attribute(self.element)
-            printer.print_string(f", {self.panel.data}")
+            printer.print_string(f", {self.panel.data}{f', {PAIRED}' if self.is_paired else ''}")
 
 
 AnyShared = BaseAttr(SharedType)
@@ -155,6 +190,12 @@ AnyShared = BaseAttr(SharedType)
 def shared_type(value: SSAValue) -> SharedType:
     assert isinstance(value.type, SharedType)
     return value.type
+
+
+def check_plain(shared: SharedType) -> None:
+    """Refuses columns that are paired: only products know where they are."""
+    if shared.is_paired:
+        raise VerifyException(f"{shared} is for products: its columns are paired")
 
 
 def panel_for(columns: int, itemsize: int) -> int:

@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from tessera.dialects import tile
 from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import tile_dtype, tile_type
-from tessera.dtypes.types import DType, bf16, f16
+from tessera.dtypes.types import DType, bf16, f8e4m3, f8e5m2, f16
 from tessera.errors import CompileError
 from tessera.targets.cuda.plain_products import make_products_plain
 from tessera.targets.llvm.marks import BRIEF, ROUNDED
@@ -27,6 +27,7 @@ from tessera.transforms.thin_products import spread_thin_products
 from tessera.transforms.wide_sums import widen_sums
 
 _MOST_AXES = 3
+EIGHTS = (f8e4m3, f8e5m2)
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,9 @@ BRIEF_FORMS: Mapping[str, BriefForm] = MappingProxyType(
 )
 """What the short instruction sequences of GPUs are good for."""
 
-UNITS: Mapping[DType, float] = MappingProxyType({bf16: 2.0**-10, f16: 2.0**-13})
+UNITS: Mapping[DType, float] = MappingProxyType({bf16: 2.0**-10, f16: 2.0**-13} | dict.fromkeys(EIGHTS, 2.0**-10))
+"""Errors in parts of a value that do no harm where it is rounded to a type. 8 bits would do with less; what is summed
+beside them would not."""
 
 
 def prepare(function: tile.FuncOp, *, contract: bool, arch: str = "sm_90a") -> None:

@@ -11,6 +11,7 @@ from xdsl.traits import is_side_effect_free
 
 from tessera.dialects import pipe, tile
 from tessera.dialects import pipe_agents as agents
+from tessera.dialects.pipe_turns import is_turned_from, is_turned_into
 
 RingUse = agents.FillOp | agents.TakeOp | agents.ReleaseOp
 
@@ -40,9 +41,16 @@ def _companion(ring: SSAValue) -> SSAValue | None:
     if len(rings) != 1:
         return None
     (other,) = rings
-    if other is None or other is ring or pipe.ring_type(other).depth != pipe.ring_type(ring).depth:
+    if other is None or other is ring or _is_turned(ring) or _is_turned(other):
+        return None
+    if pipe.ring_type(other).depth != pipe.ring_type(ring).depth:
         return None
     return other if set(followers) == set(_uses(other)) else None
+
+
+def _is_turned(ring: SSAValue) -> bool:
+    """Whether an agent turns tiles out of a ring, or into it: that one waits for each ring by itself."""
+    return is_turned_from(ring) or is_turned_into(ring)
 
 
 def _follower(op: RingUse) -> RingUse | None:

@@ -15,3 +15,15 @@ nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
   %a = nv.alloc : !nv.shared<64x32xindex, 64>
   nv.return
 }
+// -----
+nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
+  // expected: columns are plain or paired, not woven
+  %a = nv.alloc : !nv.shared<64x32xf8E4M3FN, 128, woven>
+  nv.return
+}
+// -----
+nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
+  // expected: columns of 8 bits are paired, 16·n of them, not 32 of bf16
+  %a = nv.alloc : !nv.shared<64x32xbf16, 64, paired>
+  nv.return
+}

@@ -101,3 +101,19 @@ nv.func @f(%h: f8E4M3FN) outputs 0 shapes [[]] grid [1] threads 128 {
   %s = nv.wgmma %p, transposed %b : tensor<64x64xf8E4M3FN, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>, !nv.shared<64x64xf8E4M3FN, 128> -> tensor<64x64xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
   nv.return
 }
+// -----
+nv.func @f() outputs 0 shapes [] grid [1] threads 128 {
+  %a = nv.alloc : !nv.shared<64x64xf8E4M3FN, 128>
+  %b = nv.alloc : !nv.shared<64x64xf8E4M3FN, 128, paired>
+  // expected: columns that are paired meet a left operand in registers
+  %s = nv.wgmma %a, transposed %b : !nv.shared<64x64xf8E4M3FN, 128>, !nv.shared<64x64xf8E4M3FN, 128, paired> -> tensor<64x64xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
+  nv.return
+}
+// -----
+nv.func @f(%h: f8E4M3FN) outputs 0 shapes [[]] grid [1] threads 128 {
+  %p = tile.full %h : tensor<64x64xf8E4M3FN, #nv.layout<[4:1*4, 8:0*1, 4:0*16], [4:1*1, 2:0*8, 4:1*16]>>
+  %b = nv.alloc : !nv.shared<64x64xf8E4M3FN, 128, paired>
+  // expected: the left operand has 64 rows and the layout of paired left operands
+  %s = nv.wgmma %p, transposed %b : tensor<64x64xf8E4M3FN, #nv.layout<[4:1*4, 8:0*1, 4:0*16], [4:1*1, 2:0*8, 4:1*16]>>, !nv.shared<64x64xf8E4M3FN, 128, paired> -> tensor<64x64xf32, #nv.layout<[4:1*2, 8:0*1, 4:0*16], [2:1*1, 2:0*8, 8:1*8]>>
+  nv.return
+}

@@ -1,0 +1,95 @@
+"""Checks programs whose right factors are turned on their way: they give the same bits in every order."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_products import arguments as random_arguments
+from random_products import random_program
+from rewritten_programs import count, rewritten
+from role_programs import KERNELS, LENGTHS, PRODUCTS, STAGES, check_roles, prepared
+
+from tessera.dialects import pipe, tile
+from tessera.dialects.pipe_agents import FillOp, RolesOp, TakeOp
+from tessera.dialects.pipe_draws import DrawnOp, DrawOp
+from tessera.dialects.pipe_turns import TurnOp
+from tessera.interpreters.machine import Machine
+from tessera.transforms.place_waits import place_waits
+from tessera.transforms.skew_dots import skew_dots
+from tessera.transforms.skip_turns import skip_turns
+from tessera.transforms.specialize_roles import specialize_roles
+from tessera.transforms.turn_factors import turn_factors
+
+
+def turned(function: tile.FuncOp, *, agents: int = 3, depth: int = 2, skews: bool = False) -> None:
+    """The chain of agents, with factors of 16 bits and more turned."""
+    if skews:
+        skew_dots(function)
+    assert specialize_roles(function, agents=agents, depth=depth)
+    turn_factors(function, bits=(16, 32))
+    place_waits(function)
+    skip_turns(function)
+
+
+@pytest.mark.parametrize("skews", [False, True])
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_give_the_same_bits(name: str, skews: bool) -> None:
+    for length in LENGTHS:
+        module, arguments = KERNELS[name](length)
+        module, _, _ = rewritten(module, prepared)
+        function = check_roles(module, partial(turned, skews=skews), arguments)
+        # What is multiplied from the right as memory has it; keys of attention lie along the depth as they are.
+        assert count(function, TurnOp) > 0
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+@pytest.mark.parametrize("agents", [1, 2])
+def test_other_numbers_of_agents_and_slots(agents: int, depth: int) -> None:
+    module, arguments = STAGES["causal"](41)
+    module, _, _ = rewritten(module, prepared)
+    check_roles(module, partial(turned, agents=agents, depth=depth, skews=depth > 1), arguments)
+
+
+def test_what_is_turned() -> None:
+    module, _, _ = rewritten(STAGES["causal"](41)[0], prepared)
+    _, function, _ = rewritten(module, turned)
+    (roles,) = (op for op in function.body.block.ops if isinstance(op, RolesOp))
+    assert roles.turns is not None
+    # Numbers of programs are drawn by one, and read by all; only values are turned, and nobody else takes them.
+    assert [type(op) for op in roles.turns.walk() if isinstance(op, DrawOp | DrawnOp | FillOp | TurnOp)] == [
+        TurnOp,
+        DrawnOp,
+    ]
+    rings = {op.result.name_hint: op.result for op in function.body.block.ops if isinstance(op, pipe.RingOp)}
+    assert list(rings) == ["q_ring", "k_ring", "v_ring", "v_ring_turned"]
+    assert not [use for use in rings["v_ring"].uses if isinstance(use.operation, TakeOp)]
+
+
+def test_nothing_to_turn() -> None:
+    """Products of 16 bits read both ways."""
+
+    def rewrite(function: tile.FuncOp) -> bool:
+        prepared(function)
+        assert not turn_factors(function, bits=(16,)), "it has no roles yet"
+        assert specialize_roles(function, agents=3, depth=2)
+        return turn_factors(function)
+
+    for name in PRODUCTS:
+        _, function, said = rewritten(PRODUCTS[name](41)[0], rewrite)
+        assert said is False
+        assert count(function, TurnOp) == 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.integers(0, 3), st.integers(0, 3), st.sampled_from([1, 2, 4]), st.integers(1, 3))
+def test_no_bit_of_random_programs_changes(seed: int, n: int, m: int, agents: int, depth: int) -> None:
+    def rewrite(function: tile.FuncOp) -> None:
+        specialize_roles(function, agents=agents, depth=depth)
+        turn_factors(function, bits=(32,))
+
+    worlds = [Machine(workers=2), Machine(workers=3, chance=np.random.default_rng(seed))]
+    check_roles(random_program(seed), rewrite, random_arguments(n, m), worlds)
