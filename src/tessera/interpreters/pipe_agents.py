@@ -17,7 +17,7 @@ import numpy as np
 from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import pipe, pipe_agents, pipe_draws
+from tessera.dialects import pipe, pipe_agents, pipe_draws, pipe_order
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.tile_types import tile_dtype
 from tessera.dtypes.casting import cast
@@ -104,6 +104,10 @@ class Stage:
     count: int
     chance: np.random.Generator | None
     shared: dict[Ring, Turns] = field(default_factory=dict[Ring, Turns])
+    entered: list[int] = field(default_factory=list[int])
+    """The agents that have entered, in order."""
+    inside: int | None = None
+    """The one that has not left."""
 
     def turns(self, ring: Ring, value: SSAValue) -> Turns:
         if ring not in self.shared:
@@ -172,6 +176,11 @@ def _roles(frame: Frame, op: pipe_agents.RolesOp, operands: Values) -> Values:
     stage.agents.run()
     for turns in stage.shared.values():
         turns.check_end()
+    if stage.inside is not None or len(stage.entered) % count:
+        raise RaceError(
+            f"agents have entered {len(stage.entered)} times in all, and there are {count}",
+            hint="each agent enters as often as every other, and leaves",
+        )
     return []
 
 
@@ -279,6 +288,34 @@ def _release(frame: Frame, op: pipe_agents.ReleaseOp, operands: Values) -> Value
                 hint=f"put pipe.dot_await or pipe.dots_behind with {behind} younger products in front of it",
             )
     turns.released[member.number] += 1
+    return []
+
+
+# One by one
+
+
+@meaning(pipe_order.EnterOp)
+def _enter(frame: Frame, op: pipe_order.EnterOp, operands: Values) -> Values:
+    member = _member(frame)
+    stage = member.stage
+    if stage.inside == member.number:
+        raise RaceError("an agent enters that has not left", hint="put pipe.leave in front of pipe.enter")
+
+    def is_next() -> bool:
+        return stage.inside is None and len(stage.entered) % stage.count == member.number
+
+    _wait(member, is_next, f"agent {(member.number - 1) % stage.count} to leave")
+    stage.entered.append(member.number)
+    stage.inside = member.number
+    return []
+
+
+@meaning(pipe_order.LeaveOp)
+def _leave(frame: Frame, op: pipe_order.LeaveOp, operands: Values) -> Values:
+    member = _member(frame)
+    if member.stage.inside != member.number:
+        raise RaceError("an agent leaves that has not entered", hint="put pipe.enter in front of pipe.leave")
+    member.stage.inside = None
     return []
 
 

@@ -32,6 +32,7 @@ from tessera.transforms.instrument import Instrument
 from tessera.transforms.lazy_maxima import LazyMaxima
 from tessera.transforms.live_ranges import ClipRanges, SplitRanges
 from tessera.transforms.make_async import MakeAsync
+from tessera.transforms.one_by_one import OneByOne
 from tessera.transforms.partition_rows import PartitionRows
 from tessera.transforms.place_waits import PlaceWaits
 from tessera.transforms.schedule_to_tile import ScheduleToTile
@@ -53,6 +54,7 @@ PASSES: Mapping[str, type[ModulePass]] = {
         Instrument,
         LazyMaxima,
         MakeAsync,
+        OneByOne,
         PartitionRows,
         PlaceWaits,
         ScheduleToTile,

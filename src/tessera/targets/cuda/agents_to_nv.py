@@ -15,7 +15,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, ModuleOp, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tessera.dialects import pipe, pipe_draws, tile
+from tessera.dialects import pipe, pipe_draws, pipe_order, tile
 from tessera.dialects import pipe_agents as agents
 from tessera.dialects.attributes import integer
 from tessera.dialects.tile_types import tile_type
@@ -40,6 +40,7 @@ from tessera.targets.cuda.agent_memory import (
 from tessera.targets.cuda.boxes import Start, box_of, is_mapped
 from tessera.targets.cuda.cursors import share_cursors
 from tessera.targets.cuda.early_votes import vote_early
+from tessera.targets.cuda.held_waits import hold_waits
 from tessera.targets.cuda.hopper_types import BarriersType, MapType
 from tessera.targets.cuda.late_operands import compute_operands_late
 from tessera.targets.cuda.layout_analysis import Shape, is_tile
@@ -134,6 +135,9 @@ class AgentLowering(Lowering):
         self.numbers: dict[int, SSAValue] = {}
         self.entry: Block
         self.first_phase = 0
+        self.mine: SSAValue
+        self.other: SSAValue
+        """The named barriers of this agent and of the next."""
 
     def run(self) -> nv.FuncOp:
         made = self.header(THREADS * (1 + self.count))
@@ -154,6 +158,7 @@ class AgentLowering(Lowering):
         sweep(made.body.block)
         vote_early(made)
         compute_operands_late(made)
+        hold_waits(made)
         check_alone(made)
         return made
 
@@ -290,7 +295,13 @@ class AgentLowering(Lowering):
         self.leads = self.put(arith.CmpiOp(self.put(hopper.IdOp("lane")), self.number(0), "eq"))
         if self.rooms:
             self._begin_stores()
+        ordered = any(isinstance(inner, pipe_order.EnterOp) for inner in op.computes.walk())
+        if ordered:
+            self._begin_order(op)
         self._run(op.computes.block)
+        if ordered:
+            # What the last agent announced behind its last products is left over.
+            self._if_agent(0, hopper.SyncOp(self.mine, 2 * THREADS), op)
         if self.rooms:
             self.add(copies.WaitCopiesOp(0), op)
         computing.add_op(scf.YieldOp())
@@ -326,6 +337,10 @@ class AgentLowering(Lowering):
                 if self.rings[op.ring].bytes:
                     slot, _ = self.cursors[op.cursor]
                     self.add(hopper.ArriveOp(self.rings[op.ring].empty, slot, self.leads), op)
+            case pipe_order.EnterOp():
+                self.add(hopper.SyncOp(self.mine, 2 * THREADS), op)
+            case pipe_order.LeaveOp():
+                self.add(hopper.AnnounceOp(self.other, 2 * THREADS), op)
             case pipe_draws.DrawOp():
                 self._draw(op)
             case pipe_draws.DrawnOp():
@@ -355,6 +370,21 @@ class AgentLowering(Lowering):
             return
         slot, phase = self.cursors[value] = next(parts), next(parts)
         slot.name_hint, phase.name_hint = f"{value.name_hint or 'cursor'}_slot", f"{value.name_hint or 'cursor'}_phase"
+
+    # One by one
+
+    def _begin_order(self, op: agents.RolesOp) -> None:
+        """A named barrier for each agent, at which it meets the one before it; the whole block has number 0."""
+        last = self.number(self.count - 1)
+        self.mine = self.warpgroup
+        is_last = self.put(arith.CmpiOp(self.agent, last, "eq"))
+        following = self.put(arith.AddiOp(self.warpgroup, self.number(1)))
+        self.other = self.put(arith.SelectOp(is_last, self.number(1), following))
+        self._if_agent(self.count - 1, hopper.AnnounceOp(self.other, 2 * THREADS), op)
+
+    def _if_agent(self, agent: int, inner: Operation, op: Operation) -> None:
+        asked = self.put(arith.CmpiOp(self.agent, self.number(agent), "eq"))
+        self.add(scf.IfOp(asked, [], Region(Block([inner, scf.YieldOp()])), Region()), op)
 
     # Rings
 
