@@ -43,6 +43,7 @@ from tessera.targets.cuda.early_votes import vote_early
 from tessera.targets.cuda.held_waits import hold_waits
 from tessera.targets.cuda.hopper_types import BarriersType, MapType
 from tessera.targets.cuda.late_operands import compute_operands_late
+from tessera.targets.cuda.late_sums import finish_sums_late
 from tessera.targets.cuda.layout_analysis import Shape, is_tile
 from tessera.targets.cuda.nv_types import laid_out
 from tessera.targets.cuda.ring_groups import leaders
@@ -157,6 +158,7 @@ class AgentLowering(Lowering):
         self.out.add_op(nv.ReturnOp())
         sweep(made.body.block)
         vote_early(made)
+        finish_sums_late(made)
         compute_operands_late(made)
         hold_waits(made)
         check_alone(made)

@@ -120,8 +120,11 @@ def _next_panel(emitter: Emitter, op: products.WgmmaOp, right: Shared) -> int | 
     return right.type.panel_bytes if op.beside is None else emitter.memory(op.beside).address
 
 
-# Grids have one axis: nobody ever goes there, but ptxas does not know, and nothing moves across the branch.
-_HOLD = "{ .reg .pred p; .reg .b32 n; mov.u32 n, %nctaid.y; setp.ne.u32 p, n, 1; @p trap; } "
+# Grids have one axis: nobody ever goes back, but ptxas does not know. It moves nothing across the branch, which is all
+# that becomes of this.
+_HOLD = (
+    "{ .reg .pred p; .reg .b32 n; mov.u32 n, %nctaid.y; setp.ne.u32 p, n, 1; AGAIN: bar.warp.sync -1; @p bra AGAIN; } "
+)
 
 
 @emits(products.WgmmaWaitOp)
