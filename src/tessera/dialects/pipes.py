@@ -8,7 +8,5 @@ from tessera.dialects import pipe, pipe_agents, pipe_draws, pipe_order
 
 VERSION = pipe.VERSION
 Pipe = Dialect(
-    "pipe",
-    [*pipe.OPS, *pipe_agents.OPS, *pipe_draws.OPS, *pipe_order.OPS],
-    [pipe.RingType, *pipe_agents.TYPES],
+    "pipe", [*pipe.OPS, *pipe_agents.OPS, *pipe_draws.OPS, *pipe_order.OPS], [pipe.RingType, *pipe_agents.TYPES]
 )
