@@ -14,6 +14,7 @@ from tessera.targets.cuda.agents_to_nv import lower_agents
 from tessera.targets.cuda.budget import shared_bytes
 from tessera.targets.cuda.choose_agents import AgentsPlan
 from tessera.targets.cuda.choose_plan import SHARED
+from tessera.targets.cuda.spread_functions import spread_functions
 from tessera.targets.cuda.tile_to_nv import crosses
 from tessera.transforms.finish_in_branches import finish_in_branches
 from tessera.transforms.lazy_maxima import lazy_maxima
@@ -42,6 +43,7 @@ def with_agents(module: ModuleOp, name: str, plans: Iterable[AgentsPlan], lined:
 def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]) -> bool:
     function = symbol_in(module, name, tile.FuncOp)
     bands = crosses(function)
+    spread_functions(function)
     clip_ranges(function)
     lazy_maxima(function)
     skew_dots(function)
