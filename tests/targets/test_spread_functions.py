@@ -63,7 +63,8 @@ def test_loops_whose_functions_take_longer_than_products() -> None:
 
 PROGRAM = """
 #row = #nv.layout<[128:0*2], [2:0*1, 4:0*256]>
-nv.func @f(%x: !tile.view<1, f32, global>, %y: !tile.view<1, f32, global>) outputs 1 shapes [[M], [M]] grid [1] threads 128 {
+nv.func @f(%x: !tile.view<1, f32, global>, %y: !tile.view<1, f32, global>) outputs 1
+    shapes [[M], [M]] grid [1] threads 128 {
   %0 = arith.constant 0 : index
   %a = tile.load %x[%0] : !tile.view<1, f32, global> -> tensor<1024xf32, #row>
   %b = tile.ew<reciprocal> %a {brief, loose, spread} : tensor<1024xf32, #row> -> tensor<1024xf32, #row>

@@ -1,4 +1,4 @@
-"""Checks that agents begin their products one after the other: same bits, in order, and only where all go equally far."""
+"""Checks that agents begin their products one after the other: same bits, and only where all go equally far."""
 
 from __future__ import annotations
 
