@@ -47,11 +47,9 @@ from tessera.targets.cuda.agent_memory import (
 from tessera.targets.cuda.boxes import Start, box_of, is_mapped
 from tessera.targets.cuda.cursors import share_cursors
 from tessera.targets.cuda.early_votes import vote_early
-from tessera.targets.cuda.held_waits import hold_waits
 from tessera.targets.cuda.hopper_types import BarriersType, MapType
 from tessera.targets.cuda.in_pieces import compute_in_pieces
 from tessera.targets.cuda.late_operands import compute_operands_late
-from tessera.targets.cuda.late_sums import finish_sums_late
 from tessera.targets.cuda.layout_analysis import Shape, is_tile
 from tessera.targets.cuda.nv_types import laid_out
 from tessera.targets.cuda.ring_groups import leaders
@@ -191,10 +189,8 @@ class AgentLowering(Lowering):
         self.out.add_op(nv.ReturnOp())
         sweep(made.body.block)
         vote_early(made)
-        finish_sums_late(made)
         compute_operands_late(made)
         compute_in_pieces(made)
-        hold_waits(made)
         check_alone(made)
         return made
 

@@ -136,16 +136,9 @@ def _next_panel(emitter: Emitter, op: products.WgmmaOp, right: Shared) -> int | 
     return right.type.panel_bytes if op.beside is None else emitter.memory(op.beside).address
 
 
-# Grids have one axis: nobody ever goes back, but ptxas does not know. It moves nothing across the branch, which is all
-# that becomes of this.
-_HOLD = (
-    "{ .reg .pred p; .reg .b32 n; mov.u32 n, %nctaid.y; setp.ne.u32 p, n, 1; AGAIN: bar.warp.sync -1; @p bra AGAIN; } "
-)
-
-
 @emits(products.WgmmaWaitOp)
 def _wgmma_wait(emitter: Emitter, op: products.WgmmaWaitOp) -> None:
-    text = f"{_HOLD if op.held else ''}wgmma.wait_group.sync.aligned {op.pending.value.data};"
+    text = f"wgmma.wait_group.sync.aligned {op.pending.value.data};"
     values = [value for tile in op.values for value in emitter.tile(tile).elements()]
     kept = [value for tile in op.kept for value in emitter.tile(tile).flat()]
     if not values:

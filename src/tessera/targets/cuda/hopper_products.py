@@ -183,26 +183,22 @@ _values = RangeVarConstraint("V", RangeOf(AnyTile))
 class WgmmaWaitOp(IRDLOperation):
     """Waits until at most `pending` groups of products run, and hands on the sums of those that are done.
 
-    `keeping` names operands in registers that the products read until then. In front of a wait that is `held` an
-    assembler leaves what stands there.
+    `keeping` names operands in registers that the products read until then.
     """
 
     name = "nv.wgmma_wait"
-    held = opt_prop_def(UnitAttr)
     pending = prop_def(IntegerConstraint)
     values = var_operand_def(_values)
     kept = var_operand_def(RangeOf(AnyTile))
     handed = var_result_def(_values)
     traits = traits_def(HasEffects())
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
-    assembly_format = (
-        "(`held` $held^)? $pending (`,` $values^ `:` type($values))? (`keeping` $kept^ `:` type($kept))? attr-dict"
-    )
+    assembly_format = "$pending (`,` $values^ `:` type($values))? (`keeping` $kept^ `:` type($kept))? attr-dict"
 
     def __init__(self, pending: int, values: Sequence[SSAValue] = (), kept: Sequence[SSAValue] = ()) -> None:
         super().__init__(
             operands=[values, kept],
-            properties={"pending": integer(pending), "held": None},
+            properties={"pending": integer(pending)},
             result_types=[[value.type for value in values]],
         )
 
