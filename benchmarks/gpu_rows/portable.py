@@ -15,7 +15,6 @@ ATTENTION = {64: Schedule(block=(128, 128), warps=4, stages=2), 128: Schedule(bl
 GEMMS = [
     Schedule(block=(256, 128, 64), warps=8, stages=3),
     Schedule(block=(256, 128, 64), warps=8, stages=4),
-    Schedule(block=(128, 256, 64), warps=8, stages=4),
 ]
 
 
