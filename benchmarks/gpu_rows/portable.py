@@ -12,10 +12,7 @@ from tessera.kernels.schedule import Schedule
 
 SIDE = 4096
 ATTENTION = {64: Schedule(block=(128, 128), warps=4, stages=2), 128: Schedule(block=(256, 64), warps=8, stages=2)}
-GEMMS = [
-    Schedule(block=(256, 128, 64), warps=8, stages=3),
-    Schedule(block=(256, 128, 64), warps=8, stages=4),
-]
+GEMMS = [Schedule(block=(256, 128, 64), warps=8, stages=3), Schedule(block=(256, 128, 64), warps=8, stages=4)]
 
 
 def attention(width: int, causal: bool) -> Any:
