@@ -26,8 +26,6 @@ TAIL_ERROR = 3e-4
 """Of the tail of erf, in parts of it."""
 TANH_ERROR = 1e-6
 """Of tanh by a sigmoid; 1 + tanh is as exact, in parts of it, as sigmoids are."""
-LOOSE_ERROR = 2e-5
-"""Of tanh by a sigmoid that may be off by 1e-5 of itself."""
 # log2(1 − erf(z)) for 0 ≤ z ≤ 4
 _TAIL = (-0.000408534427, -1.62028259, -0.941244056, -0.124586485, 0.018962581, -0.00126047756)
 _FAR = 4.0
@@ -46,13 +44,12 @@ def use_tails(function: tile.FuncOp, mark: str, relative: Tolerance) -> None:
     remove_unused(function)
 
 
-def use_sigmoids(function: tile.FuncOp, mark: str, loose: str, absolute: Tolerance) -> None:
-    """Rewrites hyperbolic tangents that have no mark yet, and get one; or two, where fewer digits do."""
+def use_sigmoids(function: tile.FuncOp, mark: str, absolute: Tolerance) -> None:
+    """Rewrites hyperbolic tangents that have no mark yet, and get one."""
     for op in list(function.body.walk()):
         known = isinstance(op, tile.EwOp) and op.fn.data == "tanh" and _is_plain(op) and mark not in op.attributes
-        if known and isinstance(op, tile.EwOp) and (allowed := absolute(op.result)) >= TANH_ERROR:
-            writer = _Writer(mark, *([loose] if allowed >= LOOSE_ERROR else []))
-            replace(op, writer.tanh(op.operands_[0]))
+        if known and isinstance(op, tile.EwOp) and absolute(op.result) >= TANH_ERROR:
+            replace(op, _Writer(mark).tanh(op.operands_[0]))
 
 
 def _is_plain(op: tile.EwOp) -> bool:
@@ -62,8 +59,8 @@ def _is_plain(op: tile.EwOp) -> bool:
 class _Writer:
     """New ops on tiles of one shape."""
 
-    def __init__(self, *marks: str) -> None:
-        self.marks = marks
+    def __init__(self, mark: str) -> None:
+        self.mark = mark
         self.made: list[Operation] = []
 
     def put(self, op: Operation) -> SSAValue:
@@ -75,7 +72,7 @@ class _Writer:
 
     def brief(self, name: str, operand: SSAValue) -> SSAValue:
         op = tile.EwOp(name, [operand])
-        op.attributes.update({mark: UnitAttr() for mark in self.marks})
+        op.attributes[self.mark] = UnitAttr()
         return self.put(op)
 
     def full(self, number: float, like: SSAValue) -> SSAValue:

@@ -15,7 +15,6 @@ from tessera.targets.cuda.boxes import is_mapped
 from tessera.targets.cuda.budget import shared_bytes
 from tessera.targets.cuda.choose_agents import AgentsPlan, is_lined, spare_registers, thread_registers
 from tessera.targets.cuda.choose_plan import SHARED
-from tessera.targets.cuda.spread_functions import spread_functions
 from tessera.targets.cuda.tile_to_nv import crosses
 from tessera.transforms.early_loads import early_loads
 from tessera.transforms.finish_in_branches import finish_in_branches
@@ -52,7 +51,6 @@ def with_agents(module: ModuleOp, name: str, plans: Iterable[AgentsPlan], lined:
 def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]) -> bool:
     function = symbol_in(module, name, tile.FuncOp)
     bands, spare = crosses(function), spare_registers(function, plan.agents)
-    spread_functions(function)
     clip_ranges(function)
     lazy_maxima(function)
     skew_dots(function)

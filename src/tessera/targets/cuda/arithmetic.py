@@ -26,7 +26,7 @@ from tessera.targets.cuda.positions import emit_positions
 from tessera.targets.cuda.thread_tiles import ThreadTile
 from tessera.targets.llvm import casts, elementwise, wide_functions
 from tessera.targets.llvm.elements import not_a_number
-from tessera.targets.llvm.marks import BRIEF, ROUNDED, SPREAD
+from tessera.targets.llvm.marks import BRIEF, ROUNDED
 from tessera.targets.llvm.text import Value, number
 
 FAST = "fast"
@@ -200,17 +200,6 @@ def _casts(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> b
     return True
 
 
-def _spread(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> bool:
-    """Reciprocals of many elements: half of them by the unit for functions, which others wait for, half without it."""
-    if op.fn.data != "reciprocal" or SPREAD not in op.attributes:
-        return False
-    k, (operand,) = MachineFloats(emitter.f), operands
-    recipes = (functions.BRIEF["reciprocal"], functions.computed_reciprocal)
-    found = [recipes[place % 2](k, value) for place, value in enumerate(_all_opened(emitter, operand))]
-    bind_rounded(emitter, op.result, found, f32, op.result_dtype)
-    return True
-
-
 # Division
 
 _SHARES = 4
@@ -267,4 +256,4 @@ def _others(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> 
     return True
 
 
-_RULES: Sequence[Rule] = (emit_positions, emit_masks, _casts, _divisions, _signs, _spread, _floats, _others)
+_RULES: Sequence[Rule] = (emit_positions, emit_masks, _casts, _divisions, _signs, _floats, _others)

@@ -84,17 +84,6 @@ def brief_sigmoid(k: MachineFloats, x: Value) -> Value:
     return k.instruction("rcp.approx.ftz.f32", k.add(decay, 1.0))
 
 
-def computed_reciprocal(k: MachineFloats, x: Value) -> Value:
-    """1 / x for x ≥ 1, to 7e-6 of it, without the unit for functions; 2^-125 for all beyond."""
-    x = k.instruction("min.NaN.f32", x, 2.0**125)
-    # The exponent turned around, and the fraction roughly: within 0.051.
-    rough = k.of_bits(k.f.binary("sub", k.word(0x7EF30000), k.bits(x)))
-    # e = 1 − x · rough; the rest is rough · (1 + e) · (1 + e²).
-    error = k.instruction("fma.rn.f32", k.instruction("neg.f32", x), rough, 1.0)
-    once = k.fma(rough, error, rough)
-    return k.fma(once, k.mul(error, error), once)
-
-
 def _instruction(name: str) -> Recipe:
     def recipe(k: MachineFloats, *operands: Value) -> Value:
         return k.instruction(name, *operands)

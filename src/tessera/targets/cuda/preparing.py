@@ -16,7 +16,7 @@ from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import DType, bf16, f8e4m3, f8e5m2, f16
 from tessera.errors import CompileError
 from tessera.targets.cuda.plain_products import make_products_plain
-from tessera.targets.llvm.marks import BRIEF, LOOSE, ROUNDED
+from tessera.targets.llvm.marks import BRIEF, ROUNDED
 from tessera.targets.llvm.tolerances import Tolerances
 from tessera.transforms.factors import gather_factors
 from tessera.transforms.multiples import single_multiples
@@ -80,9 +80,7 @@ def _use_brief_forms(function: tile.FuncOp) -> None:
     for op in function.body.walk():
         if isinstance(op, tile.EwOp) and tolerances.is_brief(op):
             op.attributes[BRIEF] = UnitAttr()
-            if op.fn.data == "sigmoid":
-                op.attributes[LOOSE] = UnitAttr()
-    use_sigmoids(function, BRIEF, LOOSE, tolerances.absolute)
+    use_sigmoids(function, BRIEF, tolerances.absolute)
 
 
 def _reduce_early(function: tile.FuncOp) -> None:
