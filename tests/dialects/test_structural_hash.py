@@ -23,8 +23,10 @@ from filecheck_corpus import ROOT, label
 from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
+    BFloat16Type,
     DenseArrayBase,
     FileLineColLoc,
+    Float16Type,
     FloatAttr,
     FunctionType,
     IntAttr,
@@ -170,6 +172,11 @@ def _(attribute: DenseAttr) -> list[Attribute]:
     data, places = attribute.data, range(len(attribute.data))
     flipped = [data[:at] + bytes([data[at] ^ bit]) + data[at + 1 :] for at in places for bit in (1, 128)]
     return [DenseAttr(changed) for changed in (*flipped, data + b"\0")]
+
+
+@others.register
+def _(attribute: Float16Type) -> list[Attribute]:
+    return [BFloat16Type()]
 
 
 @others.register(FloatAttr)

@@ -36,7 +36,8 @@ nv.func @k(%x: !view, %y: !view) outputs 1 shapes [[ROWS, COLUMNS], [COLUMNS, RO
   nv.return
 }
 """
-SHAPES = [(128, 128), (32, 64), (64, 128), (96, 80), (160, 256), (192, 96), (256, 16)]
+LARGE = pytest.param(160, 256, marks=pytest.mark.acceptance)
+SHAPES = [(128, 128), (32, 64), (64, 128), (96, 80), LARGE, (192, 96), (256, 16)]
 
 
 def source(rows: int, columns: int, dtype: DType, order: str) -> str:

@@ -134,4 +134,4 @@ def test_which_blocks_are_chosen() -> None:
         given = [*[ts.empty((64, 8192, 128), ts.f8e4m3)] * 2, ts.empty((64, 8192, 128), dtype)]
         return kernels.narrow_attention.form_for(given, {}, hopper).schedule.block
 
-    assert (block(FAST), block(ts.f8e4m3)) == ((128, 128), (128, 64))
+    assert (block(FAST), block(ts.f8e4m3)) == ((192, 64), (128, 64))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
+import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera.dialects import tile
@@ -47,3 +48,8 @@ def check_same(source: str | ModuleOp, rewrite: Rewrite, arguments: Sequence[Any
 def count(function: tile.FuncOp, kind: type[Any]) -> int:
     """How many ops of a kind a function has."""
     return sum(isinstance(op, kind) for op in function.body.walk())
+
+
+def at_length(names: Iterable[Any], *kept: Any) -> list[Any]:
+    """All of these for `make acceptance`, the `kept` ones for every test."""
+    return [name if name in kept else pytest.param(name, marks=pytest.mark.acceptance) for name in names]
