@@ -390,7 +390,11 @@ BOUNDS = [("lt",), ("ge",), ("le", "gt"), ("gt", "lt"), ("ge", "le", "lt"), ("ne
 
 @pytest.mark.parametrize(
     ("predicates", "columns"),
-    [*((predicates, columns) for predicates in BOUNDS for columns in (16, 40)), (BOUNDS[3], 80), (BOUNDS[4], 256)],
+    [
+        *((predicates, columns) for predicates in BOUNDS for columns in (16, 40)),
+        (BOUNDS[3], 80),
+        pytest.param(BOUNDS[4], 256, marks=pytest.mark.acceptance),
+    ],
 )
 def test_choices_by_positions(predicates: tuple[str, ...], columns: int) -> None:
     """Distances of rows and columns, and columns themselves, within bounds that are near, far and farther than that."""
