@@ -19,23 +19,15 @@ from tessera import DType, Schedule, bf16, f16, f32, knobs
 from tessera.bench.cuda.kernel_texts import program_of
 from tessera.bench.operators import kernels
 from tessera.bench.operators.decoding import Decoding, Split
-from tessera.kernels.native import architecture_of
 from tessera.runtime.cuda import Graph, Stream, default_stream, synchronize
-from tessera.runtime.cuda.context import Context
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Make = Callable[[Any], Any]
 """A call with arrays that something makes."""
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("agents_here")]
 Heads, Product, PRODUCTS, STAGES = agents.Heads, agents.Product, agents.PRODUCTS, agents.STAGES
 # Of 16-bit results, relative to the largest numbers of a row: weights are rounded, and what is stored.
 TOLERANCES = {bf16: 1.6e-2, f16: 2e-3, f32: 4e-6}
-
-
-@pytest.fixture(autouse=True)
-def _has_agents() -> None:
-    if architecture_of(Context.of(0).properties.capability) != "sm_90a":
-        pytest.skip("this GPU has no warpgroup products")
 
 
 @dataclass

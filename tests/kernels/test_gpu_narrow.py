@@ -12,11 +12,9 @@ import tessera as ts
 from tessera import DType, accum, bf16, f16, f32, knobs
 from tessera.bench.cuda.kernel_texts import program_of
 from tessera.dtypes.types import i8, i32, tf32, u8, u32
-from tessera.kernels.native import architecture_of
-from tessera.runtime.cuda.context import Context
 from tessera.transforms.promote_sums import DEPTH
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("agents_here")]
 Array = np.ndarray[Any, np.dtype[Any]]
 FAST = ts.f8e4m3 @ accum(f16)
 RESULTS = {ts.f8e4m3: bf16, ts.f8e5m2: bf16, FAST: bf16, i8: i32, u8: u32, tf32: f32}
@@ -26,12 +24,6 @@ SIZES = [(1, 8, 1), (65, 72, 5), (131, 264, 9), (777, 130, 65), (300, 1000, 128)
 """Rows, columns, and the depth in pieces of 16 bytes."""
 BLOCKS = [(64, 64, 4), (128, 128, 8), (192, 128, 8), (128, 128, 16), (128, 256, 8)]
 """The depth in pieces of 16 bytes."""
-
-
-@pytest.fixture(autouse=True)
-def _has_agents() -> None:
-    if architecture_of(Context.of(0).properties.capability) != "sm_90a":
-        pytest.skip("this GPU has no warpgroup products")
 
 
 def numbers(dtype: DType, shape: tuple[int, ...], seed: int) -> ts.Tensor:

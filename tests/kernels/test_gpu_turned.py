@@ -17,20 +17,12 @@ from tessera import DType, Schedule, accum, bf16, f16, f32, knobs
 from tessera.bench.cuda.kernel_texts import program_of
 from tessera.bench.operators import kernels
 from tessera.dtypes.types import i8, i32, u8, u32
-from tessera.kernels.native import architecture_of
-from tessera.runtime.cuda.context import Context
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("agents_here")]
 Array = np.ndarray[Any, np.dtype[Any]]
 FAST = ts.f8e4m3 @ accum(f16)
 ERROR = 0.035
 """Of all of a result, in parts of it: weights have 4 digits."""
-
-
-@pytest.fixture(autouse=True)
-def _has_agents() -> None:
-    if architecture_of(Context.of(0).properties.capability) != "sm_90a":
-        pytest.skip("this GPU has no warpgroup products")
 
 
 def numbers(dtype: DType, *shape: int, seed: int = 0) -> ts.Tensor:
