@@ -59,12 +59,7 @@ NOWHERE = Index()
 
 def whole(axis: int, extent: Size) -> Index:
     """The coordinate itself, as a position along an axis of that size."""
-    return NOWHERE if extent == 1 else Index(((Digit(axis, extent), 1),))
-
-
-def identity(shape: Sequence[Size]) -> Map:
-    """A value whose axes are those of the iteration space."""
-    return tuple(whole(axis, extent) for axis, extent in enumerate(shape))
+    return Index(((Digit(axis, extent), 1),))
 
 
 def index_of(digits: Sequence[Digit]) -> Index:
@@ -116,7 +111,7 @@ def regroup(where: Map, shape: Sequence[Size], target: Sequence[Size]) -> Map | 
         found = _digits(index, extent)
         if found is None:
             return None
-        queue += found
+        queue += [digit for digit in found if digit.size != 1]
     result: list[Index] = []
     for extent in target:
         taken: list[Digit] = []
@@ -167,7 +162,8 @@ def _push_transpose(op: graph.TransposeOp, where: Map) -> Map | None:
 def _pull_broadcast(op: graph.BroadcastOp, where: Map) -> Map | None:
     before, after = _shapes(op)
     kept = where[len(after) - len(before) :]
-    return tuple(NOWHERE if extent == 1 else index for extent, index in zip(before, kept, strict=True))
+    sizes = zip(before, after[len(after) - len(before) :], kept, strict=True)
+    return tuple(NOWHERE if extent == 1 != wide else index for extent, wide, index in sizes)
 
 
 def _pull_slice(op: graph.SliceOp, where: Map) -> Map | None:

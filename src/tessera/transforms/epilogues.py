@@ -24,6 +24,7 @@ Extents = dict[int, Size]
 # What a kernel over rows computes by itself from the value it reads: no reason to store it beforehand.
 _READ_LATER = (graph.EwOp, graph.ReduceOp, graph.BroadcastOp)
 _MOST_RESULTS = 3
+_TILE_AXES = 2
 
 
 def is_whole(where: Map, blocks: Extents) -> bool:
@@ -99,8 +100,18 @@ def _goes_backwards(owner: Operation, where: Map, taken: list[Operation], blocks
 
 
 def _is_cheap(op: graph.EwOp, where: Map, blocks: Extents) -> bool:
-    everywhere = set(blocks) <= {axis for index in where for axis in index.axes}
-    return not everywhere or len(list(op.result.uses)) == 1
+    found = {axis for index in where for axis in index.axes} & set(blocks)
+    return len(found) < _TILE_AXES or len(list(op.result.uses)) == 1 or not _reads(op.result)
+
+
+def _reads(value: SSAValue) -> bool:
+    """Whether a value takes more than counting: something is read for it."""
+    op = value.owner
+    if isinstance(op, graph.IotaOp) or is_splat(value):
+        return False
+    if isinstance(op, graph.EwOp) or type(op) in PULL:
+        return any(_reads(operand) for operand in op.operands)
+    return True
 
 
 def depends_on(value: SSAValue, members: Collection[Operation], block: Block, first: Operation) -> bool:

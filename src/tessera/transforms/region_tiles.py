@@ -241,9 +241,16 @@ class RegionTiles:
                     found.append(_Along(digit.size, place, factor, start, axis.extent, digit.axis))
         return found, fixed
 
-    def placed(self, view: SSAValue, where: Map, shape: Shape) -> tuple[SSAValue, list[_Along]]:
-        """A view of an argument on whose axes the blocks lie, in the argument's order."""
+    def placed(
+        self, view: SSAValue, where: Map, shape: Shape, needed: Sequence[int] = ()
+    ) -> tuple[SSAValue, list[_Along]]:
+        """A view of an argument on whose axes the blocks lie, in the argument's order.
+
+        Axes that are `needed` and that the argument does not have are there with size 1.
+        """
         along, fixed = self._along(where, shape)
+        missing = [axis for axis in needed if axis not in {one.axis for one in along}]
+        along = [*(_Along(1, -1, 1, 0, self.extents([axis])[0], axis) for axis in missing), *along]
         if not along:
             # One element: a block of 1 along the last axis.
             last = len(shape) - 1
@@ -277,7 +284,7 @@ class RegionTiles:
         """Stores a tile as the part of a result that it is."""
         result = graph_type(self.region.results_[number])
         value = self.rounded(value, result.dtype)
-        view, along = self.placed(self.results[number], where, result.shape)
+        view, along = self.placed(self.results[number], where, result.shape, () if value.splat else value.axes)
         axes = tuple(one.axis for one in along if one.axis is not None)
         fitted = self.fit(value, axes)
         self.add(tile.StoreOp(fitted.ssa, view, [self.number(one.offset) for one in along]))

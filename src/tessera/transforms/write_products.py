@@ -6,7 +6,7 @@ depth, in the order in which they lie in memory, and turned where the product wa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from xdsl.ir import SSAValue, TypeAttribute
@@ -75,12 +75,12 @@ def product_of(region: schedule.RegionOp) -> graph.MatmulOp:
     return found[0]
 
 
-def positions_after(value: SSAValue, where: Map, region: schedule.RegionOp) -> dict[SSAValue, Map]:
-    """Where the elements of all that is made of a value lie, as far as ops keep all of them."""
-    found = {value: where}
+def positions_after(start: Mapping[SSAValue, Map], region: schedule.RegionOp) -> dict[SSAValue, Map]:
+    """Where the elements of all that is made of some values lie, as far as ops keep all of them."""
+    found = dict(start)
     for op in region.body.block.ops:
         source = next((operand for operand in op.operands if operand in found), None)
-        if source is None or len(op.results) != 1:
+        if source is None or len(op.results) != 1 or op.results[0] in found:
             continue
         after = found[source] if isinstance(op, graph.EwOp) else push(op, found[source])
         if after is not None:
@@ -109,7 +109,7 @@ def write_product(name: str, region: schedule.RegionOp) -> tile.FuncOp:
     tiles.axes[COLUMN] = Axis(spaces.columns, column, n)
     sums = multiply(tiles, op, spaces, k)
     tiles.known[op.result, spaces.result] = sums
-    finish(tiles, positions_after(op.result, spaces.result, region))
+    finish(tiles, positions_after({op.result: spaces.result}, region))
     return tiles.function
 
 
