@@ -157,7 +157,7 @@ class Traced:
             hint=instead,
         )
 
-    def __bool__(self) -> NoReturn:
+    def __bool__(self) -> bool:  # noqa: PLE0304  (it never returns)
         self._refuse("a Python condition", "use ts.where to choose elements, ts.cond to choose what runs")
 
     def __int__(self) -> NoReturn:
@@ -166,7 +166,7 @@ class Traced:
     def __float__(self) -> NoReturn:
         self._refuse("float()", "compute with the tensor, or make the argument static")
 
-    def __index__(self) -> NoReturn:
+    def __index__(self) -> int:  # noqa: PLE0305  (it never returns)
         self._refuse("a Python index", "index with the tensor itself, or make the argument static")
 
     def item(self) -> NoReturn:
