@@ -10,7 +10,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Operation
 
-from tessera.dialects import graph, graph_effects, schedule, tile
+from tessera.dialects import graph, graph_control, graph_effects, schedule, tile
 from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import tile_type
 from tessera.errors import CompileError
@@ -31,6 +31,10 @@ _HOST: Kinds = frozenset(
         graph_effects.RandomOp,
         graph_effects.StateReadOp,
         graph_effects.StateWriteOp,
+        graph_control.CondOp,
+        graph_control.ScanOp,
+        graph_control.WhileOp,
+        graph_control.YieldOp,
     }
 )
 _ALGEBRA: Kinds = frozenset(graph.Graph.operations) - _TOP - _HOST - {graph.CallKernelOp}
@@ -107,8 +111,16 @@ def _places(module: ModuleOp, level: Level) -> Iterator[tuple[Operation, str, Ki
             for op in top.body.walk():
                 yield op, "tile function", level.kernel
         elif isinstance(top, graph.FuncOp):
-            for op in top.body.block.ops:
-                yield op, "function", level.function
-                if isinstance(op, schedule.RegionOp):
-                    for inner in op.body.block.ops:
-                        yield inner, "region", level.region
+            yield from _in_function(top, level)
+
+
+def _in_function(around: Operation, level: Level) -> Iterator[tuple[Operation, str, Kinds]]:
+    """The ops of a function, and of the bodies in it that choose and repeat."""
+    for block in (block for region in around.regions for block in region.blocks):
+        for op in block.ops:
+            yield op, "function", level.function
+            if isinstance(op, schedule.RegionOp):
+                for inner in op.body.block.ops:
+                    yield inner, "region", level.region
+            else:
+                yield from _in_function(op, level)
