@@ -29,13 +29,12 @@ from tessera.runtime.cuda.tensor_maps import Maps
 from tessera.runtime.device import Device
 from tessera.runtime.executable import Runner, refuse_to_write
 from tessera.runtime.launch_plan import WORD, ArrayArgument, NumberArgument, Plan
-from tessera.runtime.memory import ALIGNMENT, Array, DeviceMemory, contiguous_strides, device_of, owner_of
+from tessera.runtime.memory import ALIGNMENT, Array, DeviceMemory, contiguous_strides, data_address, device_of, owner_of
 from tessera.runtime.meta import Meta
 from tessera.runtime.tensor import Tensor
 
 _REPORT_WORDS = 7
 _LARGEST_AXIS = 1 << 31
-_DATA_AT = 16  # in an array object
 
 
 class Fresh(NamedTuple):
@@ -262,23 +261,6 @@ def _product(extents: Sequence[int]) -> int:
     for extent in extents:
         total *= max(extent, 0)
     return total
-
-
-def _data_reader() -> Callable[[Array], int]:
-    """A function that reads where an array begins out of the array object, a tenth of what NumPy takes for it."""
-    words = (ctypes.c_uint64 * (1 << 58)).from_address(0)
-    shift = 3
-
-    def read(array: Array) -> int:
-        return words[(id(array) + _DATA_AT) >> shift]
-
-    example = np.arange(6.0)
-    tries = (example, example[2:], example.reshape(2, 3).T)
-    is_as_expected = all(read(array) == array.ctypes.data for array in tries)
-    return read if is_as_expected else lambda array: array.ctypes.data
-
-
-data_address = _data_reader()
 
 
 class _Form(NamedTuple):
