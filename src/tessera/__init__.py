@@ -49,6 +49,7 @@ from tessera.errors import (
     TesseraError,
     TesseraWarning,
 )
+from tessera.lang.operator_names import NAMES as _OPERATORS
 from tessera.runtime.creation import (
     arange,
     array,
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
 
     # What a kernel gets for a parameter annotated so.
     from tessera.kernels.values import Tile
+    from tessera.lang.jit import jit
     from tessera.runtime import cuda
     from tessera.runtime.pytree import register_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
 else:
@@ -99,6 +101,7 @@ bool = bool_  # noqa: A001  (the standard asks for `tessera.bool`)
 _LAZY = {
     "Schedule": "tessera.kernels.schedule",
     "cuda": "tessera.runtime.cuda",
+    "jit": "tessera.lang.jit",
     "kernel": "tessera.kernels.function",
     "knobs": "tessera.knobs",
     "register_node": "tessera.runtime.pytree",
@@ -110,6 +113,10 @@ _LAZY = {
     "verify": "tessera.kernels.verification",
 }
 _MODULES = ("cuda", "knobs", "tile", "verify")
+_LAZY |= dict.fromkeys(_OPERATORS, "tessera.lang.operators")
+# Operators work in traces, too, where functions that only make tensors do not.
+for _name in _OPERATORS:
+    globals().pop(_name, None)
 
 
 def __getattr__(name: str) -> Any:
@@ -185,6 +192,7 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "jit",
     "kernel",
     "knobs",
     "linspace",
