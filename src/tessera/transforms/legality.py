@@ -107,8 +107,6 @@ def _places(module: ModuleOp, level: Level) -> Iterator[tuple[Operation, str, Ki
             for op in top.body.walk():
                 yield op, "tile function", level.kernel
         elif isinstance(top, graph.FuncOp):
-            for op in top.body.block.ops:
-                yield op, "function", level.function
-                if isinstance(op, schedule.RegionOp):
-                    for inner in op.body.block.ops:
-                        yield inner, "region", level.region
+            for op in top.body.walk():
+                inside = isinstance(op.parent_op(), schedule.RegionOp)
+                yield (op, "region", level.region) if inside else (op, "function", level.function)
