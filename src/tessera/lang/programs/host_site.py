@@ -90,7 +90,7 @@ class HostSite:
     def arena_text(self) -> tuple[str, str]:
         return "arena", "array"
 
-    def fail(self, plans: Sequence[Plan], status: tuple[int, ...]) -> None:
+    def fail(self, plans: Sequence[Plan], status: tuple[int, ...], *_: object) -> None:
         raise plans[status[1]].failures[status[0] - 1].error()
 
     def act(self, act: Move | Draw | Load | Save | Show | Combine) -> Callable[..., None]:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from tessera.errors import DeviceError, DtypeError, ShapeError
 from tessera.interpreters.machine import Machine
-from tessera.kernels.native import Settings
+from tessera.kernels.native import Settings, place_of
 from tessera.lang.programs import host, memory_plan
 from tessera.lang.programs.host_site import HostSite
 from tessera.lang.programs.layout import Layout, lay_out
 from tessera.lang.programs.levels import Levels
-from tessera.lang.programs.writing import Writer
+from tessera.lang.programs.writing import Site, Writer
 from tessera.runtime.executable import Geometry
 from tessera.runtime.tensor import Tensor
 from tessera.shapes.environment import Origin, ShapeEnvironment
@@ -109,22 +109,28 @@ class Program:
         plan = memory_plan.plan(layout)
         results = sum(place.nbytes for place in layout.results)
         self.memory = Memory(plan.nbytes, results, plan.least, plan.slots)
-        if self.settings.target == "cpu":
-            self._check_device(values)
-            executables = self.codes.executables(self.settings)
-            site = HostSite(executables, self.world, deterministic=self.settings.deterministic)
-            run = _written(layout, plan, site)
-        else:
-            raise DeviceError("programs of a GPU are not there yet")
+        run = _written(layout, plan, self._site(values, self.settings))
         return Bound(self, run, layout, self.memory, len(self.host.launches))
 
-    def _check_device(self, values: Sequence[Any]) -> None:
-        for place, value in enumerate(values):
-            if isinstance(value, Tensor) and value.device.kind != "cpu":
-                raise DeviceError(
-                    f"argument {place} of @{self.name} lies on {value.device}, the program was compiled for the CPU",
-                    hint="bring it over first, .cpu(), or compile for its device",
-                )
+    def _site(self, values: Sequence[Any], chosen: Settings) -> Site:
+        """The device that the arguments lie on, for this program."""
+        place = place_of(f"@{self.name}", values)
+        if place.kind != chosen.target and any(isinstance(value, Tensor) for value in values):
+            raise DeviceError(
+                f"the arguments of @{self.name} lie on {place}, and it was compiled for {chosen.target}",
+                hint=f"bring them over first, or compile for {place}",
+            )
+        if chosen.target == "cpu":
+            return HostSite(self.codes.executables(chosen), self.world, deterministic=chosen.deterministic)
+        from tessera.lang.programs.device_site import DeviceSite
+        from tessera.runtime.cuda.streams import cuda_device
+
+        def executable(number: int, lines: tuple[bool, ...]) -> Any:
+            return self.codes.executable(number, chosen, lines)
+
+        alignments = [value.meta.alignment if isinstance(value, Tensor) else 0 for value in values]
+        device = place if place.kind == "cuda" else cuda_device(None)
+        return DeviceSite(executable, self.world, device, alignments)
 
     def _interpreted(self) -> Bound:
         """Runs the graph itself, by what its ops mean."""
@@ -132,7 +138,7 @@ class Program:
         return Bound(self, run, Layout([], (), [], []), Memory(0, 0, 0, ()), 0)
 
 
-def _written(layout: Layout, plan: memory_plan.Plan, site: Any) -> Callable[..., tuple[Tensor, ...]]:
+def _written(layout: Layout, plan: memory_plan.Plan, site: Site) -> Callable[..., tuple[Tensor, ...]]:
     writer = Writer(layout, plan, site)
     tensor = writer.helper("tensor", Tensor.fresh)
     made = [f"{tensor}(r{number}, meta{number})" for number in range(len(layout.results))]

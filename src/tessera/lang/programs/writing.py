@@ -36,6 +36,7 @@ from tessera.lang.programs.layout import (
 from tessera.lang.programs.memory_plan import Plan as MemoryPlan
 from tessera.runtime.launch_plan import Plan
 from tessera.runtime.memory import data_address
+from tessera.runtime.meta import Meta
 from tessera.targets.cpu import sequence
 
 _PACKING = {"i64": "<q", "f32": "<f4x", "f64": "<d", "i1": "<?7x"}
@@ -86,6 +87,10 @@ class Site(Protocol):
         """The address of bytes that never change."""
         ...
 
+    def meta(self, place: Place) -> Meta:
+        """The meta of a result."""
+        ...
+
     def arena_text(self) -> tuple[str, str]:
         """The arena: as launches take it, with its kind."""
         ...
@@ -98,8 +103,9 @@ class Site(Protocol):
         """A function that reads whether an element at an address is true."""
         ...
 
-    def fail(self, *given: Any) -> None:
-        """Raises what a status means; it takes `given`, the plans of a sequence, and the status."""
+    @property
+    def fail(self) -> Callable[..., None]:
+        """Raises what a status means; of `given`, the plans of a sequence, the status, the sequence and its values."""
         ...
 
     @property
@@ -286,7 +292,7 @@ class Writer:
             f"    {explain}({plans}, ({passed + ',' if numbers else ''}), {tuple(kinds) if numbers else ()}, error)"
         )
         self.line("if status != 0:")
-        self.line(f"    {self.helper('fail', self.site.fail)}({self.site.given}{plans}, status)")
+        self.line(f"    {self.helper('fail', self.site.fail)}({self.site.given}{plans}, status, {run}, ({passed},))")
         self.site.after(self, prepared)
 
     def _step(self, prepared: Prepared, values: dict[tuple[str, str], int]) -> sequence.Step:
