@@ -6,11 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tessera.lang.programs.program import Bound, Memory, Program
+from tessera.lang.programs.store import find, keep
 
 if TYPE_CHECKING:
     from tessera.lang.programs.compile import compile_graph
 
-__all__ = ["Bound", "Memory", "Program", "compile_graph"]
+__all__ = ["Bound", "Memory", "Program", "compile_graph", "find", "keep"]
 
 
 def __getattr__(name: str) -> Any:

@@ -94,7 +94,7 @@ class Codes:
         _LOADED[key] = found
         return found
 
-    def interpreter(self, world: Machine) -> Callable[..., tuple[Tensor, ...]]:
+    def interpreter(self, world: Callable[[], Machine]) -> Callable[..., tuple[Tensor, ...]]:
         """A function that runs the graph by what its ops mean; arrays of other devices come to the host and go back."""
         from tessera.lang.programs.compile import interpreted
 

@@ -48,14 +48,21 @@ def compile_graph(
     *,
     name: str = "main",
     stages: Mapping[str, Stage] | None = None,
+    world: Callable[[], Machine] | None = None,
 ) -> Program:
     """Compiles a graph function with all that it calls. The module is left as it is.
 
     Machine code is made when the program is first bound. Where the interpreter is to run programs, nothing is lowered.
+    `world` says what effects touch; without it, the program has a world of its own.
     """
     chosen = settings_for(target)
-    if chosen is None:
-        return _interpreted(module, name)
+    program = _interpreted(module, name) if chosen is None else _lowered(module, chosen, name, stages)
+    if world is not None:
+        program.world = world
+    return program
+
+
+def _lowered(module: ModuleOp, chosen: Settings, name: str, stages: Mapping[str, Stage] | None) -> Program:
     lowered = compile_module(module, stages=default_stages() if stages is None else stages)
     program = host_of(lowered.module, name, located=bool(chosen.checks))
     codes = Codes(
@@ -138,14 +145,14 @@ def _for_gpu(module: ModuleOp, kernel: host.Kernel, chosen: Settings) -> tuple[s
     return written, ptx_of(written, chosen.level)
 
 
-def interpreted(module: ModuleOp, name: str, world: Machine) -> Callable[..., tuple[Tensor, ...]]:
+def interpreted(module: ModuleOp, name: str, world: Callable[[], Machine]) -> Callable[..., tuple[Tensor, ...]]:
     """A function of tensors and numbers that runs a graph function in the interpreter."""
     types = symbol_in(module, name, graph.FuncOp).function_type.outputs
 
     def run(*values: Any) -> tuple[Tensor, ...]:
         place = next((value.device for value in values if isinstance(value, Tensor)), device("cpu"))
         given = [value.cpu().numpy() if isinstance(value, Tensor) else value for value in values]
-        found = run_function(module, name, given, machine=world)
+        found = run_function(module, name, given, machine=world())
         made: list[Tensor] = []
         for array, type_ in zip(found, types, strict=True):
             assert isinstance(type_, GraphTensorType)

@@ -7,6 +7,7 @@ of the stream: whoever takes it next comes later on the same stream, and threads
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import gcd
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -45,7 +46,7 @@ class DeviceSite:
     def __init__(
         self,
         executable: Callable[[int, tuple[bool, ...]], CudaExecutable],
-        world: Machine,
+        world: Callable[[], Machine],
         device: Device,
         alignments: Sequence[int],
     ) -> None:
@@ -77,7 +78,8 @@ class DeviceSite:
             return self.alignments[piece.number]
         if piece.kind != VARIABLE or number in seen:
             return ALIGNMENT
-        return min((self._alignment(layout, one, seen | {number}) for one in piece.behind), default=ALIGNMENT)
+        found = min((self._alignment(layout, one, seen | {number}) for one in piece.behind), default=ALIGNMENT)
+        return gcd(found, piece.grain)
 
     def prepared(self, writer: Writer, run: Run) -> Prepared | None:
         executable = self.executable(run.kernel, self.lines(writer.layout, run))
@@ -207,13 +209,13 @@ class DeviceSite:
             case Draw(target, distribution):
 
                 def draw(stream: Stream, at: int) -> None:
-                    self._put(stream, at, world.draw(distribution, target.dtype, target.shape))
+                    self._put(stream, at, world().draw(distribution, target.dtype, target.shape))
 
                 return draw
             case Load(target, slot):
 
                 def load(stream: Stream, at: int) -> None:
-                    held = world.slots.get(slot)
+                    held = world().slots.get(slot)
                     array = np.zeros(target.shape, target.dtype.storage) if held is None else held
                     self._put(stream, at, array)
 
@@ -221,19 +223,19 @@ class DeviceSite:
             case Save(source, slot):
 
                 def save(stream: Stream, at: int) -> None:
-                    world.slots[slot] = self._got(stream, at, source)
+                    world().slots[slot] = self._got(stream, at, source)
 
                 return save
             case Show(label, source):
 
                 def show(stream: Stream, at: int) -> None:
-                    world.show(label, self._got(stream, at, source))
+                    world().show(label, self._got(stream, at, source))
 
                 return show
             case Combine(target, source, kind, axis):
 
                 def combine(stream: Stream, to: int, at: int) -> None:
-                    found = world.combine(kind, axis, source.dtype, self._got(stream, at, source))
+                    found = world().combine(kind, axis, source.dtype, self._got(stream, at, source))
                     self._put(stream, to, found)
 
                 return combine

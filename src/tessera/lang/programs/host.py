@@ -134,10 +134,10 @@ class Branch:
 
 @dataclass(frozen=True)
 class Loop:
-    """Runs `body` over and over, from `start` on, with what it gave the last time.
+    """Runs `body` over and over, from `start` on, with what it gave the last time: `values` in the end.
 
-    It ends when `test` gives false; without one, after `trips` turns, the number of which stands in front of what the
-    body takes if it is `counted`.
+    It goes on as long as `test` gives true; without one, it takes so many `trips`. Then the body also takes one slice
+    of each of `sliced` along their first axis, and gives one of each of `stacked`; `reverse` begins with the last.
     """
 
     start: tuple[int, ...]
@@ -145,6 +145,9 @@ class Loop:
     values: tuple[int, ...]
     test: Block | None = None
     trips: str | None = None
+    sliced: tuple[int, ...] = ()
+    stacked: tuple[int, ...] = ()
+    reverse: bool = False
 
 
 Step: TypeAlias = (

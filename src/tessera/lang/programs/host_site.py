@@ -27,7 +27,7 @@ class HostSite:
 
     given = ""
 
-    def __init__(self, executables: Sequence[Executable], world: Machine, *, deterministic: bool) -> None:
+    def __init__(self, executables: Sequence[Executable], world: Callable[[], Machine], *, deterministic: bool) -> None:
         self.executables = executables
         self.world = world
         self.deterministic = deterministic
@@ -101,31 +101,31 @@ class HostSite:
             case Draw(target, distribution):
 
                 def draw(at: int) -> None:
-                    array_at(at, target)[...] = world.draw(distribution, target.dtype, target.shape)
+                    array_at(at, target)[...] = world().draw(distribution, target.dtype, target.shape)
 
                 return draw
             case Load(target, slot):
 
                 def load(at: int) -> None:
-                    array_at(at, target)[...] = world.slots.get(slot, 0)
+                    array_at(at, target)[...] = world().slots.get(slot, 0)
 
                 return load
             case Save(source, slot):
 
                 def save(at: int) -> None:
-                    world.slots[slot] = np.array(array_at(at, source))
+                    world().slots[slot] = np.array(array_at(at, source))
 
                 return save
             case Show(label, source):
 
                 def show(at: int) -> None:
-                    world.show(label, array_at(at, source))
+                    world().show(label, array_at(at, source))
 
                 return show
             case Combine(target, source, kind, axis):
 
                 def combine(to: int, at: int) -> None:
-                    array_at(to, target)[...] = world.combine(kind, axis, source.dtype, array_at(at, source))
+                    array_at(to, target)[...] = world().combine(kind, axis, source.dtype, array_at(at, source))
 
                 return combine
 

@@ -26,12 +26,16 @@ ARGUMENT, RESULT, CONSTANT, TEMPORARY, VARIABLE = "argument", "result", "constan
 
 @dataclass
 class Piece:
-    """A piece of memory. `number` counts those of its kind; `behind` are pieces that a variable may lead to."""
+    """A piece of memory. `number` counts those of its kind; `behind` are pieces that a variable may lead to.
+
+    A variable leads to multiples of `grain` bytes after the beginnings of those.
+    """
 
     kind: str
     number: int
     nbytes: int = 0
     data: bytes = b""
+    grain: int = 0
     behind: list[int] = field(default_factory=list[int])
 
 
@@ -143,10 +147,19 @@ class Choose(NamedTuple):
     second: tuple[Act, ...]
 
 
+class Along(NamedTuple):
+    """In each turn of a loop, a variable holds the address of the next slice of an array."""
+
+    variable: int
+    array: Place
+    step: int
+
+
 class Repeat(NamedTuple):
     """Does `body` again and again: `trips` times, or as long as the array `test` is true after `check`.
 
-    `swapped` are temporary pieces with two places each, of which turns take one and the other.
+    `swapped` are temporary pieces with two places each, of which turns take one and the other. Counted loops may go
+    along arrays, from the last slice on if they are `reversed`.
     """
 
     check: tuple[Act, ...]
@@ -154,6 +167,8 @@ class Repeat(NamedTuple):
     trips: int | None
     body: tuple[Act, ...]
     swapped: tuple[int, ...]
+    along: tuple[Along, ...] = ()
+    reversed: bool = False
 
 
 Act: TypeAlias = Run | Move | Draw | Load | Save | Show | Combine | Assign | Choose | Repeat
@@ -328,7 +343,9 @@ class _Writer:
             outer, self.acts = self.acts, acts
             place = self.moved(place)
             self.acts = outer
-        self.pieces[variable.piece].behind.append(place.piece)
+        piece = self.pieces[variable.piece]
+        piece.behind.append(place.piece)
+        piece.grain = math.gcd(piece.grain, place.offset)
         acts.append(Assign(variable.piece, place))
 
     def branch(self, test: int, blocks: tuple[host.Block, host.Block], values: tuple[int, ...]) -> None:
@@ -349,33 +366,59 @@ class _Writer:
         if step.test is not None:
             check, (test,) = self.inside(step.test, variables)
             assert isinstance(test, Place)
-        body, results = self.inside(step.body, variables)
+        along: list[Along] = []
+        slices = [self.slice_of(self.place(value), along) for value in step.sliced]
+        body, results = self.inside(step.body, [*variables, *slices])
         swapped: list[int] = []
         ends: list[Act] = []
-        for given, variable in zip(results, variables, strict=True):
+        for given, variable in zip(results, variables, strict=False):
             assert isinstance(given, Place)
-            place = given
-            if place == variable:
+            if given == variable:
                 continue  # it stays as it is
+            place = given
             # Two turns' results are alive at once, so what a turn makes has two places. What it did not make is copied.
-            made = place.is_plain and place.piece in _written(body) and place.piece not in swapped
-            if not made:
-                target = self.plain(TEMPORARY, place.dtype, place.shape)
-                body.append(Move(target, place))
-                place = target
+            if not self.made_in(body, place) or place.piece in swapped:
+                place = self.plain(TEMPORARY, place.dtype, place.shape)
+                body.append(Move(place, given))
             swapped.append(place.piece)
             self.pieces[variable.piece].behind.append(place.piece)
             ends.append(Assign(variable.piece, place))
+        for value, given in zip(step.stacked, results[len(variables) :], strict=True):
+            assert isinstance(given, Place)
+            whole = self.fresh(value)
+            # What a turn makes for its slice only, it makes there.
+            if self.made_in(body, given) and given.piece not in swapped:
+                self.lead_along(given.piece, whole, along)
+                swapped.append(given.piece)
+            else:
+                body.append(Move(self.slice_of(whole, along), given))
         trips = None if step.trips is None else dim(step.trips).evaluate(self.sizes)
-        self.acts.append(Repeat(tuple(check), test, trips, (*body, *ends), tuple(swapped)))
+        turned = [piece for piece in swapped if self.pieces[piece].kind == TEMPORARY]
+        self.acts.append(Repeat(tuple(check), test, trips, (*body, *ends), tuple(turned), tuple(along), step.reverse))
+
+    def made_in(self, acts: Sequence[Act], place: Place) -> bool:
+        """Whether acts fill the piece of a place, and the place is all of it."""
+        piece = self.pieces[place.piece]
+        whole = piece.kind == TEMPORARY and place.is_plain and place.nbytes == piece.nbytes
+        return whole and place.piece in _written(acts)
+
+    def slice_of(self, whole: Place, along: list[Along]) -> Place:
+        """The slice of an array that a turn of a loop looks at."""
+        piece = self.piece(VARIABLE)
+        self.lead_along(piece, whole, along)
+        return Place(piece, 0, whole.dtype, whole.shape[1:], whole.strides[1:])
+
+    def lead_along(self, number: int, whole: Place, along: list[Along]) -> None:
+        step = whole.strides[0] * whole.dtype.storage.itemsize
+        piece = self.pieces[number]
+        piece.kind, piece.grain = VARIABLE, math.gcd(step, whole.offset)
+        piece.behind.append(whole.piece)
+        along.append(Along(number, whole, step))
 
 
 def _written(acts: Sequence[Act]) -> set[int]:
-    """The temporary pieces that these acts fill."""
-    found: set[int] = set()
-    for act in acts:
-        found |= {place.piece for place in writes_of(act)}
-    return found
+    """The pieces that these acts fill, by themselves."""
+    return {place.piece for act in acts for place in writes_of(act)}
 
 
 def writes_of(act: Act) -> list[Place]:

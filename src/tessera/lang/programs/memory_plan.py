@@ -106,13 +106,10 @@ def _lives(layout: Layout) -> Iterator[_Life]:
             if isinstance(act, Repeat):
                 moment += 1
                 # What a loop looks at, it looks at in every turn, and what it carries on is needed all the time.
-                inside = {place.piece for place in _touched(act)}
-                for piece in inside:
+                for piece in {place.piece for place in _touched(act)}:
                     life = known.get(piece)
-                    if piece in act.swapped or (life is not None and life.first < start):
+                    if piece in act.swapped or piece in behind or (life is not None and life.first < start):
                         touch(piece, start)
-                        touch(piece, moment)
-                    elif piece in behind:
                         touch(piece, moment)
                 swapped.update(act.swapped)
         return moment
@@ -128,8 +125,10 @@ def _lives(layout: Layout) -> Iterator[_Life]:
 
 
 def _touched(act: Act) -> Iterator[Place]:
-    if isinstance(act, Repeat) and act.test is not None:
-        yield act.test
+    if isinstance(act, Repeat):
+        yield from (one.array for one in act.along)
+        if act.test is not None:
+            yield act.test
     for inner in inner_of(act):
         for one in inner:
             yield from reads_of(one)

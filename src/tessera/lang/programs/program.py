@@ -60,13 +60,13 @@ class Bound:
 
 @dataclass(eq=False)
 class Program:
-    """A compiled graph function. `world` is what its effects touch."""
+    """A compiled graph function. `world` says what its effects touch: each act that has some asks anew."""
 
     host: host.Host
     settings: Settings | None
     levels: Levels
     codes: Codes
-    world: Machine = field(default_factory=Machine)
+    world: Callable[[], Machine] = field(default_factory=lambda: _one_world(Machine()))
     memory: Memory | None = None
     """Of the last binding."""
 
@@ -146,6 +146,10 @@ def _written(layout: Layout, plan: memory_plan.Plan, site: Site) -> Callable[...
     for number, place in enumerate(layout.results):
         writer.helper(f"meta{number}", site.meta(place))
     return writer.write([ending])
+
+
+def _one_world(machine: Machine) -> Callable[[], Machine]:
+    return lambda: machine
 
 
 def _geometry(value: Tensor) -> Geometry:

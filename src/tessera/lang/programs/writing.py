@@ -176,17 +176,23 @@ class Writer:
         if piece.kind == RESULT:
             return f"r{piece.number}", "array", operand.offset
         if piece.kind == TEMPORARY:
-            offsets = self.offsets.get(operand.piece, [0])
             if operand.piece in self.turned:
                 return f"s{operand.piece}", "i64", operand.offset
-            return (*self.site.arena_text(), offsets[0] + operand.offset)
+            return (*self.site.arena_text(), self.offsets[operand.piece][0] + operand.offset)
         return f"c{operand.piece}", "i64", operand.offset
+
+    def known(self, place: Place) -> int | None:
+        """The address of a place that never changes: of constants, and somewhere for arrays without elements."""
+        piece = self.layout.pieces[place.piece]
+        if piece.kind == CONSTANT:
+            return self.site.constant(piece.data) + place.offset
+        is_nowhere = piece.kind == TEMPORARY and place.piece not in self.offsets
+        return self.site.constant(b"") if is_nowhere else None
 
     def address(self, place: Place) -> str:
         """The address of a place, as an expression."""
-        piece = self.layout.pieces[place.piece]
-        if piece.kind == CONSTANT:
-            return str(self.site.constant(piece.data) + place.offset)
+        if (known := self.known(place)) is not None:
+            return str(known)
         text, kind, added = self.source(place)
         if kind == "array":
             text = f"{self.helper('address', data_address)}({text})"
@@ -254,16 +260,19 @@ class Writer:
     def repeat(self, act: Repeat) -> None:
         """Turns take one place and the other of what they make: `s` is the address for this turn, `o` the other."""
         pairs = [piece for piece in act.swapped if len(self.offsets.get(piece, ())) > 1]
-        text, kind = self.site.arena_text()
-        base = f"{self.helper('address', data_address)}({text})" if kind == "array" else text
         for piece in pairs:
+            text, kind = self.site.arena_text()
+            base = f"{self.helper('address', data_address)}({text})" if kind == "array" else text
             first, second = self.offsets[piece]
             self.line(f"s{piece} = {base} + {first}")
             self.line(f"o{piece} = {base} + {second}")
         self.turned |= set(pairs)
         swaps = [f"s{piece}, o{piece} = o{piece}, s{piece}" for piece in pairs]
         if act.trips is not None:
-            self.line(f"for _ in range({act.trips}):")
+            turns = f"{act.trips - 1}, -1, -1" if act.reversed else f"{act.trips}"
+            self.line(f"for turn in range({turns}):")
+            for one in act.along:
+                self.line(f"    c{one.variable} = {self.address(one.array)} + turn * {one.step}")
             self.inside(act.body, *swaps)
         else:
             assert act.test is not None
@@ -302,9 +311,8 @@ class Writer:
             if isinstance(operand, Known):
                 struct.pack_into(_PACKING[operand.kind], template, place, operand.value)
                 continue
-            if isinstance(operand, Place) and self.layout.pieces[operand.piece].kind == CONSTANT:
-                found = self.site.constant(self.layout.pieces[operand.piece].data) + operand.offset
-                struct.pack_into("<Q", template, place, found)
+            if isinstance(operand, Place) and (known := self.known(operand)) is not None:
+                struct.pack_into("<Q", template, place, known)
                 continue
             text, kind, added = self.source(operand)
             value = values.setdefault((text, kind), len(values))
