@@ -113,7 +113,7 @@ _LAZY = {
     "verify": "tessera.kernels.verification",
 }
 _MODULES = ("cuda", "knobs", "tile", "verify")
-_LAZY |= dict.fromkeys(_OPERATORS, "tessera.lang.operators")
+_LAZY.update(dict.fromkeys(_OPERATORS, "tessera.lang.operators"))
 # Operators work in traces, too, where functions that only make tensors do not.
 for _name in _OPERATORS:
     globals().pop(_name, None)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tessera.dtypes.promotion import as_dtype
 from tessera.dtypes.types import DType, f32, f64, i64
-from tessera.errors import DeviceError, DtypeError, ShapeError, TesseraError, caller_span
+from tessera.errors import DeviceError, DtypeError, EffectError, ShapeError, TesseraError, caller_span
 from tessera.lang.asking import ruled
 from tessera.lang.sizes import plain, plain_shape, plain_size
 from tessera.lang.tracing import Trace, Traced, current, shown, telling
@@ -19,7 +19,7 @@ from tessera.runtime.creation import asarray
 from tessera.runtime.operators import weak_scalar
 from tessera.runtime.tensor import DTypeLike, Tensor
 from tessera.shapes import rules
-from tessera.shapes.expr import DimLike, Size, format_shape
+from tessera.shapes.expr import DimLike, Size, dim, format_shape
 from tessera.shapes.history import ShapeHistory
 
 if TYPE_CHECKING:
@@ -32,6 +32,13 @@ def lift(value: Any) -> Traced:
     if isinstance(value, Traced):
         if value.trace is not trace:
             raise _from_elsewhere(value)
+        if not trace.sees(value.value):
+            raise EffectError(
+                "a value of a branch or a loop's body is used outside of it",
+                shapes=shown(value),
+                story=value.history.lines(),
+                hint="return it from the body; keep nothing in lists or other outer variables",
+            )
         return value
     if isinstance(value, bool | int | float):
         return number(value)
@@ -40,8 +47,6 @@ def lift(value: Any) -> Traced:
 
 
 def _from_elsewhere(value: Traced) -> TesseraError:
-    from tessera.errors import EffectError
-
     ended = "which has ended" if value.trace.closed else "which is another one"
     return EffectError(
         f"a traced value of {value.trace.name}, {ended}, is used in {current().name}",
@@ -157,6 +162,22 @@ def iota(shape: Sequence[DimLike], axis: int, dtype: DTypeLike = i64) -> Traced:
         raise DtypeError(f"iota counts in an integer type, got {target}", hint="count in i64, and cast")
     place = rules.normalize_axis(axis, len(sizes), where="iota")
     return emit("iota", lambda _: graph.IotaOp(place, tensor_type(sizes, target)))
+
+
+def size_value(size: DimLike, dtype: DTypeLike = i64) -> Traced:
+    """A size as a value without axes, such as the count that a mean divides by."""
+    target, known = as_dtype(dtype), plain(size)
+    total: Traced | None = None
+    for monomial, coefficient in known.terms:
+        term = constant(coefficient, (), i64)
+        for atom in monomial:
+            if not isinstance(atom, str):
+                factor = ew("floordiv", size_value(atom.numerator), constant(atom.divisor, (), i64))
+            else:
+                factor = reduce("sum", constant(1, (dim(atom),), i64), [0])
+            term = ew("mul", term, factor)
+        total = term if total is None else ew("add", total, term)
+    return cast(constant(0, (), i64) if total is None else total, target)
 
 
 # Elementwise

@@ -34,6 +34,7 @@ class Trace:
         self.name = name
         self.body = block
         self.block = block
+        self.around = [block]
         self.sizes = sizes
         self.device = device
         self.effects: dict[str, None] = {}
@@ -48,10 +49,18 @@ class Trace:
     def within(self, block: Block) -> Generator[None]:
         """Ops go to another block meanwhile."""
         before, self.block = self.block, block
+        self.around.append(block)
         try:
             yield
         finally:
+            self.around.pop()
             self.block = before
+
+    def sees(self, value: SSAValue) -> bool:
+        """Whether a value may be used where ops go now."""
+        made_in = value.owner
+        block = made_in.parent_block() if hasattr(made_in, "parent_block") and not hasattr(made_in, "ops") else made_in
+        return any(block is one for one in self.around)
 
 
 _current: ContextVar[Trace | None] = ContextVar("trace", default=None)
