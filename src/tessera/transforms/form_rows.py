@@ -19,7 +19,8 @@ _KINDS: dict[type[Operation], str] = {graph.ReduceOp: "rows", graph.MatmulOp: "p
 
 def form_rows(block: Block) -> None:
     """Puts all algebra of a block that is in no region yet into regions."""
-    algebra = LEVELS["schedule"].region - {schedule.YieldOp, graph.ConstantOp}
+    # A reshape that no region took is the host's: it moves nothing.
+    algebra = LEVELS["schedule"].region - {schedule.YieldOp, graph.ConstantOp, graph.ReshapeOp}
     op = block.last_op
     while op is not None:
         previous = op.prev_op
