@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,10 +13,10 @@ from tessera.dialects import graph, text
 from tessera.dialects.graph_slices import LAST
 from tessera.dialects.graph_types import GraphTensorType, graph_type
 from tessera.dtypes.casting import cast
-from tessera.dtypes.types import DType, f32, f64, i32
+from tessera.dtypes.types import DType, f64, i32
 from tessera.interpreters.graph import run_function
 from tessera.shapes.rules import broadcast
-from tessera.transforms.pipeline import Compiled, compile_module
+from tessera.transforms.pipeline import Compiled, compile_module, default_stages
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -127,6 +126,14 @@ def compiled(make: Callable[..., Any], *types: tuple[Sequence[Any], DType]) -> C
     return compile_module(build(make, *types))
 
 
+def scheduled(make: Callable[..., Any], *types: tuple[Sequence[Any], DType]) -> Compiled:
+    """A module at the schedule level, where it was decided what becomes one kernel."""
+    stages = default_stages()
+    names = list(stages)
+    upper = names[: names.index("graph-to-schedule") + 1]
+    return compile_module(build(make, *types), stages={name: stages[name] for name in upper})
+
+
 def kinds(made: Compiled) -> list[str]:
     """The kinds of the regions, in order."""
     return [
@@ -168,6 +175,3 @@ def check(
         wide = cast(other, dtype.base, f64)
         assert error(one, dtype, wide) <= (BOUNDS.get(dtype.base.name, 6e-2) * 2 if bound is None else bound)
     return made
-
-
-__all__ = ["BOUNDS", "Array", "Builder", "Value", "build", "check", "compiled", "error", "f32", "kinds", "normal"]

@@ -14,7 +14,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tessera.dialects import graph
 from tessera.dialects.graph_types import graph_type
 from tessera.shapes.expr import Shape, Size
-from tessera.transforms.digits import PULL, PUSH, Map, pull, push
+from tessera.transforms.digits import PULL, PUSH, Map, plain, pull, push
 from tessera.transforms.region_tiles import refusal
 from tessera.transforms.regions import is_splat, users_of
 
@@ -146,36 +146,54 @@ def follow(work: Work, block: Block, *, maps: bool) -> Iterator[Work]:
             continue
         where = work.positions[mains[0]]
         if isinstance(op, graph.EwOp):
-            sides = _sides_of(op, work, where, block) if refusal(op) is None else None
-            if sides is None:
+            found = _beside(op, work, where, block) if refusal(op) is None else None
+            if found is None:
                 continue
             after: Map | None = where
         elif maps and type(op) in PUSH:
-            sides, after = [], push(op, where)
+            found, after = _Beside(), push(op, where)
             if after is None or not is_box(after, graph_type(op.results[0]).shape, work.blocks):
                 continue
         else:
             continue
-        work.copied |= dict.fromkeys(sides)
-        work.ops.append(op)
+        work.copied |= found.copied
+        work.ops += [*found.members, op]
         work.positions[op.results[0]] = after
         yield work.prefix(len(work.ops), work.copied)
 
 
-def _sides_of(op: graph.EwOp, work: Work, where: Map, block: Block) -> list[Operation] | None:
-    found: list[Operation] = []
-    for operand in op.operands_:
-        if operand in work.positions:
-            if work.positions[operand] != where:
-                return None
-            continue
-        if depends_on(operand, work.ops, block, work.ops[0]):
-            return None
-        sides = side_ops(operand, where, work.blocks, block)
-        if sides is None:
-            return None
-        found += sides
-    return found
+@dataclass
+class _Beside:
+    """What an op reads besides what it is followed from: ops to copy, and ops on numbers of rows to take along."""
+
+    copied: dict[Operation, None] = field(default_factory=dict[Operation, None])
+    members: dict[Operation, None] = field(default_factory=dict[Operation, None])
+
+
+def _beside(op: graph.EwOp, work: Work, where: Map, block: Block) -> _Beside | None:
+    found = _Beside()
+    taken = all(_reach(operand, where, work, block, found) for operand in op.operands_)
+    return found if taken else None
+
+
+def _reach(value: SSAValue, where: Map, work: Work, block: Block, found: _Beside) -> bool:
+    """Whether a value can be had at a position: from memory, or from what the work has already."""
+    if value in work.positions:
+        return plain(work.positions[value]) == plain(where)
+    op = value.owner
+    if not isinstance(op, Operation) or not depends_on(value, work.ops, block, work.ops[0]):
+        sides = side_ops(value, where, work.blocks, block)
+        found.copied |= dict.fromkeys(sides or ())
+        return sides is not None
+    taken = False
+    if type(op) in PULL and op.parent is block:
+        inner = pull(op, where)
+        taken = inner is not None and _reach(op.operands[0], inner, work, block, found)
+    elif isinstance(op, graph.EwOp) and refusal(op) is None and op.parent is block:
+        taken = all(_reach(operand, where, work, block, found) for operand in op.operands_)
+    if taken:
+        found.members[op] = None
+    return taken
 
 
 def results_of(ops: Collection[Operation], block: Block) -> list[SSAValue]:
@@ -192,6 +210,8 @@ def results_of(ops: Collection[Operation], block: Block) -> list[SSAValue]:
 def pays(work: Work, block: Block) -> bool:
     """Whether it is worth stopping here: one result, or more if each is needed in memory anyhow."""
     results = results_of(work.ops, block)
+    if not all(value in work.positions for value in results):
+        return False
     if len(results) == 1:
         return True
     return len(results) <= _MOST_RESULTS and all(_is_stored(value, work, block) for value in results)

@@ -29,7 +29,7 @@ from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
 from tessera.dtypes.types import BY_NAME, NO_POLICY, DType, Kind, Policy, bf16, f16, f32, i64
 from tessera.errors import CompileError
 from tessera.shapes.expr import Dim, Quotient, Shape, Size, dim, size
-from tessera.transforms.digits import PULL, Digit, Index, Map
+from tessera.transforms.digits import PULL, Digit, Index, Map, plain
 from tessera.transforms.folding import materialize
 from tessera.transforms.rewriting import adopt_location
 
@@ -350,8 +350,8 @@ class RegionTiles:
 
     def evaluate(self, value: SSAValue, where: Map) -> Value:
         """The tile of a value at a position."""
-        if (value, where) in self.known:
-            return self.known[value, where]
+        if (value, plain(where)) in self.known:
+            return self.known[value, plain(where)]
         if value in self.views:
             found = self.load(value, where)
         else:
@@ -367,8 +367,12 @@ class RegionTiles:
             source, self.source = self.source, op
             found = rule(self, op, where)
             self.source = source
-        self.known[value, where] = found
+        self.know(value, where, found)
         return found
+
+    def know(self, value: SSAValue, where: Map, found: Value) -> None:
+        """Remembers the tile of a value at a position."""
+        self.known[value, plain(where)] = found
 
 
 def _constant(value: int) -> Operation:

@@ -108,7 +108,7 @@ def write_product(name: str, region: schedule.RegionOp) -> tile.FuncOp:
     tiles.axes[ROW] = Axis(spaces.rows, row, m)
     tiles.axes[COLUMN] = Axis(spaces.columns, column, n)
     sums = multiply(tiles, op, spaces, k)
-    tiles.known[op.result, spaces.result] = sums
+    tiles.know(op.result, spaces.result, sums)
     finish(tiles, positions_after({op.result: spaces.result}, region))
     return tiles.function
 
