@@ -91,7 +91,7 @@ class Builder:
     def __init__(self, types: Sequence[GraphTensorType], make: Callable[..., Any]) -> None:
         self.function = graph.FuncOp("main", types, [])
         block = self.function.body.block
-        found = make(self, *(Value(self, argument) for argument in block.args))
+        found: Value | tuple[Value, ...] = make(self, *(Value(self, argument) for argument in block.args))
         values = [value.ssa for value in (found if isinstance(found, tuple) else (found,))]
         made = graph.FuncOp("main", types, [value.type for value in values], body=self.function.detach_region(0))
         block.add_op(graph.ReturnOp(values))

@@ -179,7 +179,10 @@ def products(draw: st.DrawFn) -> tuple[Callable[..., Any], list[tuple[Sequence[A
         pairs = zip(left[-len(right) :], right[-len(left) :], strict=True)
         left = tuple(a if a == b or 1 in (a, b) else b for a, b in pairs)
     flipped = draw(st.booleans()), draw(st.booleans())
-    shapes = [(*left, *((k, m) if flipped[0] else (m, k))), (*right, *((n, k) if flipped[1] else (k, n)))]
+    shapes: list[tuple[int, ...]] = [
+        (*left, *((k, m) if flipped[0] else (m, k))),
+        (*right, *((n, k) if flipped[1] else (k, n))),
+    ]
     outer = np.broadcast_shapes(left, right)
     extra = draw(st.sampled_from(((n,), (m, 1), (*outer, m, n), (1, n), (*outer, 1, 1))))
     steps = draw(st.lists(st.sampled_from(("add", "mul", "max", "tanh", "abs", "half")), max_size=4))
@@ -200,7 +203,9 @@ def products(draw: st.DrawFn) -> tuple[Callable[..., Any], list[tuple[Sequence[A
 
     names = {m: "M", n: "N"} if symbolic and m != n and 1 not in (m, n) and not {m, n} & {*left, *right, k} else {}
     shapes.append(extra)
-    types = [(tuple(names.get(size, size) for size in shape), f32) for shape in shapes]
+    types: list[tuple[Sequence[Any], DType]] = [
+        (tuple(names.get(size, size) for size in shape), f32) for shape in shapes
+    ]
     return make, types, [normal(shape, f32, seed) for seed, shape in enumerate(shapes)]
 
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tessera.dialects import graph, schedule, tile
 from tessera.dialects.elements import element_of, tile_of
@@ -21,7 +21,7 @@ from tessera.dtypes.promotion import accumulator
 from tessera.dtypes.types import DType, f32, f64, i64
 from tessera.errors import CompileError
 from tessera.shapes.expr import Size, ceil_div, size
-from tessera.transforms.attention_algebra import INNER, KEY, Online, find_online, is_row
+from tessera.transforms.online_algebra import INNER, KEY, Online, find_online, is_row
 from tessera.transforms.region_tiles import Axis, RegionTiles, Value
 from tessera.transforms.write_products import BATCH, COLUMN, ROW, factor, finish, narrow_sums, positions_after
 
@@ -195,7 +195,7 @@ class _Loop:
                 return True
             seen.add(value)
             owner = value.owner
-            queue += [] if not hasattr(owner, "operands") else list(owner.operands)
+            queue += owner.operands if isinstance(owner, Operation) else ()
         return False
 
 
