@@ -82,6 +82,7 @@ if TYPE_CHECKING:
 
     # What a kernel gets for a parameter annotated so.
     from tessera.kernels.values import Tile
+    from tessera.lang.jit import jit
     from tessera.runtime import cuda
     from tessera.runtime.pytree import register_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
 else:
@@ -99,6 +100,7 @@ bool = bool_  # noqa: A001  (the standard asks for `tessera.bool`)
 _LAZY = {
     "Schedule": "tessera.kernels.schedule",
     "cuda": "tessera.runtime.cuda",
+    "jit": "tessera.lang.jit",
     "kernel": "tessera.kernels.function",
     "knobs": "tessera.knobs",
     "register_node": "tessera.runtime.pytree",
@@ -185,6 +187,7 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "jit",
     "kernel",
     "knobs",
     "linspace",
