@@ -37,6 +37,8 @@ _HOST: Kinds = frozenset(
         graph_control.YieldOp,
     }
 )
+# Done by the host without touching an element: arrays are row after row, and only their sizes change.
+_VIEWS: Kinds = frozenset({graph.ReshapeOp})
 _ALGEBRA: Kinds = frozenset(graph.Graph.operations) - _TOP - _HOST - {graph.CallKernelOp}
 _TILE: Kinds = (frozenset(tile.Tile.operations) - _TOP) | SCALAR_OPS
 
@@ -64,14 +66,14 @@ LEVELS: Mapping[str, Level] = MappingProxyType(
             ),
             Level(
                 "schedule",
-                "all algebra inside schedule.region, every tile program behind schedule.launch",
-                function=_HOST | {schedule.LaunchOp, schedule.RegionOp},
+                "all algebra inside schedule.region but reshapes, every tile program behind schedule.launch",
+                function=_HOST | _VIEWS | {schedule.LaunchOp, schedule.RegionOp},
                 region=_ALGEBRA | {graph.ConstantOp, schedule.YieldOp},
             ),
             Level(
                 "tile",
                 "all computation in tile functions; the host only launches them and orders effects",
-                function=_HOST | {schedule.LaunchOp},
+                function=_HOST | _VIEWS | {schedule.LaunchOp},
                 region=frozenset(),
             ),
         )
@@ -111,16 +113,6 @@ def _places(module: ModuleOp, level: Level) -> Iterator[tuple[Operation, str, Ki
             for op in top.body.walk():
                 yield op, "tile function", level.kernel
         elif isinstance(top, graph.FuncOp):
-            yield from _in_function(top, level)
-
-
-def _in_function(around: Operation, level: Level) -> Iterator[tuple[Operation, str, Kinds]]:
-    """The ops of a function, and of the bodies in it that choose and repeat."""
-    for block in (block for region in around.regions for block in region.blocks):
-        for op in block.ops:
-            yield op, "function", level.function
-            if isinstance(op, schedule.RegionOp):
-                for inner in op.body.block.ops:
-                    yield inner, "region", level.region
-            else:
-                yield from _in_function(op, level)
+            for op in top.body.walk():
+                inside = isinstance(op.parent_op(), schedule.RegionOp)
+                yield (op, "region", level.region) if inside else (op, "function", level.function)
