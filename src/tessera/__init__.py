@@ -49,6 +49,7 @@ from tessera.errors import (
     TesseraError,
     TesseraWarning,
 )
+from tessera.lang.operator_names import NAMES as _OPERATORS
 from tessera.runtime.creation import (
     arange,
     array,
@@ -112,6 +113,10 @@ _LAZY = {
     "verify": "tessera.kernels.verification",
 }
 _MODULES = ("cuda", "knobs", "tile", "verify")
+_LAZY.update(dict.fromkeys(_OPERATORS, "tessera.lang.operators"))
+# Operators work in traces, too, where functions that only make tensors do not.
+for _name in _OPERATORS:
+    globals().pop(_name, None)
 
 
 def __getattr__(name: str) -> Any:

@@ -279,7 +279,7 @@ def test_a_region_means_its_body() -> None:
 
 
 def _region(a: SSAValue, b: SSAValue) -> schedule.RegionOp:
-    region = schedule.RegionOp(Config(block=(64,)), [a, b], [a.type])
+    region = schedule.RegionOp("pointwise", Config(block=(64,)), [a, b], [a.type])
     difference = graph.EwOp("sub", region.body.block.args)
     region.body.block.add_ops([difference, schedule.YieldOp([difference.result])])
     return region

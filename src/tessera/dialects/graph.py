@@ -52,6 +52,7 @@ from tessera.dialects.attributes import (
 )
 from tessera.dialects.effects import KINDS, HasEffects, World, effects_within, writes
 from tessera.dialects.elements import is_element
+from tessera.dialects.graph_control import CondOp, ScanOp, WhileOp, YieldOp
 from tessera.dialects.graph_effects import (
     AllReduceOp,
     AnyTensor,
@@ -687,6 +688,10 @@ Graph = Dialect(
         StateWriteOp,
         AllReduceOp,
         PrintOp,
+        CondOp,
+        WhileOp,
+        ScanOp,
+        YieldOp,
     ],
     [GraphTensorType, DenseAttr],
 )

@@ -22,7 +22,7 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, HasParent, IsolatedFromAbove, IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.attributes import SizesAttr, print_body
+from tessera.dialects.attributes import Name, SizesAttr, print_body
 from tessera.dialects.effects import HasEffects, effects_within
 from tessera.dialects.graph_effects import AnyTensor
 from tessera.dialects.graph_types import GraphTensorType
@@ -30,7 +30,10 @@ from tessera.dialects.kernel_calls import kernel_effects, match_symbols, substit
 from tessera.dialects.schedule_types import Config, ConfigAttr
 from tessera.shapes.expr import Size, format_shape
 
-VERSION = 1
+VERSION = 2
+
+# Which writer makes a region's tile program: docs/schedule.md says what may stand in each.
+REGION_KINDS = ("pointwise", "rows", "product", "online")
 
 
 @irdl_op_definition
@@ -74,9 +77,10 @@ class LaunchOp(IRDLOperation):
 
 @irdl_op_definition
 class RegionOp(IRDLOperation):
-    """Graph ops that will become one kernel, and how it is cut up."""
+    """Graph ops that will become one kernel, which kind of kernel, and how it is cut up."""
 
     name = "schedule.region"
+    kind = prop_def(Name)
     config = prop_def(ConfigAttr)
     arguments = var_operand_def(AnyTensor)
     results_ = var_result_def(AnyTensor)
@@ -84,16 +88,23 @@ class RegionOp(IRDLOperation):
     traits = traits_def(IsolatedFromAbove(), RecursiveMemoryEffect())
 
     def __init__(
-        self, config: Config, arguments: Sequence[SSAValue], results: Sequence[Attribute], body: Region | None = None
+        self,
+        kind: str,
+        config: Config,
+        arguments: Sequence[SSAValue],
+        results: Sequence[Attribute],
+        body: Region | None = None,
     ) -> None:
         super().__init__(
             operands=[arguments],
             result_types=[results],
-            properties={"config": ConfigAttr(config)},
+            properties={"kind": Name(kind), "config": ConfigAttr(config)},
             regions=[Region(Block(arg_types=[value.type for value in arguments])) if body is None else body],
         )
 
     def verify_(self) -> None:
+        if self.kind.data not in REGION_KINDS:
+            raise VerifyException(f"unknown kind of region {self.kind.data}: kinds are {', '.join(REGION_KINDS)}")
         if tuple(self.body.block.arg_types) != tuple(value.type for value in self.arguments):
             raise VerifyException("the region's arguments have the types of its operands")
         last = self.body.block.last_op
@@ -106,6 +117,7 @@ class RegionOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> RegionOp:
+        kind = Name.parse_parameter(parser)
         config = ConfigAttr.parse_parameter(parser)
 
         def parse_binding() -> tuple[Parser.Argument, SSAValue]:
@@ -118,11 +130,12 @@ class RegionOp(IRDLOperation):
         results = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type)
         attributes = parser.parse_optional_attr_dict_with_keyword()
         body = parser.parse_region([argument for argument, _ in bindings])
-        op = cls(config, [value for _, value in bindings], results, body)
+        op = cls(kind, config, [value for _, value in bindings], results, body)
         op.attributes |= attributes.data if attributes else {}
         return op
 
     def print(self, printer: Printer) -> None:
+        self.kind.print_parameter(printer)
         printer.print_string(" ")
         self.config.print_parameter(printer)
 

@@ -1,4 +1,4 @@
-"""Elementwise work on whatever stands in an expression: numbers take tensors' types, types promote, shapes broadcast."""
+"""Elementwise work on what stands in an expression: numbers take tensors' types, types promote, shapes broadcast."""
 
 from __future__ import annotations
 

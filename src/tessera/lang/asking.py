@@ -6,8 +6,8 @@ equal; it is traced again with one symbol, or a number, in place of both, and it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 from tessera.errors import SourceSpan, TesseraError, caller_span
 from tessera.lang.tracing import current
@@ -57,8 +57,8 @@ def _takes(rule: Callable[..., Any], name: str) -> bool:
 def _symbols(value: Any) -> set[str]:
     if isinstance(value, Dim):
         return set(value.symbols)
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return {symbol for item in value for symbol in _symbols(item)}
+    if isinstance(value, tuple | list):
+        return {symbol for item in cast("Sequence[Any]", value) for symbol in _symbols(item)}
     return set()
 
 
@@ -68,11 +68,11 @@ def _with_numbers(value: Any, numbers: dict[str, int]) -> Any:
         constant = found.constant
         return found if constant is None else constant
     if isinstance(value, tuple | list):
-        return type(value)(_with_numbers(item, numbers) for item in value)
+        return [_with_numbers(item, numbers) for item in cast("Sequence[Any]", value)]
     return value
 
 
-def _fewest(shapes: Any, free: Sequence[str], numbers: dict[str, int]) -> dict[str, Dim]:
+def _fewest(shapes: Any, free: Sequence[str], numbers: Mapping[str, int]) -> dict[str, Dim]:
     """One symbol in place of another where two of equal size stand alone; else numbers for all that are involved."""
     sizes = {numbers[symbol] for symbol in free}
     if len(free) > 1 and len(sizes) == 1:

@@ -46,7 +46,7 @@ def operator(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         return traced(*args, **kwargs) if current_or_none() is not None else eager(*args, **kwargs)
 
-    call.eager = eager  # pyright: ignore[reportFunctionMemberAccess]  (for those who look inside)
+    vars(call)["eager"] = eager  # for those who look inside
     return call
 
 

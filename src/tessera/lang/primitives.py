@@ -6,12 +6,12 @@ Operands are traced values, or arrays that then become arguments. Shapes and ele
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tessera.dtypes.promotion import as_dtype
 from tessera.dtypes.types import DType, f32, f64, i64
-from tessera.errors import DeviceError, DtypeError, ShapeError, TesseraError, caller_span
+from tessera.errors import DeviceError, DtypeError, EffectError, ShapeError, TesseraError, caller_span
 from tessera.lang.asking import ruled
 from tessera.lang.sizes import plain, plain_shape, plain_size
 from tessera.lang.tracing import Trace, Traced, current, shown, telling
@@ -19,7 +19,7 @@ from tessera.runtime.creation import asarray
 from tessera.runtime.operators import weak_scalar
 from tessera.runtime.tensor import DTypeLike, Tensor
 from tessera.shapes import rules
-from tessera.shapes.expr import DimLike, Size, format_shape
+from tessera.shapes.expr import DimLike, Size, dim, format_shape
 from tessera.shapes.history import ShapeHistory
 
 if TYPE_CHECKING:
@@ -32,6 +32,13 @@ def lift(value: Any) -> Traced:
     if isinstance(value, Traced):
         if value.trace is not trace:
             raise _from_elsewhere(value)
+        if not trace.sees(value.value):
+            raise EffectError(
+                "a value of a branch or a loop's body is used outside of it",
+                shapes=shown(value),
+                story=value.history.lines(),
+                hint="return it from the body; keep nothing in lists or other outer variables",
+            )
         return value
     if isinstance(value, bool | int | float):
         return number(value)
@@ -40,8 +47,6 @@ def lift(value: Any) -> Traced:
 
 
 def _from_elsewhere(value: Traced) -> TesseraError:
-    from tessera.errors import EffectError
-
     ended = "which has ended" if value.trace.closed else "which is another one"
     return EffectError(
         f"a traced value of {value.trace.name}, {ended}, is used in {current().name}",
@@ -102,10 +107,10 @@ def result_of(name: str, value: SSAValue, operands: Sequence[Traced], *, weak: b
     return Traced(value, type_.shape, type_.dtype, history, current(), weak=weak)
 
 
-def emit(name: str, make: Any, *operands: Traced, weak: bool = False) -> Traced:
+def emit(name: str, make: Callable[[Sequence[SSAValue]], Operation], *operands: Traced, weak: bool = False) -> Traced:
     """Writes the op that `make` makes of operands' values; what it refuses is told with their story."""
     with telling(*operands):
-        op = make(*(operand.value for operand in operands))
+        op = make([operand.value for operand in operands])
     write(op)
     return result_of(name, op.results[0], operands, weak=weak)
 
@@ -134,7 +139,7 @@ def constant(value: bool | float, shape: Sequence[DimLike], dtype: DTypeLike) ->
     target = as_dtype(dtype)
     element = weak_scalar(value if type(value) in (bool, int, float) else float(value), target)
     op = graph.ConstantOp(dense(element, target), tensor_type(shape, target))
-    return emit("constant", lambda: op)
+    return emit("constant", lambda _: op)
 
 
 def constant_array(values: Any, dtype: DTypeLike | None = None) -> Traced:
@@ -145,7 +150,7 @@ def constant_array(values: Any, dtype: DTypeLike | None = None) -> Traced:
     tensor = asarray(values, dtype=None if dtype is None else as_dtype(dtype))
     array = tensor.cpu().numpy()
     op = graph.ConstantOp(dense(array, tensor.dtype), tensor_type(tensor.shape, tensor.dtype))
-    return emit("constant", lambda: op)
+    return emit("constant", lambda _: op)
 
 
 def iota(shape: Sequence[DimLike], axis: int, dtype: DTypeLike = i64) -> Traced:
@@ -156,7 +161,23 @@ def iota(shape: Sequence[DimLike], axis: int, dtype: DTypeLike = i64) -> Traced:
     if not target.is_integer:
         raise DtypeError(f"iota counts in an integer type, got {target}", hint="count in i64, and cast")
     place = rules.normalize_axis(axis, len(sizes), where="iota")
-    return emit("iota", lambda: graph.IotaOp(place, tensor_type(sizes, target)))
+    return emit("iota", lambda _: graph.IotaOp(place, tensor_type(sizes, target)))
+
+
+def size_value(size: DimLike, dtype: DTypeLike = i64) -> Traced:
+    """A size as a value without axes, such as the count that a mean divides by."""
+    target, known = as_dtype(dtype), plain(size)
+    total: Traced | None = None
+    for monomial, coefficient in known.terms:
+        term = constant(coefficient, (), i64)
+        for atom in monomial:
+            if not isinstance(atom, str):
+                factor = ew("floordiv", size_value(atom.numerator), constant(atom.divisor, (), i64))
+            else:
+                factor = reduce("sum", constant(1, (dim(atom),), i64), [0])
+            term = ew("mul", term, factor)
+        total = term if total is None else ew("add", total, term)
+    return cast(constant(0, (), i64) if total is None else total, target)
 
 
 # Elementwise
@@ -169,7 +190,7 @@ def ew(fn: str, *xs: Any, to: DTypeLike | None = None, seed: int | None = None) 
     operands = [lift(x) for x in xs]
     target = None if to is None else as_dtype(to)
     weak = all(operand.weak for operand in operands) and to is None
-    return emit(fn, lambda *values: graph.EwOp(fn, values, to=target, seed=seed), *operands, weak=weak)
+    return emit(fn, lambda values: graph.EwOp(fn, values, to=target, seed=seed), *operands, weak=weak)
 
 
 def cast(x: Any, dtype: DTypeLike, *, seed: int | None = None) -> Traced:
@@ -207,7 +228,7 @@ def broadcast_to(x: Any, shape: Sequence[DimLike]) -> Traced:
             story=operand.history.lines(),
             hint="each axis must be 1 or have the size asked for, counted from the last axis",
         )
-    return emit("broadcast_to", lambda value: graph.BroadcastOp(value, target), operand, weak=operand.weak)
+    return emit("broadcast_to", lambda values: graph.BroadcastOp(values[0], target), operand, weak=operand.weak)
 
 
 def reshape(x: Any, shape: Sequence[DimLike]) -> Traced:
@@ -218,7 +239,7 @@ def reshape(x: Any, shape: Sequence[DimLike]) -> Traced:
     target = ruled(rules.reshape, operand.sizes, plain_shape(shape), histories=[operand.history])
     if operand.sizes == target:
         return operand
-    return emit("reshape", lambda value: graph.ReshapeOp(value, target), operand)
+    return emit("reshape", lambda values: graph.ReshapeOp(values[0], target), operand)
 
 
 def transpose(x: Any, permutation: Sequence[int]) -> Traced:
@@ -231,7 +252,7 @@ def transpose(x: Any, permutation: Sequence[int]) -> Traced:
     order = [axis % max(1, operand.ndim) for axis in permutation]
     if order == list(range(operand.ndim)):
         return operand
-    return emit("transpose", lambda value: graph.TransposeOp(value, order), operand)
+    return emit("transpose", lambda values: graph.TransposeOp(values[0], order), operand)
 
 
 def slice_(
@@ -256,7 +277,7 @@ def slice_(
         return operand
     written = [_written(bounds, operand, axis) for axis, bounds in enumerate(zip(begins, ends, strides, strict=True))]
     firsts, lasts = [first for first, _ in written], [last for _, last in written]
-    return emit("slice", lambda value: graph.SliceOp(value, firsts, lasts, strides, known=known), operand)
+    return emit("slice", lambda values: graph.SliceOp(values[0], firsts, lasts, strides, known=known), operand)
 
 
 def _ask_bounds(
@@ -308,7 +329,7 @@ def concatenate(xs: Sequence[Any], axis: int) -> Traced:
     ruled(rules.concatenate, shapes, axis, histories=[operand.history for operand in operands])
     if len(operands) == 1:
         return operands[0]
-    return emit("concatenate", lambda *values: graph.ConcatenateOp(values, axis), *operands)
+    return emit("concatenate", lambda values: graph.ConcatenateOp(values, axis), *operands)
 
 
 def gather(x: Any, indices: Any, axis: int) -> Traced:
@@ -323,7 +344,7 @@ def gather(x: Any, indices: Any, axis: int) -> Traced:
             story=operands[1].history.lines(),
             hint="cast them to i64",
         )
-    return emit("gather", lambda value, places: graph.GatherOp(value, places, axis), *operands)
+    return emit("gather", lambda values: graph.GatherOp(*values, axis=axis), *operands)
 
 
 # Folding and products
@@ -336,7 +357,7 @@ def reduce(kind: str, x: Any, axes: Sequence[int], keepdims: bool = False) -> Tr
     operand = lift(x)
     if not axes:
         return operand
-    return emit(kind, lambda value: graph.ReduceOp(kind, value, list(axes), keepdims=keepdims), operand)
+    return emit(kind, lambda values: graph.ReduceOp(kind, values[0], list(axes), keepdims=keepdims), operand)
 
 
 def matmul(a: Any, b: Any, to: DTypeLike | None = None) -> Traced:
@@ -353,7 +374,7 @@ def matmul(a: Any, b: Any, to: DTypeLike | None = None) -> Traced:
             story=(*left.history.lines(), *right.history.lines()),
             hint="cast one of them first",
         )
-    return emit("matmul", lambda one, other: graph.MatmulOp(one, other, to=target), left, right)
+    return emit("matmul", lambda values: graph.MatmulOp(*values, to=target), left, right)
 
 
 # Effects
@@ -368,7 +389,7 @@ def random(distribution: str, shape: Sequence[DimLike], dtype: DTypeLike = f32) 
     if not target.is_float:
         raise DtypeError(f"random numbers are floats, {target} was asked for", hint="use a float dtype")
     allow("random", f"a draw from the random stream ({distribution})")
-    return emit(distribution, lambda: graph_effects.RandomOp(distribution, tensor_type(shape, target)))
+    return emit(distribution, lambda _: graph_effects.RandomOp(distribution, tensor_type(shape, target)))
 
 
 def show(label: str, x: Any) -> None:

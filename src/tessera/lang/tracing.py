@@ -34,6 +34,7 @@ class Trace:
         self.name = name
         self.body = block
         self.block = block
+        self.around = [block]
         self.sizes = sizes
         self.device = device
         self.effects: dict[str, None] = {}
@@ -48,10 +49,18 @@ class Trace:
     def within(self, block: Block) -> Generator[None]:
         """Ops go to another block meanwhile."""
         before, self.block = self.block, block
+        self.around.append(block)
         try:
             yield
         finally:
+            self.around.pop()
             self.block = before
+
+    def sees(self, value: SSAValue) -> bool:
+        """Whether a value may be used where ops go now."""
+        made_in = value.owner
+        block = made_in.parent_block() if hasattr(made_in, "parent_block") and not hasattr(made_in, "ops") else made_in
+        return any(block is one for one in self.around)
 
 
 _current: ContextVar[Trace | None] = ContextVar("trace", default=None)
@@ -157,7 +166,7 @@ class Traced:
             hint=instead,
         )
 
-    def __bool__(self) -> NoReturn:
+    def __bool__(self) -> bool:  # noqa: PLE0304  (it never returns)
         self._refuse("a Python condition", "use ts.where to choose elements, ts.cond to choose what runs")
 
     def __int__(self) -> NoReturn:
@@ -166,7 +175,7 @@ class Traced:
     def __float__(self) -> NoReturn:
         self._refuse("float()", "compute with the tensor, or make the argument static")
 
-    def __index__(self) -> NoReturn:
+    def __index__(self) -> int:  # noqa: PLE0305  (it never returns)
         self._refuse("a Python index", "index with the tensor itself, or make the argument static")
 
     def item(self) -> NoReturn:

@@ -10,7 +10,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Operation
 
-from tessera.dialects import graph, graph_effects, schedule, tile
+from tessera.dialects import graph, graph_control, graph_effects, schedule, tile
 from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import tile_type
 from tessera.errors import CompileError
@@ -31,8 +31,14 @@ _HOST: Kinds = frozenset(
         graph_effects.RandomOp,
         graph_effects.StateReadOp,
         graph_effects.StateWriteOp,
+        graph_control.CondOp,
+        graph_control.ScanOp,
+        graph_control.WhileOp,
+        graph_control.YieldOp,
     }
 )
+# Done by the host without touching an element: arrays are row after row, and only their sizes change.
+_VIEWS: Kinds = frozenset({graph.ReshapeOp})
 _ALGEBRA: Kinds = frozenset(graph.Graph.operations) - _TOP - _HOST - {graph.CallKernelOp}
 _TILE: Kinds = (frozenset(tile.Tile.operations) - _TOP) | SCALAR_OPS
 
@@ -60,14 +66,14 @@ LEVELS: Mapping[str, Level] = MappingProxyType(
             ),
             Level(
                 "schedule",
-                "all algebra inside schedule.region, every tile program behind schedule.launch",
-                function=_HOST | {schedule.LaunchOp, schedule.RegionOp},
+                "all algebra inside schedule.region but reshapes, every tile program behind schedule.launch",
+                function=_HOST | _VIEWS | {schedule.LaunchOp, schedule.RegionOp},
                 region=_ALGEBRA | {graph.ConstantOp, schedule.YieldOp},
             ),
             Level(
                 "tile",
                 "all computation in tile functions; the host only launches them and orders effects",
-                function=_HOST | {schedule.LaunchOp},
+                function=_HOST | _VIEWS | {schedule.LaunchOp},
                 region=frozenset(),
             ),
         )
@@ -107,8 +113,6 @@ def _places(module: ModuleOp, level: Level) -> Iterator[tuple[Operation, str, Ki
             for op in top.body.walk():
                 yield op, "tile function", level.kernel
         elif isinstance(top, graph.FuncOp):
-            for op in top.body.block.ops:
-                yield op, "function", level.function
-                if isinstance(op, schedule.RegionOp):
-                    for inner in op.body.block.ops:
-                        yield inner, "region", level.region
+            for op in top.body.walk():
+                inside = isinstance(op.parent_op(), schedule.RegionOp)
+                yield (op, "region", level.region) if inside else (op, "function", level.function)

@@ -11,17 +11,17 @@ graph.func @f(%x: !graph.tensor<[B, F], f32>, %bias: !graph.tensor<[F], f32>) ->
 
 // CHECK: builtin.module {
 // CHECK-NEXT:   graph.func @f(%x: !graph.tensor<[B, F], f32>, %bias: !graph.tensor<[F], f32>) -> (!graph.tensor<[B, F], f32>, !graph.tensor<[B, F], f32>) {
-// CHECK-NEXT:     %sum = schedule.region <block = [16, 64]> (%bias_1 : !graph.tensor<[F], f32> = %bias, %x_1 : !graph.tensor<[B, F], f32> = %x) -> (!graph.tensor<[B, F], f32>) {
+// CHECK-NEXT:     %sum = schedule.region<pointwise> <block = [16, 64]> (%bias_1 : !graph.tensor<[F], f32> = %bias, %x_1 : !graph.tensor<[B, F], f32> = %x) -> (!graph.tensor<[B, F], f32>) {
 // CHECK-NEXT:       %wide = graph.broadcast %bias_1 : !graph.tensor<[F], f32> -> !graph.tensor<[B, F], f32>
 // CHECK-NEXT:       %sum_1 = graph.ew<add> %x_1, %wide : !graph.tensor<[B, F], f32>, !graph.tensor<[B, F], f32> -> !graph.tensor<[B, F], f32>
 // CHECK-NEXT:       schedule.yield %sum_1 : !graph.tensor<[B, F], f32>
 // CHECK-NEXT:     }
-// CHECK-NEXT:     %root = schedule.region <block = [16, 64]> (%sum_1 : !graph.tensor<[B, F], f32> = %sum) -> (!graph.tensor<[B, F], f32>) {
+// CHECK-NEXT:     %root = schedule.region<pointwise> <block = [16, 64]> (%sum_1 : !graph.tensor<[B, F], f32> = %sum) -> (!graph.tensor<[B, F], f32>) {
 // CHECK-NEXT:       %left = graph.ew<exp> %sum_1 : !graph.tensor<[B, F], f32> -> !graph.tensor<[B, F], f32>
 // CHECK-NEXT:       %root_1 = graph.ew<sqrt> %left : !graph.tensor<[B, F], f32> -> !graph.tensor<[B, F], f32>
 // CHECK-NEXT:       schedule.yield %root_1 : !graph.tensor<[B, F], f32>
 // CHECK-NEXT:     }
-// CHECK-NEXT:     %right = schedule.region <block = [16, 64]> (%sum_1 : !graph.tensor<[B, F], f32> = %sum) -> (!graph.tensor<[B, F], f32>) {
+// CHECK-NEXT:     %right = schedule.region<pointwise> <block = [16, 64]> (%sum_1 : !graph.tensor<[B, F], f32> = %sum) -> (!graph.tensor<[B, F], f32>) {
 // CHECK-NEXT:       %right_1 = graph.ew<log> %sum_1 : !graph.tensor<[B, F], f32> -> !graph.tensor<[B, F], f32>
 // CHECK-NEXT:       schedule.yield %right_1 : !graph.tensor<[B, F], f32>
 // CHECK-NEXT:     }

@@ -1,7 +1,7 @@
 // RUN: tessera opt %s -p schedule-to-tile --level tile | filecheck %s
 // Values with fewer or shorter axes have tiles of size 1 there, until they are broadcast to the block.
 graph.func @f(%row: !graph.tensor<[F], f32>, %column: !graph.tensor<[B, 1], f32>, %one: !graph.tensor<[], f32>) -> (!graph.tensor<[B, F], f32>) {
-  %y = schedule.region <block = [16, 64]> (%r : !graph.tensor<[F], f32> = %row, %c : !graph.tensor<[B, 1], f32> = %column, %o : !graph.tensor<[], f32> = %one) -> (!graph.tensor<[B, F], f32>) {
+  %y = schedule.region<pointwise> <block = [16, 64]> (%r : !graph.tensor<[F], f32> = %row, %c : !graph.tensor<[B, 1], f32> = %column, %o : !graph.tensor<[], f32> = %one) -> (!graph.tensor<[B, F], f32>) {
     %e = graph.ew<exp> %c : !graph.tensor<[B, 1], f32> -> !graph.tensor<[B, 1], f32>
     %rw = graph.broadcast %r : !graph.tensor<[F], f32> -> !graph.tensor<[B, F], f32>
     %cw = graph.broadcast %e : !graph.tensor<[B, 1], f32> -> !graph.tensor<[B, F], f32>

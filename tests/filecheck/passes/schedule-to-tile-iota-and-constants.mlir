@@ -1,7 +1,7 @@
 // RUN: tessera opt %s -p schedule-to-tile --level tile | filecheck %s
 // Positions count from the block's offset, numbers fill a tile; casts carry their policy.
 graph.func @f() -> (!graph.tensor<[24, 80], i8, saturate>) {
-  %y = schedule.region <block = [8, 80]> () -> (!graph.tensor<[24, 80], i8, saturate>) {
+  %y = schedule.region<pointwise> <block = [8, 80]> () -> (!graph.tensor<[24, 80], i8, saturate>) {
     %i = graph.iota 1 : !graph.tensor<[24, 80], i32>
     %c = graph.constant !graph.tensor<[24, 80], i32> = [3]
     %m = graph.ew<mul> %i, %c : !graph.tensor<[24, 80], i32>, !graph.tensor<[24, 80], i32> -> !graph.tensor<[24, 80], i32>

@@ -4,7 +4,7 @@ graph.func @f_0() {
   graph.return
 }
 graph.func @f(%a: !graph.tensor<[4], f32>) -> (!graph.tensor<[4], f32>, !graph.tensor<[4], f32>) {
-  %x, %y = schedule.region <block = [4]> (%u : !graph.tensor<[4], f32> = %a) -> (!graph.tensor<[4], f32>, !graph.tensor<[4], f32>) {
+  %x, %y = schedule.region<pointwise> <block = [4]> (%u : !graph.tensor<[4], f32> = %a) -> (!graph.tensor<[4], f32>, !graph.tensor<[4], f32>) {
     %e = graph.ew<exp> %u : !graph.tensor<[4], f32> -> !graph.tensor<[4], f32>
     schedule.yield %e, %u : !graph.tensor<[4], f32>, !graph.tensor<[4], f32>
   }

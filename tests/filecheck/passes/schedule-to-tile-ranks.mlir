@@ -1,11 +1,11 @@
 // RUN: tessera opt %s -p schedule-to-tile --level tile | filecheck %s
 // A scalar is one program without a grid; three axes are three coordinates.
 graph.func @f(%a: !graph.tensor<[], f32>, %b: !graph.tensor<[2, S, 3], f32>) -> (!graph.tensor<[], f32>, !graph.tensor<[2, S, 3], f32>) {
-  %x = schedule.region <block = []> (%u : !graph.tensor<[], f32> = %a) -> (!graph.tensor<[], f32>) {
+  %x = schedule.region<pointwise> <block = []> (%u : !graph.tensor<[], f32> = %a) -> (!graph.tensor<[], f32>) {
     %e = graph.ew<exp> %u : !graph.tensor<[], f32> -> !graph.tensor<[], f32>
     schedule.yield %e : !graph.tensor<[], f32>
   }
-  %y = schedule.region <block = [1, 16, 3], warps = 2> (%u : !graph.tensor<[2, S, 3], f32> = %b) -> (!graph.tensor<[2, S, 3], f32>) {
+  %y = schedule.region<pointwise> <block = [1, 16, 3], warps = 2> (%u : !graph.tensor<[2, S, 3], f32> = %b) -> (!graph.tensor<[2, S, 3], f32>) {
     %e = graph.ew<exp> %u : !graph.tensor<[2, S, 3], f32> -> !graph.tensor<[2, S, 3], f32>
     schedule.yield %e : !graph.tensor<[2, S, 3], f32>
   }

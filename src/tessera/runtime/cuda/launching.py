@@ -134,7 +134,17 @@ def arguments_of(params: Params) -> tuple[list[tuple[str, int]], bytes]:
     return found, table
 
 
-def _through_entry(params: Params, function: Function, blocks: int) -> Start:
+class HostBlock(NamedTuple):
+    """A launch as the host's entry and its sequences run it: code, args block, arguments of it, and what they need."""
+
+    entry: int
+    template: bytes
+    arguments: list[tuple[str, int]]
+    keep: object
+
+
+def host_block(params: Params, function: Function, blocks: int) -> HostBlock:
+    """A launch of so many blocks. Arguments are those of the plan, then as `arguments_of` says."""
     arguments, table = arguments_of(params)
     device, calls = params.device, function.context.calls
     address = ctypes.cast(calls.launch, ctypes.c_void_p).value or 0
@@ -143,8 +153,12 @@ def _through_entry(params: Params, function: Function, blocks: int) -> Start:
     words = (address, function.handle, 0, blocks, device.threads, device.shared, len(device.maps), table_at)
     template = bytes(WORD * host_launch.FIRST_SLOT) + struct.pack("<8q", *words) + block + table
     kernel = _kernel()
-    keep = (kernel, function)
-    return host_launch.make(kernel.address("launch_on_device"), template, arguments, 0, 1, keep=keep)
+    return HostBlock(kernel.address("launch_on_device"), template, arguments, (kernel, function))
+
+
+def _through_entry(params: Params, function: Function, blocks: int) -> Start:
+    made = host_block(params, function, blocks)
+    return host_launch.make(made.entry, made.template, made.arguments, 0, 1, keep=made.keep)
 
 
 @cache

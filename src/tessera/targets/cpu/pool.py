@@ -79,7 +79,7 @@ def has_python_entry() -> bool:
 
 def runtime_text() -> str:
     """The runtime image as LLVM's text, for whoever keeps compiled images; the same for every level."""
-    parts = ("pool.ll", "launch.ll", "fresh.ll") if has_python_entry() else ("pool.ll",)
+    parts = ("pool.ll", "sequence.ll", *(("launch.ll", "fresh.ll") if has_python_entry() else ()))
     return "\n".join((_FOLDER / part).read_text(encoding="utf-8") for part in parts)
 
 

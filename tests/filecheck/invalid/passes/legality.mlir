@@ -8,7 +8,7 @@ graph.func @f(%x: !graph.tensor<[S], f32>) {
 // options: --level tile
 graph.func @f(%x: !graph.tensor<[S], f32>) {
   // expected: schedule.region is not legal in a function at the tile level
-  %y = schedule.region <> (%u : !graph.tensor<[S], f32> = %x) -> (!graph.tensor<[S], f32>) {
+  %y = schedule.region<pointwise> <> (%u : !graph.tensor<[S], f32> = %x) -> (!graph.tensor<[S], f32>) {
     schedule.yield %u : !graph.tensor<[S], f32>
   }
   graph.return

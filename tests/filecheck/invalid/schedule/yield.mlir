@@ -7,7 +7,7 @@ graph.func @f() {
 }
 // -----
 graph.func @f() {
-  schedule.region <> () -> () {
+  schedule.region<pointwise> <> () -> () {
     // expected: 'schedule.yield' must be the last operation in its parent block
     schedule.yield :
     schedule.yield :
@@ -16,7 +16,7 @@ graph.func @f() {
 }
 // -----
 graph.func @f() {
-  schedule.region <> () -> () {
+  schedule.region<pointwise> <> () -> () {
     %c = arith.constant 1 : i32
     // expected: i32 should be of base attribute graph.tensor
     schedule.yield %c : i32
@@ -25,7 +25,7 @@ graph.func @f() {
 }
 // -----
 graph.func @f() {
-  schedule.region <> () -> () {
+  schedule.region<pointwise> <> () -> () {
     // expected: Expected ':'
     schedule.yield
   }
