@@ -1,4 +1,4 @@
-"""Attention as plain algebra: products, a scale, masks by position, a safe softmax. The compiler finds the one kernel."""
+"""Attention as plain algebra: products, a scale, masks by position, a safe softmax; the compiler finds one kernel."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def scaled_dot_product_attention(
     """softmax(q kᵀ · scale) v over [batch, heads, length, width]; 0 for a query that may look at no key.
 
     Fewer heads of k and v serve equal groups of heads of q. `causal` lets a query look at keys up to its own place, the
-    last query standing at the last key, or the first at key `offset`; `window` at the last so many of them alone. `mask`
-    says where to look, `bias` is added to the scores, `soft_cap` bends them to ±cap by tanh, and of batch b only the
-    first key_lengths[b] keys count. `scale` is 1/√width unless given. With `return_lse` the result comes with
+    last query standing at the last key, or the first at key `offset`; `window` at the last so many of them alone.
+    `mask` says where to look, `bias` is added to the scores, `soft_cap` bends them to ±cap by tanh, and of batch b only
+    the first key_lengths[b] keys count. `scale` is 1/√width unless given. With `return_lse` the result comes with
     log Σ e^score of every query, in f32. `dropout` needs a random `key`.
     """
     queries, keys, values = (_four_axes(name, x) for name, x in (("q", q), ("k", k), ("v", v)))
@@ -55,7 +55,11 @@ def scaled_dot_product_attention(
     a, b, _ = factors("attention", queries, keys, None)
     scores = primitives.matmul(a, swap_axes(b), to=work)
     width = queries.sizes[-1]
-    factor = scale if scale is not None else 1.0 / math.sqrt(width if isinstance(width, int) else known(queries, 3, "attention"))
+    factor = (
+        scale
+        if scale is not None
+        else 1.0 / math.sqrt(width if isinstance(width, int) else known(queries, 3, "attention"))
+    )
     if factor != 1.0:
         scores = elementwise("mul", scores, factor)
     if soft_cap is not None:
@@ -164,9 +168,7 @@ def _shared(x: Traced, group: int) -> Traced:
     return primitives.reshape(laid, (batch, heads * group, length, width))
 
 
-def _seen(
-    scores: Traced, mask: Any, causal: bool, offset: Any, window: int | None, key_lengths: Any
-) -> Traced | None:
+def _seen(scores: Traced, mask: Any, causal: bool, offset: Any, window: int | None, key_lengths: Any) -> Traced | None:
     """Which keys each query looks at; None where it is all of them."""
     parts: list[Traced] = []
     rows, columns = (primitives.iota(scores.sizes, axis, i32) for axis in (2, 3))
@@ -306,8 +308,4 @@ def _pairs(x: Traced, half: int, interleaved: bool) -> tuple[Traced, Traced]:
         parts = [primitives.slice_(apart, [*ends[:-1], at], [*ends[:-1], at + 1]) for at in (0, 1)]
         return primitives.reshape(parts[0], (*x.sizes[:-1], half)), primitives.reshape(parts[1], (*x.sizes[:-1], half))
     ends = [None] * x.ndim
-    return (
-        primitives.slice_(x, ends, [*ends[:-1], half]),
-        primitives.slice_(x, [*ends[:-1], half], ends),
-    )
-
+    return (primitives.slice_(x, ends, [*ends[:-1], half]), primitives.slice_(x, [*ends[:-1], half], ends))

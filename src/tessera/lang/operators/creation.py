@@ -22,7 +22,7 @@ from tessera.runtime.operators import Scalar
 from tessera.runtime.tensor import DTypeLike, Tensor
 from tessera.shapes.expr import Dim, DimLike
 
-ShapeLike: TypeAlias = DimLike | Sequence[DimLike]
+ShapeLike: TypeAlias = "DimLike | Sequence[DimLike]"
 
 
 def _sizes(shape: ShapeLike) -> tuple[DimLike, ...]:

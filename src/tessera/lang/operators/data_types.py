@@ -27,10 +27,8 @@ def astype(x: Array, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLi
     """`x` in another element type; without `copy` itself where it has that type."""
     target = as_dtype(dtype)
     made = x if isinstance(x, Traced | Tensor) else host_array(x)
-    if isinstance(made, Tensor) and made.dtype is target:
-        made = made.copy() if copy else made
-    else:
-        made = _cast(made, target)
+    same = isinstance(made, Tensor) and made.dtype is target
+    made = _cast(made, target) if not same else made.copy() if copy else made
     return made if device is None or isinstance(made, Traced) else made.to(device)
 
 

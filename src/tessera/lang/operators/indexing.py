@@ -60,18 +60,19 @@ def spans_of(x: Traced, key: Any) -> Spans:
         if part is None:
             new.append(axis)
             continue
-        if isinstance(part, Traced):
+        if isinstance(part, slice):
+            slices.append(part)
+        elif isinstance(part, Traced):
             arrays[axis] = part
-            part = slice(None)
-        elif isinstance(part, int):
+            slices.append(slice(None))
+        else:
             _check_inside(x, axis, part)
             if has_arrays:  # as in NumPy it is then one of the arrays
                 arrays[axis] = primitives.constant(part, (), i64)
-                part = slice(None)
+                slices.append(slice(None))
             else:
                 dropped.add(axis)
-                part = slice(part, part + 1 if part != -1 else None)
-        slices.append(part)
+                slices.append(slice(part, part + 1 if part != -1 else None))
     return Spans(tuple(slices), frozenset(dropped), arrays, tuple(new))
 
 

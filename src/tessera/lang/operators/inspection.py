@@ -5,22 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tessera.dtypes.types import (
-    DType,
-    bf16,
-    bool_,
-    f16,
-    f32,
-    f64,
-    i8,
-    i16,
-    i32,
-    i64,
-    u8,
-    u16,
-    u32,
-    u64,
-)
+from tessera.dtypes.types import DType, bf16, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from tessera.errors import DeviceError
 from tessera.lang.operators.data_types import isdtype
 from tessera.runtime.creation import DeviceLike

@@ -197,8 +197,10 @@ def _contracted(a: Traced, la: str, b: Traced, lb: str, wanted: set[str]) -> tup
         wide_b = _laid(b, lb, [*batch, *columns], len(rows), at=len(batch))
         return primitives.ew("mul", *broadcast_all([wide_a, wide_b], "einsum")), "".join([*batch, *rows, *columns])
     size_of = dict(zip(la + lb, [*a.sizes, *b.sizes], strict=False)) | dict(zip(lb, b.sizes, strict=True))
-    sizes = {kind: [size_of[label] for label in names] for kind, names in
-             (("batch", batch), ("rows", rows), ("inner", inner), ("columns", columns))}
+    sizes = {
+        kind: [size_of[label] for label in names]
+        for kind, names in (("batch", batch), ("rows", rows), ("inner", inner), ("columns", columns))
+    }
     left = primitives.transpose(a, [la.index(label) for label in (*batch, *rows, *inner)])
     right = primitives.transpose(b, [lb.index(label) for label in (*batch, *inner, *columns)])
     left = primitives.reshape(left, (*sizes["batch"], _count(sizes["rows"]), _count(sizes["inner"])))

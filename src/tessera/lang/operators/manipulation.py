@@ -12,16 +12,7 @@ from tessera.errors import DtypeError, ShapeError
 from tessera.lang import primitives
 from tessera.lang.arithmetic import broadcast_shapes
 from tessera.lang.operator import operator
-from tessera.lang.operators.operands import (
-    Axis,
-    axes_of,
-    expanded,
-    known,
-    one_axis,
-    replaced,
-    tensor,
-    tensors,
-)
+from tessera.lang.operators.operands import Axis, axes_of, expanded, known, one_axis, replaced, tensor, tensors
 from tessera.lang.tracing import Array, Traced, current_or_none, shown
 from tessera.runtime.tensor import Tensor
 from tessera.shapes import rules
@@ -221,7 +212,7 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Any
     size = x.shape[axis]  # pyright: ignore[reportAttributeAccessIssue]  (arrays of all libraries have one)
     if counts.dtype.kind not in "iu":
         raise DtypeError(f"repeat: counts are integers, got {counts.dtype}", hint="cast them to i64")
-    if counts.ndim > 1 or (counts.size != 1 and counts.size != size):
+    if counts.ndim > 1 or counts.size not in (1, size):
         raise ShapeError(
             f"repeat: {counts.shape} counts for an axis of {size}", hint="give one count, or one for each slice"
         )

@@ -14,18 +14,7 @@ from tessera.lang.arithmetic import elementwise
 from tessera.lang.operator import operator
 from tessera.lang.operators.linear_algebra import factors, product
 from tessera.lang.operators.manipulation import pad
-from tessera.lang.operators.operands import (
-    axes_of,
-    counted,
-    expanded,
-    floats,
-    folded,
-    known,
-    narrow,
-    one_axis,
-    tensor,
-    wide,
-)
+from tessera.lang.operators.operands import expanded, floats, folded, known, narrow, one_axis, tensor, wide
 from tessera.lang.operators.statistics import averaged, exponentials
 from tessera.lang.primitives import ew
 from tessera.lang.tracing import Array, Traced, shown
@@ -163,7 +152,14 @@ def _windows(
 
 
 def _pooled(
-    name: str, x: Any, size: Any, stride: Any, padding: Any, filler: float, join: str, finish: Callable[[Traced, int], Traced]
+    name: str,
+    x: Any,
+    size: Any,
+    stride: Any,
+    padding: Any,
+    filler: float,
+    join: str,
+    finish: Callable[[Traced, int], Traced],
 ) -> Traced:
     (made,) = floats(name, x)
     rank = made.ndim - 2
@@ -182,7 +178,12 @@ def _pooled(
 
 @operator
 def max_pool(
-    x: Array, size: int | tuple[int, ...], /, *, stride: int | tuple[int, ...] | None = None, padding: int | tuple[int, ...] = 0
+    x: Array,
+    size: int | tuple[int, ...],
+    /,
+    *,
+    stride: int | tuple[int, ...] | None = None,
+    padding: int | tuple[int, ...] = 0,
 ) -> Traced:
     """The largest element of each window over the axes after [batch, channels]."""
     return _pooled("max_pool", x, size, stride, padding, -math.inf, "max", lambda found, _: found)
@@ -190,7 +191,12 @@ def max_pool(
 
 @operator
 def avg_pool(
-    x: Array, size: int | tuple[int, ...], /, *, stride: int | tuple[int, ...] | None = None, padding: int | tuple[int, ...] = 0
+    x: Array,
+    size: int | tuple[int, ...],
+    /,
+    *,
+    stride: int | tuple[int, ...] | None = None,
+    padding: int | tuple[int, ...] = 0,
 ) -> Traced:
     """The mean of each window over the axes after [batch, channels]; padding counts as zeros."""
     return _pooled(
@@ -218,7 +224,8 @@ def _convolved(
             hint="channels = groups · weight.shape[1], and groups divides the filters",
         )
     steps, edges, gaps = (
-        _per_axis(value, rank, what) for value, what in ((stride, "stride"), (padding, "padding"), (dilation, "dilation"))
+        _per_axis(value, rank, what)
+        for value, what in ((stride, "stride"), (padding, "padding"), (dilation, "dilation"))
     )
     held = tensor(pad(made, ((0, 0), (0, 0), *((edge, edge) for edge in edges))))
     parts = [expanded(part, [2]) for _, part in _windows(held, window, steps, gaps)]

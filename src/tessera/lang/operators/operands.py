@@ -79,9 +79,7 @@ def axes_of(x: Traced, axis: Axis, where: str) -> tuple[int, ...]:
     given = (axis,) if isinstance(axis, int) else tuple(axis)
     found = tuple(rules.normalize_axis(one, x.ndim, where=where) for one in given)
     if len(set(found)) != len(found):
-        raise ShapeError(
-            f"{where}: {list(given)} names an axis twice", shapes=shown(x), hint="name each axis once"
-        )
+        raise ShapeError(f"{where}: {list(given)} names an axis twice", shapes=shown(x), hint="name each axis once")
     return found
 
 

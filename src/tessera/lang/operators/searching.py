@@ -123,5 +123,3 @@ def count_nonzero(x: Array, /, *, axis: int | tuple[int, ...] | None = None, kee
     from tessera.lang.operators.statistics import truth
 
     return add_up(truth(x), axis=axis, keepdims=keepdims)
-
-

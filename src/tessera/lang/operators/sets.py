@@ -59,9 +59,7 @@ def _new_so_far(row: Array) -> Traced:
     """How many different elements a sorted row has up to each; a NaN differs from every other."""
     made = tensor(row)
     first = primitives.constant(True, (1,), "bool")
-    changes = elementwise(
-        "ne", primitives.slice_(made, [1], [None]), primitives.slice_(made, [None], [-1])
-    )
+    changes = elementwise("ne", primitives.slice_(made, [1], [None]), primitives.slice_(made, [None], [-1]))
     return running("sum", primitives.cast(primitives.concatenate([first, changes], 0), i64), 0)
 
 

@@ -44,9 +44,7 @@ def _by_counting(rows: Traced, size: Size, descending: bool) -> Traced:
     ahead = elementwise(
         "or",
         before(other, mine, descending=descending, or_equal=False),
-        elementwise(
-            "and", earlier, primitives.ew("not", before(mine, other, descending=descending, or_equal=False))
-        ),
+        elementwise("and", earlier, primitives.ew("not", before(mine, other, descending=descending, or_equal=False))),
     )
     places = primitives.reduce("sum", primitives.cast(ahead, i64), [2])
     asked = primitives.ew("eq", primitives.broadcast_to(expanded(places, [1]), cube), my_place)
@@ -90,9 +88,7 @@ def _merged(keys: Traced, size: int, run: int, descending: bool) -> Traced:
         open_ = primitives.ew("lt", low, high)
         from_left = keeps(middle, elementwise("sub", primitives.ew("sub", k, middle), 1))
         low = elementwise("select", elementwise("and", open_, from_left), elementwise("add", middle, 1), low)
-        high = elementwise(
-            "select", elementwise("and", open_, primitives.ew("not", from_left)), middle, high
-        )
+        high = elementwise("select", elementwise("and", open_, primitives.ew("not", from_left)), middle, high)
     i, j = low, primitives.ew("sub", k, low)
     no_right = primitives.ew("ge", j, right)
     takes_left = elementwise("and", primitives.ew("lt", i, left), elementwise("or", no_right, keeps(i, j)))
@@ -124,9 +120,7 @@ def picked(rows: Traced, order: Traced) -> Traced:
     if isinstance(rows.sizes[1], int):
         return along_rows(rows, order)
     cube = (order.sizes[0], order.sizes[1], rows.sizes[1])
-    hit = primitives.ew(
-        "eq", primitives.iota(cube, 2), primitives.broadcast_to(expanded(order, [2]), cube)
-    )
+    hit = primitives.ew("eq", primitives.iota(cube, 2), primitives.broadcast_to(expanded(order, [2]), cube))
     held = primitives.broadcast_to(expanded(rows, [1]), cube)
     if rows.dtype.kind is Kind.BOOL:
         return primitives.reduce("or", primitives.ew("and", hit, held), [2])

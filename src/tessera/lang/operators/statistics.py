@@ -165,12 +165,7 @@ def exponentials(x: Traced, axes: tuple[int, ...]) -> tuple[Traced, Traced, Trac
 
 @operator
 def cumulative_sum(
-    x: Array,
-    /,
-    *,
-    axis: int | None = None,
-    dtype: DTypeLike | None = None,
-    include_initial: bool = False,
+    x: Array, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Traced:
     """Running sums along `axis`, which may be left out for one axis; `include_initial` puts a 0 before them."""
     return _running("sum", x, axis, dtype, include_initial)
@@ -178,12 +173,7 @@ def cumulative_sum(
 
 @operator
 def cumulative_prod(
-    x: Array,
-    /,
-    *,
-    axis: int | None = None,
-    dtype: DTypeLike | None = None,
-    include_initial: bool = False,
+    x: Array, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
 ) -> Traced:
     """Running products along `axis`, which may be left out for one axis; `include_initial` puts a 1 before them."""
     return _running("prod", x, axis, dtype, include_initial)

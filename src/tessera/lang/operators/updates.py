@@ -71,17 +71,16 @@ def update(x: Array, values: Array, kind: str, key: Any) -> Traced:
 
 def _given(x: Traced, values: Any, shape: tuple[Size, ...]) -> Traced:
     """Values in the type of the tensor, and in the shape of the places."""
-    beside = elementwise("select", primitives.constant(True, (), "bool"), values, primitives.constant(False, (), x.dtype))
+    beside = elementwise(
+        "select", primitives.constant(True, (), "bool"), values, primitives.constant(False, (), x.dtype)
+    )
     return primitives.broadcast_to(primitives.cast(beside, x.dtype), shape)
 
 
 def _in_box(x: Traced, values: Any, kind: str, spans: Spans) -> Traced:
     """Slices: each element asks whether it lies in the box, and takes the value of its place there."""
     box = primitives.slice_(
-        x,
-        [one.start for one in spans.slices],
-        [one.stop for one in spans.slices],
-        [one.step for one in spans.slices],
+        x, [one.start for one in spans.slices], [one.stop for one in spans.slices], [one.step for one in spans.slices]
     )
     shape = [1] * spans.new.count(0)
     for axis, size in enumerate(box.sizes):
