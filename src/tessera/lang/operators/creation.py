@@ -39,7 +39,7 @@ def _here(device: DeviceLike | None) -> None:
 
 
 def full(
-    shape: ShapeLike, fill_value: Scalar, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+    shape: ShapeLike, fill_value: Scalar, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Any:
     """A tensor of `fill_value`; f32, i64 or bool by its type unless `dtype` says otherwise."""
     if current_or_none() is None:
@@ -48,19 +48,19 @@ def full(
     return primitives.constant(fill_value, _sizes(shape), as_dtype(type(fill_value) if dtype is None else dtype))
 
 
-def empty(shape: ShapeLike, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
+def empty(shape: ShapeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
     """A tensor whose elements mean nothing yet: zeros inside a trace."""
     if current_or_none() is None:
         return creation.empty(shape, dtype or f32, device)  # pyright: ignore[reportArgumentType]  (numbers here)
     return zeros(shape, dtype=dtype, device=device)
 
 
-def zeros(shape: ShapeLike, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
+def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
     """A tensor of zeros, f32 unless `dtype` says otherwise."""
     return full(shape, False, dtype=dtype or f32, device=device)
 
 
-def ones(shape: ShapeLike, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
+def ones(shape: ShapeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
     """A tensor of ones, f32 unless `dtype` says otherwise."""
     return full(shape, True, dtype=dtype or f32, device=device)
 
@@ -71,7 +71,7 @@ def _like(x: Any) -> tuple[Any, DType, Any]:
 
 
 def full_like(
-    x: Array, /, fill_value: Scalar, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+    x: Array, /, fill_value: Scalar, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Any:
     """`fill_value` in the shape of `x`, and in its dtype and on its device unless others are named."""
     shape, own, place = _like(x)
@@ -79,7 +79,7 @@ def full_like(
     return full(shape, fill_value, dtype=dtype or own, device=device if inside else device or place)
 
 
-def empty_like(x: Array, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
+def empty_like(x: Array, /, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
     """A tensor in the shape of `x` whose elements mean nothing yet."""
     if current_or_none() is not None:
         return zeros_like(x, dtype=dtype, device=device)
@@ -87,18 +87,18 @@ def empty_like(x: Array, /, *, dtype: DTypeLike | None = None, device: DeviceLik
     return empty(shape, dtype=dtype or own, device=device or place)
 
 
-def zeros_like(x: Array, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
+def zeros_like(x: Array, /, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
     """Zeros in the shape of `x`, and in its dtype and on its device unless others are named."""
     return full_like(x, False, dtype=dtype, device=device)
 
 
-def ones_like(x: Array, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
+def ones_like(x: Array, /, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
     """Ones in the shape of `x`, and in its dtype and on its device unless others are named."""
     return full_like(x, True, dtype=dtype, device=device)
 
 
 def asarray(
-    obj: Any, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, copy: bool | None = None
+    obj: Any, /, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None, copy: bool | None = None
 ) -> Any:
     """`obj` as a tensor: shared where dtype and device allow it, else copied; a traced value as it is, or cast."""
     if not isinstance(obj, Traced):
@@ -112,7 +112,6 @@ def arange(
     /,
     stop: float | Dim | None = None,
     step: float = 1,
-    *,
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
 ) -> Any:
@@ -156,9 +155,9 @@ def linspace(
     stop: float,
     /,
     num: int,
-    *,
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
+    *,
     endpoint: bool = True,
 ) -> Any:
     """`num` evenly spaced numbers from `start` to `stop`, which is left out without `endpoint`."""
