@@ -70,7 +70,7 @@ from tessera.runtime.creation import (
 from tessera.runtime.device import Device, DeviceBackend, default_device, device, register_backend
 from tessera.runtime.quantized import QuantizedTensor, dequantize, quantize
 from tessera.runtime.random import rand, randint, randn, randn_like
-from tessera.runtime.tensor import Tensor, share_memory
+from tessera.runtime.tensor import Tensor, share_memory, use_operators
 from tessera.runtime.tracking import shape_history, track_shapes
 from tessera.shapes.annotations import KTile, Out
 
@@ -90,6 +90,7 @@ else:
     from tessera.shapes.annotations import Tile
 
 __version__ = "0.1.0"
+__array_api_version__ = "2023.12"
 
 # The Array API's names for the same types.
 float64, float32, float16, bfloat16 = f64, f32, f16, bf16
@@ -104,6 +105,7 @@ _LAZY = {
     "jit": "tessera.lang.jit",
     "kernel": "tessera.kernels.function",
     "knobs": "tessera.knobs",
+    "ops": "tessera.lang.operators",
     "register_node": "tessera.runtime.pytree",
     "tile": "tessera.kernels.intrinsics",
     "tree_flatten": "tessera.runtime.pytree",
@@ -112,11 +114,20 @@ _LAZY = {
     "tree_unflatten": "tessera.runtime.pytree",
     "verify": "tessera.kernels.verification",
 }
-_MODULES = ("cuda", "knobs", "tile", "verify")
+_MODULES = ("cuda", "knobs", "ops", "tile", "verify")
 _LAZY.update(dict.fromkeys(_OPERATORS, "tessera.lang.operators"))
 # Operators work in traces, too, where functions that only make tensors do not.
 for _name in _OPERATORS:
     globals().pop(_name, None)
+
+
+def _operators() -> Any:
+    from tessera.lang.operators import METHODS, PROPERTIES
+
+    return METHODS, PROPERTIES
+
+
+use_operators(_operators)
 
 
 def __getattr__(name: str) -> Any:

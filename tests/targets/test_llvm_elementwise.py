@@ -221,7 +221,7 @@ def test_any_integers_give_the_same(drawn: tuple[DType, list[Array]], level: str
         assert difference(got, table.apply(name, given, [dtype] * 2), *given) == "", name
 
 
-FLOAT_ROWS = ("add", "sub", "mul", "div", "floordiv", "rem", "min", "max", "fma", "le")
+FLOAT_ROWS = ("add", "sub", "mul", "div", "floordiv", "rem", "min", "max", "copysign", "fma", "le")
 
 
 @cache

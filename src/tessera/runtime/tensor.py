@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, cast, final
 
@@ -93,10 +94,10 @@ class Tensor:
 
     if not TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Meta:
+        def __getattr__(self, name: str) -> Any:
             # Metas are made when first asked for; from then on the slot answers, as fast as an attribute can.
             if name != "meta":
-                raise AttributeError(f"'Tensor' object has no attribute {name!r}")
+                return _operator_of(self, name)
             array, itemsize = self.geometry, self.geometry.itemsize
             strides = tuple([stride // itemsize for stride in array.strides])
             alignment = alignment_of(address(array) if array.size else 0)
@@ -482,6 +483,22 @@ class Tensor:
     def __pos__(self) -> Tensor:
         return self
 
+    def __matmul__(self, other: Operand) -> Tensor:
+        return operators()[0]["__matmul__"](self, other)
+
+    def __rmatmul__(self, other: Operand) -> Tensor:
+        return operators()[0]["__matmul__"](other, self)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The functions of the Array API standard."""
+        return operators()[0]["__array_namespace__"](self, api_version=api_version)
+
+    def to_device(self, target: str | Device, /, *, stream: object = None) -> Tensor:
+        """This tensor on a device; copies follow the current stream's order, so that none may be named."""
+        if stream is not None:
+            raise DeviceError(f"to_device: no stream may be named, got {stream!r}", hint="leave stream= out")
+        return self._to_device(device(target), copy=False)
+
     # Elementwise, as for every array, and so nothing that a dictionary could use.
     def __eq__(self, other: Operand) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]  (not one bool)
         return _equal(self, other)
@@ -493,6 +510,24 @@ class Tensor:
 
 
 _CPU_IN_DLPACK = (1, 0)
+
+Operators: TypeAlias = tuple[Mapping[str, Callable[..., Any]], Mapping[str, Callable[..., Any]]]
+operators: Callable[[], Operators] = lambda: ({}, {})  # noqa: E731  (replaced by `use_operators`)
+
+
+def use_operators(source: Callable[[], Operators]) -> None:
+    """Methods and properties that tensors have beside their own: operators, which live above this file."""
+    global operators  # noqa: PLW0603  (set once, when the package is imported)
+    operators = source
+
+
+def _operator_of(tensor: Tensor, name: str) -> Any:
+    methods, properties = ({}, {}) if name.startswith("_") else operators()
+    if name in properties:
+        return properties[name](tensor)
+    if name in methods:
+        return partial(methods[name], tensor)
+    raise AttributeError(f"'Tensor' object has no attribute {name!r}")
 
 
 def _integers(given: tuple[Sizes, ...], where: str) -> Shape:
