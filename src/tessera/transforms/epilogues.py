@@ -109,7 +109,7 @@ def _reads(value: SSAValue) -> bool:
     op = value.owner
     if isinstance(op, graph.IotaOp) or is_splat(value):
         return False
-    if isinstance(op, graph.EwOp) or type(op) in PULL:
+    if isinstance(op, Operation) and (isinstance(op, graph.EwOp) or type(op) in PULL):
         return any(_reads(operand) for operand in op.operands)
     return True
 
@@ -121,7 +121,7 @@ def depends_on(value: SSAValue, members: Collection[Operation], block: Block, fi
     queue = [value]
     while queue:
         owner = queue.pop().owner
-        op = block.find_ancestor_op_in_block(owner) if isinstance(owner, Operation) else None
+        op: Operation | None = block.find_ancestor_op_in_block(owner) if isinstance(owner, Operation) else None
         if op is None or op in seen:
             continue
         if op in members:
