@@ -125,7 +125,9 @@ class HostSite:
             case Combine(target, source, kind, axis):
 
                 def combine(to: int, at: int) -> None:
-                    array_at(to, target)[...] = world().combine(kind, axis, source.dtype, array_at(at, source))
+                    # A copy: other ranks look at it when this one may be elsewhere.
+                    mine = np.array(array_at(at, source))
+                    array_at(to, target)[...] = world().combine(kind, axis, source.dtype, mine)
 
                 return combine
 

@@ -10,7 +10,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tessera.dialects import graph, graph_effects, schedule, text, tile
+from tessera.dialects import graph, graph_control, graph_effects, schedule, text, tile
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.graph_types import GraphTensorType
 from tessera.dialects.locations import span_of
@@ -79,6 +79,14 @@ class _Reader:
         end = block.last_op
         assert end is not None
         return self.of(end.operands)
+
+    def inside(self, block: Block) -> host.Block:
+        """A block of an op; it sees the values around it."""
+        outer, self.steps = self.steps, []
+        arguments = tuple(self.add(argument) for argument in block.args)
+        results = self.block(block)
+        made, self.steps = self.steps, outer
+        return host.Block(arguments, tuple(made), results)
 
     def kernel(self, op: schedule.LaunchOp) -> int:
         """The number of the kernel that is launched."""
@@ -197,6 +205,34 @@ def _all_reduce(reader: _Reader, op: graph_effects.AllReduceOp) -> None:
     reader.steps.append(host.AllReduce(reader.add(op.result), source, op.kind.data, op.axis.data))
 
 
+def _branch(reader: _Reader, op: graph_control.CondOp) -> None:
+    test = reader.numbers[op.condition]
+    blocks = reader.inside(op.chosen.block), reader.inside(op.otherwise.block)
+    reader.steps.append(host.Branch(test, blocks, tuple(reader.add(value) for value in op.results_)))
+
+
+def _while(reader: _Reader, op: graph_control.WhileOp) -> None:
+    start = reader.of(op.inits)
+    test, body = reader.inside(op.condition.block), reader.inside(op.body.block)
+    reader.steps.append(host.Loop(start, body, tuple(reader.add(value) for value in op.results_), test))
+
+
+def _scan(reader: _Reader, op: graph_control.ScanOp) -> None:
+    start, sliced, body = reader.of(op.inits), reader.of(op.xs), reader.inside(op.body.block)
+    results = [reader.add(value) for value in op.results_]
+    reader.steps.append(
+        host.Loop(
+            start,
+            body,
+            tuple(results[: len(start)]),
+            trips=str(op.count),
+            sliced=sliced,
+            stacked=tuple(results[len(start) :]),
+            reverse=op.reverse is not None,
+        )
+    )
+
+
 Rule = Callable[[_Reader, Any], None]
 _RULES: Mapping[type[Operation], Rule] = MappingProxyType(
     {
@@ -208,6 +244,10 @@ _RULES: Mapping[type[Operation], Rule] = MappingProxyType(
         graph.ReturnOp: _return,
         graph.SliceOp: _slice,
         graph.TransposeOp: _transpose,
+        graph_control.CondOp: _branch,
+        graph_control.ScanOp: _scan,
+        graph_control.WhileOp: _while,
+        graph_control.YieldOp: _return,
         graph_effects.AllReduceOp: _all_reduce,
         graph_effects.PrintOp: _print,
         graph_effects.RandomOp: _random,
