@@ -15,7 +15,7 @@ from tessera.dialects import graph
 from tessera.dialects.graph_types import graph_type
 from tessera.shapes.expr import Shape, Size
 from tessera.transforms.digits import PULL, PUSH, Map, plain, pull, push
-from tessera.transforms.region_tiles import refusal
+from tessera.transforms.region_tiles import is_count, refusal
 from tessera.transforms.regions import is_splat, users_of
 
 Extents = dict[int, Size]
@@ -77,6 +77,8 @@ def side_ops(value: SSAValue, where: Map, blocks: Extents, block: Block) -> list
     if isinstance(owner, Operation) and owner.parent is block:
         if isinstance(owner, graph.IotaOp) or is_splat(value):
             return [owner]
+        if is_count(owner):
+            return [*(op for op in (owner.operands[0].owner,) if isinstance(op, Operation)), owner]
         if type(owner) in PULL:
             inner = pull(owner, where)
             if inner is not None:
@@ -107,7 +109,7 @@ def _is_cheap(op: graph.EwOp, where: Map, blocks: Extents) -> bool:
 def _reads(value: SSAValue) -> bool:
     """Whether a value takes more than counting: something is read for it."""
     op = value.owner
-    if isinstance(op, graph.IotaOp) or is_splat(value):
+    if isinstance(op, graph.IotaOp) or is_splat(value) or (isinstance(op, Operation) and is_count(op)):
         return False
     if isinstance(op, Operation) and (isinstance(op, graph.EwOp) or type(op) in PULL):
         return any(_reads(operand) for operand in op.operands)

@@ -14,7 +14,7 @@ from tessera.transforms.epilogues import Work, follow, longest
 from tessera.transforms.form_products import factor_ops
 from tessera.transforms.online_algebra import Online, find_online
 from tessera.transforms.regions import enclosable, enclose
-from tessera.transforms.write_products import COLUMN, ROW
+from tessera.transforms.write_products import COLUMN, ROW, positions_after
 
 
 def form_online(block: Block) -> None:
@@ -41,6 +41,6 @@ def _form(online: Online, block: Block) -> None:
 
 def _work(online: Online, block: Block) -> Work:
     ops = sorted(online.ops, key=block.get_operation_index)
-    rows = dict((*online.tops, *online.totals))
+    rows = positions_after(dict((*online.tops, *online.totals)), ops)
     blocks = {ROW: online.spaces.rows, COLUMN: online.spaces.columns}
     return Work(blocks, ops, {}, {**rows, online.values.result: online.spaces.result})

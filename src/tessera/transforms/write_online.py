@@ -63,7 +63,7 @@ def write_online(name: str, region: schedule.RegionOp) -> tile.FuncOp:
     tiles.axes[COLUMN] = Axis(columns, 0, columns)
     _Loop(tiles, online, n).write()
     rows = dict((*online.tops, *online.totals))
-    finish(tiles, positions_after({**rows, online.values.result: spaces.result}, region))
+    finish(tiles, positions_after({**rows, online.values.result: spaces.result}, region.body.block.ops))
     return tiles.function
 
 
