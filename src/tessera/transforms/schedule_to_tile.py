@@ -13,6 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tessera.dialects import graph, schedule, tile
 from tessera.dialects.graph_types import graph_type
+from tessera.dialects.kernel_calls import match_symbols, substitute
 from tessera.dialects.locations import span_of
 from tessera.errors import CompileError
 from tessera.transforms.rewriting import replace
@@ -39,7 +40,8 @@ class ScheduleToTile(ModulePass):
                     kernel = _written(name, region)
                     Rewriter.insert_op(kernel, InsertPoint.before(function))
                     results = [graph_type(value) for value in region.results_]
-                    grid = kernel.grid.data
+                    values = match_symbols(kernel, [value.type for value in (*region.arguments, *region.results_)])
+                    grid = substitute(kernel.grid.data, values)
                     replace(region, [schedule.LaunchOp(name, grid, region.config.data, region.arguments, results)])
 
 
