@@ -26,7 +26,7 @@ graph.func @f(%x: !graph.tensor<[B, S, 96], f32>) -> (!graph.tensor<[B, S, 32], 
 }
 
 // CHECK: builtin.module {
-// CHECK-NEXT:   tile.func @f_0(%x: !tile.view<3, f32, global>, %y: !tile.view<3, f32, global>) outputs 1 shapes [[B, S, 96], [B, S, 32]] grid ["(S + 63)//64", "2*B"] {
+// CHECK-NEXT{LITERAL}:   tile.func @f_0(%x: !tile.view<3, f32, global>, %y: !tile.view<3, f32, global>) outputs 1 shapes [[B, S, 96], [B, S, 32]] grid ["(S + 63)//64", "2*B"] {
 // CHECK-NEXT:     %0 = tile.program_id 0
 // CHECK-NEXT:     %1 = arith.constant 64 : index
 // CHECK-NEXT:     %2 = arith.muli %0, %1 : index

@@ -11,7 +11,7 @@ graph.func @f(%x: !graph.tensor<[B, S, 64], bf16>, %w: !graph.tensor<[128, 64], 
 }
 
 // CHECK: builtin.module {
-// CHECK-NEXT:   tile.func @f_0(%w: !tile.view<2, bf16, global>, %0: !tile.view<2, bf16, global>, %bias: !tile.view<1, bf16, global>, %y: !tile.view<2, bf16, global>) outputs 1 shapes [[128, 64], [n0, 64], [128], [n0, 128]] grid ["(n0 + 63)//64", 2] {
+// CHECK-NEXT{LITERAL}:   tile.func @f_0(%w: !tile.view<2, bf16, global>, %0: !tile.view<2, bf16, global>, %bias: !tile.view<1, bf16, global>, %y: !tile.view<2, bf16, global>) outputs 1 shapes [[128, 64], [n0, 64], [128], [n0, 128]] grid ["(n0 + 63)//64", 2] {
 // CHECK-NEXT:     %1 = tile.program_id 0
 // CHECK-NEXT:     %2 = arith.constant 64 : index
 // CHECK-NEXT:     %3 = arith.muli %1, %2 : index
