@@ -16,12 +16,14 @@ from tessera.dtypes import philox
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import Kind, f32, f64
 from tessera.errors import CompileError, DtypeError, ShapeError
-from tessera.interpreters import scalars
+from tessera.interpreters import graph_indexing, scalars
 from tessera.interpreters.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.machine import Machine
 from tessera.interpreters.tile import multiply, positions, run_kernel
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import dim
+
+MEANINGS = (graph_indexing,)  # importing it fills the table
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
