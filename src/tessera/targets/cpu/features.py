@@ -103,12 +103,10 @@ def has(level: str) -> bool:
     Tiles need the system's permission, once per process, before their first instruction. It is asked for here, when the
     question is about tiles; a system that refuses it counts as one without.
     """
+    if level not in knobs.CPU_FAMILIES.get(machine(), ()):
+        return False
     needed = set[str]().union(*(_NEEDS[name] for name in up_to(level)))
-    return (
-        level in knobs.CPU_FAMILIES.get(machine(), ())
-        and needed <= host_flags()
-        and (level != "amx" or _permit_tiles())
-    )
+    return needed <= host_flags() and (level != "amx" or _permit_tiles())
 
 
 def target(level: str) -> tuple[str, str]:

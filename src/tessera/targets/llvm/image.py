@@ -243,7 +243,8 @@ class _Layout:
     def _within(self, distance: int, bits: int, symbol: int) -> int:
         if not -(1 << bits - 1) <= distance < 1 << bits - 1:
             raise CompileError(
-                f"{self._name(symbol)} is {distance} bytes away from where it is used, at most {1 << bits - 21} MiB goes"
+                f"{self._name(symbol)} is {distance} bytes away from where it is used, "
+                f"at most {1 << bits - 21} MiB goes"
             )
         return distance
 
@@ -280,7 +281,7 @@ def _write_long_jump(layout: _Layout, stub: int, symbol: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """What a machine's objects have: relocations of position-independent code in the small model, by the ABI's numbers."""
+    """What images of a machine have: its relocations of position-independent code in the small model, by number."""
 
     machine: int
     host: str
@@ -477,7 +478,7 @@ def _clear_cache() -> Callable[[int, int], None]:
     except (OSError, AttributeError) as error:
         raise ResourceError(
             f"machine code cannot be made visible to the processor: {error}",
-            hint="libgcc_s.so.1, with __clear_cache, is part of every Linux with the GNU compiler's runtime: install it",
+            hint="install the GNU compiler's runtime: libgcc_s.so.1, which has __clear_cache",
         ) from None
 
 
