@@ -18,11 +18,15 @@ from tessera.dialects.locations import span_of
 from tessera.errors import CompileError
 from tessera.transforms.rewriting import replace
 from tessera.transforms.symbol_names import fresh_name
+from tessera.transforms.write_online import write_online
+from tessera.transforms.write_products import write_product
 from tessera.transforms.write_rows import write_rows
 
 Writer = Callable[[str, schedule.RegionOp], tile.FuncOp]
 
-WRITERS: Mapping[str, Writer] = MappingProxyType({"pointwise": write_rows, "rows": write_rows})
+WRITERS: Mapping[str, Writer] = MappingProxyType(
+    {"pointwise": write_rows, "rows": write_rows, "product": write_product, "online": write_online}
+)
 
 
 @dataclass(frozen=True)
@@ -40,8 +44,8 @@ class ScheduleToTile(ModulePass):
                     kernel = _written(name, region)
                     Rewriter.insert_op(kernel, InsertPoint.before(function))
                     results = [graph_type(value) for value in region.results_]
-                    values = match_symbols(kernel, [value.type for value in (*region.arguments, *region.results_)])
-                    grid = substitute(kernel.grid.data, values)
+                    types = [value.type for value in (*region.arguments, *region.results_)]
+                    grid = substitute(kernel.grid.data, match_symbols(kernel, types))
                     replace(region, [schedule.LaunchOp(name, grid, region.config.data, region.arguments, results)])
 
 

@@ -128,8 +128,8 @@ def log10(x: Array, /) -> Traced:
     """The logarithm to base 10."""
 
     def by(x: Traced) -> Traced:
-        # 1/ln 10 in two parts, of which f32 holds the first exactly.
-        first = 0.4342944920063019
+        # 1/ln 10 in two parts of one sign, of which f32 holds the first exactly.
+        first = 0.4342944622039795
         rest = 0.4342944819032518 - first
         found = ew("log", x)
         return elementwise("fma", found, first, elementwise("mul", found, rest))
