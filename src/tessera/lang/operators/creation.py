@@ -38,9 +38,7 @@ def _here(device: DeviceLike | None) -> None:
         )
 
 
-def full(
-    shape: ShapeLike, fill_value: Scalar, dtype: DTypeLike | None = None, device: DeviceLike | None = None
-) -> Any:
+def full(shape: ShapeLike, fill_value: Scalar, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
     """A tensor of `fill_value`; f32, i64 or bool by its type unless `dtype` says otherwise."""
     if current_or_none() is None:
         return creation.full(shape, fill_value, dtype, device)  # pyright: ignore[reportArgumentType]  (numbers here)
@@ -70,9 +68,7 @@ def _like(x: Any) -> tuple[Any, DType, Any]:
     return made.shape, made.dtype, None if isinstance(made, Traced) else made.device
 
 
-def full_like(
-    x: Array, /, fill_value: Scalar, dtype: DTypeLike | None = None, device: DeviceLike | None = None
-) -> Any:
+def full_like(x: Array, /, fill_value: Scalar, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
     """`fill_value` in the shape of `x`, and in its dtype and on its device unless others are named."""
     shape, own, place = _like(x)
     inside = current_or_none() is not None
