@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from tessera.dialects import graph, text
+from tessera.dialects.graph_slices import LAST
 from tessera.dialects.graph_types import GraphTensorType, graph_type
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, f32, f64, i32
@@ -61,8 +63,7 @@ class Value:
 
     def slice(self, axis: int, start: int, stop: int) -> Value:
         rank = len(self.shape)
-        sizes = [size if isinstance(size, int) else 2**31 for size in self.shape]
-        starts, stops = [0] * rank, list(sizes)
+        starts, stops = [0] * rank, [LAST] * rank
         starts[axis], stops[axis] = start, stop
         return self._to(graph.SliceOp(self.ssa, starts, stops, [1] * rank))
 

@@ -89,10 +89,10 @@ def _chosen() -> Settings | None:
         )
     if knobs.interpret.value or backend == "interpreter":
         return None
-    if sys.platform != "linux" or os.uname().machine != "x86_64":
+    if sys.platform != "linux" or features.machine() not in knobs.CPU_FAMILIES:
         if backend == "cpu":
             raise DeviceError(
-                f"kernels have machine code on x86-64 Linux only, this is {sys.platform}",
+                f"kernels have machine code on Linux, x86-64 and AArch64, this is {sys.platform}, {features.machine()}",
                 hint=f"leave {knobs.backend.variable} unset: the interpreter runs them",
             )
         return None

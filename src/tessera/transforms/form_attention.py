@@ -41,6 +41,6 @@ def _form(online: Online, block: Block) -> None:
 
 def _work(online: Online, block: Block) -> Work:
     ops = sorted(online.ops, key=block.get_operation_index)
-    rows = {value: where for value, where in (*online.tops, *online.totals)}
+    rows = dict((*online.tops, *online.totals))
     blocks = {ROW: online.spaces.rows, COLUMN: online.spaces.columns}
     return Work(blocks, ops, {}, {**rows, online.values.result: online.spaces.result})

@@ -36,6 +36,9 @@ def form_products(block: Block) -> None:
     for op in list(block.ops):
         if isinstance(op, graph.MatmulOp) and graph_type(op.a).dtype.kind is not Kind.BOOL:
             _form(op, block)
+    for op in reversed(list(block.ops)):
+        if isinstance(op, graph.ReshapeOp):
+            erase_unused(op)
 
 
 def _form(op: graph.MatmulOp, block: Block) -> None:

@@ -79,7 +79,8 @@ def has_python_entry() -> bool:
 
 def runtime_text() -> str:
     """The runtime image as LLVM's text, for whoever keeps compiled images; the same for every level."""
-    parts = ("pool.ll", "sequence.ll", *(("launch.ll", "fresh.ll") if has_python_entry() else ()))
+    entries = ("launch.ll", "fresh.ll") if has_python_entry() else ()
+    parts = (f"{features.family()}.ll", "pool.ll", "sequence.ll", *entries)
     return "\n".join((_FOLDER / part).read_text(encoding="utf-8") for part in parts)
 
 
@@ -87,7 +88,8 @@ def compile_runtime() -> bytes:
     """The runtime image; takes LLVM a tenth of a second, and half of one to be imported."""
     from tessera.targets.llvm.machine import compile_text
 
-    return image.flatten(compile_text(runtime_text(), cpu="x86-64", features=""))
+    processor = features.LEAST_PROCESSORS[features.family()]
+    return image.flatten(compile_text(runtime_text(), cpu=processor, features="", passes="always-inline"))
 
 
 class Runtime:
