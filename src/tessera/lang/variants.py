@@ -111,7 +111,8 @@ def _automatic(axis: Axis, count: int, symbols: dict[Axis, str], seen: Seen) -> 
     if name is None:
         name = f"_{axis[0]}_{axis[1]}"
     symbols[axis] = name
-    return size(seen.replaced.get(name, dim(name)))
+    found = size(seen.replaced.get(name, dim(name)))
+    return count if isinstance(found, int) else found  # a size that is asked for as a number is that of each call
 
 
 def _numbers(types: Sequence[ArgumentType], values: Sequence[Tensor], environment: ShapeEnvironment) -> dict[str, int]:

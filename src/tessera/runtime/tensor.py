@@ -528,7 +528,9 @@ def use_operators(source: Callable[[], Operators]) -> None:
 
 
 def _operator_of(tensor: Tensor, name: str) -> Any:
-    methods, properties = ({}, {}) if name.startswith("_") else operators()
+    if name.startswith("_"):
+        raise AttributeError(f"'Tensor' object has no attribute {name!r}")
+    methods, properties = operators()
     if name in properties:
         return properties[name](tensor)
     if name in methods:

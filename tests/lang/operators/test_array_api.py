@@ -1,4 +1,4 @@
-"""Every function of the Array API's 2023.12 revision is there with its signature, or in the list of what is left out."""
+"""Every function of the Array API 2023.12 is there with its signature, or in the list of what is left out."""
 
 from __future__ import annotations
 

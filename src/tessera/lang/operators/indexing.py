@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator as python
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from tessera.lang.operators.operands import known, moved_from_last, moved_last, 
 from tessera.lang.operators.sorting import along_rows, picked
 from tessera.lang.sizes import TracedSize, plain_size
 from tessera.lang.tracing import Array, Traced, shown
-from tessera.runtime.tensor import Tensor
 from tessera.shapes.expr import Size
 
 
@@ -35,9 +34,49 @@ class Spans:
     """Before which axes a new one stands, once for each."""
 
 
-def spans_of(x: Traced, key: Any) -> Spans:
+@dataclass(frozen=True)
+class Cut:
+    """A slice, as something that can be part of a dictionary's key."""
+
+    start: Any
+    stop: Any
+    step: Any
+
+
+@dataclass(frozen=True)
+class Given:
+    """The place in a key of one of the arrays beside it."""
+
+    place: int
+
+
+Key: TypeAlias = tuple[Any, ...]
+
+
+def taken_apart(key: Any) -> tuple[Key, list[Any]]:
+    """A key as something static, and the arrays in it."""
+    static: list[Any] = []
+    arrays: list[Any] = []
+    parts: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)  # pyright: ignore[reportUnknownVariableType]
+    for part in parts:
+        if isinstance(part, slice):
+            cut: Any = part
+            static.append(Cut(cut.start, cut.stop, cut.step))
+        elif isinstance(part, list) or (hasattr(part, "shape") and not isinstance(part, np.generic)):
+            static.append(Given(len(arrays)))
+            arrays.append(_listed(part) if isinstance(part, list) else part)
+        else:
+            static.append(part)
+    return tuple(static), arrays
+
+
+def _listed(part: Any) -> Any:
+    return np.asarray(part, None if part else np.int64)
+
+
+def spans_of(x: Traced, key: Key, given: Sequence[Any]) -> Spans:
     """What a key says about each axis; refused where it fits no shape like this."""
-    parts = [_part(x, part) for part in (key if isinstance(key, tuple) else (key,))]
+    parts = [_part(x, given[part.place] if isinstance(part, Given) else part) for part in key]
     dots = [at for at, part in enumerate(parts) if part is Ellipsis]
     taken = sum(part is not None and part is not Ellipsis for part in parts)
     if len(dots) > 1 or taken > x.ndim:
@@ -79,15 +118,13 @@ def spans_of(x: Traced, key: Any) -> Spans:
 def _part(x: Traced, part: Any) -> Any:
     if part is None or part is Ellipsis:
         return part
-    if isinstance(part, slice):
+    if isinstance(part, Cut):
         return slice(*(_bound(end) for end in (part.start, part.stop, part.step)))
     if isinstance(part, bool | np.bool_):
         raise data_dependent("a bool as an index", x)
     if isinstance(part, TracedSize):
         return int(part)
-    if isinstance(part, Traced | Tensor | np.ndarray | list) or hasattr(part, "__dlpack__"):
-        if isinstance(part, list):
-            part = np.asarray(part, None if part else np.int64)
+    if hasattr(part, "shape") and not isinstance(part, np.generic):
         made = tensor(part)
         if made.dtype.kind is Kind.BOOL:
             raise data_dependent("a mask as an index", x, made)
@@ -123,11 +160,16 @@ def _check_inside(x: Traced, axis: int, place: int) -> None:
         )
 
 
-@operator
 def get_item(x: Array, key: Any) -> Traced:
     """x[key]."""
+    static, arrays = taken_apart(key)
+    return _item(x, static, arrays)
+
+
+@operator
+def _item(x: Array, key: Key, given: Sequence[Array]) -> Traced:
     made = tensor(x)
-    spans = spans_of(made, key)
+    spans = spans_of(made, key, given)
     cut = primitives.slice_(
         made,
         [one.start for one in spans.slices],
@@ -145,12 +187,12 @@ def get_item(x: Array, key: Any) -> Traced:
 
 
 def from_front(x: Traced, axis: int, places: Traced) -> Traced:
-    """Indices counted from the front; negative ones count from the back where the size is known."""
+    """Indices counted from the front; negative ones count from the back."""
     if places.dtype.kind is Kind.UINT:
         return places
-    size = x.sizes[axis]
+    size: Any = x.sizes[axis]
     if not isinstance(size, int):
-        return places
+        size = primitives.cast(primitives.reduce("sum", primitives.constant(1, (size,), i64), [0]), places.dtype)
     return elementwise("select", elementwise("lt", places, 0), elementwise("add", places, size), places)
 
 

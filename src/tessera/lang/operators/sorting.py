@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tessera.dtypes.types import Kind, i64, u8
@@ -9,29 +10,51 @@ from tessera.errors import ShapeError
 from tessera.lang import primitives
 from tessera.lang.arithmetic import elementwise
 from tessera.lang.operator import operator
-from tessera.lang.operators.operands import expanded, moved_from_last, moved_last, one_axis, tensor
+from tessera.lang.operators.operands import expanded, known, moved_from_last, moved_last, one_axis, tensor
 from tessera.lang.operators.searching import before, steps_for
 from tessera.lang.tracing import Array, Traced, shown
 from tessera.shapes.expr import Size
 
 _SHORT = 64
 """Rows up to this length are sorted by counting: n² compares in one pass are less than log n passes."""
+_MOST_COUNTED = 1024
+"""Rows of unknown length are, too, up to here; each longer length is a program of its own."""
 
 
 def sorting_order(rows: Traced, descending: bool) -> Traced:
     """For keys [rows, n], where each place of the sorted row comes from."""
-    size = rows.sizes[1]
     if rows.dtype.kind is Kind.BOOL:
         rows = primitives.cast(rows, u8)
+    size = rows.sizes[1]
+    if not isinstance(size, int) and not rows.trace.sizes.ask(size, "<=", _MOST_COUNTED):
+        size = known(rows, 1, "sorting a long row")
     if not isinstance(size, int) or size <= _SHORT:
         return _by_counting(rows, size, descending)
-    order = primitives.iota(rows.sizes, 1)
-    run, keys = 1, rows
-    while run < size:
-        source = _merged(keys, size, run, descending)
+    run, blocks = _SHORT, 1
+    while blocks * run < size:
+        blocks *= 2
+    keys = _padded(rows, size, blocks * run, descending)
+    apart = primitives.reshape(keys, (rows.sizes[0] * blocks, run))
+    order = primitives.reshape(_by_counting(apart, run, descending), keys.sizes)
+    place = primitives.iota(keys.sizes, 1)
+    order = primitives.ew("add", order, primitives.ew("sub", place, elementwise("rem", place, run)))
+    keys = along_rows(keys, order)
+    while blocks > 1:
+        source = _merged(keys, run, descending)
         keys, order = along_rows(keys, source), along_rows(order, source)
-        run *= 2
-    return order
+        run, blocks = 2 * run, blocks // 2
+    return primitives.slice_(order, [None, None], [None, size])
+
+
+def _padded(rows: Traced, size: int, target: int, descending: bool) -> Traced:
+    """Rows made longer by elements that no other comes after; equal ones stand before them already."""
+    if size == target:
+        return rows
+    last: Any = math.nan
+    if not rows.dtype.is_float:
+        last = int(rows.dtype.min_value if descending else rows.dtype.max_value)
+    filler = primitives.constant(last, (rows.sizes[0], target - size), rows.dtype)
+    return primitives.concatenate([rows, filler], 1)
 
 
 def _by_counting(rows: Traced, size: Size, descending: bool) -> Traced:
@@ -59,7 +82,7 @@ def along_rows(x: Traced, places: Traced) -> Traced:
     return primitives.gather(flat, primitives.ew("add", first, places), 0)
 
 
-def _merged(keys: Traced, size: int, run: int, descending: bool) -> Traced:
+def _merged(keys: Traced, run: int, descending: bool) -> Traced:
     """Where elements come from when sorted runs are merged in pairs, found for each place of the result by itself.
 
     Of the first k elements of a merged pair, i come from the left run: the least i for which the left run's next
@@ -68,33 +91,28 @@ def _merged(keys: Traced, size: int, run: int, descending: bool) -> Traced:
     place = primitives.iota(keys.sizes, 1)
     k = elementwise("rem", place, 2 * run)
     start = primitives.ew("sub", place, k)
-    rest = elementwise("sub", size, start)
-    left = elementwise("min", rest, run)
-    right = elementwise("max", elementwise("min", elementwise("sub", rest, run), run), 0)
-    low = elementwise("max", primitives.ew("sub", k, right), 0)
-    high = primitives.ew("min", k, left)
+    low = elementwise("max", elementwise("sub", k, run), 0)
+    high = elementwise("min", k, run)
 
-    def element(of_right: bool, at: Traced) -> Traced:
-        base = elementwise("add", start, run) if of_right else start
-        spot = primitives.ew("add", base, at)
-        # Places that are not asked for in the end are kept inside the row.
-        return along_rows(keys, elementwise("min", elementwise("max", spot, 0), size - 1))
+    def element(first: int, at: Traced) -> Traced:
+        # Places that are not asked for in the end are kept inside the run.
+        held = elementwise("min", elementwise("max", at, 0), run - 1)
+        return along_rows(keys, elementwise("add", primitives.ew("add", start, held), first))
 
     def keeps(i: Traced, j: Traced) -> Traced:
-        return before(element(False, i), element(True, j), descending=descending, or_equal=True)
+        return before(element(0, i), element(run, j), descending=descending, or_equal=True)
 
     for _ in range(steps_for(run)):
         middle = elementwise("shr", primitives.ew("add", low, high), 1)
-        open_ = primitives.ew("lt", low, high)
-        from_left = keeps(middle, elementwise("sub", primitives.ew("sub", k, middle), 1))
-        low = elementwise("select", elementwise("and", open_, from_left), elementwise("add", middle, 1), low)
-        high = elementwise("select", elementwise("and", open_, primitives.ew("not", from_left)), middle, high)
+        still = primitives.ew("lt", low, high)
+        left = keeps(middle, elementwise("sub", primitives.ew("sub", k, middle), 1))
+        low = elementwise("select", primitives.ew("and", still, left), elementwise("add", middle, 1), low)
+        high = elementwise("select", primitives.ew("and", still, primitives.ew("not", left)), middle, high)
     i, j = low, primitives.ew("sub", k, low)
-    no_right = primitives.ew("ge", j, right)
-    takes_left = elementwise("and", primitives.ew("lt", i, left), elementwise("or", no_right, keeps(i, j)))
-    of_left = primitives.ew("add", start, i)
-    of_right = elementwise("add", primitives.ew("add", start, j), run)
-    return elementwise("select", takes_left, of_left, of_right)
+    left_over, right_over = elementwise("ge", i, run), elementwise("ge", j, run)
+    takes_left = primitives.ew("and", primitives.ew("not", left_over), primitives.ew("or", right_over, keeps(i, j)))
+    of_left, of_right = primitives.ew("add", start, i), elementwise("add", primitives.ew("add", start, j), run)
+    return primitives.ew("select", takes_left, of_left, of_right)
 
 
 def _as_rows(x: Traced, axis: int) -> Traced:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tessera.dtypes.types import i64
@@ -9,7 +10,7 @@ from tessera.errors import ShapeError
 from tessera.lang import primitives
 from tessera.lang.arithmetic import elementwise
 from tessera.lang.operator import operator
-from tessera.lang.operators.indexing import Spans, from_front, spans_of
+from tessera.lang.operators.indexing import Key, Spans, from_front, spans_of, taken_apart
 from tessera.lang.operators.operands import expanded, known, tensor
 from tessera.lang.tracing import Array, Traced, shown
 from tessera.shapes.expr import Size
@@ -59,11 +60,16 @@ class Place:
         return update(self.x, values, "min", self.key)
 
 
-@operator
 def update(x: Array, values: Array, kind: str, key: Any) -> Traced:
     """A new tensor with `values` set, added, … at x[key]; `values` broadcast to those places."""
+    static, arrays = taken_apart(key)
+    return _updated(x, values, kind, static, arrays)
+
+
+@operator
+def _updated(x: Array, values: Array, kind: str, key: Key, given: Sequence[Array]) -> Traced:
     made = tensor(x)
-    spans = spans_of(made, key)
+    spans = spans_of(made, key, given)
     if spans.arrays:
         return _at_indices(made, values, kind, spans)
     return _in_box(made, values, kind, spans)
@@ -90,8 +96,7 @@ def _in_box(x: Traced, values: Any, kind: str, spans: Spans) -> Traced:
     for axis, one in enumerate(spans.slices):
         if box.sizes[axis] == x.sizes[axis] and one.step in (None, 1):
             continue
-        start, stop, step = slice(one.start, one.stop, one.step).indices(known(x, axis, "an update of a slice"))
-        count = len(range(start, stop, step))
+        start, count, step = _counted(x, axis, one, box.sizes[axis])
         if not count:
             return x
         places = primitives.iota(x.sizes, axis)
@@ -108,6 +113,14 @@ def _in_box(x: Traced, values: Any, kind: str, spans: Spans) -> Traced:
     row_name = _ROWS[kind]
     new = laid if row_name is None else primitives.ew(row_name, x, laid)
     return new if inside is None else elementwise("select", inside, new, x)
+
+
+def _counted(x: Traced, axis: int, cut: slice, size: Size) -> tuple[int, int, int]:
+    """Where a slice starts, how many elements it takes, and its step."""
+    if isinstance(size, int) and (cut.start is None or cut.start >= 0) and (cut.step is None or cut.step > 0):
+        return cut.start or 0, size, cut.step or 1
+    start, stop, step = cut.indices(known(x, axis, "an update of a slice"))
+    return start, len(range(start, stop, step)), step
 
 
 def _at_indices(x: Traced, values: Any, kind: str, spans: Spans) -> Traced:
@@ -129,8 +142,8 @@ def _at_indices(x: Traced, values: Any, kind: str, spans: Spans) -> Traced:
     given = primitives.reshape(given, (*x.sizes[:axis], count, *x.sizes[axis + 1 :]))
     grid = (size, count)
     names = primitives.ew("eq", primitives.iota(grid, 0), primitives.broadcast_to(expanded(flat, [0]), grid))
-    named = _beside(primitives.reduce("or", names, [1]), x, axis)
     if kind == "set":
+        named = _beside(primitives.reduce("or", names, [1]), x, axis)
         last = primitives.reduce("max", elementwise("select", names, primitives.iota(grid, 1), 0), [1])
         new = primitives.gather(given, last, axis)
         return elementwise("select", named, new, x)
@@ -147,7 +160,7 @@ def _at_indices(x: Traced, values: Any, kind: str, spans: Spans) -> Traced:
     # Those that are not named offer the element itself, which changes nothing.
     own = primitives.broadcast_to(expanded(x, [axis + 1]), wide_shape)
     best = primitives.reduce(kind, elementwise("select", hits, spread, own), [axis + 1])
-    return elementwise("select", named, best, x) if count != 0 else x
+    return primitives.ew(kind, x, best)
 
 
 def _beside(row: Traced, x: Traced, axis: int) -> Traced:
