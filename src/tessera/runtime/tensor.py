@@ -104,6 +104,12 @@ class Tensor:
             self.meta = Meta(self.dtype, array.shape, strides, self.device, alignment)
             return self.meta
 
+    def give_away(self) -> None:
+        """Lets go of the memory for good: whoever uses this tensor again is told so."""
+        _ = self.meta
+        del self.geometry, self.meta
+        self._buffer = None
+
     @property
     def shape(self) -> Shape:
         return self.geometry.shape
@@ -522,7 +528,9 @@ def use_operators(source: Callable[[], Operators]) -> None:
 
 
 def _operator_of(tensor: Tensor, name: str) -> Any:
-    methods, properties = ({}, {}) if name.startswith("_") else operators()
+    if name.startswith("_"):
+        raise AttributeError(f"'Tensor' object has no attribute {name!r}")
+    methods, properties = operators()
     if name in properties:
         return properties[name](tensor)
     if name in methods:

@@ -185,19 +185,22 @@ from tessera.lang.operators.updates import At
 __array_api_version__ = API_VERSION
 
 
+def _several(given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The items of `f(2, 3)` or `f((2, 3))`."""
+    first: Any = given[0] if len(given) == 1 else given
+    return tuple(first) if isinstance(first, tuple | list) else given  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
 def _permuted(x: Any, *axes: Any) -> Any:
-    order = axes[0] if len(axes) == 1 and isinstance(axes[0], tuple | list) else axes
-    return permute_dims(x, tuple(order))
+    return permute_dims(x, _several(axes))
 
 
 def _reshaped(x: Any, *shape: Any, copy: Any = None) -> Any:
-    sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
-    return reshape(x, tuple(sizes), copy=copy)
+    return reshape(x, _several(shape), copy=copy)
 
 
 def _broadcast(x: Any, *shape: Any) -> Any:
-    sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
-    return broadcast_to(x, tuple(sizes))
+    return broadcast_to(x, _several(shape))
 
 
 def _squeezed(x: Any, axis: Any = None) -> Any:

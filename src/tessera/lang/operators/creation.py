@@ -112,9 +112,10 @@ def arange(
     device: DeviceLike | None = None,
 ) -> Any:
     """start, start + step, … below `stop`; from 0 where only one bound is given. i64, or f32 if a bound is a float."""
-    first, last = (0, start) if stop is None else (start, stop)
+    ends: tuple[Any, Any] = (0, start) if stop is None else (start, stop)
+    first, last = ends
     if current_or_none() is None:
-        return creation.arange(first, last, step, dtype, device)  # pyright: ignore[reportArgumentType]  (numbers here)
+        return creation.arange(first, last, step, dtype, device)
     _here(device)
     bounds = (first, last, step)
     whole = all(isinstance(bound, int | Dim) for bound in bounds)
@@ -125,8 +126,8 @@ def arange(
                 f"arange({first}, {last}, {step}): of symbolic bounds only the stop may be one, with step 1",
                 hint="count from a number in steps of 1, and compute with the result",
             )
-        count: Any = last - first  # pyright: ignore[reportOperatorIssue]  (an int and a size)
-    elif step == 0 or not all(map(math.isfinite, bounds)):  # pyright: ignore[reportArgumentType]  (numbers here)
+        count: Any = last - first
+    elif step == 0 or not all(map(math.isfinite, bounds)):
         raise ShapeError(
             f"arange({first}, {last}, {step}) has no length", hint="give finite bounds and a step other than 0"
         )

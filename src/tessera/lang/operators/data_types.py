@@ -26,7 +26,7 @@ def _cast(x: Array, dtype: DType) -> Traced:
 def astype(x: Array, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike | None = None) -> Any:
     """`x` in another element type; without `copy` itself where it has that type."""
     target = as_dtype(dtype)
-    made = x if isinstance(x, Traced | Tensor) else host_array(x)
+    made: Any = x if isinstance(x, Traced | Tensor) else host_array(x)
     same = isinstance(made, Tensor) and made.dtype is target
     made = _cast(made, target) if not same else made.copy() if copy else made
     return made if device is None or isinstance(made, Traced) else made.to(device)
@@ -60,7 +60,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
         return promote(*strong)
     if not arrays_and_dtypes:
         raise DtypeError("result_type needs at least one array or type, got none", hint="give the operands")
-    kinds = {type(x) for x in arrays_and_dtypes}
+    kinds: set[Any] = {type(x) for x in arrays_and_dtypes}
     return f32 if float in kinds else i64 if int in kinds else as_dtype(bool)
 
 

@@ -57,15 +57,21 @@ def taken_apart(key: Any) -> tuple[Key, list[Any]]:
     """A key as something static, and the arrays in it."""
     static: list[Any] = []
     arrays: list[Any] = []
-    for part in key if isinstance(key, tuple) else (key,):
+    parts: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)  # pyright: ignore[reportUnknownVariableType]
+    for part in parts:
         if isinstance(part, slice):
-            static.append(Cut(part.start, part.stop, part.step))
+            cut: Any = part
+            static.append(Cut(cut.start, cut.stop, cut.step))
         elif isinstance(part, list) or (hasattr(part, "shape") and not isinstance(part, np.generic)):
             static.append(Given(len(arrays)))
-            arrays.append(np.asarray(part, None if part else np.int64) if isinstance(part, list) else part)
+            arrays.append(_listed(part) if isinstance(part, list) else part)
         else:
             static.append(part)
     return tuple(static), arrays
+
+
+def _listed(part: Any) -> Any:
+    return np.asarray(part, None if part else np.int64)
 
 
 def spans_of(x: Traced, key: Key, given: Sequence[Any]) -> Spans:

@@ -126,7 +126,8 @@ def _inverse(order: Any, counts: Any, shape: tuple[int, ...]) -> Any:
     """For each element in its first place, which of the different elements it is."""
     if not counts.size:
         return counts.reshape(shape)
-    return _less_one(take(counts, argsort(order), axis=0)).reshape(shape)
+    found: Any = _less_one(take(counts, argsort(order), axis=0))
+    return found.reshape(shape)
 
 
 @operator
