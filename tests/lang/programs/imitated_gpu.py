@@ -157,6 +157,13 @@ def imitate(monkeypatch: pytest.MonkeyPatch) -> Imitation:
         return plan, code
 
     monkeypatch.setattr(compiling, "machine_code", machine_code)
-    monkeypatch.setattr(CudaExecutable, "_loaded", lambda self, index: found.loaded(self, *modules[self.ptx], context))
-    monkeypatch.setattr(Maps, "_encoded", lambda self, pointer: np.zeros(16, np.uint64))
+
+    def loaded(self: CudaExecutable, index: int) -> Any:
+        return found.loaded(self, *modules[self.ptx], context)
+
+    def encoded(self: Maps, pointer: int) -> Any:
+        return np.zeros(16, np.uint64)
+
+    monkeypatch.setattr(CudaExecutable, "_loaded", loaded)
+    monkeypatch.setattr(Maps, "_encoded", encoded)
     return found
