@@ -16,7 +16,7 @@ from tessera.shapes.expr import dim
 from tessera.transforms.index_maps import RULES, is_told
 from tessera.transforms.legality import LEVELS, VIEWS
 from tessera.transforms.region_spaces import FOLDS, Space, UnfitError, space_of
-from tessera.transforms.regions import enclosable, enclose, is_splat, results_of
+from tessera.transforms.regions import enclosable, enclose, erase_unused, is_splat, results_of
 from tessera.transforms.row_blocks import choose_block
 
 _MOST_OPS = 96
@@ -44,10 +44,10 @@ def form_rows(block: Block) -> None:
     for op in list(block.ops):
         if isinstance(op, graph.ReshapeOp) and isinstance(op.operand.owner, VIEWS) and op.operand.owner in left:
             # Its elements do not lie one behind the other.
-            _form({op, op.operand.owner}, set())
-        elif isinstance(op, graph.IotaOp) and op in left and op.result.first_use is None:
-            op.detach()
-            op.erase()
+            both: set[Operation] = {op, op.operand.owner}
+            _form(both if _is_one(both, set()) else {op.operand.owner}, set())
+        elif isinstance(op, graph.IotaOp) and op in left:
+            erase_unused(op) if op.result.first_use is None else _form({op}, set())
 
 
 def _takes_counts(user: Operation) -> bool:
@@ -65,7 +65,9 @@ def _is_free(op: Operation, group: set[Operation]) -> bool:
 
 
 def _form(group: set[Operation], copied: set[Operation]) -> None:
-    region = enclose(group, "pointwise", Config(), copied=copied)
+    # A kernel that counts along an axis has to know how long it is; one that reads the numbers does.
+    told = _are_told(group | copied, results_of(group, copied))
+    region = enclose(group, "pointwise", Config(), copied=copied, counts=told)
     end = region.body.block.last_op
     assert isinstance(end, schedule.YieldOp)
     body = [op for op in region.body.block.ops if op is not end]
@@ -211,7 +213,8 @@ def _space(group: set[Operation], copied: set[Operation]) -> Space | None:
 def _are_told(ops: set[Operation], results: list[SSAValue]) -> bool:
     """Whether the arguments of a kernel of these ops say how large everything in it is."""
     values = {value for op in ops for value in (*op.operands, *op.results)}
-    outside = {value for value in values if value.owner not in ops and not is_splat(value)} | set(results)
+    made = {value for value in values if value.owner in ops or is_splat(value) or isinstance(value.owner, graph.IotaOp)}
+    outside = (values - made) | set(results)
     sizes = {dim(extent) for value in outside for extent in graph_type(value).shape}
     return all(is_told(extent, sizes) for value in values for extent in graph_type(value).shape)
 

@@ -189,11 +189,23 @@ class _Search:
             return False
         extents = [shape[axis] for axis in sorted(axes) if shape[axis] != 1]
         if not self.has_rows:
-            self.take_rows([Var(f"r{axis}", extent) for axis, extent in enumerate(extents)], op)
+            self.take_rows(self.variables_for(extents, self.placed[op.result]), op)
         if [var.extent for var in self.rows] != extents:
             raise UnfitError("the reductions of a region fold the same axes", op)
         self.place(op.operand, self.operand_of(op, self.placed[op.result]))
         return True
+
+    def variables_for(self, extents: Sequence[Size], at: Coordinates) -> list[Var]:
+        """Variables to fold: those of results that go along such axes, where the result does not depend on them."""
+        used = {var for index in at for var in index.variables()}
+        free, found = [var for var in self.kept if var not in used], list[Var]()
+        for extent in extents:
+            var = next((var for var in free if var.extent == extent and var not in found), None)
+            if var is not None:
+                found.append(var)
+        if len(found) == len(extents):
+            return found
+        return [Var(f"r{axis}", extent) for axis, extent in enumerate(extents)]
 
     def take_rows(self, variables: list[Var], op: Operation) -> None:
         if not self.has_rows:

@@ -76,16 +76,17 @@ def enclosable(ops: Collection[Operation]) -> bool:
 
 
 def enclose(
-    ops: Collection[Operation], kind: str, config: Config, *, copied: Collection[Operation] = ()
+    ops: Collection[Operation], kind: str, config: Config, *, copied: Collection[Operation] = (), counts: bool = True
 ) -> schedule.RegionOp:
     """Moves ops of one block into a region in their place.
 
-    Values from outside become its inputs and values used outside its results. Splats and counts (`graph.iota`) are
-    copied in, and so are the ops named by `copied`, which stay where they were as long as others use them.
+    Values from outside become its inputs and values used outside its results. Splats and, unless told otherwise,
+    counts (`graph.iota`) are copied in, and so are the ops named by `copied`, which stay where they were as long as
+    others use them.
     """
     block, group = _in_order(ops)
     members = [*copied, *group]
-    names = {*free_copies(members), *copied}
+    names = {*(op for op in free_copies(members) if counts or isinstance(op, graph.ConstantOp)), *copied}
     place = _place(block, group)
     if place is None:
         raise CompileError(
