@@ -181,19 +181,13 @@ RULES: dict[str, Rule] = {
     "int_bits": Rule((INT, INT), INT, lambda xs: (xs[0] & xs[1]) ^ (xs[0] >> 1), _same),
     "int_less": Rule((INT, INT), INT, lambda xs: ts.astype(xs[0] < xs[1], ts.i32), _same),
     "int_sum": Rule(
-        (INT,),
-        INT,
-        lambda xs, axis: ts.astype(ts.sum(xs[0], axis=axis, keepdims=True), ts.i32) % 31,
-        _axis(keep=True),
+        (INT,), INT, lambda xs, axis: ts.astype(ts.sum(xs[0], axis=axis, keepdims=True), ts.i32) % 31, _axis(keep=True)
     ),
     "int_place": Rule(
         (INT,), INT, lambda xs, axis: ts.astype(ts.argmax(xs[0], axis=axis, keepdims=True), ts.i32), _axis(keep=True)
     ),
     "int_running": Rule(
-        (INT,),
-        INT,
-        lambda xs, axis: ts.astype(ts.cumulative_sum(xs[0], axis=axis), ts.i32) % 31,
-        _axis(keep=False),
+        (INT,), INT, lambda xs, axis: ts.astype(ts.cumulative_sum(xs[0], axis=axis), ts.i32) % 31, _axis(keep=False)
     ),
     "int_sort": Rule((INT,), INT, lambda xs, axis: ts.sort(xs[0], axis=axis), _axis(keep=False)),
 }
