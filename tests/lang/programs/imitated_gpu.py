@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable
 from threading import Lock
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -128,7 +128,7 @@ class ImitatedContext:
     def __init__(self, calls: Imitation) -> None:
         self.calls = calls
 
-    def __enter__(self) -> ImitatedContext:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
