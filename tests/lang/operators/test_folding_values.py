@@ -105,6 +105,14 @@ def test_running_sums(shape: tuple[int, ...], dtype: DType, initial: bool, seed:
             exactly(found, expected.astype(np.uint64 if dtype.kind.value == "uint" else np.int64))
 
 
+def test_running_sums_of_long_rows() -> None:
+    values = array(ts.i32, (2, 5000), 1)
+    exactly(ts.cumulative_sum(tensor(values, ts.i32), axis=1), np.cumsum(values, axis=1))
+    exactly(ts.cumulative_sum(tensor(values[:, :70], ts.i32), axis=1), np.cumsum(values[:, :70], axis=1))
+    row = array(ts.f64, (1, 7), 1, odd=False)
+    closely(ts.cumulative_prod(row, axis=1), np.cumprod(row, axis=1), ts.f64, units=16)
+
+
 @few
 @given(
     shape=shapes(least=1),
