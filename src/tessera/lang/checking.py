@@ -33,10 +33,21 @@ class Typed:
         self.device = device
 
 
-def check(
-    name: str, function: Callable[..., Any], parameters: Parameters, args: Sequence[Any], kwargs: Mapping[str, Any]
+def check(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Checked:
+    """Traces a function for types such as `Tensor["B", 64, f32]`, arrays and numbers; nothing is compiled or run.
+
+    Gives the types of its results; what does not fit together is an error at its line. Symbols stand for all sizes.
+    """
+    if isinstance(found := getattr(function, "parameters", None), Parameters):
+        return checked(found.function, found, args, kwargs)
+    return checked(function, Parameters(function), args, kwargs)
+
+
+def checked(
+    function: Callable[..., Any], parameters: Parameters, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Checked:
-    """Traces `function` for types, arrays and numbers; gives the types of its results."""
+    """The check of a function with these parameters."""
+    name = getattr(function, "__name__", "function")
     device = default_device()
     arguments = parameters.bind(args, kwargs)
     call = parameters.call(arguments, lambda given: Typed(given, device))

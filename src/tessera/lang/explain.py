@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tessera import knobs
-from tessera.errors import DeviceError, SourceSpan
+from tessera.errors import SourceSpan
 from tessera.kernels.native import Settings
 from tessera.lang.parameters import Call
 from tessera.lang.variants import Reason
@@ -58,13 +57,7 @@ class Lowered:
 
     @property
     def asm(self) -> Level:
-        program = self.program
-        if program.settings is not None and program.settings.target == "cpu" and platform.machine() != "x86_64":
-            raise DeviceError(
-                f"assembly of programs on the CPU is that of x86-64, and this is {platform.machine()}",
-                hint="look at target_ir, or on another machine",
-            )
-        return program.levels.asm
+        return self.program.levels.asm
 
     @property
     def kernels(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tessera import knobs
 from tessera.errors import CompileError, DeviceError, TesseraError, caller_span
-from tessera.kernels.native import settings
+from tessera.kernels.native import Settings, settings
 from tessera.lang import explain, watching
 from tessera.lang.asking import TraceAgain
 from tessera.lang.dispatch import MOST_ENTRIES, Entry, Place, Quick, finishing
@@ -71,6 +71,7 @@ class Jitted:
         static_argnums: int | Iterable[int] = (),
         static_argnames: str | Iterable[str] = (),
         donate_argnums: int | Iterable[int] = (),
+        fast_math: bool | None = None,
         number_parameters: Iterable[str] | None = None,
         name: str | None = None,
     ) -> None:
@@ -83,6 +84,7 @@ class Jitted:
             "number_parameters": number_parameters,
         }
         self.parameters = Parameters(function, **self._options)
+        self.fast_math = fast_math
         self.donated = self.parameters.names_of(_several(donate_argnums))
         self.families: dict[tuple[object, ...], Family] = {}
         self.reasons: list[Reason] = []
@@ -103,7 +105,8 @@ class Jitted:
             return types.MethodType(self, instance)
         found = self._methods.get(id(instance))
         if found is None or found[0]() is not instance:
-            bound = Jitted(types.MethodType(self.function, instance), name=self.name, **_shifted(self._options))
+            method = types.MethodType(self.function, instance)
+            bound = Jitted(method, name=self.name, fast_math=self.fast_math, **_shifted(self._options))
             found = self._methods[id(instance)] = (weakref.ref(instance), bound)
         return found[1]
 
@@ -127,7 +130,7 @@ class Jitted:
         results = entry.run(*call.values, *entry.hidden)
         return results if entry.finish is None else entry.finish(results)
 
-    def _remember(self, arguments: dict[str, Any], chosen: Any, entry: Entry) -> None:
+    def _remember(self, arguments: dict[str, Any], chosen: Settings | None, entry: Entry) -> None:
         """Puts an entry where generated code finds it; the code is written for the first structure that comes."""
         if self._quick is None:
             quick = Quick(self.name, self.parameters, arguments, self._slowly)
@@ -137,7 +140,7 @@ class Jitted:
         if self._quick.fits(arguments):
             self._quick.add(chosen, arguments, entry)
 
-    def _entry(self, call: Call, chosen: Any) -> Entry:
+    def _entry(self, call: Call, chosen: Settings | None) -> Entry:
         with self._lock:
             variant, sizes, bound = self._bound(call, chosen)
         leaves = [
@@ -158,7 +161,7 @@ class Jitted:
     def _device(self, call: Call) -> Device:
         return device_of(self.name, call)
 
-    def _bound(self, call: Call, chosen: Any) -> tuple[Variant, dict[str, int], Bound]:
+    def _bound(self, call: Call, chosen: Settings | None) -> tuple[Variant, dict[str, int], Bound]:
         variant, sizes = self._variant(call, chosen)
         values = self._on_device(call, variant)
         try:
@@ -179,7 +182,7 @@ class Jitted:
         ]
         return [*moved, *variant.traced.hidden]
 
-    def _variant(self, call: Call, chosen: Any) -> tuple[Variant, dict[str, int]]:
+    def _variant(self, call: Call, chosen: Settings | None) -> tuple[Variant, dict[str, int]]:
         """The variant that serves a call: one that there is, or a new one."""
         device = self._device(call)
         if len(self.families) > _MOST_FAMILIES:
@@ -195,12 +198,12 @@ class Jitted:
         assert sizes is not None, "a function serves the arguments that it was traced for"
         return variant, sizes
 
-    def _made(self, call: Call, family: Family, chosen: Any) -> Variant:
+    def _made(self, call: Call, family: Family, chosen: Settings | None) -> Variant:
         reason = explain.reason(self.name, call, family, caller_span(), len(self.reasons))
         traced = self.trace(call, family.seen, family.device)
         fallback = None
         try:
-            program = _compiled(traced, family.device)
+            program = _compiled(traced, family.device, self._is_fast(chosen))
         except CompileError as error:
             if chosen is None or chosen.demanded:
                 raise
@@ -214,6 +217,10 @@ class Jitted:
             logging.getLogger("tessera.recompiles").warning("%s is compiled again: %s", self.name, reason)
         self.reasons.append(reason)
         return variant
+
+    def _is_fast(self, chosen: Settings | None) -> bool:
+        """Whether results may be rounded differently for speed: as the function says, or the knob."""
+        return (chosen is not None and chosen.fast_math) if self.fast_math is None else self.fast_math
 
     def trace(self, call: Call, seen: Seen, device: Device) -> TracedFunction:
         """The function traced for a call; again, with sizes put in one, where it turns out to need that."""
@@ -248,9 +255,9 @@ class Jitted:
 
         Gives the types of the results; what does not fit together is an error at its line.
         """
-        from tessera.lang.checking import check
+        from tessera.lang.checking import checked
 
-        return check(self.name, self.function, self.parameters, args, kwargs)
+        return checked(self.function, self.parameters, args, kwargs)
 
 
 def _several(given: int | Iterable[int]) -> tuple[int, ...]:
@@ -263,10 +270,17 @@ def _shifted(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**options, "static_argnums": numbers}
 
 
-def _compiled(traced: TracedFunction, device: Device) -> Program:
+def _compiled(traced: TracedFunction, device: Device, fast_math: bool) -> Program:
     from tessera.lang.programs import compile_graph
 
-    return compile_graph(traced.module, str(device), world=world)
+    module = traced.module
+    if fast_math:
+        from tessera.dialects import text
+        from tessera.transforms.fast_math import FastMath
+
+        module = module.clone()
+        FastMath().apply(text.new_context(), module)
+    return compile_graph(module, str(device), world=world)
 
 
 def _interpreted(traced: TracedFunction) -> Program:
@@ -329,8 +343,13 @@ def jit(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
+    fast_math: bool | None = None,
 ) -> Any:
-    """A function over tensors that is traced once per kind of arguments, compiled, and run."""
+    """A function over tensors that is traced once per kind of arguments, compiled, and run.
+
+    Static arguments are part of the program: each value has one of its own. Donated arguments are gone after the call.
+    With `fast_math` results may differ in their last places for speed; the knob decides where it is None.
+    """
 
     def decorate(given: Callable[..., Any]) -> Jitted:
         return Jitted(
