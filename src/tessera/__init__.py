@@ -85,7 +85,12 @@ if TYPE_CHECKING:
 
     # What a kernel gets for a parameter annotated so.
     from tessera.kernels.values import Tile
+    from tessera.lang import random
+    from tessera.lang.checking import check
+    from tessera.lang.control import cond, fori_loop, scan, while_loop
     from tessera.lang.jit import jit
+    from tessera.lang.operator import operator
+    from tessera.lang.state import State, debug_print
     from tessera.runtime import cuda
     from tessera.runtime.pytree import register_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
 else:
@@ -103,18 +108,27 @@ bool = bool_  # noqa: A001  (the standard asks for `tessera.bool`)
 # Names that are imported when first used.
 _LAZY = {
     "Schedule": "tessera.kernels.schedule",
+    "State": "tessera.lang.state",
+    "check": "tessera.lang.checking",
+    "cond": "tessera.lang.control",
     "cuda": "tessera.runtime.cuda",
+    "debug_print": "tessera.lang.state",
+    "fori_loop": "tessera.lang.control",
     "jit": "tessera.lang.jit",
     "kernel": "tessera.kernels.function",
     "knobs": "tessera.knobs",
+    "operator": "tessera.lang.operator",
     "ops": "tessera.lang.operators",
+    "random": "tessera.lang.random",
     "register_node": "tessera.runtime.pytree",
+    "scan": "tessera.lang.control",
     "tile": "tessera.kernels.intrinsics",
     "tree_flatten": "tessera.runtime.pytree",
     "tree_leaves": "tessera.runtime.pytree",
     "tree_map": "tessera.runtime.pytree",
     "tree_unflatten": "tessera.runtime.pytree",
     "verify": "tessera.kernels.verification",
+    "while_loop": "tessera.lang.control",
 }
 _MODULES = ("cuda", "knobs", "ops", "tile", "verify")
 _LAZY.update(dict.fromkeys(_OPERATORS, "tessera.lang.operators"))
@@ -160,6 +174,7 @@ __all__ = [
     "ResourceError",
     "Schedule",
     "ShapeError",
+    "State",
     "Tensor",
     "TesseraError",
     "TesseraWarning",
@@ -175,7 +190,10 @@ __all__ = [
     "bool",
     "bool_",
     "can_cast",
+    "check",
+    "cond",
     "cuda",
+    "debug_print",
     "default_device",
     "dequantize",
     "device",
@@ -193,6 +211,7 @@ __all__ = [
     "float16",
     "float32",
     "float64",
+    "fori_loop",
     "from_dlpack",
     "from_numpy",
     "full",
@@ -213,16 +232,19 @@ __all__ = [
     "loss_scale",
     "ones",
     "ones_like",
+    "operator",
     "promote",
     "quantize",
     "rand",
     "randint",
     "randn",
     "randn_like",
+    "random",
     "register_backend",
     "register_node",
     "saturate",
     "scaled",
+    "scan",
     "shape_history",
     "share_memory",
     "stochastic_round",
@@ -243,6 +265,7 @@ __all__ = [
     "uint32",
     "uint64",
     "verify",
+    "while_loop",
     "zeros",
     "zeros_like",
 ]

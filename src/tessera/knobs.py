@@ -241,6 +241,13 @@ interpret = Knob("interpret", _flag, lambda: False, accepts=_A_FLAG, meaning="ru
 deterministic = Knob(
     "deterministic", _flag, lambda: True, accepts=_A_FLAG, meaning="same inputs and seeds, same bits, every run"
 )
+fast_math = Knob(
+    "fast_math",
+    _flag,
+    lambda: False,
+    accepts=_A_FLAG,
+    meaning="whether jitted functions may round differently to be faster; still the same bits every run",
+)
 checks = Knob(
     "checks",
     _names(*CHECKS),

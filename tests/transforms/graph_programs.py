@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,10 +13,10 @@ from tessera.dialects import graph, text
 from tessera.dialects.graph_slices import LAST
 from tessera.dialects.graph_types import GraphTensorType, graph_type
 from tessera.dtypes.casting import cast
-from tessera.dtypes.types import DType, f32, f64, i32
+from tessera.dtypes.types import DType, f64, i32
 from tessera.interpreters.graph import run_function
 from tessera.shapes.rules import broadcast
-from tessera.transforms.pipeline import Compiled, compile_module
+from tessera.transforms.pipeline import Compiled, compile_module, default_stages
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -92,7 +91,7 @@ class Builder:
     def __init__(self, types: Sequence[GraphTensorType], make: Callable[..., Any]) -> None:
         self.function = graph.FuncOp("main", types, [])
         block = self.function.body.block
-        found = make(self, *(Value(self, argument) for argument in block.args))
+        found: Value | tuple[Value, ...] = make(self, *(Value(self, argument) for argument in block.args))
         values = [value.ssa for value in (found if isinstance(found, tuple) else (found,))]
         made = graph.FuncOp("main", types, [value.type for value in values], body=self.function.detach_region(0))
         block.add_op(graph.ReturnOp(values))
@@ -125,6 +124,14 @@ def build(make: Callable[..., Any], *types: tuple[Sequence[Any], DType]) -> Modu
 
 def compiled(make: Callable[..., Any], *types: tuple[Sequence[Any], DType]) -> Compiled:
     return compile_module(build(make, *types))
+
+
+def scheduled(make: Callable[..., Any], *types: tuple[Sequence[Any], DType]) -> Compiled:
+    """A module at the schedule level, where it was decided what becomes one kernel."""
+    stages = default_stages()
+    names = list(stages)
+    upper = names[: names.index("graph-to-schedule") + 1]
+    return compile_module(build(make, *types), stages={name: stages[name] for name in upper})
 
 
 def kinds(made: Compiled) -> list[str]:
@@ -168,6 +175,3 @@ def check(
         wide = cast(other, dtype.base, f64)
         assert error(one, dtype, wide) <= (BOUNDS.get(dtype.base.name, 6e-2) * 2 if bound is None else bound)
     return made
-
-
-__all__ = ["BOUNDS", "Array", "Builder", "Value", "build", "check", "compiled", "error", "f32", "kinds", "normal"]

@@ -52,7 +52,16 @@ from tessera.dialects.attributes import (
 )
 from tessera.dialects.effects import IO, MEMORY, HasEffects, reads, writes
 from tessera.dialects.elements import is_element
-from tessera.dialects.tile_types import AnyTile, AnyView, ViewType, check_axis, check_tile, tile_dtype, view_type
+from tessera.dialects.tile_types import (
+    AnyTile,
+    AnyView,
+    ViewType,
+    check_axis,
+    check_tile,
+    tile_dtype,
+    tile_type,
+    view_type,
+)
 from tessera.dialects.tile_values import (
     AnyOp,
     BroadcastOp,
@@ -65,7 +74,7 @@ from tessera.dialects.tile_values import (
     TransOp,
     verify_reduction,
 )
-from tessera.dtypes.types import bool_
+from tessera.dtypes.types import Kind, bool_, i64
 from tessera.shapes.expr import Size
 
 VERSION = 1
@@ -361,6 +370,62 @@ class LoadOp(IRDLOperation):
 
 
 @irdl_op_definition
+class ReadOp(IRDLOperation):
+    """The elements at computed places: one tile of numbers per axis of the view; 0 where they lie outside of it."""
+
+    name = "tile.read"
+    view = operand_def(AnyView)
+    indices = var_operand_def(AnyTile)
+    result = result_def(AnyTile)
+    traits = traits_def(HasEffects())
+    assembly_format = "$view `[` $indices `]` attr-dict `:` type($view) `,` type($indices) `->` type($result)"
+
+    def __init__(self, view: SSAValue, indices: Sequence[SSAValue]) -> None:
+        shape = tile_type(indices[0]).get_shape()
+        super().__init__(operands=[view, indices], result_types=[TensorType(view_type(view).element, shape)])
+
+    def verify_(self) -> None:
+        seen, result = view_type(self.view), check_tile(self.result, "the result")
+        if not self.indices or len(self.indices) != seen.rank.data:
+            raise VerifyException(
+                f"{len(self.indices)} tiles of places for a view of rank {seen.rank.data}, at least 1"
+            )
+        for index in self.indices:
+            if tile_dtype(index) is not i64 or check_tile(index, "the places").get_shape() != result.get_shape():
+                raise VerifyException(f"places are i64 tiles of the result's sizes, {result}, not {index.type}")
+        if result.element_type != seen.element:
+            raise VerifyException(f"the view holds {seen.element}, the tile {result.element_type}")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY, base_of(self.view))}
+
+
+@irdl_op_definition
+class ItemOp(IRDLOperation):
+    """One element of a view as a scalar; 0 where the place lies outside of it. Signed integers only."""
+
+    name = "tile.item"
+    view = operand_def(AnyView)
+    offsets = var_operand_def(IndexType)
+    result = result_def(AnyAttr())
+    traits = traits_def(HasEffects())
+    assembly_format = "$view `[` $offsets `]` attr-dict `:` type($view) `->` type($result)"
+
+    def __init__(self, view: SSAValue, offsets: Sequence[SSAValue]) -> None:
+        super().__init__(operands=[view, offsets], result_types=[view_type(view).element])
+
+    def verify_(self) -> None:
+        seen = view_type(self.view)
+        if len(self.offsets) != seen.rank.data:
+            raise VerifyException(f"{len(self.offsets)} offsets for a view of rank {seen.rank.data}")
+        if self.result.type != seen.element or seen.dtype.kind is not Kind.INT or seen.dtype.bits < 8:
+            raise VerifyException(f"an item is a signed integer of whole bytes, as the view has it, not {seen.element}")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY, base_of(self.view))}
+
+
+@irdl_op_definition
 class StoreOp(IRDLOperation):
     """Writes the tile at `offsets`; positions outside the view are left out."""
 
@@ -461,6 +526,8 @@ Tile = Dialect(
         DimOp,
         StrideOp,
         LoadOp,
+        ReadOp,
+        ItemOp,
         StoreOp,
         AtomicOp,
         FullOp,

@@ -249,6 +249,24 @@ def _load(frame: Frame, op: tile.LoadOp, operands: Values) -> Values:
     return [loaded]
 
 
+@meaning(tile.ReadOp)
+def _read(frame: Frame, op: tile.ReadOp, operands: Values) -> Values:
+    view, *indices = operands
+    inside = np.ones(tile_type(op.result).get_shape(), np.bool_)
+    for index, size in zip(indices, view.sizes, strict=True):
+        inside &= (index >= 0) & (index < size)
+    found = np.zeros(inside.shape, tile_dtype(op.result).storage)
+    found[inside] = view.array[tuple(index[inside] for index in indices)]
+    return [found]
+
+
+@meaning(tile.ItemOp)
+def _item(frame: Frame, op: tile.ItemOp, operands: Values) -> Values:
+    view, *offsets = operands
+    inside = all(0 <= offset < size for offset, size in zip(offsets, view.sizes, strict=True))
+    return [int(view.array[tuple(offsets)]) if inside else 0]
+
+
 @meaning(tile.StoreOp)
 def _store(frame: Frame, op: tile.StoreOp, operands: Values) -> Values:
     value, view, *offsets = operands

@@ -104,6 +104,12 @@ class Tensor:
             self.meta = Meta(self.dtype, array.shape, strides, self.device, alignment)
             return self.meta
 
+    def give_away(self) -> None:
+        """Lets go of the memory for good: whoever uses this tensor again is told so."""
+        _ = self.meta
+        del self.geometry, self.meta
+        self._buffer = None
+
     @property
     def shape(self) -> Shape:
         return self.geometry.shape

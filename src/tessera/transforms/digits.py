@@ -11,7 +11,7 @@ keys for groups of heads, transposing: all of it only changes which digits stand
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -60,6 +60,11 @@ NOWHERE = Index()
 def whole(axis: int, extent: Size) -> Index:
     """The coordinate itself, as a position along an axis of that size."""
     return Index(((Digit(axis, extent), 1),))
+
+
+def plain(where: Map) -> Map:
+    """A position without digits that are always 0: what two spellings of it have in common."""
+    return tuple(replace(index, terms=tuple(one for one in index.terms if one[0].size != 1)) for index in where)
 
 
 def index_of(digits: Sequence[Digit]) -> Index:

@@ -14,8 +14,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from tessera.dialects import graph
 from tessera.dialects.graph_types import graph_type
 from tessera.shapes.expr import Shape, Size
-from tessera.transforms.digits import PULL, PUSH, Map, pull, push
-from tessera.transforms.region_tiles import refusal
+from tessera.transforms.digits import PULL, PUSH, Map, plain, pull, push
+from tessera.transforms.region_tiles import is_count, refusal
 from tessera.transforms.regions import is_splat, users_of
 
 Extents = dict[int, Size]
@@ -77,6 +77,8 @@ def side_ops(value: SSAValue, where: Map, blocks: Extents, block: Block) -> list
     if isinstance(owner, Operation) and owner.parent is block:
         if isinstance(owner, graph.IotaOp) or is_splat(value):
             return [owner]
+        if is_count(owner):
+            return [*(op for op in (owner.operands[0].owner,) if isinstance(op, Operation)), owner]
         if type(owner) in PULL:
             inner = pull(owner, where)
             if inner is not None:
@@ -107,9 +109,9 @@ def _is_cheap(op: graph.EwOp, where: Map, blocks: Extents) -> bool:
 def _reads(value: SSAValue) -> bool:
     """Whether a value takes more than counting: something is read for it."""
     op = value.owner
-    if isinstance(op, graph.IotaOp) or is_splat(value):
+    if isinstance(op, graph.IotaOp) or is_splat(value) or (isinstance(op, Operation) and is_count(op)):
         return False
-    if isinstance(op, graph.EwOp) or type(op) in PULL:
+    if isinstance(op, Operation) and (isinstance(op, graph.EwOp) or type(op) in PULL):
         return any(_reads(operand) for operand in op.operands)
     return True
 
@@ -121,7 +123,7 @@ def depends_on(value: SSAValue, members: Collection[Operation], block: Block, fi
     queue = [value]
     while queue:
         owner = queue.pop().owner
-        op = block.find_ancestor_op_in_block(owner) if isinstance(owner, Operation) else None
+        op: Operation | None = block.find_ancestor_op_in_block(owner) if isinstance(owner, Operation) else None
         if op is None or op in seen:
             continue
         if op in members:
@@ -146,36 +148,54 @@ def follow(work: Work, block: Block, *, maps: bool) -> Iterator[Work]:
             continue
         where = work.positions[mains[0]]
         if isinstance(op, graph.EwOp):
-            sides = _sides_of(op, work, where, block) if refusal(op) is None else None
-            if sides is None:
+            found = _beside(op, work, where, block) if refusal(op) is None else None
+            if found is None:
                 continue
             after: Map | None = where
         elif maps and type(op) in PUSH:
-            sides, after = [], push(op, where)
+            found, after = _Beside(), push(op, where)
             if after is None or not is_box(after, graph_type(op.results[0]).shape, work.blocks):
                 continue
         else:
             continue
-        work.copied |= dict.fromkeys(sides)
-        work.ops.append(op)
+        work.copied |= found.copied
+        work.ops += [*found.members, op]
         work.positions[op.results[0]] = after
         yield work.prefix(len(work.ops), work.copied)
 
 
-def _sides_of(op: graph.EwOp, work: Work, where: Map, block: Block) -> list[Operation] | None:
-    found: list[Operation] = []
-    for operand in op.operands_:
-        if operand in work.positions:
-            if work.positions[operand] != where:
-                return None
-            continue
-        if depends_on(operand, work.ops, block, work.ops[0]):
-            return None
-        sides = side_ops(operand, where, work.blocks, block)
-        if sides is None:
-            return None
-        found += sides
-    return found
+@dataclass
+class _Beside:
+    """What an op reads besides what it is followed from: ops to copy, and ops on numbers of rows to take along."""
+
+    copied: dict[Operation, None] = field(default_factory=dict[Operation, None])
+    members: dict[Operation, None] = field(default_factory=dict[Operation, None])
+
+
+def _beside(op: graph.EwOp, work: Work, where: Map, block: Block) -> _Beside | None:
+    found = _Beside()
+    taken = all(_reach(operand, where, work, block, found) for operand in op.operands_)
+    return found if taken else None
+
+
+def _reach(value: SSAValue, where: Map, work: Work, block: Block, found: _Beside) -> bool:
+    """Whether a value can be had at a position: from memory, or from what the work has already."""
+    if value in work.positions:
+        return plain(work.positions[value]) == plain(where)
+    op = value.owner
+    if not isinstance(op, Operation) or not depends_on(value, work.ops, block, work.ops[0]):
+        sides = side_ops(value, where, work.blocks, block)
+        found.copied |= dict.fromkeys(sides or ())
+        return sides is not None
+    taken = False
+    if type(op) in PULL and op.parent is block:
+        inner = pull(op, where)
+        taken = inner is not None and _reach(op.operands[0], inner, work, block, found)
+    elif isinstance(op, graph.EwOp) and refusal(op) is None and op.parent is block:
+        taken = all(_reach(operand, where, work, block, found) for operand in op.operands_)
+    if taken:
+        found.members[op] = None
+    return taken
 
 
 def results_of(ops: Collection[Operation], block: Block) -> list[SSAValue]:
@@ -192,6 +212,8 @@ def results_of(ops: Collection[Operation], block: Block) -> list[SSAValue]:
 def pays(work: Work, block: Block) -> bool:
     """Whether it is worth stopping here: one result, or more if each is needed in memory anyhow."""
     results = results_of(work.ops, block)
+    if not all(value in work.positions for value in results):
+        return False
     if len(results) == 1:
         return True
     return len(results) <= _MOST_RESULTS and all(_is_stored(value, work, block) for value in results)

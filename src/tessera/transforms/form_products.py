@@ -42,8 +42,9 @@ def form_products(block: Block) -> None:
 
 
 def _form(op: graph.MatmulOp, block: Block) -> None:
-    work = _epilogue(op, block)
-    if _has_one_matrix(op) and _is_level(work, op):
+    level = _has_one_matrix(op) and not _is_mapped(op, block)
+    work = _epilogue(op, block, level=level)
+    if level and _is_level(work, op):
         op, work = _level(op, work, block)
     blocks = _blocks(op)
     spaces = spaces_of(op)
@@ -60,11 +61,10 @@ def _blocks(op: graph.MatmulOp) -> Extents:
     return {ROW: spaces.rows, DEPTH: spaces.depth, COLUMN: spaces.columns}
 
 
-def _epilogue(op: graph.MatmulOp, block: Block) -> Work:
+def _epilogue(op: graph.MatmulOp, block: Block, *, level: bool) -> Work:
     spaces = spaces_of(op)
     blocks = {ROW: spaces.rows, COLUMN: spaces.columns}
     start = Work(blocks, [op], {}, {op.result: spaces.result})
-    level = _has_one_matrix(op)
     steps = follow(Work(blocks, [op], {}, {op.result: spaces.result}), block, maps=not level)
     return longest(steps, start, block, lambda work: enclosable(work.ops) and (not level or _is_level(work, op)))
 
@@ -102,6 +102,13 @@ def _is_narrow_cast(op: Operation) -> bool:
 
 def _has_one_matrix(op: graph.MatmulOp) -> bool:
     return all(extent == 1 for extent in graph_type(op.b).shape[:-2]) and len(graph_type(op.result).shape) > 2
+
+
+def _is_mapped(op: graph.MatmulOp, block: Block) -> bool:
+    """Whether rows are read through an index map that would have to be done beforehand if they were one axis."""
+    spaces = spaces_of(op)
+    through = factor_ops(op.a, spaces.left, _blocks(op), block, spaces.rows)
+    return any(not isinstance(one, graph.ReshapeOp) for one in through)
 
 
 def _is_level(work: Work, op: graph.MatmulOp) -> bool:

@@ -1,53 +1,230 @@
-"""Forms pointwise and rows regions: everything that is no product, producers fused into what uses them."""
+"""Forms pointwise and rows regions: everything that is no product, fused as far as one iteration space reaches.
+
+Groups grow from what is used last to what it is made from. A producer joins if the group still has one iteration space
+with it. If others use it as well, it becomes a second result, or is done again where that is cheap.
+"""
 
 from __future__ import annotations
 
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import graph, schedule
+from tessera.dialects import elementwise, graph, schedule
+from tessera.dialects.attributes import Name
 from tessera.dialects.graph_types import graph_type
-from tessera.dialects.schedule_types import Config
-from tessera.transforms.legality import LEVELS
-from tessera.transforms.regions import enclose
+from tessera.dialects.schedule_types import Config, ConfigAttr
+from tessera.shapes.expr import dim
+from tessera.transforms.index_maps import RULES, is_told
+from tessera.transforms.legality import LEVELS, VIEWS
+from tessera.transforms.region_spaces import FOLDS, Space, UnfitError, space_of
+from tessera.transforms.regions import enclosable, enclose, erase_unused, is_splat, results_of
+from tessera.transforms.row_blocks import choose_block
 
-# Ops that compute each element from the elements at its place: they fuse into one loop over the result.
-POINTWISE = (graph.EwOp, graph.BroadcastOp, graph.IotaOp)
-# Rows of 64 fill a cache line or a warp's access for every element type; 16 of them amortise the loop.
-_POINTWISE_BLOCK = (16, 64)
-_KINDS: dict[type[Operation], str] = {graph.ReduceOp: "rows", graph.MatmulOp: "product"}
+_MOST_OPS = 96
+_MOST_INPUTS = 16
+_CHEAP = 4
+"""Simple steps that are sooner done again than written and read."""
 
 
 def form_rows(block: Block) -> None:
-    """Puts all algebra of a block that is in no region yet into regions."""
-    # A reshape that no region took is the host's: it moves nothing.
-    algebra = LEVELS["schedule"].region - {schedule.YieldOp, graph.ConstantOp, graph.ReshapeOp}
-    op = block.last_op
-    while op is not None:
-        previous = op.prev_op
-        if type(op) in algebra:
-            region = enclose(_group(op), _KINDS.get(type(op), "pointwise"), _config(op))
-            previous = region.prev_op
-        op = previous
+    """Puts all algebra of a block that is in no region yet into regions; views that cost nothing stay."""
+    algebra = LEVELS["schedule"].region - {schedule.YieldOp, graph.ConstantOp}
+    waiting = [op for op in block.ops if type(op) in algebra]
+    left: set[Operation] = set()
+    for op in reversed(waiting):
+        if op.parent is not block or op in left:
+            continue
+        if isinstance(op, graph.IotaOp) and all(_takes_counts(use.operation) for use in op.result.uses):
+            left.add(op)
+            continue
+        group, copied = _grown(op)
+        if all(isinstance(member, VIEWS) for member in group) and _is_free(op, group):
+            left.add(op)
+        else:
+            _form(group, copied)
+    for op in list(block.ops):
+        if isinstance(op, graph.ReshapeOp) and isinstance(op.operand.owner, VIEWS) and op.operand.owner in left:
+            # Its elements do not lie one behind the other.
+            both: set[Operation] = {op, op.operand.owner}
+            _form(both if _is_one(both, set()) else {op.operand.owner}, set())
+        elif isinstance(op, graph.IotaOp) and op in left:
+            erase_unused(op) if op.result.first_use is None else _form({op}, set())
 
 
-def _config(root: Operation) -> Config:
-    if not isinstance(root, POINTWISE):
-        return Config()
-    rank = len(graph_type(root.results[0]).shape)
-    return Config(block=(1,) * (rank - 2) + _POINTWISE_BLOCK[max(0, 2 - rank) :])
+def _takes_counts(user: Operation) -> bool:
+    """Whether an op is algebra, which makes counts by itself."""
+    return type(user) in RULES or isinstance(user, (*FOLDS, schedule.RegionOp))
 
 
-def _group(root: Operation) -> list[Operation]:
-    """The root and the pointwise ops that only serve it."""
-    group = {root}
-    if isinstance(root, POINTWISE):
-        queue = [root]
-        for consumer in queue:
-            for operand in consumer.operands:
-                producer = operand.owner
-                if not isinstance(producer, Operation) or producer in group or producer.parent is not root.parent:
-                    continue
-                if isinstance(producer, POINTWISE) and all(use.operation in group for use in operand.uses):
-                    group.add(producer)
-                    queue.append(producer)
-    return list(group)
+def _is_free(op: Operation, group: set[Operation]) -> bool:
+    """Whether an arrangement of elements that exist can stay one: nobody needs it in order."""
+    if len(group) > 1:
+        return False
+    if isinstance(op, graph.ReshapeOp):
+        return True
+    return all(isinstance(use.operation, (schedule.RegionOp, *VIEWS)) for use in op.results[0].uses)
+
+
+def _form(group: set[Operation], copied: set[Operation]) -> None:
+    # A kernel that counts along an axis has to know how long it is; one that reads the numbers does.
+    told = _are_told(group | copied, results_of(group, copied))
+    region = enclose(group, "pointwise", Config(), copied=copied, counts=told)
+    end = region.body.block.last_op
+    assert isinstance(end, schedule.YieldOp)
+    body = [op for op in region.body.block.ops if op is not end]
+    if any(isinstance(op, FOLDS) for op in body):
+        region.properties["kind"] = Name("rows")
+    elif any(isinstance(op, graph.MatmulOp) for op in body):
+        region.properties["kind"] = Name("product")
+    try:
+        space = space_of(body, list(end.values))
+    except UnfitError:
+        # Whoever writes the program says what is missing.
+        return
+    region.properties["config"] = ConfigAttr(choose_block(space, list(end.values)))
+
+
+def _around(user: Operation, op: Operation) -> Operation | None:
+    assert op.parent is not None
+    return op.parent.find_ancestor_op_in_block(user)
+
+
+def _grown(root: Operation) -> tuple[set[Operation], set[Operation]]:
+    """The ops that become one kernel with `root`, and those that are done again for it."""
+    group: set[Operation] = {root}
+    copied: set[Operation] = set()
+    if _space(group, copied) is None:
+        return group, copied
+    refused: set[Operation] = set()
+    again = True
+    while again:
+        again = False
+        for producer in _producers(group, copied, refused):
+            joined = _joined(producer, group, copied)
+            if joined is None:
+                refused.add(producer)
+            else:
+                group, copied = joined
+                again = True
+                break
+        for consumer in [] if again else _consumers(group, refused):
+            if _is_one(group | {consumer}, copied):
+                group.add(consumer)
+                again = True
+                break
+            refused.add(consumer)
+    return group, copied
+
+
+def _consumers(group: set[Operation], refused: set[Operation]) -> list[Operation]:
+    """Elementwise work on what a group makes, the first of the block first: done with it, it need not be read again."""
+    block = next(iter(group)).parent
+    assert block is not None
+    found = {
+        use.operation
+        for op in group
+        for result in op.results
+        for use in result.uses
+        if isinstance(use.operation, graph.EwOp) and use.operation.parent is block
+    }
+    return sorted(found - group - refused, key=block.get_operation_index)
+
+
+def _producers(group: set[Operation], copied: set[Operation], refused: set[Operation]) -> list[Operation]:
+    """Ops that make what a group reads, the last of the block first."""
+    inside = group | copied
+    block = next(iter(group)).parent
+    assert block is not None
+    found: dict[Operation, None] = {}
+    for op in inside:
+        for number, operand in enumerate(op.operands):
+            producer = operand.owner
+            if not isinstance(producer, Operation) or producer in inside or producer in refused:
+                continue
+            if producer.parent is not block or not (type(producer) in RULES or isinstance(producer, FOLDS)):
+                continue
+            if isinstance(op, graph.GatherOp) and number == 0 and not isinstance(producer, VIEWS):
+                # Only some of it is read.
+                continue
+            found[producer] = None
+    return sorted(found, key=block.get_operation_index, reverse=True)
+
+
+def _joined(
+    producer: Operation, group: set[Operation], copied: set[Operation]
+) -> tuple[set[Operation], set[Operation]] | None:
+    """A group with one more op, if that is one kernel and worth it."""
+    inside = group | copied
+    larger = group | {producer}
+    alone = all(_around(use.operation, producer) in inside for use in producer.results[0].uses)
+    if alone and not any(_around(use.operation, producer) in copied for use in producer.results[0].uses):
+        return (larger, copied) if _is_one(larger, copied) else None
+    if isinstance(producer, VIEWS):
+        return (group, copied | {producer}) if _is_one(group, copied | {producer}) else None
+    if not alone and _is_one(larger, copied):
+        return larger, copied
+    if _is_cheap(producer):
+        return (group, copied | {producer}) if _is_one(group, copied | {producer}) else None
+    return None
+
+
+def _is_cheap(op: Operation) -> bool:
+    if not isinstance(op, graph.EwOp):
+        return False
+    cost = elementwise.TABLE[op.fn.data].cost
+    inputs = [operand for operand in op.operands_ if not is_splat(operand)]
+    return not cost.special and not cost.divide and cost.simple + cost.convert <= _CHEAP and len(inputs) <= 1
+
+
+def _is_one(group: set[Operation], copied: set[Operation]) -> bool:
+    if len(group) + len(copied) > _MOST_OPS or not enclosable(group):
+        return False
+    inside = group | copied
+    inputs = {
+        operand
+        for op in inside
+        for operand in op.operands
+        if operand.owner not in inside and not is_splat(operand) and not isinstance(operand.owner, graph.IotaOp)
+    }
+    if len(inputs) > _MOST_INPUTS and len(inputs) > max(len(op.operands) for op in inside):
+        return False
+    return _space(group, copied) is not None
+
+
+def _space(group: set[Operation], copied: set[Operation]) -> Space | None:
+    inside = group | copied
+    sources = {
+        operand.owner
+        for op in inside
+        for operand in op.operands
+        if isinstance(operand.owner, Operation) and (is_splat(operand) or isinstance(operand.owner, graph.IotaOp))
+    }
+    results = results_of(group, copied)
+    if not results:
+        return None
+    if not _are_told(inside, results):
+        return None
+    try:
+        space = space_of(inside | sources, results)
+    except UnfitError:
+        return None
+    return space if _is_worth(space, inside) else None
+
+
+def _are_told(ops: set[Operation], results: list[SSAValue]) -> bool:
+    """Whether the arguments of a kernel of these ops say how large everything in it is."""
+    values = {value for op in ops for value in (*op.operands, *op.results)}
+    made = {value for value in values if value.owner in ops or is_splat(value) or isinstance(value.owner, graph.IotaOp)}
+    outside = (values - made) | set(results)
+    sizes = {dim(extent) for value in outside for extent in graph_type(value).shape}
+    return all(is_told(extent, sizes) for value in values for extent in graph_type(value).shape)
+
+
+def _is_worth(space: Space, ops: set[Operation]) -> bool:
+    """Whether no reduction is done again for every block of a variable that its result does not depend on."""
+    around = {var for var in space.variables if var not in space.rows and var.extent != 1}
+    for op in ops:
+        if isinstance(op, FOLDS):
+            used = {var for index in space.placed[op.results[0]] for var in index.variables()}
+            if not around <= used:
+                return False
+    return True

@@ -37,8 +37,8 @@ _HOST: Kinds = frozenset(
         graph_control.YieldOp,
     }
 )
-# Done by the host without touching an element: arrays are row after row, and only their sizes change.
-_VIEWS: Kinds = frozenset({graph.ReshapeOp})
+# Other arrangements of elements that exist: the host hands on the same memory with other sizes and strides.
+VIEWS = (graph.BroadcastOp, graph.ReshapeOp, graph.SliceOp, graph.TransposeOp)
 _ALGEBRA: Kinds = frozenset(graph.Graph.operations) - _TOP - _HOST - {graph.CallKernelOp}
 _TILE: Kinds = (frozenset(tile.Tile.operations) - _TOP) | SCALAR_OPS
 
@@ -66,14 +66,14 @@ LEVELS: Mapping[str, Level] = MappingProxyType(
             ),
             Level(
                 "schedule",
-                "all algebra inside schedule.region but reshapes, every tile program behind schedule.launch",
-                function=_HOST | _VIEWS | {schedule.LaunchOp, schedule.RegionOp},
+                "all algebra inside schedule.region, every tile program behind schedule.launch",
+                function=_HOST | {*VIEWS, schedule.LaunchOp, schedule.RegionOp},
                 region=_ALGEBRA | {graph.ConstantOp, schedule.YieldOp},
             ),
             Level(
                 "tile",
                 "all computation in tile functions; the host only launches them and orders effects",
-                function=_HOST | _VIEWS | {schedule.LaunchOp},
+                function=_HOST | {*VIEWS, schedule.LaunchOp},
                 region=frozenset(),
             ),
         )

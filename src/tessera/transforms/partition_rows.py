@@ -65,7 +65,7 @@ class Rows:
             if isinstance(op, tile.AtomicOp | tile.AssertOp | tile.DebugPrintOp):
                 return False
             # Rows that were read before any was written would be read after some were.
-            if isinstance(op, tile.LoadOp) and tile.base_of(op.view) in written:
+            if isinstance(op, tile.LoadOp | tile.ReadOp | tile.ItemOp) and tile.base_of(op.view) in written:
                 return False
             # What rounds at random counts elements.
             if isinstance(op, tile.EwOp) and op.seed is not None:
@@ -160,6 +160,10 @@ def _ask_elementwise(rows: Rows, op: Any, axis: int) -> bool:
     return all(rows.ask(operand, axis) for operand in op.operands_)
 
 
+def _ask_read(rows: Rows, op: Any, axis: int) -> bool:
+    return all(rows.ask(index, axis) for index in op.indices)
+
+
 def _ask_broadcast(rows: Rows, op: Any, axis: int) -> bool:
     repeated = tile_type(op.operand).get_shape()[axis] == 1 and rows.count != 1
     return rows.ask(op.operand, None if repeated else axis)
@@ -195,6 +199,7 @@ _ASKS: Mapping[type[Operation], Callable[[Rows, Any, int], bool]] = {
     tile.TransOp: _ask_transpose,
     tile.DotOp: _ask_product,
     tile.LoadOp: _ask_nothing,
+    tile.ReadOp: _ask_read,
     tile.FullOp: _ask_nothing,
     tile.IotaOp: _ask_nothing,
 }

@@ -26,11 +26,12 @@ from tessera.dialects.elements import element_of, tile_of
 from tessera.dialects.graph_types import graph_type
 from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
-from tessera.dtypes.types import BY_NAME, NO_POLICY, DType, Kind, Policy, bf16, f16, f32, i64
+from tessera.dtypes.types import BY_NAME, NO_POLICY, DType, Kind, Policy, bf16, f16, f32, i32, i64
 from tessera.errors import CompileError
 from tessera.shapes.expr import Dim, Quotient, Shape, Size, dim, size
-from tessera.transforms.digits import PULL, Digit, Index, Map
+from tessera.transforms.digits import PULL, Digit, Index, Map, plain
 from tessera.transforms.folding import materialize
+from tessera.transforms.regions import is_splat
 from tessera.transforms.rewriting import adopt_location
 
 _index = IndexType()
@@ -350,15 +351,15 @@ class RegionTiles:
 
     def evaluate(self, value: SSAValue, where: Map) -> Value:
         """The tile of a value at a position."""
-        if (value, where) in self.known:
-            return self.known[value, where]
+        if (value, plain(where)) in self.known:
+            return self.known[value, plain(where)]
         if value in self.views:
             found = self.load(value, where)
         else:
             op = value.owner
             assert isinstance(op, Operation)
             rule = RULES.get(type(op))
-            if rule is None:
+            if rule is None or (isinstance(op, graph.ReduceOp) and not is_count(op)):
                 raise CompileError(
                     f"{op.name} is not computed beside a product at {list(where)}",
                     span=span_of(op.location),
@@ -367,8 +368,12 @@ class RegionTiles:
             source, self.source = self.source, op
             found = rule(self, op, where)
             self.source = source
-        self.known[value, where] = found
+        self.know(value, where, found)
         return found
+
+    def know(self, value: SSAValue, where: Map, found: Value) -> None:
+        """Remembers the tile of a value at a position."""
+        self.known[value, plain(where)] = found
 
 
 def _constant(value: int) -> Operation:
@@ -474,9 +479,33 @@ def _splat(tiles: RegionTiles, op: graph.ConstantOp, where: Map) -> Value:
     return tiles.full(number, dtype)
 
 
+def _counted(tiles: RegionTiles, op: graph.ReduceOp, where: Map) -> Value:
+    """A sum of equal numbers: how a program that traces sizes writes them down."""
+    dtype, shape = graph_type(op.operand).dtype, graph_type(op.operand).shape
+    constant = op.operand.owner
+    assert isinstance(constant, graph.ConstantOp)
+    count: Scalar = int(np.frombuffer(constant.value.data, dtype.storage)[0])
+    for axis in op.axes.iter_values():
+        count = tiles.times(count, tiles.size(shape[axis]))
+    return Value(tiles.scalar(arith.IndexCastOp, tiles.number(count), element_of(dtype)), splat=True)
+
+
+def is_count(op: Operation) -> bool:
+    """Whether an op only counts elements: a sum of one integer, again and again."""
+    if not isinstance(op, graph.ReduceOp) or op.kind.data != "sum" or not is_splat(op.operand):
+        return False
+    return graph_type(op.operand).dtype.base in (i32, i64)
+
+
 Rule = Callable[[RegionTiles, Any, Map], Value]
 RULES: Mapping[type[Operation], Rule] = MappingProxyType(
-    {graph.EwOp: _elementwise, graph.IotaOp: _iota, graph.ConstantOp: _splat, **dict.fromkeys(PULL, _mapped)}
+    {
+        graph.EwOp: _elementwise,
+        graph.IotaOp: _iota,
+        graph.ConstantOp: _splat,
+        graph.ReduceOp: _counted,
+        **dict.fromkeys(PULL, _mapped),
+    }
 )
 
 

@@ -41,6 +41,34 @@ def users_of(op: Operation, block: Block) -> Iterator[Operation]:
                 yield user
 
 
+def results_of(ops: Collection[Operation], copied: Collection[Operation]) -> list[SSAValue]:
+    """The values of ops that others use. Copied ops that others use stay where they are, and use what they used."""
+    members, copies = set(ops), set(copied)
+    block, group = _in_order(members)
+    staying: set[Operation] = set()
+    waiting = True
+    while waiting:
+        waiting = False
+        for op in copies - staying:
+            owner = op.parent
+            assert owner is not None
+            users = {
+                user
+                for result in op.results
+                for user in (owner.find_ancestor_op_in_block(use.operation) for use in result.uses)
+            }
+            if any(user not in members and (user not in copies or user in staying) for user in users):
+                staying.add(op)
+                waiting = True
+    inside = members | (copies - staying)
+    return [
+        result
+        for op in group
+        for result in op.results
+        if any(block.find_ancestor_op_in_block(use.operation) not in inside for use in result.uses)
+    ]
+
+
 def enclosable(ops: Collection[Operation]) -> bool:
     """Whether the ops of a block can run at one moment of it: nothing else stands between them that must."""
     block, group = _in_order(ops)
@@ -48,16 +76,17 @@ def enclosable(ops: Collection[Operation]) -> bool:
 
 
 def enclose(
-    ops: Collection[Operation], kind: str, config: Config, *, copied: Collection[Operation] = ()
+    ops: Collection[Operation], kind: str, config: Config, *, copied: Collection[Operation] = (), counts: bool = True
 ) -> schedule.RegionOp:
     """Moves ops of one block into a region in their place.
 
-    Values from outside become its inputs and values used outside its results. Splats and counts (`graph.iota`) are
-    copied in, and so are the ops named by `copied`, which stay where they were as long as others use them.
+    Values from outside become its inputs and values used outside its results. Splats and, unless told otherwise,
+    counts (`graph.iota`) are copied in, and so are the ops named by `copied`, which stay where they were as long as
+    others use them.
     """
     block, group = _in_order(ops)
     members = [*copied, *group]
-    names = {*free_copies(members), *copied}
+    names = {*(op for op in free_copies(members) if counts or isinstance(op, graph.ConstantOp)), *copied}
     place = _place(block, group)
     if place is None:
         raise CompileError(
@@ -73,12 +102,7 @@ def enclose(
     inputs: dict[SSAValue, None] = {}
     for op in body_ops:
         inputs |= dict.fromkeys(v for v in op.operands if v.owner not in inside)
-    results = [
-        result
-        for op in group
-        for result in op.results
-        if any(block.find_ancestor_op_in_block(use.operation) not in inside for use in result.uses)
-    ]
+    results = results_of(group, names)
     region = schedule.RegionOp(kind, config, list(inputs), [result.type for result in results])
     region.location = group[-1].location
     body = region.body.block

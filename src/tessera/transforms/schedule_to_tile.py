@@ -18,7 +18,7 @@ from tessera.dialects.locations import span_of
 from tessera.errors import CompileError
 from tessera.transforms.rewriting import replace
 from tessera.transforms.symbol_names import fresh_name
-from tessera.transforms.write_attention import write_online
+from tessera.transforms.write_online import write_online
 from tessera.transforms.write_products import write_product
 from tessera.transforms.write_rows import write_rows
 

@@ -6,10 +6,10 @@ depth, in the order in which they lie in memory, and turned where the product wa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from xdsl.ir import SSAValue, TypeAttribute
+from xdsl.ir import Operation, SSAValue, TypeAttribute
 
 from tessera.dialects import graph, schedule, tile
 from tessera.dialects.elements import element_of
@@ -75,10 +75,10 @@ def product_of(region: schedule.RegionOp) -> graph.MatmulOp:
     return found[0]
 
 
-def positions_after(start: Mapping[SSAValue, Map], region: schedule.RegionOp) -> dict[SSAValue, Map]:
+def positions_after(start: Mapping[SSAValue, Map], ops: Iterable[Operation]) -> dict[SSAValue, Map]:
     """Where the elements of all that is made of some values lie, as far as ops keep all of them."""
     found = dict(start)
-    for op in region.body.block.ops:
+    for op in ops:
         source = next((operand for operand in op.operands if operand in found), None)
         if source is None or len(op.results) != 1 or op.results[0] in found:
             continue
@@ -108,8 +108,8 @@ def write_product(name: str, region: schedule.RegionOp) -> tile.FuncOp:
     tiles.axes[ROW] = Axis(spaces.rows, row, m)
     tiles.axes[COLUMN] = Axis(spaces.columns, column, n)
     sums = multiply(tiles, op, spaces, k)
-    tiles.known[op.result, spaces.result] = sums
-    finish(tiles, positions_after({op.result: spaces.result}, region))
+    tiles.know(op.result, spaces.result, sums)
+    finish(tiles, positions_after({op.result: spaces.result}, region.body.block.ops))
     return tiles.function
 
 

@@ -1,138 +1,248 @@
-"""Writes tile programs of pointwise regions.
+"""Writes tile programs of pointwise and rows regions.
 
-A program owns one block of the result. Every value of the region broadcasts to the result, so its tile has the
-block's size along the axes it has in full and size 1 along the others.
+A program owns a block of the iteration space. What it stores is pulled from what it loads: each op asks for the tiles
+of its operands at the coordinates where it needs them. A tile has size 1 along the axes that its value does not depend
+on. Rows that are longer than the block are folded in loops, and read again for whatever comes behind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import graph, schedule, tile
-from tessera.dialects.elements import element_of, tile_of
+from tessera.dialects import graph, reductions, schedule, tile
 from tessera.dialects.graph_types import graph_type
 from tessera.dialects.locations import span_of
-from tessera.dialects.schedule_types import Config
-from tessera.dialects.tile_types import ViewType, tile_type
-from tessera.dtypes.types import Kind, i64
+from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
+from tessera.dtypes.promotion import accumulator
+from tessera.dtypes.types import DType, i64
 from tessera.errors import CompileError
-from tessera.shapes.expr import Shape, ceil_div, size
-from tessera.transforms.folding import materialize
-from tessera.transforms.rewriting import adopt_location
+from tessera.shapes.expr import Dim, Shape, Size, ceil_div, dim, exact_quotient, size
+from tessera.transforms.index_maps import Coordinates, Index, Var, concatenated_before, pulled
+from tessera.transforms.region_spaces import Space, UnfitError, space_of
+from tessera.transforms.row_blocks import tile_axes
+from tessera.transforms.tile_writer import TileWriter
 
 _index = IndexType()
 
 
 def write_rows(name: str, region: schedule.RegionOp) -> tile.FuncOp:
     """The tile program of a region."""
-    return _Writer(name, region).write()
+    end = region.body.block.last_op
+    assert isinstance(end, schedule.YieldOp)
+    ops = [op for op in region.body.block.ops if op is not end]
+    try:
+        space = space_of(ops, list(end.values))
+    except UnfitError as unfit:
+        raise CompileError(
+            unfit.message,
+            span=unfit.span or span_of(region.location),
+            shapes=[str(value.type) for value in end.values],
+            hint="put these ops into several regions, or write them as a tile kernel and call it",
+        ) from unfit
+    return _Writer(name, region, end, space).write()
 
 
-class _Writer:
+class _Names:
+    """Sizes of a kernel in symbols that its arguments tell: a product that they tell only as a whole gets its own."""
+
+    def __init__(self, shapes: Sequence[Shape]) -> None:
+        sizes = [dim(extent) for shape in shapes for extent in shape]
+        taken = {symbol for extent in sizes for symbol in extent.symbols}
+        plain = {str(extent) for extent in sizes if str(extent).isidentifier()}
+        self.own: dict[Dim, Dim] = {}
+        for extent in dict.fromkeys(sizes):
+            told = extent.symbols <= plain or (extent.is_affine and len(extent.symbols) == 1)
+            if not told and extent not in self.own:
+                name = next(name for number in count() if (name := f"s{number}") not in taken)
+                taken.add(name)
+                self.own[extent] = dim(name)
+
+    def of(self, extent: Size) -> Size:
+        for known, name in self.own.items():
+            factor = exact_quotient(extent, known)
+            if factor is not None and factor.constant is not None:
+                return size(name * factor)
+        return extent
+
+
+class _Writer(TileWriter):
     """Writes the tile function of one region."""
 
-    def __init__(self, name: str, region: schedule.RegionOp) -> None:
-        for op in region.body.block.ops:
-            if type(op) not in _RULES and not isinstance(op, schedule.YieldOp):
-                raise CompileError(
-                    f"{op.name} has no tile program yet",
-                    span=span_of(op.location),
-                    hint="write it as a tile kernel and call it with graph.call_kernel",
-                )
-        self.region = region
-        end = region.body.block.last_op
-        assert isinstance(end, schedule.YieldOp)
-        shapes = {graph_type(value).shape for value in end.values}
-        if len(shapes) != 1:
-            raise CompileError(
-                f"a pointwise region gives results of one shape, here are {len(shapes)}",
-                span=span_of(region.location),
-                shapes=[str(value.type) for value in end.values],
-                hint="put results of other shapes into regions of their own",
-            )
-        self.shape: Shape = shapes.pop()
-        self.block = _block_of(region.config.data, len(self.shape))
+    def __init__(self, name: str, region: schedule.RegionOp, end: schedule.YieldOp, space: Space) -> None:
+        self.region, self.end, self.space = region, end, space
+        axes, self.blocks = tile_axes(space, region.config.data, list(end.values), span_of(region.location))
         tensors = [graph_type(value) for value in (*region.arguments, *region.results_)]
-        self.kernel = tile.FuncOp(
+        self.programs = [var for var in space.variables if var not in space.rows]
+        names = _Names([tensor.shape for tensor in tensors])
+        kernel = tile.FuncOp(
             name,
             [ViewType(len(tensor.shape), tensor.element) for tensor in tensors],
             len(region.results_),
-            [tensor.shape for tensor in tensors],
-            [size(ceil_div(extent, step)) for extent, step in zip(self.shape, self.block, strict=True)],
+            [[names.of(extent) for extent in tensor.shape] for tensor in tensors],
+            [size(ceil_div(names.of(var.extent), self.blocks[var])) for var in self.programs],
         )
-        self.kernel.location = region.location
-        for view, value in zip(self.kernel.arguments, (*region.arguments, *region.results_), strict=True):
+        kernel.location = region.location
+        for view, value in zip(kernel.arguments, (*region.arguments, *region.results_), strict=True):
             view.name_hint = value.name_hint
-        self.tiles: dict[SSAValue, SSAValue] = {}
-        self.zero: SSAValue | None = None
-        self.offsets: list[SSAValue] = []
+        inputs: dict[SSAValue, SSAValue] = dict(zip(region.body.block.args, kernel.arguments, strict=False))
+        super().__init__(kernel, [tensor.shape for tensor in tensors], inputs, axes, self.blocks)
+        self.whole = all(self._is_whole(var) for var in space.rows)
+        """Whether tiles hold whole rows."""
+        self.levels: dict[Operation, int] = {}
 
-    @property
-    def body(self) -> Block:
-        return self.kernel.body.block
-
-    def add(self, op: Operation, source: Operation) -> SSAValue:
-        adopt_location([op], source)
-        self.body.add_op(op)
-        return op.results[0]
+    def _is_whole(self, var: Var) -> bool:
+        return isinstance(var.extent, int) and self.blocks[var] >= var.extent and (var in self.axes or var.extent == 1)
 
     def write(self) -> tile.FuncOp:
-        source = self.region
-        for axis, step in enumerate(self.block):
-            program = self.add(tile.ProgramIdOp(axis), source)
-            width = self.add(materialize(step, _index), source)
-            self.offsets.append(self.add(arith.MuliOp(program, width), source))
-        self.zero = self.add(materialize(0, _index), source)
-        for argument, view in zip(source.body.block.args, self.kernel.arguments, strict=False):
-            offsets, extents = self.placed(graph_type(argument).shape)
-            self.tiles[argument] = self.add(tile.LoadOp(view, offsets, extents), source)
-        for op in source.body.block.ops:
-            if isinstance(op, schedule.YieldOp):
-                for value, view in zip(op.values, self.kernel.arguments[self.kernel.input_count :], strict=True):
-                    self.body.add_op(tile.StoreOp(self.tiles[value], view, self.offsets))
-                self.body.add_op(tile.ReturnOp())
-                adopt_location([o for o in self.body.ops if isinstance(o, tile.StoreOp | tile.ReturnOp)], op)
-                continue
-            self.tiles[op.results[0]] = _RULES[type(op)](self, op)
+        with self.placing(self.region):
+            for axis, var in enumerate(self.programs):
+                if var.extent == 1:
+                    continue
+                program = self.add(tile.ProgramIdOp(axis))
+                self.bind(var, self.times(program, self.blocks[var]))
+            if self.whole:
+                for var in self.space.rows:
+                    self.bind(var, self.number(0))
+            elif self.space.rows:
+                self._fold_in_loops()
+            self._store_all()
+            self.add_op(tile.ReturnOp())
         return self.kernel
 
-    def placed(self, shape: Shape) -> tuple[list[SSAValue], tuple[int, ...]]:
-        """Where the block lies in a value of this shape, and how much of it there is."""
-        assert self.zero is not None
-        lead = len(self.shape) - len(shape)
-        offsets: list[SSAValue] = []
-        extents: list[int] = []
+    # Rows in loops
+
+    def _level(self, value: SSAValue) -> int:
+        """How many reductions one behind the other a value rests on."""
+        owner = value.owner
+        if not isinstance(owner, Operation) or owner.parent is not self.region.body.block:
+            return 0
+        if owner not in self.levels:
+            below = max((self._level(operand) for operand in owner.operands), default=0)
+            self.levels[owner] = below + isinstance(owner, graph.ReduceOp)
+        return self.levels[owner]
+
+    def _fold_in_loops(self) -> None:
+        """One loop for all reductions that rest on equally many others."""
+        folds = [op for op in self.region.body.block.ops if isinstance(op, graph.ReduceOp)]
+        for level in sorted({self._level(op.result) for op in folds}):
+            group = [op for op in folds if self._level(op.result) == level]
+            carried = [self._clear(op) for op in group]
+
+            def turn(sums: Sequence[SSAValue], group: Sequence[graph.ReduceOp] = group) -> list[SSAValue]:
+                return [self._added(op, total) for op, total in zip(group, sums, strict=True)]
+
+            totals = self.loop(self.space.rows, carried, turn)
+            for op, total in zip(group, totals, strict=True):
+                with self.placing(op):
+                    self.remember(op.result, self.space.placed[op.result], self._finished(op, total))
+
+    def _fold_type(self, op: graph.ReduceOp) -> DType:
+        dtype = graph_type(op.operand).dtype
+        return accumulator(dtype).base if reductions.TABLE[op.kind.data].combine in ("add", "mul") else dtype.base
+
+    def _row_axis(self) -> int:
+        return next(axis for axis, var in enumerate(self.axes) if var in self.space.rows)
+
+    def _clear(self, op: graph.ReduceOp) -> SSAValue:
+        """What a reduction begins with, one to each row that a program has."""
+        at = self.space.placed[op.result]
+        shape = self.shape_at(at)
+        dtype = self._fold_type(op)
+        with self.placing(op):
+            return self.full(reductions.TABLE[op.kind.data].identity(dtype), dtype, shape)
+
+    def _folded(self, op: graph.ReduceOp) -> SSAValue:
+        """A block of rows, folded."""
+        axis, dtype = self._row_axis(), self._fold_type(op)
+        at = self._operand_of(op)
+        value = self.emit(op.operand, at)
+        if tile_dtype(value) is not dtype:
+            value = self.add(tile.EwOp("cast", [value], to=dtype))
+        shape = list(self.shape_at(at))
+        shape[axis] = self.widths[axis]
+        value = self.spread(value, tuple(shape))
+        var = self.axes[axis]
+        if not isinstance(var.extent, int) or var.extent % self.widths[axis]:
+            inside = self.spread(self.below(var), tuple(shape))
+            nothing = self.full(reductions.TABLE[op.kind.data].identity(dtype), dtype, tuple(shape))
+            value = self.add(tile.EwOp("select", [inside, value, nothing]))
+        folded = self.add(tile.ReduceOp(op.kind.data, value, axis))
+        return self.add(tile.ExpandOp(folded, axis))
+
+    def _operand_of(self, op: graph.ReduceOp) -> Coordinates:
+        axes, shape = set(op.axes.iter_values()), graph_type(op.operand).shape
+        rows, kept = iter(self.space.rows), iter(self.space.placed[op.result])
+        found: list[Index] = []
         for axis, extent in enumerate(shape):
-            whole = extent == self.shape[lead + axis]
-            offsets.append(self.offsets[lead + axis] if whole else self.zero)
-            extents.append(self.block[lead + axis] if whole else 1)
-        return offsets, tuple(extents)
+            index = next(kept) if axis not in axes or op.keepdims is not None else Index.of(0)
+            found.append(Index.of(next(rows)) if axis in axes and extent != 1 else index)
+        return tuple(found)
+
+    def _added(self, op: graph.ReduceOp, total: SSAValue) -> SSAValue:
+        with self.placing(op):
+            part = self.spread(self._folded(op), tile_type(total).get_shape())
+            return self.add(tile.EwOp(reductions.TABLE[op.kind.data].combine, [total, part]))
+
+    def _finished(self, op: graph.ReduceOp, total: SSAValue) -> SSAValue:
+        result = graph_type(op.result).dtype
+        return total if tile_dtype(total) is result.base else self.add(tile.EwOp("cast", [total], to=result))
+
+    # Values
+
+    def make(self, value: SSAValue, at: Coordinates) -> SSAValue:
+        op = value.owner
+        assert isinstance(op, Operation)
+        with self.placing(op):
+            return _RULES[type(op)](self, op, at)
+
+    def reduce(self, op: graph.ReduceOp, at: Coordinates) -> SSAValue:
+        if not self.space.rows:
+            # It folds axes of length 1 only.
+            return self._finished(op, self.emit(op.operand, self._operand_of(op)))
+        return self._finished(op, self._folded(op))
+
+    # Results
+
+    def _store_all(self) -> None:
+        views = self.kernel.arguments[self.kernel.input_count :]
+        late: list[tuple[SSAValue, SSAValue]] = []
+        for value, view in zip(self.end.values, views, strict=True):
+            at = self.space.placed[value]
+            if not self.whole and any(var in self.space.rows for index in at for var in index.variables()):
+                late.append((value, view))
+            else:
+                self._store(value, view)
+        if late:
+
+            def turn(_: Sequence[SSAValue]) -> list[SSAValue]:
+                for value, view in late:
+                    self._store(value, view)
+                return []
+
+            self.loop(self.space.rows, [], turn)
+
+    def _store(self, value: SSAValue, view: SSAValue) -> None:
+        at = self.space.placed[value]
+        made = self.emit(value, at)
+        with self.placing(self.end):
+            self.store(made, view, at)
 
 
-def _block_of(config: Config, rank: int) -> tuple[int, ...]:
-    if config.block is None or len(config.block) != rank:
-        raise CompileError(
-            f"a pointwise region of rank {rank} needs a block of {rank} sizes, got {config.block}",
-            hint="give the region a config with one block size per axis of its result",
-        )
-    return config.block
-
-
-def _elementwise(writer: _Writer, op: graph.EwOp) -> SSAValue:
+def _elementwise(writer: _Writer, op: graph.EwOp, at: Coordinates) -> SSAValue:
     if op.seed is not None:
         raise CompileError(
             "stochastic rounding by element position has no tile program yet",
             span=span_of(op.location),
             hint="round to nearest, or call a kernel that takes the key",
         )
-    operands = [writer.tiles[operand] for operand in op.operands_]
+    operands = writer.matched([writer.emit(operand, at) for operand in op.operands_])
     result = graph_type(op.result).dtype
     if any(graph_type(value).dtype.policy.loss_scale is not None for value in (*op.operands_, op.result)):
         raise CompileError(
@@ -142,29 +252,19 @@ def _elementwise(writer: _Writer, op: graph.EwOp) -> SSAValue:
             hint="cast to a type without a loss scale in a kernel of your own",
         )
     if op.fn.data == "cast":
-        return writer.add(tile.EwOp("cast", operands, to=result), op)
-    return writer.add(tile.EwOp(op.fn.data, operands, policy=result.policy), op)
+        return writer.add(tile.EwOp("cast", operands, to=result))
+    return writer.add(tile.EwOp(op.fn.data, operands, policy=result.policy))
 
 
-def _broadcast(writer: _Writer, op: graph.BroadcastOp) -> SSAValue:
-    value = writer.tiles[op.operand]
-    shape = graph_type(op.result).shape
-    for _ in range(len(shape) - tile_type(value).get_num_dims()):
-        value = writer.add(tile.ExpandOp(value, 0), op)
-    extents = writer.placed(shape)[1]
-    if tile_type(value).get_shape() == extents:
-        return value
-    return writer.add(tile.BroadcastOp(value, extents), op)
+def _moved(writer: _Writer, op: Operation, at: Coordinates) -> SSAValue:
+    return writer.emit(op.operands[0], pulled(op, 0, at))
 
 
-def _iota(writer: _Writer, op: graph.IotaOp) -> SSAValue:
-    result = graph_type(op.result)
-    offsets, extents = writer.placed(result.shape)
-    axis = op.axis.value.data
-    return writer.add(tile.IotaOp(offsets[axis], axis, tile_of(extents, result.dtype)), op)
+def _iota(writer: _Writer, op: graph.IotaOp, at: Coordinates) -> SSAValue:
+    return writer.counted(at[op.axis.value.data], graph_type(op.result).dtype.base)
 
 
-def _constant(writer: _Writer, op: graph.ConstantOp) -> SSAValue:
+def _constant(writer: _Writer, op: graph.ConstantOp, at: Coordinates) -> SSAValue:
     result = graph_type(op.result)
     numbers = np.frombuffer(op.value.data, result.dtype.storage)
     if len(numbers) != 1:
@@ -173,15 +273,37 @@ def _constant(writer: _Writer, op: graph.ConstantOp) -> SSAValue:
             span=span_of(op.location),
             hint="leave the constant outside the region and pass it in",
         )
-    extents = writer.placed(result.shape)[1]
-    if result.dtype.kind is Kind.UINT:
-        # Scalars are signed: the same bits, taken for unsigned ones.
-        scalar = writer.add(materialize(numbers.astype(np.int64)[0], element_of(i64)), op)
-        return writer.add(tile.EwOp("cast", [writer.add(tile.FullOp(scalar, extents), op)], to=result.dtype), op)
-    scalar = writer.add(materialize(numbers[0], element_of(result.dtype)), op)
-    return writer.add(tile.FullOp(scalar, extents), op)
+    return writer.full(numbers[0], result.dtype.base, writer.ones)
 
 
-_RULES: Mapping[type[Operation], Callable[[_Writer, Any], SSAValue]] = MappingProxyType(
-    {graph.EwOp: _elementwise, graph.BroadcastOp: _broadcast, graph.IotaOp: _iota, graph.ConstantOp: _constant}
+def _concatenate(writer: _Writer, op: graph.ConcatenateOp, at: Coordinates) -> SSAValue:
+    """The last operand that begins before the position has it."""
+    position = at[op.axis.value.data]
+    found: SSAValue | None = None
+    for number, operand in enumerate(op.operands_):
+        if graph_type(operand).shape[op.axis.value.data] == 0:
+            continue
+        piece = writer.emit(operand, pulled(op, number, at))
+        if found is None:
+            found = piece
+            continue
+        begins = writer.counted(Index.of(concatenated_before(op, number)), i64)
+        behind = writer.add(tile.EwOp("ge", writer.matched([writer.counted(position, i64), begins])))
+        found = writer.add(tile.EwOp("select", writer.matched([behind, piece, found])))
+    return writer.full(0, graph_type(op.result).dtype.base, writer.ones) if found is None else found
+
+
+_RULES: Mapping[type[Operation], Callable[[_Writer, Any, Coordinates], SSAValue]] = MappingProxyType(
+    {
+        graph.EwOp: _elementwise,
+        graph.BroadcastOp: _moved,
+        graph.ReshapeOp: _moved,
+        graph.TransposeOp: _moved,
+        graph.SliceOp: _moved,
+        graph.GatherOp: _moved,
+        graph.ConcatenateOp: _concatenate,
+        graph.IotaOp: _iota,
+        graph.ConstantOp: _constant,
+        graph.ReduceOp: _Writer.reduce,
+    }
 )

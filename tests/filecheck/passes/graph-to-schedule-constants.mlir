@@ -14,12 +14,12 @@ graph.func @f(%x: !graph.tensor<[3], f32>, %u: !graph.tensor<[3], ui8>) -> (!gra
 // CHECK-NEXT:   graph.func @f(%x: !graph.tensor<[3], f32>, %u: !graph.tensor<[3], ui8>) -> (!graph.tensor<[3], f32>, !graph.tensor<[3], ui8>, !graph.tensor<[3], f32>) {
 // CHECK-NEXT:     %data = graph.constant !graph.tensor<[3], f32> = [1.0, 2.0, 3.0]
 // CHECK-NEXT:     %returned = graph.constant !graph.tensor<[3], f32> = [5.0]
-// CHECK-NEXT:     %a = schedule.region<pointwise> <block = [64]> (%x_1 : !graph.tensor<[3], f32> = %x, %data_1 : !graph.tensor<[3], f32> = %data) -> (!graph.tensor<[3], f32>) {
+// CHECK-NEXT:     %a = schedule.region<pointwise> <block = [3]> (%x_1 : !graph.tensor<[3], f32> = %x, %data_1 : !graph.tensor<[3], f32> = %data) -> (!graph.tensor<[3], f32>) {
 // CHECK-NEXT:       %two = graph.constant !graph.tensor<[3], f32> = [2.0]
 // CHECK-NEXT:       %a_1 = graph.ew<fma> %x_1, %two, %data_1 : !graph.tensor<[3], f32>, !graph.tensor<[3], f32>, !graph.tensor<[3], f32> -> !graph.tensor<[3], f32>
 // CHECK-NEXT:       schedule.yield %a_1 : !graph.tensor<[3], f32>
 // CHECK-NEXT:     }
-// CHECK-NEXT:     %b = schedule.region<pointwise> <block = [64]> (%u_1 : !graph.tensor<[3], ui8> = %u) -> (!graph.tensor<[3], ui8>) {
+// CHECK-NEXT:     %b = schedule.region<pointwise> <block = [3]> (%u_1 : !graph.tensor<[3], ui8> = %u) -> (!graph.tensor<[3], ui8>) {
 // CHECK-NEXT:       %byte = graph.constant !graph.tensor<[3], ui8> = [7]
 // CHECK-NEXT:       %b_1 = graph.ew<add> %u_1, %byte : !graph.tensor<[3], ui8>, !graph.tensor<[3], ui8> -> !graph.tensor<[3], ui8>
 // CHECK-NEXT:       schedule.yield %b_1 : !graph.tensor<[3], ui8>

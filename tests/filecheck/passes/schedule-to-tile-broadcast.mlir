@@ -20,18 +20,18 @@ graph.func @f(%row: !graph.tensor<[F], f32>, %column: !graph.tensor<[B, 1], f32>
 // CHECK-NEXT:     %3 = tile.program_id 1
 // CHECK-NEXT:     %4 = arith.constant 64 : index
 // CHECK-NEXT:     %5 = arith.muli %3, %4 : index
-// CHECK-NEXT:     %6 = arith.constant 0 : index
-// CHECK-NEXT:     %7 = tile.load %row[%5] : !tile.view<1, f32, global> -> tensor<64xf32>
-// CHECK-NEXT:     %8 = tile.load %column[%2, %6] : !tile.view<2, f32, global> -> tensor<16x1xf32>
-// CHECK-NEXT:     %9 = tile.load %one[] : !tile.view<0, f32, global> -> tensor<f32>
-// CHECK-NEXT:     %10 = tile.ew<exp> %8 : tensor<16x1xf32> -> tensor<16x1xf32>
-// CHECK-NEXT:     %11 = tile.expand %7, 0 : tensor<64xf32> -> tensor<1x64xf32>
-// CHECK-NEXT:     %12 = tile.broadcast %11 : tensor<1x64xf32> -> tensor<16x64xf32>
-// CHECK-NEXT:     %13 = tile.broadcast %10 : tensor<16x1xf32> -> tensor<16x64xf32>
-// CHECK-NEXT:     %14 = tile.expand %9, 0 : tensor<f32> -> tensor<1xf32>
-// CHECK-NEXT:     %15 = tile.expand %14, 0 : tensor<1xf32> -> tensor<1x1xf32>
-// CHECK-NEXT:     %16 = tile.broadcast %15 : tensor<1x1xf32> -> tensor<16x64xf32>
-// CHECK-NEXT:     %17 = tile.ew<fma> %12, %13, %16 : tensor<16x64xf32>, tensor<16x64xf32>, tensor<16x64xf32> -> tensor<16x64xf32>
+// CHECK-NEXT:     %6 = tile.load %row[%5] : !tile.view<1, f32, global> -> tensor<64xf32>
+// CHECK-NEXT:     %7 = tile.expand %6, 0 : tensor<64xf32> -> tensor<1x64xf32>
+// CHECK-NEXT:     %8 = arith.constant 0 : index
+// CHECK-NEXT:     %9 = tile.load %column[%2, %8] : !tile.view<2, f32, global> -> tensor<16x1xf32>
+// CHECK-NEXT:     %10 = tile.ew<exp> %9 : tensor<16x1xf32> -> tensor<16x1xf32>
+// CHECK-NEXT:     %11 = tile.load %one[] : !tile.view<0, f32, global> -> tensor<f32>
+// CHECK-NEXT:     %12 = tile.expand %11, 0 : tensor<f32> -> tensor<1xf32>
+// CHECK-NEXT:     %13 = tile.expand %12, 1 : tensor<1xf32> -> tensor<1x1xf32>
+// CHECK-NEXT:     %14 = tile.broadcast %7 : tensor<1x64xf32> -> tensor<16x64xf32>
+// CHECK-NEXT:     %15 = tile.broadcast %10 : tensor<16x1xf32> -> tensor<16x64xf32>
+// CHECK-NEXT:     %16 = tile.broadcast %13 : tensor<1x1xf32> -> tensor<16x64xf32>
+// CHECK-NEXT:     %17 = tile.ew<fma> %14, %15, %16 : tensor<16x64xf32>, tensor<16x64xf32>, tensor<16x64xf32> -> tensor<16x64xf32>
 // CHECK-NEXT:     tile.store %17, %y[%2, %5] : tensor<16x64xf32>, !tile.view<2, f32, global>
 // CHECK-NEXT:     tile.return
 // CHECK-NEXT:   }

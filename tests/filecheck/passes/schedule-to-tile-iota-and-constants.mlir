@@ -19,13 +19,14 @@ graph.func @f() -> (!graph.tensor<[24, 80], i8, saturate>) {
 // CHECK-NEXT:     %3 = tile.program_id 1
 // CHECK-NEXT:     %4 = arith.constant 80 : index
 // CHECK-NEXT:     %5 = arith.muli %3, %4 : index
-// CHECK-NEXT:     %6 = arith.constant 0 : index
-// CHECK-NEXT:     %7 = tile.iota %5, 1 : tensor<8x80xi32>
-// CHECK-NEXT:     %8 = arith.constant 3 : i32
-// CHECK-NEXT:     %9 = tile.full %8 : tensor<8x80xi32>
-// CHECK-NEXT:     %10 = tile.ew<mul> %7, %9 : tensor<8x80xi32>, tensor<8x80xi32> -> tensor<8x80xi32>
-// CHECK-NEXT:     %11 = tile.ew<cast> %10 policy <saturate> : tensor<8x80xi32> -> tensor<8x80xi8>
-// CHECK-NEXT:     tile.store %11, %y[%2, %5] : tensor<8x80xi8>, !tile.view<2, i8, global>
+// CHECK-NEXT:     %6 = tile.iota %5, 1 : tensor<1x80xi32>
+// CHECK-NEXT:     %7 = arith.constant 3 : i32
+// CHECK-NEXT:     %8 = tile.full %7 : tensor<1x1xi32>
+// CHECK-NEXT:     %9 = tile.full %7 : tensor<1x80xi32>
+// CHECK-NEXT:     %10 = tile.ew<mul> %6, %9 : tensor<1x80xi32>, tensor<1x80xi32> -> tensor<1x80xi32>
+// CHECK-NEXT:     %11 = tile.ew<cast> %10 policy <saturate> : tensor<1x80xi32> -> tensor<1x80xi8>
+// CHECK-NEXT:     %12 = tile.broadcast %11 : tensor<1x80xi8> -> tensor<8x80xi8>
+// CHECK-NEXT:     tile.store %12, %y[%2, %5] : tensor<8x80xi8>, !tile.view<2, i8, global>
 // CHECK-NEXT:     tile.return
 // CHECK-NEXT:   }
 // CHECK-NEXT:   graph.func @f() -> (!graph.tensor<[24, 80], i8, saturate>) {

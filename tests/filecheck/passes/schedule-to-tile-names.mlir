@@ -19,11 +19,10 @@ graph.func @f(%a: !graph.tensor<[4], f32>) -> (!graph.tensor<[4], f32>, !graph.t
 // CHECK-NEXT:     %0 = tile.program_id 0
 // CHECK-NEXT:     %1 = arith.constant 4 : index
 // CHECK-NEXT:     %2 = arith.muli %0, %1 : index
-// CHECK-NEXT:     %3 = arith.constant 0 : index
-// CHECK-NEXT:     %4 = tile.load %a[%2] : !tile.view<1, f32, global> -> tensor<4xf32>
-// CHECK-NEXT:     %5 = tile.ew<exp> %4 : tensor<4xf32> -> tensor<4xf32>
-// CHECK-NEXT:     tile.store %5, %x[%2] : tensor<4xf32>, !tile.view<1, f32, global>
-// CHECK-NEXT:     tile.store %4, %y[%2] : tensor<4xf32>, !tile.view<1, f32, global>
+// CHECK-NEXT:     %3 = tile.load %a[%2] : !tile.view<1, f32, global> -> tensor<4xf32>
+// CHECK-NEXT:     %4 = tile.ew<exp> %3 : tensor<4xf32> -> tensor<4xf32>
+// CHECK-NEXT:     tile.store %4, %x[%2] : tensor<4xf32>, !tile.view<1, f32, global>
+// CHECK-NEXT:     tile.store %3, %y[%2] : tensor<4xf32>, !tile.view<1, f32, global>
 // CHECK-NEXT:     tile.return
 // CHECK-NEXT:   }
 // CHECK-NEXT:   graph.func @f(%a: !graph.tensor<[4], f32>) -> (!graph.tensor<[4], f32>, !graph.tensor<[4], f32>) {

@@ -16,11 +16,10 @@ graph.func @f(%x: !graph.tensor<["2*S + 1", 96], bf16>, %y: !graph.tensor<["2*S 
 // CHECK-NEXT:     %3 = tile.program_id 1
 // CHECK-NEXT:     %4 = arith.constant 64 : index
 // CHECK-NEXT:     %5 = arith.muli %3, %4 : index
-// CHECK-NEXT:     %6 = arith.constant 0 : index
-// CHECK-NEXT:     %7 = tile.load %x[%2, %5] : !tile.view<2, bf16, global> -> tensor<16x64xbf16>
-// CHECK-NEXT:     %8 = tile.load %y[%2, %5] : !tile.view<2, bf16, global> -> tensor<16x64xbf16>
-// CHECK-NEXT:     %9 = tile.ew<add> %7, %8 : tensor<16x64xbf16>, tensor<16x64xbf16> -> tensor<16x64xbf16>
-// CHECK-NEXT:     tile.store %9, %z[%2, %5] : tensor<16x64xbf16>, !tile.view<2, bf16, global>
+// CHECK-NEXT:     %6 = tile.load %x[%2, %5] : !tile.view<2, bf16, global> -> tensor<16x64xbf16>
+// CHECK-NEXT:     %7 = tile.load %y[%2, %5] : !tile.view<2, bf16, global> -> tensor<16x64xbf16>
+// CHECK-NEXT:     %8 = tile.ew<add> %6, %7 : tensor<16x64xbf16>, tensor<16x64xbf16> -> tensor<16x64xbf16>
+// CHECK-NEXT:     tile.store %8, %z[%2, %5] : tensor<16x64xbf16>, !tile.view<2, bf16, global>
 // CHECK-NEXT:     tile.return
 // CHECK-NEXT:   }
 // CHECK-NEXT:   graph.func @f(%x: !graph.tensor<["2*S + 1", 96], bf16>, %y: !graph.tensor<["2*S + 1", 96], bf16>) -> (!graph.tensor<["2*S + 1", 96], bf16>) {

@@ -12,6 +12,7 @@ from tessera import DType, Tensor, f32
 from tessera.dialects import text
 from tessera.interpreters.graph import run_function
 from tessera.interpreters.machine import Machine
+from tessera.kernels.native import Settings
 from tessera.lang.programs import Program, compile_graph
 
 BOUNDS = {"f64": 1e-13, "f32": 2e-6, "f16": 5e-4, "bf16": 4e-3}
@@ -72,7 +73,7 @@ def tensor(shape: Sequence[int] | str, dtype: str = "f32") -> str:
     return f"!graph.tensor<[{sizes}], {dtype}>"
 
 
-def program_of(source: str, device: str = "cpu", **more: Any) -> Program:
+def program_of(source: str, device: str | Settings = "cpu", **more: Any) -> Program:
     return compile_graph(text.read(source), device, **more)
 
 

@@ -1,4 +1,4 @@
-"""Another process: finds a program on the disk by its key, runs it, and says what was imported for that."""
+"""A process of its own: compiles a program and keeps it, or finds it by its key; it runs it and says what that took."""
 
 from __future__ import annotations
 
@@ -7,13 +7,23 @@ import sys
 
 import tessera as ts
 from tessera.kernels.native import settings
-from tessera.lang.programs import find
+from tessera.lang.programs import Program, find, keep
 
 
-def main() -> None:
+def found_or_made(key: str, action: str) -> Program | None:
     chosen = settings()
     assert chosen is not None
-    program = find(sys.argv[1], chosen)
+    if action == "find":
+        return find(key, chosen)
+    from program_cases import CHAIN, program_of
+
+    program = program_of(CHAIN)
+    keep(key, program)
+    return program
+
+
+def main(key: str, action: str) -> None:
+    program = found_or_made(key, action)
     if program is None:
         sys.stdout.write(json.dumps({"found": False}))
         return
@@ -25,4 +35,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

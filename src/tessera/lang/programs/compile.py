@@ -25,8 +25,9 @@ from tessera.runtime.device import device
 from tessera.runtime.launch_plan import Plan
 from tessera.runtime.memory import aligned
 from tessera.runtime.tensor import Tensor
+from tessera.targets.choose_blocks import stages_for
 from tessera.transforms.facts import Facts
-from tessera.transforms.pipeline import Stage, compile_module, default_stages
+from tessera.transforms.pipeline import Stage, compile_module
 
 
 def settings_for(target: str | Settings | None) -> Settings | None:
@@ -63,7 +64,7 @@ def compile_graph(
 
 
 def _lowered(module: ModuleOp, chosen: Settings, name: str, stages: Mapping[str, Stage] | None) -> Program:
-    lowered = compile_module(module, stages=default_stages() if stages is None else stages)
+    lowered = compile_module(module, stages=stages_for(chosen.target, chosen.level) if stages is None else stages)
     program = host_of(lowered.module, name, located=bool(chosen.checks))
     codes = Codes(
         name,

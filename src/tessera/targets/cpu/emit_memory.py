@@ -164,6 +164,46 @@ def _load(emitter: Emitter, op: tile.LoadOp) -> None:
     emitter.loaded(tile.base_of(op.view), made)
 
 
+@emits(tile.ReadOp)
+def _read(emitter: Emitter, op: tile.ReadOp) -> None:
+    """A pointer to each lane, and lanes outside of the view left out."""
+    f, lanes, view = emitter.f, emitter.machine.lanes, emitter.view(op.view)
+    item = view.dtype.storage.itemsize
+    indices = [emitter.tile(index) for index in op.indices]
+
+    def make(row: int, place: int) -> Value:
+        live = made.elements - place * lanes
+        mask = numbers([lane < live for lane in range(lanes)], "i1")
+        offset = number(0, vector(lanes, "i64"))
+        for index, size, stride in zip(indices, view.sizes, view.strides, strict=True):
+            position = index.vector(row, place)
+            mask = f.binary("and", mask, f.compare("ult", position, f.splat(size, lanes)))
+            offset = f.binary("add", offset, f.binary("mul", position, f.splat(stride, lanes)))
+        offset = f.binary("mul", offset, f.splat(number(item, "i64"), lanes))
+        pointers = f.op(vector(lanes, "ptr"), f"getelementptr i8, {view.pointer}, {offset}")
+        pad = elements.to_memory(f, constant(0, view.dtype, lanes), view.dtype)
+        return elements.to_register(f, _gather(emitter, pointers, mask, pad, item), view.dtype)
+
+    made = emitter.make(op.result, make)
+    emitter.loaded(tile.base_of(op.view), made)
+
+
+@emits(tile.ItemOp)
+def _item(emitter: Emitter, op: tile.ItemOp) -> None:
+    f, view = emitter.f, emitter.view(op.view)
+    item, type_ = view.dtype.storage.itemsize, elements.memory_type(view.dtype, 0)
+    inside, offset = number(1, "i1"), number(0, "i64")
+    for place, size, stride in zip(op.offsets, view.sizes, view.strides, strict=True):
+        position = emitter.number(place)
+        inside = f.binary("and", inside, f.compare("ult", position, size))
+        offset = f.binary("add", offset, f.binary("mul", position, stride))
+
+    def there() -> Sequence[Value]:
+        return [f.load(type_, f.at(view.pointer, f.times(offset, item)), align=item)]
+
+    (emitter.values[op.result],) = f.branch(inside, there, lambda: [number(0, type_)])
+
+
 def _gather(emitter: Emitter, pointers: Value, mask: Value, pad: Value, align: int) -> Value:
     name = f"llvm.masked.gather.{suffix_of(pad.type)}.v{emitter.machine.lanes}p0"
     emitter.module.declare(f"declare {pad.type} @{name}({pointers.type}, {mask.type}, {pad.type})")

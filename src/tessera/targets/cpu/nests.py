@@ -323,7 +323,8 @@ def _folds_rows(op: tile.ReduceOp) -> bool:
 
 
 def _touches(op: Operation) -> list[SSAValue]:
-    return [tile.base_of(op.view)] if isinstance(op, tile.LoadOp | tile.StoreOp | tile.AtomicOp) else []
+    touching = tile.LoadOp | tile.ReadOp | tile.StoreOp | tile.AtomicOp
+    return [tile.base_of(op.view)] if isinstance(op, touching) else []
 
 
 def _touched(nest: Nest) -> set[SSAValue]:

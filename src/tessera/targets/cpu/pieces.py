@@ -179,6 +179,11 @@ def _load(writer: NestWriter, op: tile.LoadOp, axes: Axes) -> Operation:
     return writer.lowering.add(made)
 
 
+def _read(writer: NestWriter, op: tile.ReadOp, axes: Axes) -> Operation:
+    places = [writer.piece(index, axes) for index in op.indices]
+    return writer.lowering.add(tile.ReadOp(writer.lowering.values[op.view], places))
+
+
 def _dot(writer: NestWriter, op: tile.DotOp, axes: Axes) -> Operation:
     lowering = writer.lowering
     dtype = tile_dtype(op.c)
@@ -204,5 +209,6 @@ PIECES: Mapping[type[Operation], Callable[[NestWriter, Any, Axes], Operation]] =
     tile.TransOp: _trans,
     tile.EwOp: _ew,
     tile.LoadOp: _load,
+    tile.ReadOp: _read,
     tile.DotOp: _dot,
 }

@@ -69,7 +69,7 @@ def _is_constant(emitter: Emitter, view: SSAValue) -> bool:
             user = use.operation
             if isinstance(user, tile.ViewOp):
                 seen.append(user.result)
-            elif not isinstance(user, tile.LoadOp | tile.DimOp | tile.StrideOp):
+            elif not isinstance(user, tile.LoadOp | tile.ReadOp | tile.ItemOp | tile.DimOp | tile.StrideOp):
                 return False
     return True
 
@@ -101,6 +101,41 @@ def _load(emitter: Emitter, op: tile.LoadOp) -> None:
     if pieces.in_words:
         found = [part for word in found for part in unpacked(emitter, word, ways)]
     emitter.bind(op.result, [elements.to_register(f, value, dtype) for value in found])
+
+
+def _place(emitter: Emitter, view: View, positions: Sequence[Value]) -> tuple[Value, Value]:
+    """The address of an element, and whether it is inside of its view."""
+    f, inside, offset = emitter.f, number(1, "i1"), number(0, "i64")
+    for position, size, stride in zip(positions, view.sizes, view.strides, strict=True):
+        inside = f.binary("and", inside, f.compare("ult", position, size))
+        offset = folded(f, "add", offset, folded(f, "mul", position, stride))
+    offset = folded(f, "mul", offset, number(view.dtype.storage.itemsize, "i64"))
+    return f.op(view.pointer.type, f"getelementptr i8, {view.pointer}, {offset}"), inside
+
+
+@emits(tile.ReadOp)
+def _read(emitter: Emitter, op: tile.ReadOp) -> None:
+    f, layout, dtype, view = emitter.f, layout_of(op.result), tile_dtype(op.result), emitter.view(op.view)
+    indices, unchanging = [emitter.tile(index) for index in op.indices], _is_constant(emitter, op.view)
+    type_, shape = elements.memory_type(dtype), tile_type(op.result).get_shape()
+    ghosts, found = emitter.inside(layout, shape), list[Value]()
+    nothing = number(0, type_) if type_.startswith("i") else constant(0, dtype)
+    for register in range(layout.count):
+        pointer, inside = _place(emitter, view, [index.element(register) for index in indices])
+        if (here := ghosts[register]) is not None:
+            inside = f.binary("and", inside, here)
+        found += read(emitter, type_, 1, (pointer, 0), inside, [nothing], constant=unchanging)
+    emitter.bind(op.result, [elements.to_register(f, value, dtype) for value in found])
+
+
+@emits(tile.ItemOp)
+def _item(emitter: Emitter, op: tile.ItemOp) -> None:
+    view = emitter.view(op.view)
+    type_ = elements.memory_type(view.dtype)
+    pointer, inside = _place(emitter, view, [emitter.number(offset) for offset in op.offsets])
+    unchanging = _is_constant(emitter, op.view)
+    (found,) = read(emitter, type_, 1, (pointer, 0), inside, [number(0, type_)], constant=unchanging)
+    emitter.values[op.result] = found
 
 
 def _padding(value: float, access: Access) -> Value:

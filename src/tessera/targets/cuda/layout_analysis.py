@@ -218,6 +218,9 @@ class LayoutAnalysis:
                 return None if self.is_small(op) else Anchor(self.spread(op.result), MEMORY)
             case pipe.GetOp():
                 return Anchor(self.spread(op.result), MEMORY)
+            case tile.ReadOp():
+                # Places that are computed from others lie as these do; neighbours in the tile may be so in memory.
+                return self._best(list(op.indices)) or Anchor(self.spread(op.result), MEMORY)
             case tile.EwOp():
                 return self._best(op.operands_)
             case tile.ReduceOp():
@@ -384,6 +387,8 @@ def needs(op: Operation, layout: Layout, analysis: LayoutAnalysis) -> list[tuple
     match op:
         case tile.EwOp():
             return [(operand, layout) for operand in op.operands_]
+        case tile.ReadOp():
+            return [(index, layout) for index in op.indices]
         case tile.ExpandOp():
             return [(op.operand, layout.without(op.axis.value.data))]
         case tile.BroadcastOp():

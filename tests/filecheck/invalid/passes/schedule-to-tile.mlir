@@ -1,16 +1,47 @@
 // options: -p schedule-to-tile
-graph.func @f(%x: !graph.tensor<[S], f32>) -> (!graph.tensor<[], f32>) {
-  %y = schedule.region<pointwise> <block = []> (%u : !graph.tensor<[S], f32> = %x) -> (!graph.tensor<[], f32>) {
-    // expected: graph.reduce has no tile program yet
-    %r = graph.reduce<sum> %u, [0] : !graph.tensor<[S], f32> -> !graph.tensor<[], f32>
-    schedule.yield %r : !graph.tensor<[], f32>
+graph.func @f(%x: !graph.tensor<[S, S], f32>) -> (!graph.tensor<[S, S], f32>) {
+  %y = schedule.region<pointwise> <block = [16, 16]> (%u : !graph.tensor<[S, S], f32> = %x) -> (!graph.tensor<[S, S], f32>) {
+    // expected: graph.matmul has no tile program yet
+    %r = graph.matmul %u, %u : !graph.tensor<[S, S], f32>, !graph.tensor<[S, S], f32> -> !graph.tensor<[S, S], f32>
+    schedule.yield %r : !graph.tensor<[S, S], f32>
   }
-  graph.return %y : !graph.tensor<[], f32>
+  graph.return %y : !graph.tensor<[S, S], f32>
+}
+// -----
+// options: -p schedule-to-tile
+graph.func @f(%x: !graph.tensor<[S, T], f32>, %y: !graph.tensor<[S, U], f32>) -> (!graph.tensor<[S], f32>) {
+  %z = schedule.region<rows> <block = [16, 16]> (%u : !graph.tensor<[S, T], f32> = %x, %v : !graph.tensor<[S, U], f32> = %y) -> (!graph.tensor<[S], f32>) {
+    %a = graph.reduce<sum> %u, [1] : !graph.tensor<[S, T], f32> -> !graph.tensor<[S], f32>
+    // expected: the reductions of a region fold the same axes
+    %b = graph.reduce<sum> %v, [1] : !graph.tensor<[S, U], f32> -> !graph.tensor<[S], f32>
+    %r = graph.ew<add> %a, %b : !graph.tensor<[S], f32>, !graph.tensor<[S], f32> -> !graph.tensor<[S], f32>
+    schedule.yield %r : !graph.tensor<[S], f32>
+  }
+  graph.return %z : !graph.tensor<[S], f32>
+}
+// -----
+// options: -p schedule-to-tile
+graph.func @f(%x: !graph.tensor<[S, S, S], f32>) -> (!graph.tensor<[S, S, S], f32>) {
+  // expected: tiles have at most two axes
+  %y = schedule.region<pointwise> <block = [16, 16, 16]> (%u : !graph.tensor<[S, S, S], f32> = %x) -> (!graph.tensor<[S, S, S], f32>) {
+    schedule.yield %u : !graph.tensor<[S, S, S], f32>
+  }
+  graph.return %y : !graph.tensor<[S, S, S], f32>
+}
+// -----
+// options: -p schedule-to-tile
+graph.func @f(%x: !graph.tensor<[S, S], f32>) -> (!graph.tensor<[S, S], f32>) {
+  %y = schedule.region<online> <block = [16, 16]> (%u : !graph.tensor<[S, S], f32> = %x) -> (!graph.tensor<[S, S], f32>) {
+    // expected: graph.matmul of kind online has no tile program yet
+    %r = graph.matmul %u, %u : !graph.tensor<[S, S], f32>, !graph.tensor<[S, S], f32> -> !graph.tensor<[S, S], f32>
+    schedule.yield %r : !graph.tensor<[S, S], f32>
+  }
+  graph.return %y : !graph.tensor<[S, S], f32>
 }
 // -----
 // options: -p schedule-to-tile
 graph.func @f(%x: !graph.tensor<[3], f32>, %y: !graph.tensor<[5], f32>) {
-  // expected: a pointwise region gives results of one shape, here are 2
+  // expected: the results of a region come from one iteration space; this one does not
   %a, %b = schedule.region<pointwise> <block = [4]> (%u : !graph.tensor<[3], f32> = %x, %v : !graph.tensor<[5], f32> = %y) -> (!graph.tensor<[3], f32>, !graph.tensor<[5], f32>) {
     schedule.yield %u, %v : !graph.tensor<[3], f32>, !graph.tensor<[5], f32>
   }
@@ -19,7 +50,7 @@ graph.func @f(%x: !graph.tensor<[3], f32>, %y: !graph.tensor<[5], f32>) {
 // -----
 // options: -p schedule-to-tile
 graph.func @f() {
-  // expected: a pointwise region gives results of one shape, here are 0
+  // expected: a region without results has nothing to iterate over
   schedule.region<pointwise> <block = []> () -> () {
     schedule.yield :
   }
@@ -48,7 +79,7 @@ graph.func @f(%x: !graph.tensor<[S], f32>) {
 // -----
 // options: -p schedule-to-tile
 graph.func @f(%x: !graph.tensor<[S], f32>) {
-  // expected: a pointwise region of rank 1 needs a block of 1 sizes, got (16, 16)
+  // expected: a region over [S] needs a block of 1 sizes, got (16, 16)
   %y = schedule.region<pointwise> <block = [16, 16]> (%u : !graph.tensor<[S], f32> = %x) -> (!graph.tensor<[S], f32>) {
     schedule.yield %u : !graph.tensor<[S], f32>
   }
@@ -57,7 +88,7 @@ graph.func @f(%x: !graph.tensor<[S], f32>) {
 // -----
 // options: -p schedule-to-tile
 graph.func @f(%x: !graph.tensor<[S], f32>) {
-  // expected: a pointwise region of rank 1 needs a block of 1 sizes, got None
+  // expected: a region over [S] needs a block of 1 sizes, got None
   %y = schedule.region<pointwise> <> (%u : !graph.tensor<[S], f32> = %x) -> (!graph.tensor<[S], f32>) {
     schedule.yield %u : !graph.tensor<[S], f32>
   }

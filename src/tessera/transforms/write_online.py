@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tessera.dialects import graph, schedule, tile
 from tessera.dialects.elements import element_of, tile_of
@@ -21,7 +21,7 @@ from tessera.dtypes.promotion import accumulator
 from tessera.dtypes.types import DType, f32, f64, i64
 from tessera.errors import CompileError
 from tessera.shapes.expr import Size, ceil_div, size
-from tessera.transforms.attention_algebra import INNER, KEY, Online, find_online, is_row
+from tessera.transforms.online_algebra import INNER, KEY, Online, find_online, is_row
 from tessera.transforms.region_tiles import Axis, RegionTiles, Value
 from tessera.transforms.write_products import BATCH, COLUMN, ROW, factor, finish, narrow_sums, positions_after
 
@@ -63,7 +63,7 @@ def write_online(name: str, region: schedule.RegionOp) -> tile.FuncOp:
     tiles.axes[COLUMN] = Axis(columns, 0, columns)
     _Loop(tiles, online, n).write()
     rows = dict((*online.tops, *online.totals))
-    finish(tiles, positions_after({**rows, online.values.result: spaces.result}, region))
+    finish(tiles, positions_after({**rows, online.values.result: spaces.result}, region.body.block.ops))
     return tiles.function
 
 
@@ -133,7 +133,7 @@ class _Loop:
         carrier = carrier if carrier.bits >= f32.bits else f32
         zeros = tiles.fit(tiles.full(0.0, carrier), (ROW, KEY))
         sums = tiles.add(tile.DotOp(queries.ssa, keys.ssa, zeros.ssa, narrow_sums(online.scores, carrier)))
-        tiles.known[online.scores.result, online.score_map] = Value(sums, (ROW, KEY))
+        tiles.know(online.scores.result, online.score_map, Value(sums, (ROW, KEY)))
         found = tiles.fit(tiles.rounded(tiles.evaluate(*online.exponent), self.dtype), (ROW, KEY))
         count = online.spaces.depth
         if isinstance(count, int) and count % self.keys == 0:
@@ -148,16 +148,16 @@ class _Loop:
         """What the region makes of weights, made of their sums; and numbers of rows as it means them."""
         tiles, online = self.tiles, self.online
         for place in online.tops:
-            tiles.known[place] = top
+            tiles.know(*place, top)
         for place in online.totals:
-            tiles.known[place] = total
+            tiles.know(*place, total)
         before = dict(tiles.known)
         if not online.shift_cancels:
             factor_ = self.correction(top)
             acc = tiles.ew("mul", acc, factor_)
             total = tiles.ew("mul", total, factor_)
             for place in online.totals:
-                tiles.known[place] = total
+                tiles.know(*place, total)
         for op, where in online.chain:
             if isinstance(op, graph.EwOp) and op.fn.data != "cast":
                 operands = [
@@ -168,8 +168,8 @@ class _Loop:
             tiles.known = before
             total = tiles.ew("mul", total, self.correction(top))
             for place in online.totals:
-                tiles.known[place] = total
-        tiles.known[online.values.result, online.spaces.result] = acc
+                tiles.know(*place, total)
+        tiles.know(online.values.result, online.spaces.result, acc)
 
     def correction(self, top: Value) -> Value:
         """By how much the region's shift makes weights larger than those of the loop."""
@@ -195,7 +195,7 @@ class _Loop:
                 return True
             seen.add(value)
             owner = value.owner
-            queue += [] if not hasattr(owner, "operands") else list(owner.operands)
+            queue += owner.operands if isinstance(owner, Operation) else ()
         return False
 
 

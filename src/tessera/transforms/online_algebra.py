@@ -23,7 +23,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tessera.dialects import graph
 from tessera.dialects.graph_types import graph_type
 from tessera.shapes.expr import Shape
-from tessera.transforms.digits import NOWHERE, PULL, PUSH, Index, Map, pull, whole
+from tessera.transforms.digits import NOWHERE, PULL, PUSH, Index, Map, plain, pull, whole
 from tessera.transforms.epilogues import Extents, depends_on, is_whole, side_ops
 from tessera.transforms.region_tiles import refusal
 from tessera.transforms.regions import is_splat
@@ -81,6 +81,10 @@ class Online:
 
 def _blocks(spaces: Spaces) -> Extents:
     return {ROW: spaces.rows, KEY: spaces.depth, COLUMN: spaces.columns}
+
+
+def _at(place: Place) -> Place:
+    return place[0], plain(place[1])
 
 
 def _leading(where: Map, shape: Shape) -> Map:
@@ -218,7 +222,7 @@ class _Search:
         op = self.inside(value)
         if isinstance(op, graph.MatmulOp):
             rows, keys = whole(ROW, self.spaces.rows), whole(KEY, self.spaces.depth)
-            return (op, where) if where[-2:] == (rows, keys) else None
+            return (op, where) if plain(where[-2:]) == plain((rows, keys)) else None
         if isinstance(op, graph.EwOp):
             found = (self.product(operand, where) for operand in op.operands_ if not is_row(operand, where))
             return next((one for one in found if one is not None), None)
@@ -240,6 +244,12 @@ class _Search:
                 places += [(operand, where) for operand in op.operands_ if is_row(operand, where)]
         if not all(self._take(online, value, where, seen) for value, where in places):
             return False
+        for value, where in (online.exponent, online.weights):
+            for use in list(value.uses):
+                if isinstance(use.operation, graph.ReduceOp) and use.operation not in online.ops:
+                    kept = use.operation.keepdims is not None
+                    if self._fold(online, use.operation, (*where[:-1], NOWHERE) if kept else where[:-1]):
+                        online.ops[use.operation] = None
         exponential = online.weights[0].owner
         assert isinstance(exponential, graph.EwOp)
         subtraction = exponential.operands_[0].owner
@@ -263,7 +273,7 @@ class _Search:
             return True
         taken = False
         if op is online.scores:
-            return where == online.score_map
+            return plain(where) == plain(online.score_map)
         if isinstance(op, graph.EwOp) and refusal(op) is None:
             taken = all(self._take(online, operand, where, seen) for operand in op.operands_)
         elif isinstance(op, graph.ReduceOp):
@@ -284,14 +294,14 @@ class _Search:
         inner = (*kept, whole(KEY, self.spaces.depth))
         source = op.operand
         while (cast := self.inside(source)) is not None and isinstance(cast, graph.EwOp) and cast.fn.data == "cast":
-            if (source, inner) in (online.exponent, online.weights):
+            if _at((source, inner)) in (_at(online.exponent), _at(online.weights)):
                 break
             online.ops[cast] = None
             source = cast.operands_[0]
-        if op.kind.data == "max" and (source, inner) == online.exponent:
+        if op.kind.data == "max" and _at((source, inner)) == _at(online.exponent):
             online.tops.add((op.result, where))
             return True
-        if op.kind.data == "sum" and (source, inner) == online.weights:
+        if op.kind.data == "sum" and _at((source, inner)) == _at(online.weights):
             online.totals.add((op.result, where))
             return True
         return False

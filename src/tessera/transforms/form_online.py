@@ -1,4 +1,4 @@
-"""Regions of two products with exponentials between them: one loop over the keys (`attention_algebra.py`).
+"""Regions of two products with exponentials between them: one loop over the keys (`online_algebra.py`).
 
 The index maps of queries, keys and values are followed as those of any product's factors are, and what is computed of
 the values is taken along; so are numbers of rows, such as the logarithm of the sum of weights.
@@ -10,14 +10,14 @@ from xdsl.ir import Block
 
 from tessera.dialects import graph
 from tessera.dialects.schedule_types import Config
-from tessera.transforms.attention_algebra import Online, find_online
 from tessera.transforms.epilogues import Work, follow, longest
 from tessera.transforms.form_products import factor_ops
+from tessera.transforms.online_algebra import Online, find_online
 from tessera.transforms.regions import enclosable, enclose
-from tessera.transforms.write_products import COLUMN, ROW
+from tessera.transforms.write_products import COLUMN, ROW, positions_after
 
 
-def form_attention(block: Block) -> None:
+def form_online(block: Block) -> None:
     """Puts weighted means with exponential weights into regions of their own."""
     for op in list(block.ops):
         if isinstance(op, graph.MatmulOp) and op.parent is block and (found := find_online(op, block)) is not None:
@@ -41,6 +41,6 @@ def _form(online: Online, block: Block) -> None:
 
 def _work(online: Online, block: Block) -> Work:
     ops = sorted(online.ops, key=block.get_operation_index)
-    rows = dict((*online.tops, *online.totals))
+    rows = positions_after(dict((*online.tops, *online.totals)), ops)
     blocks = {ROW: online.spaces.rows, COLUMN: online.spaces.columns}
     return Work(blocks, ops, {}, {**rows, online.values.result: online.spaces.result})

@@ -1,0 +1,257 @@
+"""The iteration space of a region: its variables, where its results lie in it, and what it reads where.
+
+The results of a region are made from one space. Its variables are the axes of the largest result, cut finer where a
+reshape inside asks for that, and the axes that reductions fold away, which are the same for all reductions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import Operation, SSAValue
+
+from tessera.dialects import graph
+from tessera.dialects.graph_types import graph_type
+from tessera.dialects.locations import span_of
+from tessera.errors import SourceSpan
+from tessera.shapes.expr import Size, dim, exact_quotient, size
+from tessera.transforms.index_maps import (
+    RULES,
+    Coordinates,
+    Index,
+    Looked,
+    SplitError,
+    Var,
+    pulled,
+    pushed,
+    substituted,
+)
+
+SOURCES = (graph.ConstantOp, graph.IotaOp)
+FOLDS = (graph.ReduceOp,)
+
+
+class UnfitError(Exception):
+    """These ops have no common iteration space; the message says why, at an op."""
+
+    def __init__(self, message: str, op: Operation | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.span: SourceSpan | None = None if op is None else span_of(op.location)
+
+
+@dataclass
+class Space:
+    """Variables of results, variables of reductions (of which some may be results' as well), and who lies where."""
+
+    kept: list[Var]
+    rows: list[Var]
+    placed: dict[SSAValue, Coordinates]
+    reads: list[tuple[SSAValue, Coordinates]] = field(default_factory=list[tuple[SSAValue, Coordinates]])
+    """What is read from outside, and at which coordinates."""
+
+    @property
+    def variables(self) -> list[Var]:
+        """All variables, those of reductions last."""
+        return [*(var for var in self.kept if var not in self.rows), *self.rows]
+
+
+def space_of(ops: Collection[Operation], results: Sequence[SSAValue]) -> Space:
+    """The space of a group of ops that gives these results; raises UnfitError where there is none."""
+    if not results:
+        raise UnfitError("a region without results has nothing to iterate over")
+    anchor = max(results, key=lambda value: _breadth(graph_type(value).shape))
+    kept = [Var(f"i{axis}", extent) for axis, extent in enumerate(graph_type(anchor).shape)]
+    at: Coordinates = tuple(Index.of(0) if var.extent == 1 else Index.of(var) for var in kept)
+    whole: set[Var] = set()
+    for _ in range(16):
+        search = _Search(ops, kept, whole)
+        try:
+            return search.run(anchor, at, results)
+        except SplitError as asked:
+            if asked.var not in kept or asked.var in search.rows:
+                # What is folded stays one variable, so that rows can be held whole: its parts are computed.
+                whole.add(asked.var)
+                continue
+            outer_extent = exact_quotient(dim(asked.var.extent), asked.inner)
+            assert outer_extent is not None
+            outer = Var(f"{asked.var.name}o", size(outer_extent))
+            inner = Var(f"{asked.var.name}i", size(asked.inner))
+            place = kept.index(asked.var)
+            kept[place : place + 1] = [outer, inner]
+            both = Index.of(outer).times(asked.inner) + Index.of(inner)
+            at = tuple(substituted(index, asked.var, both) for index in at)
+    raise UnfitError("reshapes cut the axes of these ops too often")
+
+
+def _breadth(shape: Sequence[Size]) -> tuple[int, int, int]:
+    """How many elements a shape has, as far as that can be compared."""
+    large = [extent for extent in shape if extent != 1]
+    known = 1
+    for extent in large:
+        known *= extent if isinstance(extent, int) else 64
+    return known, len(large), len(shape)
+
+
+class _Search:
+    """One attempt to place every value; a variable that has to become two ends it."""
+
+    def __init__(self, ops: Collection[Operation], kept: list[Var], whole: set[Var]) -> None:
+        self.ops = ops if isinstance(ops, set | frozenset) else set(ops)
+        self.kept = kept
+        self.whole = whole
+        self.rows: list[Var] = []
+        self.has_rows = False
+        self.placed: dict[SSAValue, Coordinates] = {}
+        self.folds: dict[Operation, None] = {}
+        self.space = Space(kept, self.rows, self.placed)
+        self.seen: set[tuple[SSAValue, Coordinates]] = set()
+
+    def splits(self, var: Var) -> bool:
+        return var not in self.whole
+
+    def run(self, anchor: SSAValue, at: Coordinates, results: Sequence[SSAValue]) -> Space:
+        for op in self.ops:
+            if type(op) not in RULES and not isinstance(op, SOURCES + FOLDS):
+                raise UnfitError(f"{op.name} has no tile program yet", op)
+        self.place(anchor, at)
+        self.settle()
+        for value in results:
+            if value not in self.placed:
+                raise UnfitError(
+                    "the results of a region come from one iteration space; this one does not", _owner(value)
+                )
+        for value in results:
+            self.visit(value, self.placed[value])
+        return self.space
+
+    def settle(self) -> None:
+        """Places all values that hang together with those that are placed."""
+        waiting = True
+        while waiting:
+            waiting = False
+            # Reductions whose operands have a place say which variables are folded; others take the same ones.
+            for op in sorted(self.folds, key=lambda op: op.operands[0] not in self.placed):
+                if self.fold(op):
+                    waiting = True
+                    break
+
+    def place(self, value: SSAValue, at: Coordinates) -> None:
+        """Gives a value its place, and all that is reached from it without a reduction."""
+        queue = [(value, at)]
+        for current, where in queue:
+            if current in self.placed:
+                continue
+            self.placed[current] = where
+            owner = _owner(current)
+            if owner is not None and owner in self.ops:
+                if isinstance(owner, FOLDS):
+                    self.folds[owner] = None
+                elif type(owner) in RULES:
+                    queue += [
+                        (operand, pulled(owner, number, where, splits=self.splits))
+                        for number, operand in enumerate(owner.operands)
+                    ]
+            for use in current.uses:
+                user = use.operation
+                if user not in self.ops:
+                    continue
+                if isinstance(user, FOLDS):
+                    self.folds[user] = None
+                elif (there := pushed(user, where, splits=self.splits)) is not None:
+                    queue.append((user.results[0], there))
+
+    def fold(self, op: Operation) -> bool:
+        """Places what a reduction reads or gives; False where nothing is new."""
+        assert isinstance(op, graph.ReduceOp)
+        axes = set(op.axes.iter_values())
+        shape = graph_type(op.operand).shape
+        if op.operand in self.placed:
+            if op.result in self.placed and self.has_rows:
+                return False
+            at = self.placed[op.operand]
+            folded = [at[axis] for axis in sorted(axes) if shape[axis] != 1]
+            found = [index.lone for index in folded]
+            variables = [var for var in found if var is not None]
+            if len(variables) != len(found):
+                raise UnfitError("a reduction folds what is not an axis of the iteration space", op)
+            self.take_rows(variables, op)
+            if op.result in self.placed:
+                return False
+            keeps = op.keepdims is not None
+            kept = [
+                Index.of(0) if axis in axes else index for axis, index in enumerate(at) if keeps or axis not in axes
+            ]
+            self.place(op.result, tuple(kept))
+            return True
+        if op.result not in self.placed:
+            return False
+        extents = [shape[axis] for axis in sorted(axes) if shape[axis] != 1]
+        if not self.has_rows:
+            self.take_rows(self.variables_for(extents, self.placed[op.result]), op)
+        if [var.extent for var in self.rows] != extents:
+            raise UnfitError("the reductions of a region fold the same axes", op)
+        self.place(op.operand, self.operand_of(op, self.placed[op.result]))
+        return True
+
+    def variables_for(self, extents: Sequence[Size], at: Coordinates) -> list[Var]:
+        """Variables to fold: those of results that go along such axes, where the result does not depend on them."""
+        used = {var for index in at for var in index.variables()}
+        free, found = [var for var in self.kept if var not in used], list[Var]()
+        for extent in extents:
+            var = next((var for var in free if var.extent == extent and var not in found), None)
+            if var is not None:
+                found.append(var)
+        if len(found) == len(extents):
+            return found
+        return [Var(f"r{axis}", extent) for axis, extent in enumerate(extents)]
+
+    def take_rows(self, variables: list[Var], op: Operation) -> None:
+        if not self.has_rows:
+            self.rows += variables
+            self.has_rows = True
+        elif self.rows != variables:
+            raise UnfitError("the reductions of a region fold the same axes", op)
+
+    def operand_of(self, op: graph.ReduceOp, at: Coordinates) -> Coordinates:
+        """What a reduction reads for given coordinates of its result."""
+        axes, shape = set(op.axes.iter_values()), graph_type(op.operand).shape
+        rows, kept = iter(self.rows), iter(at)
+        found: list[Index] = []
+        for axis, extent in enumerate(shape):
+            if axis in axes:
+                found.append(Index.of(0) if extent == 1 else Index.of(next(rows)))
+                if op.keepdims is not None:
+                    next(kept)
+            else:
+                found.append(next(kept))
+        return tuple(found)
+
+    def visit(self, value: SSAValue, at: Coordinates) -> None:
+        """Goes through everything that is computed for a value, as whoever writes the program will."""
+        if (value, at) in self.seen:
+            return
+        self.seen.add((value, at))
+        owner = _owner(value)
+        if owner not in self.ops:
+            self.space.reads.append((value, at))
+            for index in at:
+                for atom, _ in index.terms:
+                    if isinstance(atom, Looked):
+                        self.visit(atom.value, atom.at)
+            return
+        assert owner is not None
+        if isinstance(owner, graph.ReduceOp):
+            if self.placed.get(value) != at:
+                raise UnfitError("the result of a reduction is used at other places of the iteration space", owner)
+            if any(var in self.rows for index in at for var in index.variables()):
+                raise UnfitError("a reduction is folded along its own result", owner)
+            self.visit(owner.operand, self.operand_of(owner, at))
+        elif type(owner) in RULES:
+            for number, operand in enumerate(owner.operands):
+                self.visit(operand, pulled(owner, number, at, splits=self.splits))
+
+
+def _owner(value: SSAValue) -> Operation | None:
+    return value.owner if isinstance(value.owner, Operation) else None
