@@ -328,7 +328,7 @@ class Tensor:
         if isinstance(target, Device) or (isinstance(target, str) and target not in BY_NAME and is_device_name(target)):
             return self._to_device(device(target), copy=copy)
         dtype = as_dtype(target)
-        if _stores_alike(dtype, self.dtype):
+        if stores_alike(dtype, self.dtype):
             same = self if dtype is self.dtype else Tensor.wrap(self.geometry, dtype, self.device, self._buffer)
             return same.copy() if copy else same
         if self.device.kind == "cuda":
@@ -542,7 +542,7 @@ def _integers(given: tuple[Sizes, ...], where: str) -> Shape:
         raise ShapeError(f"{where}: expected integers, got {items}", hint="sizes and axes are integers") from None
 
 
-def _stores_alike(a: DType, b: DType) -> bool:
+def stores_alike(a: DType, b: DType) -> bool:
     """Whether the two differ at most in how values are rounded and summed, and not in what a stored element means."""
     same_scales = a.policy.loss_scale == b.policy.loss_scale and a.policy.scale_axis == b.policy.scale_axis
     return a.base is b.base and same_scales
