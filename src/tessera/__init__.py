@@ -49,6 +49,7 @@ from tessera.errors import (
     TesseraError,
     TesseraWarning,
 )
+from tessera.lang.operator_names import MAKERS as _MAKERS
 from tessera.lang.operator_names import NAMES as _OPERATORS
 from tessera.runtime.creation import (
     arange,
@@ -68,9 +69,10 @@ from tessera.runtime.creation import (
     zeros_like,
 )
 from tessera.runtime.device import Device, DeviceBackend, default_device, device, register_backend
+from tessera.runtime.operators import OPERATORS as _OPERATORS_OF_TENSORS
 from tessera.runtime.quantized import QuantizedTensor, dequantize, quantize
 from tessera.runtime.random import rand, randint, randn, randn_like
-from tessera.runtime.tensor import Tensor, share_memory, use_operators
+from tessera.runtime.tensor import Tensor, share_memory
 from tessera.runtime.tracking import shape_history, track_shapes
 from tessera.shapes.annotations import KTile, Out
 
@@ -83,7 +85,12 @@ if TYPE_CHECKING:
 
     # What a kernel gets for a parameter annotated so.
     from tessera.kernels.values import Tile
+    from tessera.lang import random
+    from tessera.lang.checking import check
+    from tessera.lang.control import cond, fori_loop, scan, while_loop
     from tessera.lang.jit import jit
+    from tessera.lang.operator import operator
+    from tessera.lang.state import State, debug_print
     from tessera.runtime import cuda
     from tessera.runtime.pytree import register_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
 else:
@@ -101,21 +108,31 @@ bool = bool_  # noqa: A001  (the standard asks for `tessera.bool`)
 # Names that are imported when first used.
 _LAZY = {
     "Schedule": "tessera.kernels.schedule",
+    "State": "tessera.lang.state",
+    "check": "tessera.lang.checking",
+    "cond": "tessera.lang.control",
     "cuda": "tessera.runtime.cuda",
+    "debug_print": "tessera.lang.state",
+    "fori_loop": "tessera.lang.control",
     "jit": "tessera.lang.jit",
     "kernel": "tessera.kernels.function",
     "knobs": "tessera.knobs",
+    "operator": "tessera.lang.operator",
     "ops": "tessera.lang.operators",
+    "random": "tessera.lang.random",
     "register_node": "tessera.runtime.pytree",
+    "scan": "tessera.lang.control",
     "tile": "tessera.kernels.intrinsics",
     "tree_flatten": "tessera.runtime.pytree",
     "tree_leaves": "tessera.runtime.pytree",
     "tree_map": "tessera.runtime.pytree",
     "tree_unflatten": "tessera.runtime.pytree",
     "verify": "tessera.kernels.verification",
+    "while_loop": "tessera.lang.control",
 }
 _MODULES = ("cuda", "knobs", "ops", "tile", "verify")
 _LAZY.update(dict.fromkeys(_OPERATORS, "tessera.lang.operators"))
+_LAZY.update(dict.fromkeys(_MAKERS, "tessera.lang.making"))
 # Operators work in traces, too, where functions that only make tensors do not.
 for _name in _OPERATORS:
     globals().pop(_name, None)
@@ -127,7 +144,7 @@ def _operators() -> Any:
     return METHODS, PROPERTIES
 
 
-use_operators(_operators)
+_OPERATORS_OF_TENSORS.use(_operators)
 
 
 def __getattr__(name: str) -> Any:
@@ -157,6 +174,7 @@ __all__ = [
     "ResourceError",
     "Schedule",
     "ShapeError",
+    "State",
     "Tensor",
     "TesseraError",
     "TesseraWarning",
@@ -172,7 +190,10 @@ __all__ = [
     "bool",
     "bool_",
     "can_cast",
+    "check",
+    "cond",
     "cuda",
+    "debug_print",
     "default_device",
     "dequantize",
     "device",
@@ -190,6 +211,7 @@ __all__ = [
     "float16",
     "float32",
     "float64",
+    "fori_loop",
     "from_dlpack",
     "from_numpy",
     "full",
@@ -210,16 +232,19 @@ __all__ = [
     "loss_scale",
     "ones",
     "ones_like",
+    "operator",
     "promote",
     "quantize",
     "rand",
     "randint",
     "randn",
     "randn_like",
+    "random",
     "register_backend",
     "register_node",
     "saturate",
     "scaled",
+    "scan",
     "shape_history",
     "share_memory",
     "stochastic_round",
@@ -240,6 +265,7 @@ __all__ = [
     "uint32",
     "uint64",
     "verify",
+    "while_loop",
     "zeros",
     "zeros_like",
 ]

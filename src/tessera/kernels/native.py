@@ -57,12 +57,19 @@ class Settings:
     checks: frozenset[str]
     deterministic: bool
     demanded: bool
+    fast_math: bool = False
 
 
 # Bound once: every call of a kernel asks them.
 _around, _tracer = AROUND.get, CURRENT.get
 _state = knobs.watching(
-    knobs.interpret, knobs.backend, knobs.cpu_level, knobs.optimization, knobs.checks, knobs.deterministic
+    knobs.interpret,
+    knobs.backend,
+    knobs.cpu_level,
+    knobs.optimization,
+    knobs.checks,
+    knobs.deterministic,
+    knobs.fast_math,
 )
 _last: list[tuple[object, Settings | None]] = [(None, None)]
 
@@ -89,15 +96,16 @@ def _chosen() -> Settings | None:
         )
     if knobs.interpret.value or backend == "interpreter":
         return None
-    if sys.platform != "linux" or os.uname().machine != "x86_64":
+    if sys.platform != "linux" or features.machine() not in knobs.CPU_FAMILIES:
         if backend == "cpu":
             raise DeviceError(
-                f"kernels have machine code on x86-64 Linux only, this is {sys.platform}",
+                f"kernels have machine code on Linux, x86-64 and AArch64, this is {sys.platform}, {features.machine()}",
                 hint=f"leave {knobs.backend.variable} unset: the interpreter runs them",
             )
         return None
     level, optimization, checks = features.level(), knobs.optimization.value, knobs.checks.value
-    return _interned("cpu", level, optimization, checks, knobs.deterministic.value, backend == "cpu")
+    deterministic, fast = knobs.deterministic.value, knobs.fast_math.value
+    return _interned("cpu", level, optimization, checks, deterministic, backend == "cpu", fast)
 
 
 _interned = lru_cache(maxsize=None)(Settings)
@@ -112,7 +120,7 @@ def settings_on(place: Device, chosen: Settings) -> Settings:
     from tessera.runtime.cuda.context import Context
 
     level = architecture_of(Context.of(place.index).properties.capability)
-    return _interned("cuda", level, chosen.optimization, chosen.checks, chosen.deterministic, True)
+    return _interned("cuda", level, chosen.optimization, chosen.checks, chosen.deterministic, True, chosen.fast_math)
 
 
 def architecture_of(capability: tuple[int, int]) -> str:

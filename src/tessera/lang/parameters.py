@@ -10,7 +10,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from math import copysign
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,10 @@ import numpy as np
 from tessera.dtypes.types import DType, bool_, f64, i64
 from tessera.errors import TesseraError
 from tessera.runtime.creation import asarray
-from tessera.runtime.pytree import tree_flatten, tree_unflatten
+from tessera.runtime.memory import aligned
+from tessera.runtime.pytree import tree_flatten, tree_paths, tree_unflatten
 from tessera.runtime.tensor import Tensor
+from tessera.shapes.annotations import TensorType
 from tessera.shapes.signature import Signature
 
 _NUMBERS: dict[type, DType] = {bool: bool_, int: i64, float: f64}
@@ -78,14 +81,7 @@ class Parameters:
         self.function = function
         self.signature = inspect.signature(function)
         parameters = list(self.signature.parameters.values())
-        names = set(static_argnames)
-        for place in static_argnums:
-            if not -len(parameters) <= place < len(parameters):
-                raise TesseraError(
-                    f"static_argnums names argument {place}, and {_name(function)} has {len(parameters)}",
-                    hint="count parameters from 0, or use static_argnames",
-                )
-            names.add(parameters[place].name)
+        names = set(static_argnames) | self.names_of(static_argnums)
         if unknown := names - {parameter.name for parameter in parameters}:
             raise TesseraError(
                 f"{_name(function)} has no parameter {', '.join(sorted(unknown))}", hint=f"it takes {self.signature}"
@@ -113,9 +109,18 @@ class Parameters:
         bound.apply_defaults()
         return bound.arguments
 
-    def call(self, args: Sequence[Any], kwargs: Mapping[str, Any], convert: Callable[[Any], Any] | None = None) -> Call:
-        """The leaves of a call; `convert` says what an array becomes, a tensor otherwise."""
-        arguments = self.bind(args, kwargs)
+    def names_of(self, places: Iterable[int]) -> frozenset[str]:
+        """The parameters at these places."""
+        names = self.labels()
+        for place in places:
+            if not -len(names) <= place < len(names):
+                raise TesseraError(
+                    f"there is no argument {place}: {_name(self.function)} has {len(names)}", hint="count from 0"
+                )
+        return frozenset(names[place] for place in places)
+
+    def call(self, arguments: Mapping[str, Any], convert: Callable[[TensorType], Any] | None = None) -> Call:
+        """The leaves of a call. With `convert`, types may stand for arrays; it says what becomes of them."""
         values: list[Any] = []
         leaves: list[Leaf] = []
         key: list[object] = []
@@ -125,18 +130,21 @@ class Parameters:
                 key += [name, _hashable(self.function, name, value)]
                 pieces.append((name, None, [Static(value)]))
                 continue
+            items: list[Any]
             items, structure = tree_flatten(value)
             numbered = name in self.numbered
             slots: list[Any] = []
-            for place, item in enumerate(items):
-                label = name if len(items) == 1 and item is value else f"{name}[{place}]"
-                if is_array(item):
+            paths = [()] if len(items) == 1 and items[0] is value else tree_paths(value)
+            for path, item in zip(paths, items, strict=True):
+                label = name + "".join(f"[{key!r}]" for key in path)
+                is_type = convert is not None and item.__class__ is TensorType
+                if is_type or is_array(item):
                     slots.append(len(values))
-                    found = item if isinstance(item, Tensor) else (convert or asarray)(item)
+                    found: Any = convert(item) if is_type and convert is not None else asarray(item)
                     values.append(found)
                     leaves.append(Leaf(label))
                     key.append((len(found.shape), found.dtype))
-                elif numbered and item.__class__ in _NUMBERS:
+                elif numbered and is_number(item):
                     slots.append(len(values))
                     values.append(scalar(item))
                     leaves.append(Leaf(label, item.__class__))
@@ -177,15 +185,26 @@ def is_array(value: Any) -> bool:
     )
 
 
+def is_number(value: Any) -> bool:
+    return value.__class__ in _NUMBERS
+
+
 def scalar(value: bool | float) -> Tensor:
-    """A Python number as a tensor without axes, in the widest type of its kind."""
-    dtype = _NUMBERS[value.__class__]
+    """A Python number as a tensor without axes, in the widest type of its kind. Nobody may write to it."""
+    return _scalar(value, value.__class__, copysign(1.0, value) if value.__class__ is float else 0.0)
+
+
+@lru_cache(maxsize=256)
+def _scalar(value: bool | float, kind: type, _sign: float) -> Tensor:
+    dtype = _NUMBERS[kind]
     try:
-        return Tensor.wrap(np.array(value, dtype.storage), dtype)
+        array = np.array(value, dtype.storage)
     except OverflowError:
         raise TesseraError(
             f"{value} does not fit in 64 bits", hint="make the argument static, or pass a float"
         ) from None
+    array.flags.writeable = False
+    return Tensor.wrap(aligned(array), dtype)
 
 
 def _hashable(function: Callable[..., Any], name: str, value: Any) -> Static:

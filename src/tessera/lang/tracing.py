@@ -5,7 +5,7 @@ Nothing here imports the IR: `primitives` writes it. A `Traced` stands for a ten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
@@ -206,6 +206,12 @@ class Traced:
 
     def __rmatmul__(self, other: object) -> Any:
         return _method("__matmul__")(other, self)
+
+    def call_kernel(self, kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """A kernel called with this value becomes a call in the graph."""
+        from tessera.lang.kernel_calls import call_kernel  # above this file: it writes ops
+
+        return call_kernel(kernel, args, kwargs)
 
     # Python's operators
 

@@ -25,7 +25,7 @@ from tessera.runtime.launch_plan import ArrayArgument, NumberArgument, Plan
 from tessera.runtime.memory import ALIGNMENT, Array, aligned_empty, contiguous_strides
 from tessera.runtime.meta import Meta
 from tessera.runtime.tensor import Tensor
-from tessera.targets.cpu import launch, pool
+from tessera.targets.cpu import features, launch, pool
 from tessera.targets.llvm import image
 
 Runner: TypeAlias = Callable[..., Any]
@@ -302,7 +302,7 @@ def start_pool() -> None:
     if compiler is None:
         pool.start()
         return
-    store, key = cache.shared(), cache.key_of("runtime", compiler)
+    store, key = cache.shared(), cache.key_of("runtime", compiler, features.family())
     found = store.get(key)
     if found is not None:
         try:

@@ -105,6 +105,14 @@ def test_running_sums(shape: tuple[int, ...], dtype: DType, initial: bool, seed:
             exactly(found, expected.astype(np.uint64 if dtype.kind.value == "uint" else np.int64))
 
 
+def test_running_sums_of_long_rows() -> None:
+    values = array(ts.i32, (2, 5000), 1)
+    exactly(ts.cumulative_sum(tensor(values, ts.i32), axis=1), np.cumsum(values, axis=1))
+    exactly(ts.cumulative_sum(tensor(values[:, :70], ts.i32), axis=1), np.cumsum(values[:, :70], axis=1))
+    row = array(ts.f64, (1, 7), 1, odd=False)
+    closely(ts.cumulative_prod(row, axis=1), np.cumprod(row, axis=1), ts.f64, units=16)
+
+
 @few
 @given(
     shape=shapes(least=1),
@@ -151,7 +159,7 @@ def test_places_in_a_sorted_row(size: int, shape: tuple[int, ...], dtype: DType,
     values = array(dtype, shape, seed + 1)
     sorter = np.argsort(row, stable=True)
     for side in ("left", "right"):
-        expected = np.asarray(np.searchsorted(np.sort(row), values, side=side), np.int64)  # type: ignore[call-overload]
+        expected = np.asarray(np.searchsorted(np.sort(row), values, side=side), np.int64)
         exactly(ts.searchsorted(np.sort(row), tensor(values, dtype), side=side), expected)
         exactly(ts.searchsorted(tensor(row, dtype), tensor(values, dtype), side=side, sorter=sorter), expected)
 

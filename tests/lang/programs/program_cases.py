@@ -12,27 +12,59 @@ from tessera import DType, Tensor, f32
 from tessera.dialects import text
 from tessera.interpreters.graph import run_function
 from tessera.interpreters.machine import Machine
+from tessera.kernels.native import Settings
 from tessera.lang.programs import Program, compile_graph
 
 BOUNDS = {"f64": 1e-13, "f32": 2e-6, "f16": 5e-4, "bf16": 4e-3}
 
-CHAIN = """
+KERNELS = """
+tile.func @halve(%x: !tile.view<2, f32, global>, %y: !tile.view<2, f32, global>)
+    outputs 1 shapes [[M, N], [M, N]] grid ["(M + 15)//16", "(N + 63)//64"] {
+  %row = tile.program_id 0
+  %height = arith.constant 16 : index
+  %top = arith.muli %row, %height : index
+  %column = tile.program_id 1
+  %width = arith.constant 64 : index
+  %left = arith.muli %column, %width : index
+  %loaded = tile.load %x[%top, %left] : !tile.view<2, f32, global> -> tensor<16x64xf32>
+  %half = arith.constant 5.000000e-01 : f32
+  %halves = tile.full %half : tensor<16x64xf32>
+  %made = tile.ew<mul> %loaded, %halves : tensor<16x64xf32>, tensor<16x64xf32> -> tensor<16x64xf32>
+  tile.store %made, %y[%top, %left] : tensor<16x64xf32>, !tile.view<2, f32, global>
+  tile.return
+}
+tile.func @shift(%x: !tile.view<1, f32, global>, %by: f32, %y: !tile.view<1, f32, global>)
+    outputs 1 shapes [[N], [], [N]] grid ["(N + 63)//64"] {
+  %column = tile.program_id 0
+  %width = arith.constant 64 : index
+  %left = arith.muli %column, %width : index
+  %loaded = tile.load %x[%left] : !tile.view<1, f32, global> -> tensor<64xf32>
+  %shifts = tile.full %by : tensor<64xf32>
+  %made = tile.ew<add> %loaded, %shifts : tensor<64xf32>, tensor<64xf32> -> tensor<64xf32>
+  tile.store %made, %y[%left] : tensor<64xf32>, !tile.view<1, f32, global>
+  tile.return
+}
+"""
+"""Kernels that programs call: what stands on either side of a call stays there, however well the rest is fused."""
+
+CHAIN = (
+    KERNELS
+    + """
 graph.func @main(%a: !graph.tensor<[B, S], f32>, %b: !graph.tensor<[B, S], f32>, %c: !graph.tensor<[S], f32>)
     -> (!graph.tensor<[B, S], f32>, !graph.tensor<[S], f32>) {
   %w = graph.broadcast %c : !graph.tensor<[S], f32> -> !graph.tensor<[B, S], f32>
   %s = graph.ew<add> %a, %b : !graph.tensor<[B, S], f32>, !graph.tensor<[B, S], f32> -> !graph.tensor<[B, S], f32>
-  %m = graph.reduce<sum> %s, [0] : !graph.tensor<[B, S], f32> -> !graph.tensor<[S], f32>
-  %e = graph.ew<tanh> %m : !graph.tensor<[S], f32> -> !graph.tensor<[S], f32>
-  %x = graph.broadcast %e : !graph.tensor<[S], f32> -> !graph.tensor<[B, S], f32>
-  %t = graph.ew<mul> %x, %w : !graph.tensor<[B, S], f32>, !graph.tensor<[B, S], f32> -> !graph.tensor<[B, S], f32>
-  %u = graph.ew<sub> %t, %s : !graph.tensor<[B, S], f32>, !graph.tensor<[B, S], f32> -> !graph.tensor<[B, S], f32>
-  %d = graph.reduce<max> %u, [0] : !graph.tensor<[B, S], f32> -> !graph.tensor<[S], f32>
-  %y = graph.broadcast %d : !graph.tensor<[S], f32> -> !graph.tensor<[B, S], f32>
-  %z = graph.ew<add> %y, %u : !graph.tensor<[B, S], f32>, !graph.tensor<[B, S], f32> -> !graph.tensor<[B, S], f32>
-  graph.return %z, %e : !graph.tensor<[B, S], f32>, !graph.tensor<[S], f32>
+  %h = graph.call_kernel @halve(%s) : (!graph.tensor<[B, S], f32>) -> !graph.tensor<[B, S], f32>
+  %t = graph.ew<mul> %h, %w : !graph.tensor<[B, S], f32>, !graph.tensor<[B, S], f32> -> !graph.tensor<[B, S], f32>
+  %q = graph.call_kernel @halve(%t) : (!graph.tensor<[B, S], f32>) -> !graph.tensor<[B, S], f32>
+  %z = graph.ew<sub> %q, %a : !graph.tensor<[B, S], f32>, !graph.tensor<[B, S], f32> -> !graph.tensor<[B, S], f32>
+  %n = arith.constant 2.500000e-01 : f32
+  %d = graph.call_kernel @shift(%c, %n) : (!graph.tensor<[S], f32>, f32) -> !graph.tensor<[S], f32>
+  graph.return %z, %d : !graph.tensor<[B, S], f32>, !graph.tensor<[S], f32>
 }
 """
-"""Sums along rows that others need, so that there are several kernels, with arrays between them."""
+)
+"""Several kernels, with arrays between them; one kernel is launched twice, one takes a number."""
 
 
 def tensor(shape: Sequence[int] | str, dtype: str = "f32") -> str:
@@ -41,7 +73,7 @@ def tensor(shape: Sequence[int] | str, dtype: str = "f32") -> str:
     return f"!graph.tensor<[{sizes}], {dtype}>"
 
 
-def program_of(source: str, device: str = "cpu", **more: Any) -> Program:
+def program_of(source: str, device: str | Settings = "cpu", **more: Any) -> Program:
     return compile_graph(text.read(source), device, **more)
 
 

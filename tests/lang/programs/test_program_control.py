@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from program_cases import check, check_close, drawn, expected, program_of, tensor
+from program_cases import KERNELS, check, check_close, drawn, expected, program_of, tensor
 
 import tessera as ts
 from tessera.interpreters.machine import Machine, run_ranks
@@ -30,15 +30,13 @@ graph.func @main(%a: {V}, %b: {V}, %n: {S}, %c: {V}) -> ({V}, {V}, {S}, {V}) {{
   graph.return %r#0, %r#1, %r#2, %r#3 : {V}, {V}, {S}, {V}
 }}"""
 
-BRANCH = f"""
+BRANCH = f"""{KERNELS}
 graph.func @main(%a: {V}, %f: {F}) -> ({V}) {{
-  %m = graph.reduce<max> %a, [0] keepdims : {V} -> {tensor("1")}
-  %w = graph.broadcast %m : {tensor("1")} -> {V}
-  %d = graph.ew<sub> %a, %w : {V}, {V} -> {V}
+  %n = arith.constant 1.500000e+00 : f32
+  %d = graph.call_kernel @shift(%a, %n) : ({V}, f32) -> {V}
   %r = graph.cond %f then {{
-    %t = graph.reduce<sum> %d, [0] keepdims : {V} -> {tensor("1")}
-    %u = graph.broadcast %t : {tensor("1")} -> {V}
-    %s = graph.ew<add> %a, %u : {V}, {V} -> {V}
+    %t = graph.call_kernel @shift(%d, %n) : ({V}, f32) -> {V}
+    %s = graph.ew<add> %a, %t : {V}, {V} -> {V}
     graph.yield %s : {V}
   }} else {{
     graph.yield %a : {V}
@@ -47,12 +45,12 @@ graph.func @main(%a: {V}, %f: {F}) -> ({V}) {{
   graph.return %q : {V}
 }}"""
 
-SCAN = f"""
+SCAN = f"""{KERNELS}
 graph.func @main(%a: {V}, %xs: {M}) -> ({V}, {M}, {M}, {M}) {{
   %r:4 = graph.scan <[T]>REVERSE from (%a) over (%xs) do {{
   ^bb0(%c: {V}, %x: {V}):
-    %m = graph.reduce<max> %x, [0] keepdims : {V} -> {tensor("1")}
-    %w = graph.broadcast %m : {tensor("1")} -> {V}
+    %n = arith.constant 1.500000e+00 : f32
+    %w = graph.call_kernel @shift(%x, %n) : ({V}, f32) -> {V}
     %s = graph.ew<add> %c, %w : {V}, {V} -> {V}
     %e = graph.ew<mul> %x, %w : {V}, {V} -> {V}
     graph.yield %s, %e, %s, %x : {V}, {V}, {V}, {V}

@@ -19,16 +19,17 @@ from tessera.runtime.tensor import DTypeLike, Tensor
 
 
 @operator
-def _cast(x: Array, dtype: DType) -> Traced:
-    return primitives.cast(tensor(x), dtype)
+def cast(x: Array, dtype: DType, seed: int | None = None) -> Traced:
+    """`x` in another element type; `seed` drives stochastic rounding."""
+    return primitives.cast(tensor(x), dtype, seed=seed)
 
 
 def astype(x: Array, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike | None = None) -> Any:
     """`x` in another element type; without `copy` itself where it has that type."""
     target = as_dtype(dtype)
-    made = x if isinstance(x, Traced | Tensor) else host_array(x)
+    made: Any = x if isinstance(x, Traced | Tensor) else host_array(x)
     same = isinstance(made, Tensor) and made.dtype is target
-    made = _cast(made, target) if not same else made.copy() if copy else made
+    made = cast(made, target) if not same else made.copy() if copy else made
     return made if device is None or isinstance(made, Traced) else made.to(device)
 
 
@@ -60,7 +61,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
         return promote(*strong)
     if not arrays_and_dtypes:
         raise DtypeError("result_type needs at least one array or type, got none", hint="give the operands")
-    kinds = {type(x) for x in arrays_and_dtypes}
+    kinds: set[Any] = {type(x) for x in arrays_and_dtypes}
     return f32 if float in kinds else i64 if int in kinds else as_dtype(bool)
 
 

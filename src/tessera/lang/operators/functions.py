@@ -20,7 +20,11 @@ def _with_sign_of(x: Traced, size: Traced) -> Traced:
 @operator
 def atan(x: Array, /) -> Traced:
     """The angle whose tangent is given, from -π/2 to π/2."""
-    return computed("atan", x, by=lambda x: elementwise("atan2", x, 1.0))
+
+    def by(x: Traced) -> Traced:
+        return elementwise("atan2", x, 1.0)
+
+    return computed("atan", x, by=by)
 
 
 def _leg(x: Traced) -> Traced:
@@ -31,13 +35,21 @@ def _leg(x: Traced) -> Traced:
 @operator
 def asin(x: Array, /) -> Traced:
     """The angle whose sine is given, from -π/2 to π/2."""
-    return computed("asin", x, by=lambda x: ew("atan2", x, _leg(x)))
+
+    def by(x: Traced) -> Traced:
+        return ew("atan2", x, _leg(x))
+
+    return computed("asin", x, by=by)
 
 
 @operator
 def acos(x: Array, /) -> Traced:
     """The angle whose cosine is given, from 0 to π."""
-    return computed("acos", x, by=lambda x: ew("atan2", _leg(x), x))
+
+    def by(x: Traced) -> Traced:
+        return ew("atan2", _leg(x), x)
+
+    return computed("acos", x, by=by)
 
 
 def _half_power(size: Traced) -> Traced:
@@ -175,7 +187,11 @@ def relu(x: Array, /) -> Traced:
 @operator
 def silu(x: Array, /) -> Traced:
     """x · sigmoid(x)."""
-    return computed("silu", x, by=lambda x: ew("mul", x, ew("sigmoid", x)))
+
+    def by(x: Traced) -> Traced:
+        return ew("mul", x, ew("sigmoid", x))
+
+    return computed("silu", x, by=by)
 
 
 @operator

@@ -16,7 +16,7 @@ from tessera.lang.operators.operands import Axis, axes_of, expanded, known, one_
 from tessera.lang.tracing import Array, Traced, current_or_none, shown
 from tessera.runtime.tensor import Tensor
 from tessera.shapes import rules
-from tessera.shapes.expr import DimLike
+from tessera.shapes.expr import DimLike, Size
 
 
 @operator
@@ -170,14 +170,15 @@ def _rolled(x: Traced, shift: int, axis: int) -> Traced:
 def tile(x: Array, repetitions: tuple[int, ...], /) -> Traced:
     """`x` set side by side: repetitions[i] times along axis i, counted from the last."""
     made = tensor(x)
-    given = (repetitions,) if isinstance(repetitions, int) else tuple(repetitions)
+    given: tuple[int, ...] = (repetitions,) if isinstance(repetitions, int) else tuple(repetitions)
     rank = builtins.max(made.ndim, len(given))
     times = (*(1,) * (rank - len(given)), *given)
     sizes = (*(1,) * (rank - made.ndim), *made.sizes)
     apart = [part for size in sizes for part in (1, size)]
     spread = [part for count, size in zip(times, sizes, strict=True) for part in (count, size)]
     laid = primitives.broadcast_to(primitives.reshape(made, apart), spread)
-    return primitives.reshape(laid, [count * size for count, size in zip(times, sizes, strict=True)])
+    joined: list[Size] = [count * size for count, size in zip(times, sizes, strict=True)]  # pyright: ignore[reportAssignmentType]
+    return primitives.reshape(laid, joined)
 
 
 @operator
@@ -209,14 +210,16 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Any
     if isinstance(repeats, Traced):
         raise data_dependent("repeat with an array of counts", repeats)
     counts: Any = repeats.cpu().numpy() if isinstance(repeats, Tensor) else np.asarray(repeats)
-    size = x.shape[axis]  # pyright: ignore[reportAttributeAccessIssue]  (arrays of all libraries have one)
+    given: Any = x
+    size = given.shape[axis]
     if counts.dtype.kind not in "iu":
         raise DtypeError(f"repeat: counts are integers, got {counts.dtype}", hint="cast them to i64")
     if counts.ndim > 1 or counts.size not in (1, size):
         raise ShapeError(
             f"repeat: {counts.shape} counts for an axis of {size}", hint="give one count, or one for each slice"
         )
-    return _take(x, np.repeat(np.arange(int(size)), counts), axis)
+    places: Any = np.repeat(np.arange(int(size)), counts)
+    return _take(given, places, axis)
 
 
 def data_dependent(what: str, *given: Traced) -> ShapeError:

@@ -15,7 +15,7 @@ from tessera.lang.asking import TraceAgain
 from tessera.lang.tracing import Traced, shown
 from tessera.runtime.operators import nearest
 from tessera.shapes import rules
-from tessera.shapes.expr import Size, dim, format_shape
+from tessera.shapes.expr import dim, format_shape
 
 Axis: TypeAlias = int | tuple[int, ...] | None
 
@@ -123,8 +123,8 @@ def require_elements(x: Traced, axes: Sequence[int], where: str) -> None:
             )
 
 
-def replaced(sizes: Sequence[Size], axis: int, *new: Size) -> tuple[Size, ...]:
-    """Sizes with others in the place of one."""
+def replaced(sizes: Sequence[Any], axis: int, *new: Any) -> tuple[Any, ...]:
+    """Sizes, or bounds of slices, with others in the place of one."""
     return (*sizes[:axis], *new, *sizes[axis + 1 :])
 
 

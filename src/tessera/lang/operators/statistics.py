@@ -16,6 +16,7 @@ from tessera.lang.operators.operands import (
     expanded,
     floats,
     folded,
+    known,
     moved_from_last,
     moved_last,
     narrow,
@@ -194,28 +195,40 @@ def _running(kind: str, x: Any, axis: int | None, dtype: DTypeLike | None, inclu
     return primitives.concatenate([start, found], place)
 
 
+_BLOCK = 64
+"""Rows up to this length, and rows of unknown length up to the next number, are added up n times: one pass."""
+_MOST_AT_ONCE = 1024
+_JOINS = {"sum": ("add", False), "prod": ("mul", True)}
+
+
 def running(kind: str, x: Traced, axis: int) -> Traced:
     """Partial results of a reduction along an axis: each element with all before it, carried as sums are."""
     values = primitives.cast(x, accumulator(x.dtype) if kind == "sum" else compute_type(x.dtype))
     last = primitives.transpose(values, moved_last(x.ndim, axis))
-    size = last.sizes[-1]
-    neutral = {"sum": False, "prod": True}[kind]
-    if isinstance(size, int):
-        step = 1
-        while step < size:
-            # Each element takes what lies `step` before it: twice as many are in it then.
-            ends = (*[None] * (last.ndim - 1), size - step)
-            before = primitives.slice_(last, [None] * last.ndim, ends)
-            filler = primitives.constant(neutral, (*last.sizes[:-1], step), last.dtype)
-            shifted = primitives.concatenate([filler, before], last.ndim - 1)
-            last = primitives.ew({"sum": "add", "prod": "mul"}[kind], last, shifted)
-            step *= 2
-        found = last
-    else:
-        square = (*last.sizes, size)
-        rows, columns = (primitives.iota(square, last.ndim - 1 + at) for at in (0, 1))
-        spread_out = primitives.broadcast_to(expanded(last, [last.ndim - 1]), square)
-        held = elementwise("select", elementwise("le", columns, rows), spread_out, neutral)
-        found = primitives.reduce(kind, held, [last.ndim])
-    back = primitives.transpose(found, moved_from_last(x.ndim, axis))
-    return narrow(back, x.dtype)
+    found = _running_rows(kind, last)
+    return narrow(primitives.transpose(found, moved_from_last(x.ndim, axis)), x.dtype)
+
+
+def _running_rows(kind: str, x: Traced) -> Traced:
+    """Along the last axis: of short rows each place folds all before it; of long ones blocks, then their totals."""
+    size, rank = x.sizes[-1], x.ndim
+    if not isinstance(size, int) and not x.trace.sizes.ask(size, "<=", _MOST_AT_ONCE):
+        size = known(x, rank - 1, f"cumulative_{kind} of a long row")
+    join, neutral = _JOINS[kind]
+    if not isinstance(size, int) or size <= _BLOCK:
+        square = (*x.sizes, size)
+        rows, columns = (primitives.iota(square, at) for at in (rank - 1, rank))
+        spread_out = primitives.broadcast_to(expanded(x, [rank - 1]), square)
+        held = elementwise("select", primitives.ew("le", columns, rows), spread_out, neutral)
+        return primitives.reduce(kind, held, [rank])
+    blocks = -(-size // _BLOCK)
+    filler = primitives.constant(neutral, (*x.sizes[:-1], blocks * _BLOCK - size), x.dtype)
+    whole = primitives.concatenate([x, filler], rank - 1) if blocks * _BLOCK > size else x
+    inner = _running_rows(kind, primitives.reshape(whole, (*x.sizes[:-1], blocks, _BLOCK)))
+    ends: list[Any] = [None] * rank
+    totals = primitives.reshape(primitives.slice_(inner, [*ends, _BLOCK - 1], [*ends, None]), (*x.sizes[:-1], blocks))
+    upto = primitives.slice_(_running_rows(kind, totals), ends, [*ends[:-1], blocks - 1])
+    first = primitives.constant(neutral, (*x.sizes[:-1], 1), x.dtype)
+    before = expanded(primitives.concatenate([first, upto], rank - 1), [rank])
+    joined = primitives.ew(join, inner, primitives.broadcast_to(before, inner.sizes))
+    return primitives.slice_(primitives.reshape(joined, whole.sizes), ends, [*ends[:-1], size])

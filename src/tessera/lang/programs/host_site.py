@@ -13,7 +13,7 @@ from tessera.interpreters.machine import Machine
 from tessera.lang.programs import arenas
 from tessera.lang.programs.layout import Combine, Draw, Geometry, Given, Known, Load, Move, Place, Run, Save, Show
 from tessera.lang.programs.writing import Prepared, Writer
-from tessera.runtime.executable import Executable, Fresh
+from tessera.runtime.executable import Executable, Fresh, start_pool
 from tessera.runtime.launch_plan import Plan
 from tessera.runtime.memory import Array, aligned_copy, data_address, span_of
 from tessera.targets.cpu import launch
@@ -32,6 +32,7 @@ class HostSite:
         self.world = world
         self.deterministic = deterministic
         self._constants: dict[bytes, Array] = {}
+        start_pool()  # from the disk, if it can be
 
     def prepared(self, writer: Writer, run: Run) -> Prepared | None:
         executable = self.executables[run.kernel]

@@ -48,23 +48,46 @@ class _Life:
     last: int
 
 
+_TRIES = 40
+
+
 def plan(layout: Layout) -> Plan:
-    """Puts the largest arrays first, each at the lowest place that is free all its life."""
-    lives = sorted(_lives(layout), key=lambda one: (-one.nbytes, one.first, one.piece))
+    """Puts one array after the other where it fits best, the largest first.
+
+    Where that takes more than is alive at once, other orders are tried: whatever ends last comes first then.
+    """
+    lives = list(_lives(layout))
+    moments = {life.first for life in lives}
+    alive = [sum(life.nbytes for life in lives if life.first <= moment <= life.last) for moment in moments]
+    least = max(alive, default=0)
+    order = sorted(lives, key=lambda one: (-one.nbytes, one.first, one.piece))
+    best = found = _placed(order)
+    for _ in range(_TRIES):
+        if _end(best) == least:
+            break
+        last = max(range(len(found)), key=lambda place: found[place].offset + found[place].nbytes)
+        order.insert(0, order.pop(last))
+        found = _placed(order)
+        if _end(found) < _end(best):
+            best = found
+    return Plan(_end(best), least, tuple(sorted(best, key=lambda slot: (slot.first, slot.offset))))
+
+
+def _end(slots: Sequence[Slot]) -> int:
+    return max((slot.offset + slot.nbytes for slot in slots), default=0)
+
+
+def _placed(order: Sequence[_Life]) -> list[Slot]:
+    """Each array at the best place that is free all its life, in this order."""
     placed: list[Slot] = []
-    for life in lives:
+    for life in order:
         others = sorted(
             (slot.offset, slot.offset + slot.nbytes)
             for slot in placed
             if slot.first <= life.last and life.first <= slot.last
         )
         placed.append(Slot(life.piece, _gap(others, life.nbytes), life.nbytes, life.first, life.last))
-    moments = {slot.first for slot in placed}
-    least = max(
-        (sum(slot.nbytes for slot in placed if slot.first <= moment <= slot.last) for moment in moments), default=0
-    )
-    nbytes = max((slot.offset + slot.nbytes for slot in placed), default=0)
-    return Plan(nbytes, least, tuple(sorted(placed, key=lambda slot: (slot.first, slot.offset))))
+    return placed
 
 
 def _gap(taken: Sequence[tuple[int, int]], nbytes: int) -> int:
