@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,7 +27,7 @@ from hypothesis import given, settings
 from random_graphs import Program, programs
 from rewritten_programs import at_length
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from tessera.dialects import graph, schedule, tile
 from tessera.dialects import text as dialects_text
@@ -157,10 +157,17 @@ def test_constants_of_any_type_are_made_in_kernels() -> None:
         assert check(build.finish(build.ew("add", build.args[0], 7))) == 1
 
 
+def _scattered(kind: str, axis: int, build: Build) -> ScatterOp:
+    operand, indices, updates = build.args
+    return ScatterOp(kind, operand, indices, updates, axis)
+
+
 def _steps() -> dict[str, ModuleOp]:
     found: dict[str, ModuleOp] = {}
 
-    def one(name: str, shapes: Sequence[Sequence[int | str]], dtypes: Sequence[DType], make: Any) -> None:
+    def one(
+        name: str, shapes: Sequence[Sequence[int | str]], dtypes: Sequence[DType], make: Callable[[Build], Operation]
+    ) -> None:
         build = Build(shapes, dtypes)
         found[name] = build.finish(build.add(make(build)))
 
@@ -168,9 +175,9 @@ def _steps() -> dict[str, ModuleOp]:
     one("maxima before", [["M", "N"]], [f32], lambda b: CumulateOp("max", b.args[0], 1, exclusive=True))
     one("sums of bf16", [["B", "S", 4]], [bf16], lambda b: CumulateOp("sum", b.args[0], 1))
     one("products", [["M"]], [i8], lambda b: CumulateOp("prod", b.args[0], 0))
-    one("rows added", [["V", 6], ["M"], ["M", 6]], [f32, i32, f32], lambda b: ScatterOp("add", *b.args, 0))
-    one("last wins", [["B", "S", 6], ["N"], ["B", "N", 6]], [f32, i64, f32], lambda b: ScatterOp("set", *b.args, 1))
-    one("numbers", [["V"], [2, 3], [2, 3]], [f32, i32, f32], lambda b: ScatterOp("max", *b.args, 0))
+    one("rows added", [["V", 6], ["M"], ["M", 6]], [f32, i32, f32], partial(_scattered, "add", 0))
+    one("last wins", [["B", "S", 6], ["N"], ["B", "N", 6]], [f32, i64, f32], partial(_scattered, "set", 1))
+    one("numbers", [["V"], [2, 3], [2, 3]], [f32, i32, f32], partial(_scattered, "max", 0))
 
     def into_zeros(build: Build) -> ScatterOp:
         zeros = build.add(graph.ConstantOp.splat(0.0, GraphTensorType.of(["V", 6], f32)))
