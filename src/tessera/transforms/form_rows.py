@@ -216,7 +216,7 @@ def _space(group: set[Operation], copied: set[Operation]) -> Space | None:
         space = space_of(inside | sources, results)
     except UnfitError:
         return None
-    return space if _is_worth(space, inside) else None
+    return space if _is_worth(space, inside, results) else None
 
 
 def _are_told(ops: set[Operation], results: list[SSAValue]) -> bool:
@@ -228,7 +228,7 @@ def _are_told(ops: set[Operation], results: list[SSAValue]) -> bool:
     return all(is_told(extent, sizes) for value in values for extent in graph_type(value).shape)
 
 
-def _is_worth(space: Space, ops: set[Operation]) -> bool:
+def _is_worth(space: Space, ops: set[Operation], results: list[SSAValue]) -> bool:
     """Whether no reduction is done again for every block of a variable that its result does not depend on."""
     around = {var for var in space.variables if var not in space.rows and var.extent != 1}
     for op in ops:
@@ -236,4 +236,11 @@ def _is_worth(space: Space, ops: set[Operation]) -> bool:
             used = {var for index in space.placed[op.results[0]] for var in index.variables()}
             if not around <= used:
                 return False
-    return True
+    # One program would do it all, again and again.
+    return bool(around) or len(space.rows) < 2 or not _depends(space, results)
+
+
+def _depends(space: Space, results: list[SSAValue]) -> bool:
+    """Whether a result goes along what is folded."""
+    found = (var for value in results for index in space.placed[value] for var in index.variables())
+    return any(var in space.rows for var in found)
