@@ -11,20 +11,20 @@ import os
 import struct
 import sys
 from importlib import import_module
-from typing import BinaryIO
+from typing import IO
 
 HEADER = struct.Struct("<QBHQ")  # the number, whether it went well, length of the name, length of the bytes
 _NICENESS = 10
 
 
-def write(stream: BinaryIO, number: int, good: bool, name: str, data: bytes) -> None:
+def write(stream: IO[bytes], number: int, good: bool, name: str, data: bytes) -> None:
     """Writes a request or an answer."""
     written = name.encode()
     stream.write(HEADER.pack(number, good, len(written), len(data)) + written + data)
     stream.flush()
 
 
-def read(stream: BinaryIO) -> tuple[int, bool, str, bytes] | None:
+def read(stream: IO[bytes]) -> tuple[int, bool, str, bytes] | None:
     """The next request or answer; None at the end."""
     head = _exactly(stream, HEADER.size)
     if head is None:
@@ -34,7 +34,7 @@ def read(stream: BinaryIO) -> tuple[int, bool, str, bytes] | None:
     return None if name is None or data is None else (number, bool(good), name.decode(), data)
 
 
-def _exactly(stream: BinaryIO, count: int) -> bytes | None:
+def _exactly(stream: IO[bytes], count: int) -> bytes | None:
     found = bytearray()
     while len(found) < count:
         part = stream.read(count - len(found))
@@ -53,7 +53,7 @@ def answered(name: str, data: bytes) -> tuple[bool, bytes]:
         return False, f"{type(error).__name__}: {error}".encode(errors="replace")
 
 
-def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answers requests until there are no more."""
     while (request := read(requests)) is not None:
         number, _, name, data = request

@@ -123,6 +123,7 @@ class Worker:
     def _serve(self, request: Request) -> None:
         packed = request.region.client.request(request.call, request.levels)
         if packed is None:
+            request.region.climbs = False  # nothing of it can ever be sent
             _fail(request, "it cannot be sent to another process; background_compilation=False compiles it here")
             return
         if not self.is_usable:

@@ -17,7 +17,8 @@ from tessera.kernels.schedule import Schedule
 from tessera.kernels.values import is_tracing
 from tessera.kernels.verification import Verified
 from tessera.metatracing.client import Call, Compiled, GuardType, Level, Runner, RuntimeGuard
-from tessera.metatracing.records import ExecutionTier, LaunchFacts
+from tessera.metatracing.logs import log
+from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts
 from tessera.metatracing.shipping import NotShippable, pack
 from tessera.metatracing.tiered import is_traceable
 from tessera.runtime.meta import Meta
@@ -109,7 +110,8 @@ class KernelClient:
             return None
         try:
             return pack(Shipment.of(self.kernel, call, levels))
-        except NotShippable:
+        except NotShippable as reason:
+            log("tiers", f"{self.name} cannot be sent to another process: {reason}")
             return None
 
     def schedules(self, call: Call) -> Sequence[Schedule | None]:
@@ -231,7 +233,7 @@ class Shipment(NamedTuple):
     function: Any
     form: Mapping[str, Any]
     static: Mapping[str, Any]
-    described: tuple[Any, ...]
+    described: Described
     levels: tuple[tuple[int, tuple[str, ...], Schedule | None], ...]
     settings: Mapping[str, Any]
     cache: tuple[str, int]
@@ -248,7 +250,7 @@ class Shipment(NamedTuple):
             kernel.function,
             {name: getattr(kernel, name) for name in names},
             dict(call.context.static),
-            tuple([_plain(one) for one in call.described]),
+            call.described,
             tuple([(int(level.tier), level.assumed, level.schedule) for level in levels]),
             chosen,
             (str(knobs.cache_dir.value.absolute()), knobs.cache_size.value),
@@ -270,7 +272,7 @@ class Shipment(NamedTuple):
             for name, value in held.items():
                 if value is not None:
                     stack.enter_context(getattr(knobs, name).using(value))
-            values = [stand_in(Meta(*one)) if isinstance(one, tuple) else one for one in self.described]
+            values = [stand_in(one) if isinstance(one, Meta) else one for one in self.described]
             call = client.call(values, self.static)
             if call is None:
                 return ["the kernel cannot be called there"] * len(self.levels)
@@ -281,10 +283,6 @@ class Shipment(NamedTuple):
                 except TesseraError as error:
                     outcome.append(error.message)
         return outcome
-
-
-def _plain(one: Any) -> Any:
-    return (one.dtype, one.shape, one.strides, one.device, one.alignment) if isinstance(one, Meta) else one
 
 
 def _elements(call: Call) -> int:

@@ -147,7 +147,7 @@ class KernelManager:
         """What `remember` wrote, in this or another process; nothing where it cannot be read."""
         data = cache.shared().get(cache.key_of("tiers", identity))
         try:
-            said = {} if data is None else json.loads(data)
+            said: Any = json.loads(b"{}" if data is None else data)
             return [_decoded(one) for one in said["levels"]] if said.get("form") == _FORM else []
         except (ValueError, KeyError, TypeError, AttributeError):
             return []

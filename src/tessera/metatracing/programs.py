@@ -102,6 +102,7 @@ class Entry:
         "heat",
         "holds",
         "is_native",
+        "is_stale",
         "left",
         "other",
         "period",
@@ -127,6 +128,7 @@ class Entry:
         self.contest: Contest | None = None
         self.rival: tuple[Installed, float] | None = None
         self.facts: LaunchFacts | None = None
+        self.is_stale = False  # nobody finds it any more; who has it may still run it
         self.heat = Heat(half_life)
         self.recent: deque[int] = deque(maxlen=_RECENT)
         self.left = 0

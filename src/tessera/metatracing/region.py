@@ -320,7 +320,8 @@ class Region:
 
     def _consider(self, entry: Entry, described: Described) -> None:
         """Whether to compile something more for calls like this."""
-        if not self.climbs or self.request is not None or self.trials or entry.contest is not None:
+        busy = self.request is not None or self.trials or entry.contest is not None
+        if not self.climbs or entry.is_stale or busy:
             return
         self._look_back(entry)
         config, now, tier = self.config, self.clock(), entry.tier
@@ -522,6 +523,8 @@ class Region:
     def forget(self) -> None:
         """Lets all calls look for their programs anew."""
         with self.lock:
+            for entry in self.entries:
+                entry.is_stale = True
             self.entries.clear()
             self.tiered.forget(self)
 

@@ -7,7 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from tessera.kernels.function import Kernel
 from tessera.metatracing.attention import AttentionParams, attention_operations, flash_attention
@@ -135,7 +135,7 @@ class MetaTracingRuntime:
         """Ends the process that compiles. Calls go on with what there is."""
         self.compiling.close()
 
-    def __enter__(self) -> MetaTracingRuntime:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -57,6 +57,10 @@ class _Packer(pickle.Pickler):
 
 def _function(function: FunctionType) -> Any:
     if not is_kernel_module(function.__module__):
+        # Under its own name goes what is there; under the name of a library's kernel there is the kernel.
+        there = getattr(sys.modules.get(function.__module__), function.__qualname__, None)
+        if getattr(there, "__wrapped__", None) is not function:
+            return NotImplemented
         return library_function, (function.__module__, function.__qualname__)
     seen = {found.name: found.value for found in outside(function) if found.cell is None}
     seen |= {name: function.__globals__[name] for name in _annotated(function) if name in function.__globals__}
@@ -106,15 +110,9 @@ def _is_filled(cell: CellType) -> bool:
     return True
 
 
-def library_function(module: str, qualname: str) -> FunctionType:
-    """A function of a library by its name; under the name of a library's kernel there is the kernel, which has it."""
-    found: Any = import_module(module)
-    for name in qualname.split("."):
-        found = getattr(found, name)
-    found = found if isinstance(found, FunctionType) else found.__wrapped__
-    if not isinstance(found, FunctionType) or found.__qualname__ != qualname:
-        raise NotShippable(f"{module}.{qualname}")
-    return found
+def library_function(module: str, name: str) -> FunctionType:
+    """The function of a library's kernel."""
+    return getattr(import_module(module), name).__wrapped__
 
 
 def hollow(code: bytes, module: str, name: str, qualname: str) -> FunctionType:

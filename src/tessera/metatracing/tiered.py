@@ -110,9 +110,9 @@ class Tiered:
     def _remember(self, key: tuple[Any, ...], entry: Entry, call: Call) -> None:
         with self._lock:
             if len(self.entries) >= _MOST_ENTRIES:
-                for region in self.regions.values():
-                    region.entries.clear()
                 self.entries.clear()
+                for region in self.regions.values():
+                    region.forget()
             self.entries[key] = entry
             arrays = tuple([isinstance(value, Tensor) for value in call.values])
             if self._arrays is None:
