@@ -1,4 +1,4 @@
-"""Compiling in another process: what it is sent, what it answers, and that nothing that happens to it reaches a call."""
+"""Compiling in another process: requests, answers, and that nothing that happens to it reaches a call."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from tessera.metatracing.background import MOST_DEATHS, Worker
 class Background:
     """A made-up client whose programs are compiled, as far as anybody can tell, by a process."""
 
-    def __init__(self, timeout: float = 20.0, **config: object) -> None:
+    def __init__(self, timeout: float = 20.0) -> None:
         self.worker = Worker(timeout, "made_up:build")
-        self.made = Made(compiling=self.worker, **config)
+        self.made = Made(compiling=self.worker)
         self.made.client.on_disk = lambda level: level.tier > 1
 
     def settled(self, *shape: int) -> list[int]:

@@ -41,7 +41,8 @@ def flash_attention(q: Any, k: Any, v: Any, o: Out, scale: float, *, causal: boo
         weights, block_top, block_total = tile.softmax_online(scores)
         block_v = tile.load(v, block)
         acc, top, total = tile.softmax_accumulate(acc, top, total, weights, block_v, block_top, block_total)
-    tile.store(o, tile.cast(acc / total[:, None], o.dtype))
+    filled: Any = o
+    tile.store(filled, tile.cast(acc / total[:, None], filled.dtype))
 
 
 def attention_operations(profile: InputProfile, keys: int) -> float:

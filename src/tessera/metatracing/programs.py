@@ -151,6 +151,15 @@ class Entry:
             entry = entry.other
         return entry
 
+    def has(self, program: Installed) -> bool:
+        """Whether calls by this entry may run a program."""
+        entry: Entry | None = self
+        while entry is not None:
+            if entry.program is program:
+                return True
+            entry = entry.other
+        return False
+
     def hurry(self) -> None:
         """Makes the next call a recorded one."""
         self.period -= max(self.left, 0)

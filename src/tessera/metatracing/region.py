@@ -35,7 +35,7 @@ FAULTS = (ResourceError, DeviceError, MemoryError)
 """What a program may fail with before it has begun: another one, that needs less, may do."""
 _WARM = 8  # calls of an entry that are all recorded
 _SLOWER = 1.1  # times what another program took: then that one gets another chance
-_MOST_BASES = 8  # programs without assumptions that a region keeps: one for each width, say
+_MOST_BASES = 64  # programs without assumptions that a region keeps: one for each width, say
 _MOST_REMEMBERED = 256
 _MOST_PENDING = 64
 
@@ -502,7 +502,7 @@ class Region:
             if program in self.programs:
                 self.programs.remove(program)
                 self.runtime.manager.released(program)
-                self.forget()
+                self.forget(program)
 
     def fail(self, program: Installed, error: Exception) -> None:
         """Takes a program out of use that could not begin."""
@@ -520,13 +520,14 @@ class Region:
             self.programs = []
             self.forget()
 
-    def forget(self) -> None:
-        """Lets all calls look for their programs anew."""
+    def forget(self, program: Installed | None = None) -> None:
+        """Lets calls look for their programs anew: those that had a certain one, or all."""
         with self.lock:
-            for entry in self.entries:
+            gone = [entry for entry in self.entries if program is None or entry.has(program)]
+            for entry in gone:
                 entry.is_stale = True
-            self.entries.clear()
-            self.tiered.forget(self)
+            self.entries = [entry for entry in self.entries if not entry.is_stale]
+            self.tiered.forget_stale()
 
     def counted(self, tier: ExecutionTier) -> int:
         """How many calls ran at a tier, those since the last recorded ones included."""

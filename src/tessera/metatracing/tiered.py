@@ -74,7 +74,7 @@ class Tiered:
     def _run(self, call: Call) -> tuple[Any, int]:
         key = self._key(call)
         entry = self.entries.get(key)
-        if entry is None or not entry.region.unchanged():
+        if entry is None or entry.is_stale or not _holds(entry.unchanged):
             with self._lock:
                 region = self._region(call)
             entry = region.entry_for(call)
@@ -120,12 +120,11 @@ class Tiered:
             if len(self.entries) <= INLINE or self._made is None:
                 self._write()
 
-    def forget(self, region: Region) -> None:
-        """Drops the entries of a region."""
+    def forget_stale(self) -> None:
+        """Drops the entries that regions have given up."""
         with self._lock:
-            kept = {key: entry for key, entry in self.entries.items() if entry.region is not region}
-            self.entries.clear()
-            self.entries.update(kept)
+            for key in [key for key, entry in self.entries.items() if entry.is_stale]:
+                del self.entries[key]
             self._write()
 
     # The quick function
