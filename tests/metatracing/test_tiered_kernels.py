@@ -229,10 +229,12 @@ def test_background_compilation_reaches_the_third_tier_and_the_next_runtime_star
                 np.testing.assert_allclose(found.numpy(), 2 * x.numpy() + y.numpy(), rtol=1e-6)
             assert runtime.wait_for_compilation(60)
         assert {1, 2} <= tiers
-    again = MetaTracingRuntime(config)
-    assert again.tiered(saxpy).told(x, y, 2.0)[1] >= 2
-    assert again.counts["loads"] >= 1
-    again.close()
+        (region,) = runtime.regions()
+        best = max(program.tier for program in region.programs)
+    with MetaTracingRuntime(config) as again:
+        # Where a contest found that nothing is gained, there is nothing to start with.
+        assert again.tiered(saxpy).told(x, y, 2.0)[1] == best
+        assert (again.counts["loads"] >= 1) is (best > 1)
 
 
 @native

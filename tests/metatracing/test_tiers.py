@@ -314,6 +314,12 @@ def test_logs_tell_of_tiers(caplog: pytest.LogCaptureFixture) -> None:
     assert told[0] == "scaled: hot, compiling tier 2"
     assert "scaled: tier 2: 800.0 µs, taken" in told
     assert made.runtime.explain().splitlines()[0].startswith("scaled: 200 calls, ")
+    caplog.clear()
+    with knobs.logs.using("guards"), caplog.at_level(logging.WARNING):
+        made.call(5, 8)
+    assert [record.message for record in caplog.records] == [
+        "scaled: x.size[0] = 4 does not hold, it is 5; tier 2 runs"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,8 @@ class Worker:
             try:
                 self._serve(request)
             except Exception as error:  # whatever it is, a call must not learn of it
-                _fail(request, f"{type(error).__name__}: {error}")
+                if not self._closed:
+                    _fail(request, f"{type(error).__name__}: {error}")
             with self._lock:
                 if self._waiting:
                     self._waiting.popleft()

@@ -141,7 +141,10 @@ class Region:
                 entry.other = other
             chain[0].rival = self.rivals.get(_geometry(kept.described))
             self.entries += chain
-            return chain[0]
+            if (first := chain[0]).failed is not None:
+                found = first.failed.asked(call.values[first.failed.place])
+                log("guards", f"{self.name}: {first.failed} does not hold, it is {found}; {first.program.level} runs")
+            return first
 
     def _bound(self, program: Installed, call: Call, kept: Call) -> Entry | None:
         """A program bound to a call's metas; None for one that fails at that, which is not tried again."""
