@@ -19,11 +19,15 @@ def test_a_hot_region_climbs_to_the_third_tier() -> None:
     tiers = made.call(4, 8, times=200)
     assert tiers[0] == 1
     assert tiers[-1] == 3
-    # Ten milliseconds at 1 ms a call, then a contest of one warm run and five counted ones each.
-    assert tiers[:10] == [1] * 10
-    assert set(tiers[10:22]) == {1, 2}
+    # More than ten milliseconds at 1 ms a call, which decay; what was made to be there soon does not compete.
+    assert tiers[:12] == [1] * 11 + [2]
+    # After 100 ms, a contest of one warm run and five counted ones each.
+    hot = tiers.index(3)
+    assert sum([1000] * 10 + [800] * (hot - 11)) >= 100_000 - 10_000
+    assert sorted(tiers[hot - 1 : hot + 11]) == [2] * 6 + [3] * 6
+    assert set(tiers[hot + 11 :]) == {3}
     assert made["compiles"] == 2
-    assert made["contests"] == 2
+    assert made["contests"] == 1
     assert made["traces"] == 200
     assert [made[name] for name in ("bridges", "deopts", "aborts", "switch_backs", "generalisations")] == [0] * 5
     stats = made.runtime.get_runtime_stats()
@@ -78,7 +82,7 @@ def test_bridges_have_a_cap_and_then_the_region_is_generalised() -> None:
 
 def test_a_region_whose_sizes_vary_from_the_start_assumes_what_does_not() -> None:
     made = Made()
-    for turn in range(400):
+    for turn in range(500):
         made.call(4 + turn % 40, 8)
     (region,) = made.runtime.regions()
     assert region.words is not None
@@ -312,7 +316,7 @@ def test_logs_tell_of_tiers(caplog: pytest.LogCaptureFixture) -> None:
         made.call(4, 8, times=200)
     told = [record.message for record in caplog.records]
     assert told[0] == "scaled: hot, compiling tier 2"
-    assert "scaled: tier 2: 800.0 µs, taken" in told
+    assert "scaled: tier 2: 800.0 µs" in told
     assert made.runtime.explain().splitlines()[0].startswith("scaled: 200 calls, ")
     caplog.clear()
     with knobs.logs.using("guards"), caplog.at_level(logging.WARNING):

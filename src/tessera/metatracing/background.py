@@ -177,26 +177,30 @@ class Worker:
                 fresh = True
 
     def _started(self) -> subprocess.Popen[bytes]:
-        if self._process is None:
-            environment = dict(os.environ)
-            package = os.path.dirname(os.path.dirname(os.path.abspath(compile_worker.__file__)))
-            environment["PYTHONPATH"] = os.pathsep.join([package, *(path for path in sys.path if path)])
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "tessera.compile_worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env=environment,
-            )
-        return self._process
+        with self._lock:
+            if self._closed:
+                raise EOFError("the runtime was closed")
+            if self._process is None:
+                environment = dict(os.environ)
+                package = os.path.dirname(os.path.dirname(os.path.abspath(compile_worker.__file__)))
+                environment["PYTHONPATH"] = os.pathsep.join([package, *(path for path in sys.path if path)])
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "tessera.compile_worker"],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    env=environment,
+                )
+            return self._process
 
     def _end(self) -> int | None:
-        process, self._process = self._process, None
+        with self._lock:
+            process, self._process = self._process, None
         if process is None:
             return None
         process.kill()
         status = process.wait()
         for stream in (process.stdin, process.stdout):
-            with suppress(OSError):
+            with suppress(OSError, ValueError):
                 assert stream is not None
                 stream.close()
         return status
@@ -213,6 +217,10 @@ class Worker:
             self._closed = True
             self._waiting.clear()
         self._end()
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # at the end of the interpreter, anything may be gone
+            self.close()
 
 
 def _fail(request: Request, why: str) -> None:

@@ -14,6 +14,7 @@ MOST_BRIDGES = 4
 class RuntimeConfig:
     """Thresholds are time that a region has spent lately, in all its calls: not the time of one call.
 
+    `enable_tier1_fallback`: off, the first call of a new kernel waits for a program that is compiled fully.
     `half_life_s`: of that time; what was spent long ago counts little. `background_compilation`: off, a call that makes
     its region hot waits until the next tier is built. `sample_period`: calls between two that are recorded; None
     chooses it by how long they take. `contest_rounds`: counted runs of each program when several are compared.

@@ -41,11 +41,12 @@ class Contender:
 class Contest:
     """Contenders of which the first is the incumbent; each has `rounds` counted runs, unless it is far behind."""
 
-    def __init__(self, contenders: Sequence[Contender], rounds: int) -> None:
+    def __init__(self, contenders: Sequence[Contender], rounds: int, before: float | None) -> None:
         self.incumbent = contenders[0]
         self.contenders = list(contenders)
         self.alive = list(contenders)
         self.rounds = rounds
+        self.before = before  # what calls took that nobody of these has made
 
     def next(self) -> Contender:
         """Who runs next: whoever had the fewest turns."""

@@ -268,7 +268,8 @@ class Shipment(NamedTuple):
         client = KernelClient(kernel)
         outcome: list[str | None] = []
         with ExitStack() as stack:
-            held = {"cache_dir": self.cache[0], "cache_size": self.cache[1], **self.settings}
+            held = {"cache_dir": self.cache[0], "cache_size": self.cache[1], "interpret": False, "backend": "auto"}
+            held |= self.settings
             for name, value in held.items():
                 if value is not None:
                     stack.enter_context(getattr(knobs, name).using(value))

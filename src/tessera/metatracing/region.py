@@ -38,6 +38,7 @@ _SLOWER = 1.1  # times what another program took: then that one gets another cha
 _MOST_BASES = 64  # programs without assumptions that a region keeps: one for each width, say
 _MOST_REMEMBERED = 256
 _MOST_PENDING = 64
+_PATIENCE = 200  # recorded calls after which a contest is decided by what is known: its arguments may never come again
 
 
 class Request:
@@ -94,12 +95,14 @@ class Region:
         self.heat = Heat(self.config.half_life)
         self.ring = Ring(self.config.max_trace_history)
         self.request: Request | None = None  # the one that is being compiled
+        self.recorded = 0
         self.words: tuple[str, ...] | None = None  # what Tier 3 assumes
         self.bridges = 0
         self.generalised: set[tuple[str, ...]] = set()
         self.asked: dict[tuple[object, ...], set[ExecutionTier]] = {}
         self.rivals: dict[tuple[object, ...], tuple[Installed, float]] = {}
         self.pending: deque[tuple[Entry, Installed, Contender | None, Reading, int, Described]] = deque()
+        self.contests: list[tuple[Entry, Contest, int]] = []  # with the number of the record that each began at
         self.calls = dict.fromkeys(ExecutionTier, 0)
         self.spent = dict.fromkeys(ExecutionTier, 0)
         place = next((value.device for value in call.values if isinstance(value, Tensor)), None)
@@ -180,8 +183,8 @@ class Region:
         if found is not None:
             return found, full
         # Without another process that makes it faster later, it is made fast at once.
-        can_climb = self.climbs and self.config.enable_tier2_compilation and self.runtime.can_compile(call, self.client)
-        level = Level(TIER1, quick=can_climb)
+        enabled = self.config.enable_tier1_fallback and self.config.enable_tier2_compilation
+        level = Level(TIER1, quick=self.climbs and enabled and self.runtime.can_compile(call, self.client))
         try:
             return self.client.compile(call, level), level
         except TesseraError:
@@ -219,6 +222,8 @@ class Region:
         with self.lock:
             if self.trials and entry.contest is None:
                 self._begin_contest(entry, values)
+                if entry.is_stale:
+                    return self.tiered.again(values, entry.call)
             contender = None
             if entry.contest is not None:
                 contender = entry.contest.next()
@@ -242,7 +247,7 @@ class Region:
                     self.pending.popleft()
                 self.pending.append((entry, program, contender, took, count, described))
                 self._collect()
-            self._consider(entry, described)
+            self._consider(entry, described, values)
         self.runtime.manager.sweep()
         return result, program.tier
 
@@ -282,11 +287,14 @@ class Region:
                 entry.facts = self._launch_facts(entry)
             self.counts.add("traces")
             self.ring.add(Record(now, program.tier, described, took, count, entry.facts))
+        self.recorded += 1
         contest = entry.contest
         if contest is not None and contender is not None:
             contest.note(contender, took)
             if contest.is_over:
                 self._end_contest(entry, contest)
+        if self.contests and self.recorded - self.contests[0][2] > _PATIENCE:
+            self._end_contest(*self.contests[0][:2])
 
     def _launch_facts(self, entry: Entry) -> LaunchFacts:
         try:
@@ -321,12 +329,13 @@ class Region:
 
     # Climbing
 
-    def _consider(self, entry: Entry, described: Described) -> None:
+    def _consider(self, entry: Entry, described: Described, values: tuple[Any, ...]) -> None:
         """Whether to compile something more for calls like this."""
         busy = self.request is not None or self.trials or entry.contest is not None
         if not self.climbs or entry.is_stale or busy:
             return
-        self._look_back(entry)
+        if self._look_back(entry, values):
+            return
         config, now, tier = self.config, self.clock(), entry.tier
         first_of_tier = all(program.tier <= tier for program in self.programs)
         heat = self.heat.at(now) if first_of_tier else entry.heat.at(now)
@@ -433,68 +442,83 @@ class Region:
         complain(f"{self.name}: {level} is given up: {why}")
 
     def _begin_contest(self, entry: Entry, values: tuple[Any, ...]) -> None:
+        """Lets new programs compete on the calls of an entry, with what they are to replace.
+
+        That does not compete where it was made to be there soon, not to be fast.
+        """
         serving = [program for program in self.trials if program.serves(values)]
         if not serving:
             return
         call = entry.call._replace(values=values)
-        contenders = [Contender(entry.program, entry.run)]
+        contenders: list[Contender] = []
+        if not entry.program.level.quick:
+            contenders.append(Contender(entry.program, entry.run))
         for program in serving:
-            if program.tier <= entry.tier and program.level == entry.program.level:
-                continue
             made = self._bound(program, call, entry.call)
             if made is not None:
                 contenders.append(Contender(program, made.run))
         self.trials = [program for program in self.trials if program not in serving]
+        before = median(entry.recent) if entry.recent else None
         if len(contenders) > 1:
-            self.counts.add("contests")
-            entry.contest = Contest(contenders, self.config.contest_rounds)
+            self._compete(entry, Contest(contenders, self.config.contest_rounds, before))
+        elif contenders and contenders[0].program is not entry.program:
+            self._take(contenders[0].program)
+
+    def _compete(self, entry: Entry, contest: Contest) -> None:
+        self.counts.add("contests")
+        entry.contest = contest
+        self.contests.append((entry, contest, self.recorded))
+
+    def _take(self, program: Installed) -> None:
+        """Puts a program to use."""
+        if program not in self.programs:
+            self._install(program)
+        self._remember()
+        self.forget()
 
     def _end_contest(self, entry: Entry, contest: Contest) -> None:
         entry.contest = None
+        self.contests = [one for one in self.contests if one[1] is not contest]
         best, incumbent = contest.winner(), contest.incumbent
         times = {one: contest.typical(one) for one in contest.contenders}
         for one, typical in times.items():
             told = "never ran" if typical is None else f"{typical / 1e3:.1f} µs"
             log("tiers", f"{self.name}: {one.program.level}: {told}{', taken' if one is best else ''}")
-        losers = [one.program for one in contest.contenders if one.program is not best.program]
         won, lost = times[best], times[incumbent]
-        if best is not incumbent:
-            if won is not None and lost is not None:
-                best.program.gain = max(0.0, lost - won)
-                self.rivals[_geometry(entry.described)] = (incumbent.program, lost)
-                if len(self.rivals) > _MOST_REMEMBERED:
-                    del self.rivals[next(iter(self.rivals))]
-            if best.program not in self.programs:
-                self._install(best.program)
+        is_old = incumbent.program in self.programs
+        if best is not incumbent and is_old and lost is not None:
+            self.rivals[_geometry(entry.described)] = (incumbent.program, lost)
+            if len(self.rivals) > _MOST_REMEMBERED:
+                del self.rivals[next(iter(self.rivals))]
+        before = lost if is_old else contest.before
+        if best.program not in self.programs and won is not None and before is not None:
+            best.program.gain = max(0.0, before - won)
+        losers = [one.program for one in contest.contenders if one is not best]
         if best.program.tier < max(one.tier for one in losers):
             self.counts.add("switch_backs")
             log("tiers", f"{self.name}: more facts were not faster, it stays at {best.program.level}")
         for program in losers:
             if program is not incumbent.program or program.tier > best.program.tier:
                 self.drop(program)
-        self._remember()
-        self.forget()
+        self._take(best.program)
 
-    def _look_back(self, entry: Entry) -> None:
+    def _look_back(self, entry: Entry, values: tuple[Any, ...]) -> bool:
         """Gives the program before another chance, where this one has become slower than that one was."""
         if entry.rival is None or len(entry.recent) < (entry.recent.maxlen or 0):
-            return
+            return False
         before, took = entry.rival
-        if (
-            median(entry.recent) <= _SLOWER * took
-            or before not in self.programs
-            or not before.serves(entry.call.values)
-        ):
-            return
+        if min(entry.recent) <= _SLOWER * took or before not in self.programs or not before.serves(values):
+            return False
         entry.rival = None
         self.rivals.pop(_geometry(entry.described), None)
-        made = self._bound(before, entry.call, entry.call)
-        if made is not None:
-            log("tiers", f"{self.name}: {entry.program.level} has become slow, compared again with {before.level}")
-            self.counts.add("contests")
-            contenders = [Contender(entry.program, entry.run), Contender(before, made.run)]
-            entry.contest = Contest(contenders, self.config.contest_rounds)
-            entry.hurry()
+        made = self._bound(before, entry.call._replace(values=values), entry.call)
+        if made is None:
+            return False
+        log("tiers", f"{self.name}: {entry.program.level} has become slow, compared again with {before.level}")
+        contenders = [Contender(entry.program, entry.run), Contender(before, made.run)]
+        self._compete(entry, Contest(contenders, self.config.contest_rounds, None))
+        entry.hurry()
+        return True
 
     # Falling
 

@@ -32,7 +32,11 @@ _NOT_FOUND = (KeyError, AttributeError, TypeError, NameError, ValueError)
 
 
 class Tiered:
-    """A client under a runtime. Call it as the client is called; `told` also gives the tier that ran."""
+    """A client under a runtime. Call it as the client is called; `told` also gives the tier that it ran at."""
+
+    # Each has functions of its own for its calls, written for its parameters.
+    __slots__ = ("__call__", "__dict__", "__weakref__")
+    __call__: Callable[..., Any]
 
     def __init__(self, runtime: MetaTracingRuntime, client: Client) -> None:
         self.runtime = runtime
@@ -44,21 +48,8 @@ class Tiered:
         self._given = [one for one in parameters if one.name in client.paths]
         self._static = [one for one in parameters if one.name not in client.paths]
         self._arrays: tuple[bool, ...] | None = None  # which arguments are; unknown before the first call
-        self._made: tuple[Callable[..., Any], Callable[..., Any]] | None = None
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        made = self._made
-        return self.slowly(args, kwargs)[0] if made is None else made[0](*args, **kwargs)
-
-    def told(self, *args: Any, **kwargs: Any) -> tuple[Any, int]:
-        """The result of a call, and the tier that it ran at."""
-        made = self._made
-        return self.slowly(args, kwargs) if made is None else made[1](*args, **kwargs)
-
-    @property
-    def quick(self) -> Callable[..., Any]:
-        """What calls become once one was made; it changes with the programs."""
-        return self._made[0] if self._made is not None else self.__call__
+        self.__call__ = lambda *args, **kwargs: self.slowly(args, kwargs)[0]
+        self.told: Callable[..., tuple[Any, int]] = lambda *args, **kwargs: self.slowly(args, kwargs)
 
     def slowly(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, int]:
         """Any call; the next of its kind is quick."""
@@ -117,7 +108,7 @@ class Tiered:
             arrays = tuple([isinstance(value, Tensor) for value in call.values])
             if self._arrays is None:
                 self._arrays = arrays
-            if len(self.entries) <= INLINE or self._made is None:
+            if len(self.entries) <= INLINE:
                 self._write()
 
     def forget_stale(self) -> None:
@@ -131,7 +122,7 @@ class Tiered:
 
     def _write(self) -> None:
         if self._arrays is not None and any(self._arrays):
-            self._made = (self._written(False), self._written(True))
+            self.__call__, self.told = self._written(False), self._written(True)
 
     def _written(self, told: bool) -> Callable[..., Any]:
         assert self._arrays is not None
