@@ -268,7 +268,12 @@ class Shipment(NamedTuple):
         client = KernelClient(kernel)
         outcome: list[str | None] = []
         with ExitStack() as stack:
-            held = {"cache_dir": self.cache[0], "cache_size": self.cache[1], "interpret": False, "backend": "auto"}
+            held: dict[str, Any] = {
+                "cache_dir": self.cache[0],
+                "cache_size": self.cache[1],
+                "interpret": False,
+                "backend": "auto",
+            }
             held |= self.settings
             for name, value in held.items():
                 if value is not None:
