@@ -153,7 +153,7 @@ def _size(value: int | str) -> int:
     return int(found[1]) * unit + int(float(found[2] or 0) * unit)
 
 
-LOG_NAMES = ("recompiles", "guards", "autotune", "ir", "cache", "fallbacks")
+LOG_NAMES = ("recompiles", "guards", "autotune", "ir", "cache", "fallbacks", "tiers")
 CHECKS = ("bounds", "nan")
 
 

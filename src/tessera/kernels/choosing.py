@@ -73,6 +73,16 @@ class Choice:
         clocks, least = (one.total(rows, batch, multiprocessors) for one in (first, best))
         return best.block if least * DOUBT < clocks else first.block
 
+    def ranked(self, given: Mapping[str, Any], multiprocessors: int) -> list[tuple[int, ...]]:
+        """All blocks for a call: the one that it takes, then the others as the model has them."""
+        first = self.block_for(given, multiprocessors)
+        if first is None:
+            return []
+        shape = look_up(self.driver, given).shape
+        rows, batch = shape[max(0, len(shape) - 2)], prod(shape[:-2])
+        others = sorted(self.candidates, key=lambda one: one.total(rows, batch, multiprocessors))
+        return [first, *(one.block for one in others if one.block != first)]
+
     def refuse(self, block: tuple[int, ...]) -> None:
         """Strikes out a block that did not come out as the model thought."""
         self.candidates = [one for one in self.candidates if one.block != block]

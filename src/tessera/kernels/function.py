@@ -9,7 +9,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from tessera import knobs
 from tessera.dtypes.types import DType, bool_, f32
@@ -74,6 +74,15 @@ class Instance:
     schedule: Schedule
     row_width: int | None
     """The width of the driving argument's rows, where the program depends on it."""
+
+
+class Bound(NamedTuple):
+    """Arguments by name, those of programs and static ones; what programs are kept under here, and in any process."""
+
+    given: dict[str, Any]
+    static: dict[str, Any]
+    key: Any
+    identity: Callable[[], tuple[object, ...] | None]
 
 
 class Kernel:
@@ -221,6 +230,34 @@ class Kernel:
         choice = self._choice(given, static, settings_on(place_of(self.__name__, given.values()), settled))
         block = None if choice is None else choice.block_for(given, multiprocessors_of(given))
         return self if block is None else self._in_block(block)
+
+    def interpreted(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """A call in the interpreter, whatever the settings say."""
+        return interpret(*self._instance_for(args, kwargs))
+
+    def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Bound:
+        """Arguments as programs depend on them."""
+        given, static = self._bind(args, kwargs)
+        return Bound(given, static, self._key(given, static), lambda: self._identity(given, static))
+
+    def known_program(self, bound: Bound, here: Settings) -> Program | None:
+        """The compiled program for arguments, if this process or the disk has it; nothing is compiled."""
+        choice = self._choice(bound.given, bound.static, here)
+        block = None if choice is None else choice.block_for(bound.given, multiprocessors_of(bound.given))
+        return (self if block is None else self._in_block(block)).own_known_program(bound, here)
+
+    def own_known_program(self, bound: Bound, here: Settings) -> Program | None:
+        """The same under the kernel's own schedule."""
+        key = self._key(bound.given, bound.static)
+        found = self._programs.known(
+            key, bound.given, here, self.assumed, identity=lambda: self._identity(bound.given, bound.static)
+        )
+        return None if found is None else found[0]
+
+    def blocks_for(self, bound: Bound, here: Settings) -> list[tuple[int, ...]]:
+        """The blocks that the model of a GPU has for arguments, best first; none where there is no model."""
+        choice = self._choice(bound.given, bound.static, here)
+        return [] if choice is None else choice.ranked(bound.given, multiprocessors_of(bound.given))
 
     def _choice(self, given: Mapping[str, Any], static: Mapping[str, Any], here: Settings) -> Choice | None:
         """The blocks that the kernel may have for these arguments, where it is left to choose them."""

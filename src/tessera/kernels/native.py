@@ -111,6 +111,11 @@ def _chosen() -> Settings | None:
 _interned = lru_cache(maxsize=None)(Settings)
 
 
+def settings_at(optimization: int, chosen: Settings) -> Settings:
+    """The same settings, with another amount of work for compiling."""
+    return _interned(chosen.target, chosen.level, optimization, chosen.checks, chosen.deterministic, chosen.demanded)
+
+
 def settings_on(place: Device, chosen: Settings) -> Settings:
     """The same settings for a device: those of the CPU, or of the architecture of a GPU."""
     if place.kind == "cpu":
@@ -321,12 +326,36 @@ class Programs:
             if program is None:
                 instance = trace()
                 program = self._made(instance, chosen, collect(instance.paths, given), assumed, kept)
-            while len(self._found) >= _MOST_KEYS and place not in self._found:
-                del self._found[next(iter(self._found))]
-            self._found.setdefault(place, []).append(program)
+            self._add(place, program)
         values = program.values_for(given)
         assert values is not None
         return program, values
+
+    def known(
+        self,
+        key: object,
+        given: Mapping[str, Any],
+        chosen: Settings,
+        assumed: Assumptions,
+        *,
+        identity: Callable[[], tuple[object, ...] | None],
+    ) -> tuple[Program, list[Any]] | None:
+        """The same as `find`, and None where it would have to compile."""
+        place = (key, chosen, assumed)
+        if (found := self._fitting(place, given)) is None:
+            kept = Kept.of("kernel", identity(), chosen, assumed)
+            program = None if kept is None else kept.find(given)
+            if program is None:
+                return None
+            self._add(place, program)
+            found = self._fitting(place, given)
+        return found
+
+    def _add(self, place: object, program: Program) -> None:
+        with WORK.brief:
+            while len(self._found) >= _MOST_KEYS and place not in self._found:
+                del self._found[next(iter(self._found))]
+            self._found.setdefault(place, []).append(program)
 
     def of_instance(self, instance: Instance, values: Sequence[Any], chosen: Settings, assumed: Assumptions) -> Program:
         """The program of an instance that is there already, for these values of its arguments."""

@@ -82,6 +82,7 @@ class Executable:
 
     def __init__(self, plan: Plan, code: bytes) -> None:
         self.plan = plan
+        self.nbytes = len(code)
         self.image = image.load(code)
         self._entry = self.image.address(plan.name)
         scratch = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)

@@ -135,6 +135,7 @@ class CudaExecutable:
             raise DeviceError(f"@{plan.name} was compiled for the CPU", hint="compile it for a GPU, or use Executable")
         self.plan = plan
         self.ptx = ptx
+        self.nbytes = len(ptx)
         self._functions: dict[int, Function] = {}
         self._lock = Lock()
 

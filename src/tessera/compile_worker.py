@@ -1,0 +1,74 @@
+"""A process that compiles for another: `python -m tessera.compile_worker`, with requests and answers over pipes.
+
+A request is a number, the name of a function (`module:name`) and bytes that it takes; the answer is the number, whether
+it went well, and bytes: what the function returned, or what went wrong. The function does its work by side effects on
+the compile cache. The process ends when its input does, and it lets all others run first.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+from importlib import import_module
+from typing import IO
+
+HEADER = struct.Struct("<QBHQ")  # the number, whether it went well, length of the name, length of the bytes
+_NICENESS = 10
+
+
+def write(stream: IO[bytes], number: int, good: bool, name: str, data: bytes) -> None:
+    """Writes a request or an answer."""
+    written = name.encode()
+    stream.write(HEADER.pack(number, good, len(written), len(data)) + written + data)
+    stream.flush()
+
+
+def read(stream: IO[bytes]) -> tuple[int, bool, str, bytes] | None:
+    """The next request or answer; None at the end."""
+    head = _exactly(stream, HEADER.size)
+    if head is None:
+        return None
+    number, good, name_length, length = HEADER.unpack(head)
+    name, data = _exactly(stream, name_length), _exactly(stream, length)
+    return None if name is None or data is None else (number, bool(good), name.decode(), data)
+
+
+def _exactly(stream: IO[bytes], count: int) -> bytes | None:
+    found = bytearray()
+    while len(found) < count:
+        part = stream.read(count - len(found))
+        if not part:
+            return None
+        found += part
+    return bytes(found)
+
+
+def answered(name: str, data: bytes) -> tuple[bool, bytes]:
+    """What a request comes to. Nothing that goes wrong ends the process."""
+    try:
+        module, _, function = name.partition(":")
+        return True, getattr(import_module(module), function)(data)
+    except Exception as error:
+        return False, f"{type(error).__name__}: {error}".encode(errors="replace")
+
+
+def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+    """Answers requests until there are no more."""
+    while (request := read(requests)) is not None:
+        number, _, name, data = request
+        good, answer = answered(name, data)
+        write(answers, number, good, name, answer)
+
+
+def main() -> None:
+    # What is printed while compiling must not get between the answers.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    if hasattr(os, "nice"):
+        os.nice(_NICENESS)
+    serve(sys.stdin.buffer, answers)
+
+
+if __name__ == "__main__":
+    main()

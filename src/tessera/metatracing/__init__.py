@@ -1,0 +1,59 @@
+"""Meta-tracing: kernels in tiers, compiled with the facts that their own calls show."""
+
+from __future__ import annotations
+
+from tessera.metatracing.attention import BASELINE, AttentionParams, flash_attention
+from tessera.metatracing.client import Call, Client, Compiled, GuardType, Level, RuntimeGuard
+from tessera.metatracing.config import MOST_BRIDGES, RuntimeConfig
+from tessera.metatracing.heat import ManualClock
+from tessera.metatracing.hotspots import HotspotCandidate, HotspotCriteria, HotspotDetector
+from tessera.metatracing.manager import KernelManager, SpecializationContext, SpecializedKernel
+from tessera.metatracing.records import (
+    AttentionTrace,
+    ExecutionPattern,
+    ExecutionTier,
+    InputProfile,
+    OptimizationOpportunities,
+    PerformanceSample,
+)
+from tessera.metatracing.runtime import (
+    MetaTracingRuntime,
+    RuntimeResult,
+    RuntimeStats,
+    execute_flash_attention,
+    shared_runtime,
+)
+from tessera.metatracing.tiered import Tiered
+
+__all__ = [
+    "BASELINE",
+    "MOST_BRIDGES",
+    "AttentionParams",
+    "AttentionTrace",
+    "Call",
+    "Client",
+    "Compiled",
+    "ExecutionPattern",
+    "ExecutionTier",
+    "GuardType",
+    "HotspotCandidate",
+    "HotspotCriteria",
+    "HotspotDetector",
+    "InputProfile",
+    "KernelManager",
+    "Level",
+    "ManualClock",
+    "MetaTracingRuntime",
+    "OptimizationOpportunities",
+    "PerformanceSample",
+    "RuntimeConfig",
+    "RuntimeGuard",
+    "RuntimeResult",
+    "RuntimeStats",
+    "SpecializationContext",
+    "SpecializedKernel",
+    "Tiered",
+    "execute_flash_attention",
+    "flash_attention",
+    "shared_runtime",
+]

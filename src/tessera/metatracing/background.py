@@ -1,0 +1,229 @@
+"""Compiling beside the caller: in a process of its own, because a compiling thread would hold Python's lock.
+
+Whatever happens to the process, callers learn of it by a line in the log and go on with what they have.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol
+
+from tessera import compile_worker
+from tessera.metatracing.logs import complain, log
+
+if TYPE_CHECKING:
+    from tessera.metatracing.region import Request
+
+MOST_DEATHS = 3
+"""Processes that may die before no other is started."""
+BUILD = "tessera.metatracing.building:build"
+
+
+class Compiling(Protocol):
+    """Who compiles requests."""
+
+    def can_compile(self, packed: bytes | None) -> bool:
+        """Whether a request of this form can be compiled; None for what cannot be sent."""
+        ...
+
+    def submit(self, request: Request) -> None:
+        """Compiles a request, now or later, and tells its region."""
+        ...
+
+    def wait(self, timeout: float) -> bool:
+        """Waits until nothing is being compiled; False where that takes longer."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Blocking:
+    """Compiles while the caller waits."""
+
+    def can_compile(self, packed: bytes | None) -> bool:
+        return True
+
+    def submit(self, request: Request) -> None:
+        request.region.compiled(request, request.compiled())
+
+    def wait(self, timeout: float) -> bool:
+        return True
+
+    def close(self) -> None:
+        return
+
+
+class Worker:
+    """Compiles in another process, one request after the other. A thread sends them, and loads what was compiled.
+
+    The process is started by the first request, and again when it has died. The thread ends with the last request, and
+    another one begins with the next.
+    """
+
+    def __init__(self, timeout: float, build: str = BUILD) -> None:
+        self._timeout = timeout
+        self._build = build
+        self._lock = threading.Condition()
+        self._waiting: deque[Request] = deque()
+        self._thread: threading.Thread | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._number = 0
+        self._closed = False
+        self.deaths = 0
+        # A child of a fork has neither the thread nor the right to the pipes.
+        self._owner = os.getpid()
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process; None where there is none."""
+        process = self._process
+        return None if process is None else process.pid
+
+    @property
+    def is_usable(self) -> bool:
+        return self.deaths < MOST_DEATHS and not self._closed and os.getpid() == self._owner
+
+    def can_compile(self, packed: bytes | None) -> bool:
+        return packed is not None and self.is_usable
+
+    def submit(self, request: Request) -> None:
+        if not self.is_usable:
+            _fail(request, "there is no process that compiles")
+            return
+        with self._lock:
+            self._waiting.append(request)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="tessera compiling", daemon=True)
+                self._thread.start()
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting or self._closed:
+                    self._thread = None
+                    self._lock.notify_all()
+                    return
+                request = self._waiting[0]
+            try:
+                self._serve(request)
+            except Exception as error:  # whatever it is, a call must not learn of it
+                if not self._closed:
+                    _fail(request, f"{type(error).__name__}: {error}")
+            with self._lock:
+                if self._waiting:
+                    self._waiting.popleft()
+
+    def _serve(self, request: Request) -> None:
+        packed = request.region.client.request(request.call, request.levels)
+        if packed is None:
+            request.region.climbs = False  # nothing of it can ever be sent
+            _fail(request, "it cannot be sent to another process; background_compilation=False compiles it here")
+            return
+        if not self.is_usable:
+            _fail(request, "there is no process that compiles")
+            return
+        try:
+            answer = self._asked(packed)
+        except (OSError, EOFError, TimeoutError) as error:
+            status = self._end()
+            if self._closed:
+                return
+            self.deaths += 1
+            said = str(error) or type(error).__name__
+            _fail(request, f"the process that compiles has ended, status {status}: {said}")
+            return
+        good, data = answer
+        if not good:
+            _fail(request, data.decode(errors="replace"))
+            return
+        outcome: Sequence[str | None] = json.loads(data)
+        for level, wrong in zip(request.levels, outcome, strict=True):
+            if wrong is not None:
+                request.region.aborted(level, wrong)
+        request.levels = [level for level, wrong in zip(request.levels, outcome, strict=True) if wrong is None]
+        found = request.found()
+        log("recompiles", f"{request.region.name}: {len(found)} programs were compiled by another process")
+        request.region.compiled(request, found)
+
+    def _asked(self, packed: bytes) -> tuple[bool, bytes]:
+        """What the process answers; one that has died since the last request is replaced once."""
+        fresh = self._process is None
+        while True:
+            process = self._started()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            self._number += 1
+            try:
+                compile_worker.write(process.stdin, self._number, True, self._build, packed)
+                if not select.select([process.stdout], [], [], self._timeout)[0]:
+                    raise TimeoutError(f"compiling took more than {self._timeout:g} s")
+                answer = compile_worker.read(process.stdout)
+                if answer is None or answer[0] != self._number:
+                    raise EOFError("it gave no answer")
+                return answer[1], answer[3]
+            except (BrokenPipeError, EOFError):
+                if fresh:
+                    raise
+                complain(f"the process that compiles had ended, status {self._end()}; another one is started")
+                self.deaths += 1
+                fresh = True
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._closed:
+                raise EOFError("the runtime was closed")
+            if self._process is None:
+                environment = dict(os.environ)
+                package = os.path.dirname(os.path.dirname(os.path.abspath(compile_worker.__file__)))
+                environment["PYTHONPATH"] = os.pathsep.join([package, *(path for path in sys.path if path)])
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "tessera.compile_worker"],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    env=environment,
+                )
+            return self._process
+
+    def _end(self) -> int | None:
+        with self._lock:
+            process, self._process = self._process, None
+        if process is None:
+            return None
+        process.kill()
+        status = process.wait()
+        for stream in (process.stdin, process.stdout):
+            with suppress(OSError, ValueError):
+                assert stream is not None
+                stream.close()
+        return status
+
+    def wait(self, timeout: float) -> bool:
+        with self._lock:
+            return self._lock.wait_for(lambda: not self._waiting, timeout)
+
+    def close(self) -> None:
+        """Ends the process; requests that wait are left."""
+        if os.getpid() != self._owner:
+            return
+        with self._lock:
+            self._closed = True
+            self._waiting.clear()
+        self._end()
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # at the end of the interpreter, anything may be gone
+            self.close()
+
+
+def _fail(request: Request, why: str) -> None:
+    for level in request.levels:
+        request.region.aborted(level, why)
+    request.region.compiled(request, [])

@@ -1,0 +1,14 @@
+"""What the compile worker does for kernels: it compiles what was sent, into the compile cache."""
+
+from __future__ import annotations
+
+import json
+
+from tessera.metatracing.kernel_client import Shipment
+from tessera.metatracing.shipping import unpack
+
+
+def build(data: bytes) -> bytes:
+    """Compiles a shipment; the answer has what went wrong with each of its levels."""
+    shipment: Shipment = unpack(data)
+    return json.dumps(shipment.build()).encode()

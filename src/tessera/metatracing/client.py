@@ -1,0 +1,213 @@
+"""What the tiers ask of a client: a kernel, a function, whatever can be compiled with more facts and run with fewer.
+
+A client turns calls into `Call`s, and a `Call` under a `Level` into a `Compiled`. Everything else, what to compile when
+and what to run, is the same for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from inspect import Signature
+from math import copysign
+from typing import Any, NamedTuple, Protocol
+
+from tessera.kernels.schedule import Schedule
+from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts, Number
+from tessera.runtime.meta import Meta
+from tessera.runtime.tensor import Tensor
+
+Runner = Callable[..., Any]
+
+
+class GuardType(Enum):
+    """What a guard asks about."""
+
+    SHAPE_GUARD = "size"
+    STRIDE_GUARD = "stride"
+    DTYPE_GUARD = "dtype"
+    ALIGNMENT_GUARD = "alignment"
+    CAUSAL_GUARD = "flag"
+    VALUE_GUARD = "value"
+
+
+class RuntimeGuard(NamedTuple):
+    """A fact that a program was compiled for: which argument, what of it, and the answer that the program is right for.
+
+    `place` counts the client's arguments. A flag is a number of the class bool.
+    """
+
+    guard_type: GuardType
+    place: int
+    axis: int
+    word: str
+    params: Number
+    check: Callable[[Any], Number] | None = None
+    """What of the argument is compared, where its meta does not say."""
+
+    def asked(self, value: Any) -> Number:
+        """What the guard compares, of one argument: a tensor, its meta, or a number."""
+        if self.check is not None:
+            return self.check(value)
+        if self.guard_type is GuardType.SHAPE_GUARD:
+            return value.shape[self.axis]
+        if self.guard_type is GuardType.STRIDE_GUARD:
+            return value.strides[self.axis]
+        return value
+
+    def check_function(self, values: Sequence[Any]) -> bool:
+        """Whether it holds for a call's arguments."""
+        found = self.asked(values[self.place])
+        if found != self.params or found.__class__ is not self.params.__class__:
+            return False
+        return found.__class__ is not float or copysign(1.0, found) == copysign(1.0, self.params)
+
+    @property
+    def is_about_a_number(self) -> bool:
+        """Whether it has to be asked at every call: everything else is part of metas, which are compared as wholes."""
+        return self.guard_type in (GuardType.VALUE_GUARD, GuardType.CAUSAL_GUARD)
+
+    @property
+    def condition_code(self) -> str:
+        """The guard as it is read: `q.size[2] = 512`."""
+        return f"{self.word} = {str(self.params).lower()}"
+
+    def __str__(self) -> str:
+        return self.condition_code
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """How far to compile: the same pipeline, with these facts and this schedule.
+
+    `assumed` are words such as `sizes`, `q.size[2]` and `scale`; None as schedule is the client's own, and None as
+    optimization what the settings say. `quick` asks for the first result as soon as possible.
+    """
+
+    tier: ExecutionTier
+    assumed: tuple[str, ...] = ()
+    schedule: Schedule | None = None
+    quick: bool = False
+
+    def __str__(self) -> str:
+        parts = [f"tier {int(self.tier)}"]
+        parts += [str(self.schedule)] if self.schedule is not None else []
+        parts += [f"assuming {', '.join(self.assumed)}"] if self.assumed else []
+        return ", ".join([*parts, *(["quickly"] if self.quick else [])])
+
+    def with_schedule(self, schedule: Schedule | None) -> Level:
+        return replace(self, schedule=schedule)
+
+
+class Call(NamedTuple):
+    """A call's arguments, sorted by what programs depend on.
+
+    values: tensors and numbers, by the client's `paths`. fixed: what a program depends on and facts do not speak of:
+    kinds of arguments, static ones, settings; calls with equal ones share a region. context: what else the client
+    needs to compile for it.
+    """
+
+    values: tuple[Any, ...]
+    fixed: tuple[Any, ...]
+    context: Any = None
+
+    @property
+    def described(self) -> Described:
+        return tuple([value.meta if isinstance(value, Tensor) else value for value in self.values])
+
+
+class Compiled(Protocol):
+    """A program at some level."""
+
+    @property
+    def guards(self) -> tuple[RuntimeGuard, ...]: ...
+
+    @property
+    def nbytes(self) -> int:
+        """What it holds in memory: its code."""
+        ...
+
+    @property
+    def is_native(self) -> bool:
+        """Whether it is machine code: what else there is, the interpreter, takes tensors and not their geometry."""
+        ...
+
+    def bind(self, call: Call) -> Runner:
+        """A function of the geometries of tensors, and numbers, for calls with such metas."""
+        ...
+
+    def launch_facts(self, call: Call) -> LaunchFacts: ...
+
+
+class Client(Protocol):
+    """What can run in tiers."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The names of the arguments that are arrays or numbers."""
+        ...
+
+    @property
+    def signature(self) -> Signature:
+        """Its parameters. Those that `paths` does not name are static: programs depend on their values."""
+        ...
+
+    def token(self) -> object:
+        """What settings programs are made for here and now: the same object as long as they are the same. Quick."""
+        ...
+
+    def static_values(self, call: Call) -> Sequence[Any]:
+        """The static arguments of a call, in the order of the signature."""
+        ...
+
+    def unchanged(self, call: Call) -> Callable[[], bool]:
+        """A quick function that says whether all that programs were made of is still the same."""
+        ...
+
+    def call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call | None:
+        """A call, or None for one that cannot be traced: it is made as it is."""
+        ...
+
+    def plainly(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Makes a call without any tiers."""
+        ...
+
+    def compiles(self, call: Call) -> bool:
+        """Whether there is anything to compile to; otherwise Tier 1 is all."""
+        ...
+
+    def compile(self, call: Call, level: Level) -> Compiled:
+        """Compiles here and now; a TesseraError where that cannot be."""
+        ...
+
+    def find(self, call: Call, level: Level) -> Compiled | None:
+        """The same from the disk, without compiling."""
+        ...
+
+    def request(self, call: Call, levels: Sequence[Level]) -> bytes | None:
+        """What another process needs to compile this, so that `find` finds it; None where it cannot be sent."""
+        ...
+
+    def schedules(self, call: Call) -> Sequence[Schedule | None]:
+        """Schedules worth trying for such calls, best first."""
+        ...
+
+    def identity(self, call: Call) -> str | None:
+        """The region's name in every process; None where it means nothing elsewhere."""
+        ...
+
+
+def facts_of(paths: Sequence[str], described: Described) -> dict[str, Number]:
+    """Everything that facts may say of a call, by words."""
+    found: dict[str, Number] = {}
+    for path, one in zip(paths, described, strict=True):
+        if not isinstance(one, Meta):
+            found[path] = one
+            continue
+        found.update((f"{path}.size[{axis}]", size) for axis, size in enumerate(one.shape))
+        found.update((f"{path}.stride[{axis}]", stride) for axis, stride in enumerate(one.strides))
+    return found

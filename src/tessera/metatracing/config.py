@@ -1,0 +1,70 @@
+"""The settings of a runtime: which tiers there are, when to climb, and how much of what may be kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tessera.errors import TesseraError
+
+MOST_BRIDGES = 4
+"""Programs of a region for arguments that its first specialisation refused; after that it is generalised."""
+
+
+@dataclass(frozen=True)
+class RuntimeConfig:
+    """Thresholds are time that a region has spent lately, in all its calls: not the time of one call.
+
+    `enable_tier1_fallback`: off, the first call of a new kernel waits for a program that is compiled fully.
+    `half_life_s`: of that time; what was spent long ago counts little. `background_compilation`: off, a call that makes
+    its region hot waits until the next tier is built. `sample_period`: calls between two that are recorded; None
+    chooses it by how long they take. `contest_rounds`: counted runs of each program when several are compared.
+    `candidates`: schedules that are tried at a time. `invariance`: the part of the time for which something must have
+    been the same to be assumed. `most_bridges`: see MOST_BRIDGES. `bridge_calls`: calls that a guard refuses before a
+    bridge is thought of. `max_trace_history`: records that a region keeps.
+    """
+
+    enable_tier1_fallback: bool = True
+    enable_tier2_compilation: bool = True
+    enable_tier3_specialization: bool = True
+    tier2_compilation_threshold_ms: float = 10.0
+    tier3_specialization_threshold_ms: float = 100.0
+    max_specialized_kernels: int = 16
+    max_compilation_memory_mb: int = 512
+    background_compilation: bool = True
+    enable_tracing: bool = True
+    persist: bool = True
+    half_life_s: float = 60.0
+    sample_period: int | None = None
+    contest_rounds: int = 5
+    candidates: int = 3
+    invariance: float = 0.95
+    most_bridges: int = MOST_BRIDGES
+    bridge_calls: int = 8
+    max_trace_history: int = 1000
+    compile_timeout_s: float = 120.0
+
+    def __post_init__(self) -> None:
+        positive = ("max_specialized_kernels", "max_compilation_memory_mb", "half_life_s", "contest_rounds")
+        for name in (*positive, "candidates", "max_trace_history", "compile_timeout_s"):
+            if getattr(self, name) <= 0:
+                raise TesseraError(f"RuntimeConfig.{name} must be positive, got {getattr(self, name)!r}")
+        for name in ("tier2_compilation_threshold_ms", "tier3_specialization_threshold_ms", "most_bridges"):
+            if getattr(self, name) < 0:
+                raise TesseraError(f"RuntimeConfig.{name} must not be negative, got {getattr(self, name)!r}")
+        if not 0.5 < self.invariance <= 1:
+            raise TesseraError(
+                f"RuntimeConfig.invariance is a part of the time, above 0.5 and up to 1, got {self.invariance!r}"
+            )
+
+    @property
+    def half_life(self) -> float:
+        """In nanoseconds."""
+        return self.half_life_s * 1e9
+
+    @property
+    def tier2_threshold(self) -> float:
+        return self.tier2_compilation_threshold_ms * 1e6
+
+    @property
+    def tier3_threshold(self) -> float:
+        return self.tier3_specialization_threshold_ms * 1e6

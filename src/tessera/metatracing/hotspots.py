@@ -1,0 +1,57 @@
+"""Hotspots: which inputs traces spent their time on."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tessera.metatracing.records import AttentionTrace, ExecutionTier, InputProfile
+
+
+@dataclass(frozen=True)
+class HotspotCriteria:
+    """What makes inputs hot: time in all their runs together, how often they came, and how much there is to gain.
+
+    `performance_threshold`: inputs that run at more than this part of the best speed that was seen for them are done.
+    """
+
+    min_execution_time_ms: float = 1.0
+    min_execution_count: int = 5
+    performance_threshold: float = 0.8
+
+
+@dataclass(frozen=True)
+class HotspotCandidate:
+    """Inputs that are hot. Performance is the best time seen over the average one, potential what is left to 1."""
+
+    input_pattern: InputProfile
+    total_execution_time_ms: float
+    execution_count: int
+    average_performance: float
+    optimization_potential: float
+
+
+class HotspotDetector:
+    """Finds hot inputs in traces."""
+
+    def detect_hotspots(
+        self, traces: Iterable[AttentionTrace], criteria: HotspotCriteria | None = None
+    ) -> list[HotspotCandidate]:
+        """Those that took most time first. Inputs that already run at Tier 3 alone are not among them."""
+        wanted = HotspotCriteria() if criteria is None else criteria
+        groups: dict[InputProfile, list[AttentionTrace]] = defaultdict(list)
+        for trace in traces:
+            groups[trace.input_profile].append(trace)
+        found: list[HotspotCandidate] = []
+        for profile, group in groups.items():
+            count = sum(one.execution_count for one in group)
+            total = sum(one.execution_count * one.execution_pattern.execution_time_ms for one in group)
+            best = min(one.execution_pattern.execution_time_ms for one in group)
+            performance = best * count / total if total else 1.0
+            climbed = all(one.tier is ExecutionTier.TIER3_SPECIALIZED for one in group)
+            is_hot = total >= wanted.min_execution_time_ms and count >= wanted.min_execution_count
+            steady = performance > wanted.performance_threshold
+            if is_hot and not (climbed and steady):
+                found.append(HotspotCandidate(profile, total, count, performance, 1 - performance))
+        return sorted(found, key=lambda one: -one.total_execution_time_ms)

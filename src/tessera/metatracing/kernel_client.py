@@ -1,0 +1,295 @@
+"""Tile kernels as clients of the tiers."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+from tessera.errors import TesseraError
+from tessera.kernels.arguments import NUMBERS, Guard, is_lined
+from tessera.kernels.assumptions import Assumptions
+from tessera.kernels.captures import unchanged
+from tessera.kernels.function import Kernel
+from tessera.kernels.native import Kept, Program, Programs, Settings, place_of, settings, settings_at, settings_on
+from tessera.kernels.schedule import Schedule
+from tessera.kernels.values import is_tracing
+from tessera.kernels.verification import Verified
+from tessera.metatracing.client import Call, Compiled, GuardType, Level, Runner, RuntimeGuard
+from tessera.metatracing.logs import log
+from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts
+from tessera.metatracing.shipping import NotShippable, pack
+from tessera.metatracing.tiered import is_traceable
+from tessera.runtime.meta import Meta
+from tessera.runtime.tensor import Tensor
+
+_SOON = 1 << 12
+"""Elements of all arrays up to which the interpreter has a result before a compiler has: on the CPU, at first."""
+_CPU_BLOCKS = ((128, 128), (32, 64), (64, 128))
+"""Blocks beside a kernel's own that are tried on CPUs, where no model says which is best."""
+
+
+class Context(NamedTuple):
+    """What compiling for a call takes besides its values."""
+
+    static: Mapping[str, Any]
+    settings: Settings | None
+
+
+class KernelClient:
+    """A kernel, in the form that its user gave it. Kernels that are verified at every call have no tiers."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.name = kernel.__name__
+        self.signature = inspect.signature(kernel.function)
+        parameters = self.signature.parameters.values()
+        self.paths = tuple(one.name for one in parameters if one.kind is not one.KEYWORD_ONLY)
+        self._is_traceable = is_traceable(self.signature) and not isinstance(kernel, Verified)
+        self.token = settings
+
+    # Calls
+
+    def call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call | None:
+        if not self._is_traceable or is_tracing():
+            return None
+        bound = self.kernel.bound(args, kwargs)
+        values = tuple(bound.given.values())
+        if not all(isinstance(value, Tensor) or value.__class__ in NUMBERS for value in values):
+            return None
+        chosen = settings()
+        here = None if chosen is None else settings_on(place_of(self.name, values), chosen)
+        return Call(values, (here, bound.key), Context(bound.static, here))
+
+    def plainly(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        return self.kernel(*args, **kwargs)
+
+    def static_values(self, call: Call) -> Sequence[Any]:
+        return tuple(call.context.static.values())
+
+    def unchanged(self, call: Call) -> Callable[[], bool]:
+        return unchanged(self.kernel.function, *self.static_values(call))
+
+    # Programs
+
+    def compiles(self, call: Call) -> bool:
+        return call.context.settings is not None
+
+    def form(self, level: Level) -> Kernel:
+        """The kernel as a level has it. It keeps its programs for itself, so that they go when it goes."""
+        form = self.kernel.changed(_programs=Programs(), assumed=Assumptions())
+        if level.schedule is not None:
+            form = form.with_schedule(level.schedule)
+        return form.assume(*level.assumed) if level.assumed else form
+
+    def compile(self, call: Call, level: Level) -> Compiled:
+        here: Settings | None = call.context.settings
+        if here is None or (level.quick and here.target == "cpu" and _elements(call) <= _SOON):
+            return Interpreted(self.kernel, call.context.static)
+        if level.quick:
+            here = settings_at(0, here)
+        program, _ = self.form(level).program_for(call.values, call.context.static, here)
+        return self._compiled(program, call, here)
+
+    def find(self, call: Call, level: Level) -> Compiled | None:
+        here: Settings | None = call.context.settings
+        if here is None or level.quick:
+            return None
+        form = self.form(level)
+        program = form.known_program(form.bound(call.values, call.context.static), here)
+        return None if program is None else self._compiled(program, call, here)
+
+    def _compiled(self, program: Program, call: Call, here: Settings) -> Compiled:
+        if program.executable is None:
+            return Interpreted(self.kernel, call.context.static)
+        return KernelProgram(program, self.paths, here)
+
+    def request(self, call: Call, levels: Sequence[Level]) -> bytes | None:
+        if self.identity(call) is None:
+            return None
+        try:
+            return pack(Shipment.of(self.kernel, call, levels))
+        except NotShippable as reason:
+            log("tiers", f"{self.name} cannot be sent to another process: {reason}")
+            return None
+
+    def schedules(self, call: Call) -> Sequence[Schedule | None]:
+        """Its own first, then what a model says, or on CPUs what may be better; for spaces their first points.
+
+        Who gives a kernel a block has a reason: then there is nothing to choose.
+        """
+        kernel, here = self.kernel, call.context.settings
+        if here is None or kernel.grid is not None:
+            return [None]
+        bound = kernel.bound(call.values, call.context.static)
+        if kernel.space is not None:
+            points = [point for point, _ in zip(kernel.space, range(4), strict=False)]
+            return [None, *points[1:]]
+        if not kernel.free:
+            return [None]
+        blocks = kernel.blocks_for(bound, here)[1:] if here.target == "cuda" else self._cpu_blocks(call)
+        return [None, *(Schedule(block=block) for block in blocks)]
+
+    @staticmethod
+    def _cpu_blocks(call: Call) -> list[tuple[int, ...]]:
+        """Blocks for the rows that traces have: not taller than those."""
+        first = next((value for value in call.values if isinstance(value, Tensor)), None)
+        rows = 0 if first is None or first.ndim == 0 else first.shape[max(0, first.ndim - 2)]
+        return [block for block in _CPU_BLOCKS if block[0] <= max(32, rows)]
+
+    def identity(self, call: Call) -> str | None:
+        here: Settings | None = call.context.settings
+        if here is None:
+            return None
+        bound = self.kernel.bound(call.values, call.context.static)
+        kept = Kept.of("tiers", bound.identity(), here, Assumptions())
+        return None if kept is None else kept.key
+
+
+class KernelProgram:
+    """A compiled kernel."""
+
+    is_native = True
+
+    def __init__(self, program: Program, paths: Sequence[str], here: Settings) -> None:
+        self.program = program
+        self._here = here
+        self._places = [paths.index(path) for path in program.paths]
+        self._is_whole = self._places == list(range(len(paths)))
+        self.guards = tuple(self._guard(guard) for guard in program.guards)
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if self.program.executable is None else self.program.executable.nbytes
+
+    def _guard(self, guard: Guard) -> RuntimeGuard:
+        path = self.program.paths[guard.ask.place]
+        place, what, axis = self._places[guard.ask.place], guard.ask.what, guard.ask.axis
+        if what == "value":
+            kind = GuardType.CAUSAL_GUARD if isinstance(guard.answer, bool) else GuardType.VALUE_GUARD
+            return RuntimeGuard(kind, place, 0, path, guard.answer)
+        if what == "lined":
+            return RuntimeGuard(GuardType.ALIGNMENT_GUARD, place, 0, f"{path} lined", guard.answer, is_lined)
+        kind = GuardType.SHAPE_GUARD if what == "size" else GuardType.STRIDE_GUARD
+        return RuntimeGuard(kind, place, axis, f"{path}.{what}[{axis}]", guard.answer)
+
+    def bind(self, call: Call) -> Runner:
+        executable = self.program.executable
+        assert executable is not None
+        values = [call.values[place] for place in self._places]
+        arrays = [value.geometry if isinstance(value, Tensor) else value for value in values]
+        run = executable.bind(arrays, deterministic=self._here.deterministic)
+        if self._is_whole:
+            return run
+        places = self._places
+        return lambda *given: run(*[given[place] for place in places])
+
+    def launch_facts(self, call: Call) -> LaunchFacts:
+        executable = self.program.executable
+        assert executable is not None
+        plan = executable.plan
+        values = [call.values[place] for place in self._places]
+        sizes = plan.sizes([value.shape if isinstance(value, Tensor) else None for value in values])
+        programs = prod(plan.extents(sizes))
+        place = next((value.device for value in values if isinstance(value, Tensor)), None)
+        if plan.device is None or place is None or place.kind != "cuda":
+            return LaunchFacts(blocks=programs)
+        from tessera.runtime.cuda.executable import CudaExecutable
+
+        assert isinstance(executable, CudaExecutable)
+        launch, function = plan.device, executable.function(place.index)
+        properties = function.context.properties
+        resident = function.occupancy(launch.threads, launch.shared) * launch.threads
+        return LaunchFacts(
+            launch.blocks(programs, properties.multiprocessors),
+            launch.threads,
+            min(1.0, resident / properties.threads_per_multiprocessor),
+            launch.shared,
+            function.attributes.registers,
+        )
+
+
+class Interpreted:
+    """A kernel in the interpreter: slow, and there at once."""
+
+    is_native = False
+    guards: tuple[RuntimeGuard, ...] = ()
+    nbytes = 0
+
+    def __init__(self, kernel: Kernel, static: Mapping[str, Any]) -> None:
+        self._kernel, self._static = kernel, dict(static)
+
+    def bind(self, call: Call) -> Runner:
+        return lambda *values: self._kernel.interpreted(values, self._static)
+
+    def launch_facts(self, call: Call) -> LaunchFacts:
+        return LaunchFacts()
+
+
+class Shipment(NamedTuple):
+    """A kernel, a call and levels, as another process takes them."""
+
+    function: Any
+    form: Mapping[str, Any]
+    static: Mapping[str, Any]
+    described: Described
+    levels: tuple[tuple[int, tuple[str, ...], Schedule | None], ...]
+    settings: Mapping[str, Any]
+    cache: tuple[str, int]
+
+    @staticmethod
+    def of(kernel: Kernel, call: Call, levels: Sequence[Level]) -> Shipment:
+        from tessera import knobs
+
+        here: Settings = call.context.settings
+        names = ("schedule", "space", "tuning", "grid", "free")
+        told = ("optimization", "checks", "deterministic")
+        chosen = {name: getattr(here, name) for name in told} | {"cpu_level": knobs.cpu_level.value}
+        return Shipment(
+            kernel.function,
+            {name: getattr(kernel, name) for name in names},
+            dict(call.context.static),
+            call.described,
+            tuple([(int(level.tier), level.assumed, level.schedule) for level in levels]),
+            chosen,
+            (str(knobs.cache_dir.value.absolute()), knobs.cache_size.value),
+        )
+
+    def build(self) -> list[str | None]:
+        """Compiles all levels into the compile cache; says for each what went wrong, None where nothing did."""
+        from contextlib import ExitStack
+
+        from tessera import knobs
+        from tessera.metatracing.stand_ins import stand_in
+
+        form = dict(self.form)
+        kernel = Kernel(self.function, form.pop("schedule"), **form)
+        client = KernelClient(kernel)
+        outcome: list[str | None] = []
+        with ExitStack() as stack:
+            held: dict[str, Any] = {
+                "cache_dir": self.cache[0],
+                "cache_size": self.cache[1],
+                "interpret": False,
+                "backend": "auto",
+            }
+            held |= self.settings
+            for name, value in held.items():
+                if value is not None:
+                    stack.enter_context(getattr(knobs, name).using(value))
+            values = [stand_in(one) if isinstance(one, Meta) else one for one in self.described]
+            call = client.call(values, self.static)
+            if call is None:
+                return ["the kernel cannot be called there"] * len(self.levels)
+            for tier, assumed, schedule in self.levels:
+                try:
+                    client.compile(call, Level(ExecutionTier(tier), tuple(assumed), schedule))
+                    outcome.append(None)
+                except TesseraError as error:
+                    outcome.append(error.message)
+        return outcome
+
+
+def _elements(call: Call) -> int:
+    return sum(value.size for value in call.values if isinstance(value, Tensor))

@@ -1,0 +1,194 @@
+"""The manager of compiled programs: how many there may be, which go first, and what the next process starts with."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from tessera.kernels.schedule import Schedule
+from tessera.metatracing.client import Level, RuntimeGuard
+from tessera.metatracing.heat import Clock
+from tessera.metatracing.logs import log
+from tessera.metatracing.programs import Counts, Installed
+from tessera.metatracing.records import ExecutionTier, PerformanceSample
+from tessera.runtime import cache
+from tessera.runtime.meta import Meta
+
+if TYPE_CHECKING:
+    from tessera.metatracing.config import RuntimeConfig
+
+_FORM = 1
+_MOST_SAMPLES = 64
+
+
+@dataclass(frozen=True)
+class SpecializationContext:
+    """What a specialised program rests on."""
+
+    constant_seq_len: int | None
+    constant_head_dim: int | None
+    specialized_dtype: str | None
+    always_causal: bool | None
+    optimal_tile_config: Schedule | None
+    runtime_guards: tuple[RuntimeGuard, ...]
+
+
+@dataclass(frozen=True)
+class SpecializedKernel:
+    """A compiled program as the manager tells of it."""
+
+    kernel_name: str
+    context: SpecializationContext
+    guards: tuple[RuntimeGuard, ...]
+    level: Level
+    nbytes: int
+    usage_count: int
+    average_time_ms: float | None
+
+
+class KernelManager:
+    """Keeps programs of tiers above the first within bounds: a count, and bytes of code. Any thread may use it."""
+
+    def __init__(self, config: RuntimeConfig, counts: Counts, clock: Clock) -> None:
+        self._config, self._counts, self._clock = config, counts, clock
+        self._lock = threading.RLock()
+        self._programs: dict[int, Installed] = {}
+        self._condemned: list[Installed] = []
+        self._samples: dict[str, list[PerformanceSample]] = {}
+
+    def __len__(self) -> int:
+        return len(self._programs)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(program.nbytes for program in list(self._programs.values()))
+
+    def admit(self, program: Installed) -> None:
+        """Takes a program in; others may have to go, at the next `sweep`."""
+        with self._lock:
+            self._programs[id(program)] = program
+            self._shrink(self._config.max_specialized_kernels, self._config.max_compilation_memory_mb << 20, program)
+
+    def released(self, program: Installed) -> None:
+        """Forgets a program that its region has dropped."""
+        with self._lock:
+            self._programs.pop(id(program), None)
+
+    def _shrink(self, most: int, most_bytes: int, newest: Installed | None = None) -> None:
+        while self._programs and (len(self._programs) > most or self.nbytes > most_bytes):
+            candidates = [one for one in self._programs.values() if one is not newest] or list(self._programs.values())
+            victim = min(candidates, key=self._worth)
+            del self._programs[id(victim)]
+            self._condemned.append(victim)
+
+    def _worth(self, program: Installed) -> tuple[float, int]:
+        """What a program has saved, halved for every half-life since it was last used; then how recent it is."""
+        passed = max(0, self._clock() - program.last_used)
+        saved = program.uses * max(program.gain, 1.0)
+        return saved * 0.5 ** (passed / self._config.half_life), program.last_used
+
+    def sweep(self) -> None:
+        """Drops what had to go. Regions have locks of their own: nobody may hold one here."""
+        while self._condemned:
+            with self._lock:
+                if not self._condemned:
+                    return
+                victim = self._condemned.pop()
+            self._counts.add("evictions")
+            log("tiers", f"{victim.region.name}: {victim.level} makes room for others")
+            victim.region.drop(victim)
+
+    # The specification's names
+
+    def specialized_kernels(self) -> list[SpecializedKernel]:
+        """All programs above Tier 1."""
+        with self._lock:
+            return [_told(program) for program in self._programs.values()]
+
+    def find_best_specialized_kernel(self, values: Sequence[Any]) -> SpecializedKernel | None:
+        """The program of the highest tier whose guards hold for arguments, if it was made for such."""
+        with self._lock:
+            serving = [one for one in self._programs.values() if _serves(one, values)]
+        best = max(serving, key=lambda one: (one.tier, len(one.compiled.guards)), default=None)
+        return None if best is None else _told(best)
+
+    def evict_least_used_kernels(self, target_count: int) -> None:
+        """Drops programs until so many are left."""
+        with self._lock:
+            self._shrink(max(0, target_count), 1 << 62)
+        self.sweep()
+
+    def clear_kernel_cache(self) -> None:
+        """Drops all programs above Tier 1; calls go on at Tier 1."""
+        self.evict_least_used_kernels(0)
+
+    def record_kernel_performance(self, kernel_key: str, sample: PerformanceSample) -> None:
+        """Keeps a sample under a name; the last few of each name are there."""
+        with self._lock:
+            known = self._samples.setdefault(kernel_key, [])
+            known.append(sample)
+            del known[:-_MOST_SAMPLES]
+
+    def kernel_performance(self, kernel_key: str) -> list[PerformanceSample]:
+        with self._lock:
+            return list(self._samples.get(kernel_key, ()))
+
+    # Between processes
+
+    def remember(self, identity: str, levels: Sequence[Level]) -> None:
+        """Writes down which levels were best for a region; losing that is no harm."""
+        said = {"form": _FORM, "levels": [_encoded(level) for level in levels]}
+        cache.shared().put(cache.key_of("tiers", identity), json.dumps(said).encode())
+
+    def remembered(self, identity: str) -> list[Level]:
+        """What `remember` wrote, in this or another process; nothing where it cannot be read."""
+        data = cache.shared().get(cache.key_of("tiers", identity))
+        try:
+            said: Any = json.loads(b"{}" if data is None else data)
+            return [_decoded(one) for one in said["levels"]] if said.get("form") == _FORM else []
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return []
+
+
+def _encoded(level: Level) -> dict[str, Any]:
+    schedule = None if level.schedule is None else asdict(level.schedule)
+    return {"tier": int(level.tier), "assumed": list(level.assumed), "schedule": schedule}
+
+
+def _decoded(found: Mapping[str, Any]) -> Level:
+    schedule = found["schedule"]
+    if schedule is not None:
+        block = schedule.pop("block")
+        schedule = Schedule(block=None if block is None else tuple(block), **schedule)
+    return Level(ExecutionTier(found["tier"]), tuple(map(str, found["assumed"])), schedule)
+
+
+def _serves(program: Installed, values: Sequence[Any]) -> bool:
+    try:
+        return program.serves(values)
+    except (AttributeError, IndexError, TypeError):  # arguments of another region
+        return False
+
+
+def _told(program: Installed) -> SpecializedKernel:
+    guards = program.compiled.guards
+    meta = next((one for one in program.region.first.described if isinstance(one, Meta)), None)
+
+    def size(axis: int) -> int | None:
+        """Of the first array, counted from its last axis, where the program rests on it."""
+        word = "" if meta is None else f"{program.region.client.paths[0]}.size[{meta.ndim - axis}]"
+        return next((int(one.params) for one in guards if one.word == word), None)
+
+    context = SpecializationContext(
+        size(2),
+        size(1),
+        None if meta is None else str(meta.dtype),
+        next((one.params for one in guards if isinstance(one.params, bool)), None),
+        program.level.schedule,
+        guards,
+    )
+    average = program.spent / program.uses / 1e6 if program.uses else None
+    return SpecializedKernel(program.region.name, context, guards, program.level, program.nbytes, program.uses, average)

@@ -1,0 +1,190 @@
+"""Programs in use, the entries by which calls find them, and what is counted about both."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tessera.metatracing.client import Call, Compiled, Level, Runner, RuntimeGuard
+from tessera.metatracing.heat import Heat
+from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts
+
+if TYPE_CHECKING:
+    from tessera.metatracing.contest import Contest
+    from tessera.metatracing.region import Region
+
+_RECENT = 5
+
+
+class Counts:
+    """What happened, by kind, as PyPy's counters have it; tests assert these."""
+
+    NAMES = (
+        "traces",
+        "compiles",
+        "bridges",
+        "generalisations",
+        "deopts",
+        "aborts",
+        "contests",
+        "switch_backs",
+        "evictions",
+        "invalidations",
+        "loads",
+    )
+
+    def __init__(self) -> None:
+        self.happened: Counter[str] = Counter()
+        self.guard_failures: Counter[str] = Counter()
+        """By the word of the guard that failed: `q.size[2]`."""
+
+    def add(self, name: str, count: int = 1) -> None:
+        assert name in self.NAMES, name
+        self.happened[name] += count
+
+    def __getitem__(self, name: str) -> int:
+        return self.happened[name]
+
+
+class Installed:
+    """A program that calls may run. `gain` is how many nanoseconds a call saves against what it replaced."""
+
+    __slots__ = ("compiled", "gain", "is_bridge", "last_used", "level", "nbytes", "region", "spent", "uses")
+
+    def __init__(self, region: Region, level: Level, compiled: Compiled, *, is_bridge: bool = False) -> None:
+        self.region = region
+        self.level = level
+        self.compiled = compiled
+        self.nbytes = compiled.nbytes
+        self.is_bridge = is_bridge
+        self.gain = 0.0
+        self.uses = 0
+        self.spent = 0
+        self.last_used = 0
+
+    @property
+    def tier(self) -> ExecutionTier:
+        return self.level.tier
+
+    def note(self, now: int, nanoseconds: int, count: int) -> None:
+        self.uses += count
+        self.spent += nanoseconds * count
+        self.last_used = now
+
+    def broken_guard(self, values: Sequence[Any], *, numbers: bool) -> RuntimeGuard | None:
+        """The first guard that does not hold: of those about numbers, or of all others."""
+        for guard in self.compiled.guards:
+            if guard.is_about_a_number is numbers and not guard.check_function(values):
+                return guard
+        return None
+
+    def serves(self, values: Sequence[Any]) -> bool:
+        return all(guard.check_function(values) for guard in self.compiled.guards)
+
+    def __repr__(self) -> str:
+        return f"<program {self.region.name}, {self.level}>"
+
+
+class Entry:
+    """What a call with certain metas leads to: a program bound to them, whether it serves the numbers, and what if not.
+
+    `left` counts down the calls to the next recorded one, of `period` that are not. `failed` is the guard because of
+    which this is not a program of the highest tier.
+    """
+
+    __slots__ = (
+        "call",
+        "calls",
+        "contest",
+        "facts",
+        "failed",
+        "heat",
+        "holds",
+        "is_native",
+        "is_stale",
+        "left",
+        "other",
+        "period",
+        "program",
+        "recent",
+        "region",
+        "rival",
+        "run",
+        "seen",
+        "unchanged",
+    )
+
+    def __init__(self, region: Region, program: Installed, run: Runner, call: Call, half_life: float) -> None:
+        self.region = region
+        self.unchanged = region.unchanged
+        self.program = program
+        self.run = run
+        self.is_native = program.compiled.is_native
+        self.call = call
+        self.holds: Callable[..., bool] | None = None
+        self.other: Entry | None = None
+        self.failed: RuntimeGuard | None = None
+        self.contest: Contest | None = None
+        self.rival: tuple[Installed, float] | None = None
+        self.facts: LaunchFacts | None = None
+        self.is_stale = False  # nobody finds it any more; who has it may still run it
+        self.heat = Heat(half_life)
+        self.recent: deque[int] = deque(maxlen=_RECENT)
+        self.left = 0
+        self.period = 0
+        self.calls = 0
+        self.seen = 0
+
+    @property
+    def tier(self) -> ExecutionTier:
+        return self.program.level.tier
+
+    @property
+    def described(self) -> Described:
+        return self.call.described
+
+    def for_numbers(self, numbers: Sequence[Any]) -> Entry:
+        """This entry, or the one behind it that serves these numbers; the last of them serves all."""
+        entry = self
+        while entry.holds is not None and entry.other is not None and not entry.holds(*numbers):
+            entry = entry.other
+        return entry
+
+    def has(self, program: Installed) -> bool:
+        """Whether calls by this entry may run a program."""
+        entry: Entry | None = self
+        while entry is not None:
+            if entry.program is program:
+                return True
+            entry = entry.other
+        return False
+
+    def hurry(self) -> None:
+        """Makes the next call a recorded one."""
+        self.period -= max(self.left, 0)
+        self.left = 0
+
+    def restart(self, period: int) -> int:
+        """Begins to count down anew; says how many calls there were since the last time, this one included."""
+        count = max(1, self.period - max(self.left, -1))
+        self.period = self.left = period
+        self.calls += count
+        return count
+
+
+def numbers_hold(guards: Sequence[RuntimeGuard], places: Sequence[int]) -> Callable[..., bool] | None:
+    """A quick function of a call's numbers, which lie at these places of its arguments; None where nothing is asked.
+
+    Classes are compared before; so only zeros need a look at their signs.
+    """
+    asked = [guard for guard in guards if guard.is_about_a_number]
+    if not asked:
+        return None
+    names = [f"number{place}" for place in places]
+    tests: list[str] = []
+    for guard in asked:
+        name = f"number{guard.place}"
+        signed = isinstance(guard.params, float) and guard.params in (0.0, float("inf"), -float("inf"))
+        tests.append(f"repr({name}) == {repr(guard.params)!r}" if signed else f"{name} == {guard.params!r}")
+    return eval(f"lambda {', '.join(names)}: {' and '.join(tests)}")

@@ -1,0 +1,159 @@
+"""What runs leave behind: traces with their profiles and patterns, samples of performance, and the ring of them.
+
+On the call path a trace is a tuple in a ring; the classes of the specification are made of it when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from tessera.dtypes.types import DType
+from tessera.runtime.meta import Meta
+
+Number = bool | int | float
+Described = tuple["Meta | Number", ...]
+"""A call's arguments without their memory: the metas of tensors, and numbers."""
+
+
+class ExecutionTier(IntEnum):
+    """How much a program knows: nothing but kinds; a schedule that traces led to; facts that traces found invariant."""
+
+    TIER1_INTERPRETER = 1
+    TIER2_STANDARD = 2
+    TIER3_SPECIALIZED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class InputProfile:
+    """What came in. The named sizes are those of the first array, read as [batch, heads, rows, width] from the end.
+
+    `arguments` has everything, for regions whose arguments are not shaped so.
+    """
+
+    batch_size: int = 1
+    num_heads: int = 1
+    seq_len: int = 1
+    head_dim: int = 1
+    input_dtype: DType | None = None
+    is_causal: bool = False
+    softmax_scale: float | None = None
+    region: str = ""
+    arguments: Described = ()
+
+    @staticmethod
+    def of(region: str, arguments: Described, *, is_causal: bool = False, scale: float | None = None) -> InputProfile:
+        """The profile of a call."""
+        first = next((one for one in arguments if isinstance(one, Meta)), None)
+        shape = () if first is None else first.shape
+        batch, heads, rows, width = (1, 1, 1, 1, *shape)[-4:]
+        dtype = None if first is None else first.dtype
+        return InputProfile(batch, heads, rows, width, dtype, is_causal, scale, region, arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionPattern:
+    """How a run went. Rates are None where nobody counted what they are rates of; launch facts are the program's own.
+
+    On the CPU blocks are programs of the grid, and there are neither threads of a block nor shared memory. The two
+    sequences of events are filled by whoever traces inside of kernels.
+    """
+
+    execution_time_ms: float
+    memory_bandwidth_gbps: float | None = None
+    compute_utilization: float | None = None
+    blocks_launched: int | None = None
+    threads_per_block: int | None = None
+    occupancy_achieved: float | None = None
+    shared_memory_used: int | None = None
+    registers_per_thread: int | None = None
+    memory_accesses: tuple[Any, ...] = ()
+    compute_events: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizationOpportunities:
+    """What analyses of a trace have found in it; nothing until one has looked."""
+
+    tile_recommendations: tuple[Any, ...] = ()
+    layout_optimizations: tuple[Any, ...] = ()
+    fusion_opportunities: tuple[Any, ...] = ()
+    specialization_candidates: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionTrace:
+    """One recorded run of a region. `execution_count` is how many calls it stands for: not every call is recorded."""
+
+    input_profile: InputProfile
+    execution_pattern: ExecutionPattern
+    tier: ExecutionTier
+    timestamp: int
+    execution_count: int = 1
+    opportunities: OptimizationOpportunities = field(default_factory=OptimizationOpportunities)
+
+
+@dataclass(frozen=True, slots=True)
+class PerformanceSample:
+    """How fast a recorded run was. Rates are None where the work of a region is not known."""
+
+    tier_used: ExecutionTier
+    input_profile: InputProfile
+    execution_time_ms: float
+    tflops_achieved: float | None
+    memory_bandwidth_gbps: float | None
+    timestamp: int
+
+
+class LaunchFacts(NamedTuple):
+    """What the driver says of a bound program; None where there is no such thing."""
+
+    blocks: int | None = None
+    threads: int | None = None
+    occupancy: float | None = None
+    shared: int | None = None
+    registers: int | None = None
+
+
+class Record(NamedTuple):
+    """A recorded run as the ring holds it, and how many calls it stands for."""
+
+    timestamp: int
+    tier: ExecutionTier
+    arguments: Described
+    nanoseconds: int
+    stands_for: int
+    facts: LaunchFacts
+
+
+class Ring:
+    """The last so many records. Adding one is appending to a list, or replacing the oldest."""
+
+    def __init__(self, size: int) -> None:
+        self._size = max(1, size)
+        self._items: list[Record] = []
+        self._next = 0
+        self.total = 0
+
+    def add(self, record: Record) -> None:
+        self.total += 1
+        if len(self._items) < self._size:
+            self._items.append(record)
+            return
+        self._items[self._next % self._size] = record
+        self._next += 1
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Record]:
+        """Oldest first."""
+        items, start = list(self._items), self._next % self._size
+        return iter(items[start:] + items[:start])
+
+
+def bytes_of(arguments: Sequence[Meta | Number]) -> int:
+    """The bytes of all arrays among arguments, each element once: the least that a run has to move."""
+    return sum(one.nbytes for one in arguments if isinstance(one, Meta))

@@ -1,0 +1,587 @@
+"""A region: one client with arguments of the same kinds, its programs at all tiers, and when it climbs and falls.
+
+All tiers are one pipeline with more facts. A call takes the program that knows most and whose guards hold; guards are
+asked before anything runs, so what a refused call runs instead finds its outputs untouched.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from tessera.errors import DeviceError, ResourceError, TesseraError
+from tessera.metatracing.client import Call, Compiled, Level, RuntimeGuard
+from tessera.metatracing.contest import Contender, Contest
+from tessera.metatracing.heat import Heat
+from tessera.metatracing.invariants import few_cases, invariant_words
+from tessera.metatracing.logs import complain, log
+from tessera.metatracing.programs import Entry, Installed, numbers_hold
+from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts, Record, Ring
+from tessera.metatracing.stand_ins import standing_in
+from tessera.metatracing.timing import Reading, timer_for
+from tessera.runtime.meta import Meta
+from tessera.runtime.tensor import Tensor
+
+if TYPE_CHECKING:
+    from tessera.metatracing.runtime import MetaTracingRuntime
+    from tessera.metatracing.tiered import Tiered
+
+TIER1, TIER2, TIER3 = ExecutionTier
+FAULTS = (ResourceError, DeviceError, MemoryError)
+"""What a program may fail with before it has begun: another one, that needs less, may do."""
+_WARM = 8  # calls of an entry that are all recorded
+_SLOWER = 1.1  # times what another program took: then that one gets another chance
+_MOST_BASES = 64  # programs without assumptions that a region keeps: one for each width, say
+_MOST_REMEMBERED = 256
+_MOST_PENDING = 64
+_PATIENCE = 200  # recorded calls after which a contest is decided by what is known: its arguments may never come again
+
+
+class Request:
+    """Something to compile for a region: these levels, for such a call; and why."""
+
+    def __init__(self, region: Region, call: Call, levels: Sequence[Level], *, is_bridge: bool) -> None:
+        self.region = region
+        self.call = call
+        self.levels = list(levels)
+        self.is_bridge = is_bridge
+        self.done: Callable[[], object] = lambda: None
+
+    def compiled(self) -> list[tuple[Level, Compiled]]:
+        """Compiles here and now; what fails is left out, and said."""
+        found: list[tuple[Level, Compiled]] = []
+        for level in self.levels:
+            try:
+                found.append((level, self.region.client.compile(self.call, level)))
+            except Exception as error:
+                self.region.aborted(level, _told(error))
+        return found
+
+    def found(self) -> list[tuple[Level, Compiled]]:
+        """What another process has compiled."""
+        found: list[tuple[Level, Compiled]] = []
+        for level in self.levels:
+            try:
+                program = self.region.client.find(self.call, level)
+            except Exception as error:
+                self.region.aborted(level, _told(error))
+                continue
+            if program is None:
+                self.region.aborted(level, "it was compiled, and is not in the compile cache")
+            else:
+                found.append((level, program))
+        return found
+
+
+class Region:
+    """The programs for calls that agree in all that facts do not speak of."""
+
+    def __init__(self, runtime: MetaTracingRuntime, tiered: Tiered, call: Call) -> None:
+        self.runtime = runtime
+        self.tiered = tiered
+        self.client = tiered.client
+        self.name = self.client.name
+        self.config = runtime.config
+        self.counts = runtime.counts
+        self.clock = runtime.clock
+        self.lock = threading.RLock()
+        self.programs: list[Installed] = []  # those that know most first
+        self.trials: list[Installed] = []
+        self.entries: list[Entry] = []
+        self.heat = Heat(self.config.half_life)
+        self.ring = Ring(self.config.max_trace_history)
+        self.request: Request | None = None  # the one that is being compiled
+        self.recorded = 0
+        self.words: tuple[str, ...] | None = None  # what Tier 3 assumes
+        self.bridges = 0
+        self.generalised: set[tuple[str, ...]] = set()
+        self.asked: dict[tuple[object, ...], set[ExecutionTier]] = {}
+        self.rivals: dict[tuple[object, ...], tuple[Installed, float]] = {}
+        self.pending: deque[tuple[Entry, Installed, Contender | None, Reading, int, Described]] = deque()
+        self.contests: list[tuple[Entry, Contest, int]] = []  # with the number of the record that each began at
+        self.calls = dict.fromkeys(ExecutionTier, 0)
+        self.spent = dict.fromkeys(ExecutionTier, 0)
+        place = next((value.device for value in call.values if isinstance(value, Tensor)), None)
+        self.timer = timer_for(place, self.clock)
+        self.numbers = tuple(place for place, value in enumerate(call.values) if not isinstance(value, Tensor))
+        self.first = standing_in(call, call.values)
+        self.unchanged = self.client.unchanged(call)
+        self.climbs = self.client.compiles(call)
+        self.identity = self.client.identity(call) if self.config.persist and self.climbs else None
+        self._load(call)
+
+    # Finding programs
+
+    def entry_for(self, call: Call) -> Entry:
+        """The entry for calls with such metas: a program whose guards hold, and behind it what serves other numbers."""
+        with self.lock:
+            kept = standing_in(call, call.values)
+            chain: list[Entry] = []
+            failed: RuntimeGuard | None = None
+            for program in list(self.programs):
+                broken = program.broken_guard(call.values, numbers=False)
+                if broken is not None:
+                    failed = failed or broken
+                    continue
+                made = self._bound(program, call, kept)
+                if made is None:
+                    continue
+                made.failed = failed
+                chain.append(made)
+                if made.holds is None:
+                    break
+                failed = failed or next(guard for guard in program.compiled.guards if guard.is_about_a_number)
+            if not chain or chain[-1].holds is not None:
+                base = self._bound(self._base(call), call, kept)
+                assert base is not None
+                base.failed = failed
+                chain.append(base)
+            for entry, other in pairwise(chain):
+                entry.other = other
+            chain[0].rival = self.rivals.get(_geometry(kept.described))
+            self.entries += chain
+            if (first := chain[0]).failed is not None:
+                found = first.failed.asked(call.values[first.failed.place])
+                log("guards", f"{self.name}: {first.failed} does not hold, it is {found}; {first.program.level} runs")
+            return first
+
+    def _bound(self, program: Installed, call: Call, kept: Call) -> Entry | None:
+        """A program bound to a call's metas; None for one that fails at that, which is not tried again."""
+        try:
+            run = program.compiled.bind(call)
+        except FAULTS as error:
+            if program.tier is TIER1:
+                raise
+            self.fail(program, error)
+            return None
+        entry = Entry(self, program, run, kept, self.config.half_life)
+        entry.holds = numbers_hold(program.compiled.guards, self.numbers)
+        return entry
+
+    def _base(self, call: Call) -> Installed:
+        """Tier 1 for a call: from the disk, or compiled so that there is a result soon."""
+        for program in self.programs:
+            if program.tier is TIER1 and program.serves(call.values):
+                return program
+        compiled, level = self._first(call)
+        bases = [program for program in self.programs if program.tier is TIER1]
+        if len(bases) >= _MOST_BASES:
+            self.drop(min(bases, key=lambda program: program.last_used))
+        return self._install(Installed(self, level, compiled))
+
+    def _first(self, call: Call) -> tuple[Compiled, Level]:
+        full = Level(TIER1)
+        found = None
+        try:
+            found = self.client.find(call, full)
+        except TesseraError as error:
+            complain(f"{self.name}: looking for a compiled program failed: {error.message}")
+        if found is not None:
+            return found, full
+        # Without another process that makes it faster later, it is made fast at once.
+        enabled = self.config.enable_tier1_fallback and self.config.enable_tier2_compilation
+        level = Level(TIER1, quick=self.climbs and enabled and self.runtime.can_compile(call, self.client))
+        try:
+            return self.client.compile(call, level), level
+        except TesseraError:
+            if not level.quick:
+                raise
+            return self.client.compile(call, full), full
+
+    def _load(self, call: Call) -> None:
+        """Starts where another process has ended."""
+        for level in [] if self.identity is None else self.runtime.manager.remembered(self.identity):
+            try:
+                found = self.client.find(call, level)
+            except Exception as error:
+                complain(f"{self.name}: a program of another process cannot be used: {_told(error)}")
+                continue
+            if found is not None:
+                self.counts.add("loads")
+                if level.tier is TIER3:
+                    self.words = level.assumed
+                self._install(Installed(self, level, found))
+                log("tiers", f"{self.name}: starts at {level}, as another process left it")
+
+    def _install(self, program: Installed) -> Installed:
+        program.last_used = self.clock()
+        self.programs.append(program)
+        self.programs.sort(key=lambda one: (-one.tier, -len(one.compiled.guards)))
+        if program.tier is not TIER1:
+            self.runtime.manager.admit(program)
+        return program
+
+    # Running
+
+    def sampled(self, entry: Entry, values: tuple[Any, ...]) -> tuple[Any, int]:
+        """A call that is timed and recorded; its result, and the tier that it ran at."""
+        with self.lock:
+            if self.trials and entry.contest is None:
+                self._begin_contest(entry, values)
+                if entry.is_stale:
+                    return self.tiered.again(values, entry.call)
+            contender = None
+            if entry.contest is not None:
+                contender = entry.contest.next()
+                if not contender.program.serves(values):  # numbers that this one was not made for
+                    contender = None
+            program = entry.program if contender is None else contender.program
+            run = entry.run if contender is None else contender.run
+        flat = [value.geometry if isinstance(value, Tensor) else value for value in values]
+        try:
+            result, took = self.timer.timed(run, flat if program.compiled.is_native else values)
+        except FAULTS as error:
+            return self.recover(entry, contender, error, values)
+        described = tuple([value.meta if isinstance(value, Tensor) else value for value in values])
+        with self.lock:
+            count = entry.restart(self._period(entry))
+            if isinstance(took, int):
+                self._note(entry, program, contender, took, count, described)
+            else:
+                self._count(program, entry, count)
+                if len(self.pending) >= _MOST_PENDING:
+                    self.pending.popleft()
+                self.pending.append((entry, program, contender, took, count, described))
+                self._collect()
+            self._consider(entry, described, values)
+        self.runtime.manager.sweep()
+        return result, program.tier
+
+    def _collect(self) -> None:
+        """Takes in what a GPU has done by now."""
+        while self.pending:
+            entry, program, contender, reading, count, described = self.pending[0]
+            took = reading()
+            if took is None:
+                return
+            self.pending.popleft()
+            self._record(entry, program, contender, took, count, described)
+
+    def _note(
+        self, entry: Entry, program: Installed, contender: Contender | None, took: int, count: int, described: Described
+    ) -> None:
+        self._count(program, entry, count)
+        self._record(entry, program, contender, took, count, described)
+
+    def _count(self, program: Installed, entry: Entry, count: int) -> None:
+        self.calls[program.tier] += count
+        if entry.failed is not None and program.tier < TIER3:
+            self.counts.add("deopts", count)
+            self.counts.guard_failures[entry.failed.word] += count
+
+    def _record(
+        self, entry: Entry, program: Installed, contender: Contender | None, took: int, count: int, described: Described
+    ) -> None:
+        now = self.clock()
+        program.note(now, took, count)
+        self.spent[program.tier] += took * count
+        self.heat.add(now, took * count)
+        entry.heat.add(now, took * count)
+        entry.recent.append(took)
+        if self.config.enable_tracing:
+            if entry.facts is None:
+                entry.facts = self._launch_facts(entry)
+            self.counts.add("traces")
+            self.ring.add(Record(now, program.tier, described, took, count, entry.facts))
+        self.recorded += 1
+        contest = entry.contest
+        if contest is not None and contender is not None:
+            contest.note(contender, took)
+            if contest.is_over:
+                self._end_contest(entry, contest)
+        if self.contests and self.recorded - self.contests[0][2] > _PATIENCE:
+            self._end_contest(*self.contests[0][:2])
+
+    def _launch_facts(self, entry: Entry) -> LaunchFacts:
+        try:
+            return entry.program.compiled.launch_facts(entry.call)
+        except TesseraError:
+            return LaunchFacts()
+
+    def _period(self, entry: Entry) -> int:
+        """How many calls to let pass unrecorded: so many that recording takes a small part of the time."""
+        if entry.contest is not None or self.trials or not entry.is_native:
+            return 0
+        if self.config.sample_period is not None:
+            return self.config.sample_period
+        if entry.seen < _WARM:
+            entry.seen += 1
+            return 0
+        typical = median(entry.recent) if entry.recent else 0
+        return 63 if typical < 10_000 else 31 if typical < 100_000 else 7 if typical < 1_000_000 else 1
+
+    def recover(
+        self, entry: Entry, contender: Contender | None, error: Exception, values: tuple[Any, ...]
+    ) -> tuple[Any, int]:
+        """A call whose program could not begin: the next tier down serves it."""
+        program = entry.program if contender is None else contender.program
+        if program.tier is TIER1:
+            raise error
+        with self.lock:
+            if entry.contest is not None and contender is not None:
+                entry.contest.withdraw(contender)
+            self.fail(program, error)
+        return self.tiered.again(values, entry.call)
+
+    # Climbing
+
+    def _consider(self, entry: Entry, described: Described, values: tuple[Any, ...]) -> None:
+        """Whether to compile something more for calls like this."""
+        busy = self.request is not None or self.trials or entry.contest is not None
+        if not self.climbs or entry.is_stale or busy:
+            return
+        if self._look_back(entry, values):
+            return
+        config, now, tier = self.config, self.clock(), entry.tier
+        first_of_tier = all(program.tier <= tier for program in self.programs)
+        heat = self.heat.at(now) if first_of_tier else entry.heat.at(now)
+        asked = self.asked.setdefault(self._case(described), set())
+        if len(self.asked) > _MOST_REMEMBERED:
+            del self.asked[next(iter(self.asked))]
+        for wanted, threshold, enabled in (
+            (TIER2, config.tier2_threshold, config.enable_tier2_compilation),
+            (TIER3, config.tier3_threshold, config.enable_tier3_specialization),
+        ):
+            if enabled and tier < wanted and wanted not in asked and heat >= threshold:
+                if not first_of_tier and entry.calls < config.bridge_calls:
+                    return
+                asked.add(wanted)
+                climbing = self._climb(entry, described, wanted, is_bridge=not first_of_tier)
+                # By now numbers may count that did not before.
+                self.asked.setdefault(self._case(described), asked).add(wanted)
+                if climbing:
+                    return
+
+    def _case(self, described: Described) -> tuple[object, ...]:
+        """What requests are remembered by: numbers only count where they are assumed."""
+        assumed = self.words or ()
+        return tuple(
+            [
+                one if place not in self.numbers or self.client.paths[place] in assumed else None
+                for place, one in enumerate(_geometry(described))
+            ]
+        )
+
+    def _climb(self, entry: Entry, described: Described, tier: ExecutionTier, *, is_bridge: bool) -> bool:
+        """Asks for programs of a tier; False where there is nothing to ask for."""
+        call = entry.call._replace(values=self._values(entry.call, described))
+        current = entry.program.level.schedule
+        if tier is TIER2:
+            schedules = [current] if is_bridge else list(self.client.schedules(call))[: self.config.candidates]
+            self._ask(Request(self, call, [Level(TIER2, (), one) for one in schedules], is_bridge=is_bridge))
+            return True
+        words = self._words(entry, described, is_bridge)
+        if not words:
+            return False
+        others = [] if is_bridge else [one for one in self.client.schedules(call) if one != current]
+        levels = [Level(TIER3, words, one) for one in [current, *others][: self.config.candidates]]
+        self._ask(Request(self, call, levels, is_bridge=is_bridge))
+        return True
+
+    def _values(self, call: Call, described: Described) -> tuple[Any, ...]:
+        """The arguments of a call that is kept, with the numbers of this one."""
+        return tuple(
+            [kept if isinstance(kept, Tensor) else one for kept, one in zip(call.values, described, strict=True)]
+        )
+
+    def _words(self, entry: Entry, described: Described, is_bridge: bool) -> tuple[str, ...]:
+        """What to assume: all where few cases are known, else what is invariant; less after too many bridges."""
+        paths, share = self.client.paths, self.config.invariance
+        if not is_bridge or self.words is None:
+            few = few_cases(self.ring, self.config.most_bridges + 1, share)
+            self.words = invariant_words(paths, () if few else self.ring, described, share)
+            return self.words
+        if self.bridges < self.config.most_bridges:
+            return self.words
+        refused = {
+            guard.word
+            for program in self.programs
+            if program.tier is TIER3
+            for guard in program.compiled.guards
+            if not guard.check_function(self._values(entry.call, described))
+        }
+        kept = set(self.words) - refused
+        # What varies with what was refused would be refused next: the strides of a longer row, say.
+        kept &= set(invariant_words(paths, self.ring, described, share))
+        words = tuple(sorted(kept))
+        if not words or words in self.generalised:
+            return ()
+        self.generalised.add(words)
+        self.counts.add("generalisations")
+        log("tiers", f"{self.name}: generalised, it now assumes {', '.join(words)}")
+        return words
+
+    def _ask(self, request: Request) -> None:
+        self.request = request
+        if request.is_bridge and self.bridges < self.config.most_bridges:
+            self.bridges += 1
+            self.counts.add("bridges")
+        for level in request.levels:
+            log("tiers", f"{self.name}: hot, compiling {level}")
+        self.runtime.compile(request)
+
+    def compiled(self, request: Request, found: Sequence[tuple[Level, Compiled]]) -> None:
+        """Takes in what was compiled; the next calls compare it with what they run now."""
+        with self.lock:
+            if self.request is not request:  # the region was forgotten meanwhile
+                return
+            self.request = None
+            request.done()
+            self.counts.add("compiles", len(found))
+            self.trials = [Installed(self, level, program, is_bridge=request.is_bridge) for level, program in found]
+            for entry in self.entries:
+                entry.hurry()
+
+    def aborted(self, level: Level, why: str) -> None:
+        """Something could not be compiled: calls go on as they are."""
+        self.counts.add("aborts")
+        complain(f"{self.name}: {level} is given up: {why}")
+
+    def _begin_contest(self, entry: Entry, values: tuple[Any, ...]) -> None:
+        """Lets new programs compete on the calls of an entry, with what they are to replace.
+
+        That does not compete where it was made to be there soon, not to be fast.
+        """
+        serving = [program for program in self.trials if program.serves(values)]
+        if not serving:
+            return
+        call = entry.call._replace(values=values)
+        contenders: list[Contender] = []
+        if not entry.program.level.quick:
+            contenders.append(Contender(entry.program, entry.run))
+        for program in serving:
+            made = self._bound(program, call, entry.call)
+            if made is not None:
+                contenders.append(Contender(program, made.run))
+        self.trials = [program for program in self.trials if program not in serving]
+        before = median(entry.recent) if entry.recent else None
+        if len(contenders) > 1:
+            self._compete(entry, Contest(contenders, self.config.contest_rounds, before))
+        elif contenders and contenders[0].program is not entry.program:
+            self._take(contenders[0].program)
+
+    def _compete(self, entry: Entry, contest: Contest) -> None:
+        self.counts.add("contests")
+        entry.contest = contest
+        self.contests.append((entry, contest, self.recorded))
+
+    def _take(self, program: Installed) -> None:
+        """Puts a program to use."""
+        if program not in self.programs:
+            self._install(program)
+        self._remember()
+        self.forget()
+
+    def _end_contest(self, entry: Entry, contest: Contest) -> None:
+        entry.contest = None
+        self.contests = [one for one in self.contests if one[1] is not contest]
+        best, incumbent = contest.winner(), contest.incumbent
+        times = {one: contest.typical(one) for one in contest.contenders}
+        for one, typical in times.items():
+            told = "never ran" if typical is None else f"{typical / 1e3:.1f} µs"
+            log("tiers", f"{self.name}: {one.program.level}: {told}{', taken' if one is best else ''}")
+        won, lost = times[best], times[incumbent]
+        is_old = incumbent.program in self.programs
+        if best is not incumbent and is_old and lost is not None:
+            self.rivals[_geometry(entry.described)] = (incumbent.program, lost)
+            if len(self.rivals) > _MOST_REMEMBERED:
+                del self.rivals[next(iter(self.rivals))]
+        before = lost if is_old else contest.before
+        if best.program not in self.programs and won is not None and before is not None:
+            best.program.gain = max(0.0, before - won)
+        losers = [one.program for one in contest.contenders if one is not best]
+        if best.program.tier < max(one.tier for one in losers):
+            self.counts.add("switch_backs")
+            log("tiers", f"{self.name}: more facts were not faster, it stays at {best.program.level}")
+        for program in losers:
+            if program is not incumbent.program or program.tier > best.program.tier:
+                self.drop(program)
+        self._take(best.program)
+
+    def _look_back(self, entry: Entry, values: tuple[Any, ...]) -> bool:
+        """Gives the program before another chance, where this one has become slower than that one was."""
+        if entry.rival is None or len(entry.recent) < (entry.recent.maxlen or 0):
+            return False
+        before, took = entry.rival
+        if min(entry.recent) <= _SLOWER * took or before not in self.programs or not before.serves(values):
+            return False
+        entry.rival = None
+        self.rivals.pop(_geometry(entry.described), None)
+        made = self._bound(before, entry.call._replace(values=values), entry.call)
+        if made is None:
+            return False
+        log("tiers", f"{self.name}: {entry.program.level} has become slow, compared again with {before.level}")
+        contenders = [Contender(entry.program, entry.run), Contender(before, made.run)]
+        self._compete(entry, Contest(contenders, self.config.contest_rounds, None))
+        entry.hurry()
+        return True
+
+    # Falling
+
+    def drop(self, program: Installed) -> None:
+        """Takes a program out of use; calls that had it find another."""
+        with self.lock:
+            self.trials = [one for one in self.trials if one is not program]
+            if program in self.programs:
+                self.programs.remove(program)
+                self.runtime.manager.released(program)
+                self.forget(program)
+
+    def fail(self, program: Installed, error: Exception) -> None:
+        """Takes a program out of use that could not begin."""
+        with self.lock:
+            self.aborted(program.level, _told(error))
+            self.drop(program)
+
+    def close(self) -> None:
+        """Lets go of all programs: nobody calls this region any more."""
+        with self.lock:
+            self.climbs, self.request = False, None
+            self.trials = []
+            for program in self.programs:
+                self.runtime.manager.released(program)
+            self.programs = []
+            self.forget()
+
+    def forget(self, program: Installed | None = None) -> None:
+        """Lets calls look for their programs anew: those that had a certain one, or all."""
+        with self.lock:
+            gone = [entry for entry in self.entries if program is None or entry.has(program)]
+            for entry in gone:
+                entry.is_stale = True
+            self.entries = [entry for entry in self.entries if not entry.is_stale]
+            self.tiered.forget_stale()
+
+    def counted(self, tier: ExecutionTier) -> int:
+        """How many calls ran at a tier, those since the last recorded ones included."""
+        with self.lock:
+            since = sum(entry.period - entry.left for entry in self.entries if entry.tier is tier and entry.left >= 0)
+            return self.calls[tier] + since
+
+    def told(self) -> Iterator[str]:
+        """The region in words."""
+        hot = self.heat.at(self.clock()) / 1e6
+        yield f"{self.name}: {sum(self.calls.values())} calls, {hot:.1f} ms lately"
+        for program in self.programs:
+            guards = ", ".join(map(str, program.compiled.guards)) or "nothing"
+            average = f", {program.spent / program.uses / 1e3:.1f} µs a call" if program.uses else ""
+            bridge = ", a bridge" if program.is_bridge else ""
+            yield f"  {program.level}{bridge}: {program.uses} calls{average}; guarded by {guards}"
+
+    def _remember(self) -> None:
+        """Tells the next process what this one found."""
+        if self.identity is not None:
+            self.runtime.manager.remember(self.identity, [one.level for one in self.programs if one.tier > TIER1])
+
+
+def _geometry(described: Described) -> tuple[object, ...]:
+    """What tells arguments apart for programs: how well arrays are aligned does not."""
+    return tuple([(one.shape, one.strides) if isinstance(one, Meta) else one for one in described])
+
+
+def _told(error: BaseException) -> str:
+    return error.message if isinstance(error, TesseraError) else f"{type(error).__name__}: {error}"

@@ -1,0 +1,261 @@
+"""The runtime: it runs clients in tiers, and tells what it did."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from tessera.kernels.function import Kernel
+from tessera.metatracing.attention import AttentionParams, attention_operations, flash_attention
+from tessera.metatracing.background import Blocking, Compiling, Worker
+from tessera.metatracing.client import Call, Client, Level
+from tessera.metatracing.config import RuntimeConfig
+from tessera.metatracing.heat import Clock, system_clock
+from tessera.metatracing.kernel_client import KernelClient
+from tessera.metatracing.manager import KernelManager
+from tessera.metatracing.programs import Counts
+from tessera.metatracing.records import (
+    AttentionTrace,
+    ExecutionPattern,
+    ExecutionTier,
+    InputProfile,
+    PerformanceSample,
+    Record,
+    bytes_of,
+)
+from tessera.metatracing.region import Region, Request
+from tessera.metatracing.tiered import Tiered
+from tessera.runtime.creation import asarray
+from tessera.runtime.meta import Meta
+from tessera.runtime.tensor import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeResult:
+    """What came of a call: the output that it filled, and the tier that it ran at."""
+
+    output: Tensor
+    tier_used: ExecutionTier
+    success: bool = True
+
+
+@dataclass(frozen=True)
+class RuntimeStats:
+    """What a runtime has done so far. Times are averages of recorded calls, None where there were none.
+
+    `events`: how many traces, compiles, bridges, generalisations, deopts, aborts, contests, switches back, evictions,
+    invalidations and programs loaded from other processes there were.
+    """
+
+    total_executions: int
+    tier1_executions: int
+    tier2_executions: int
+    tier3_executions: int
+    average_tier1_time_ms: float | None
+    average_tier2_time_ms: float | None
+    average_tier3_time_ms: float | None
+    active_specialized_kernels: int
+    specialized_kernel_bytes: int
+    total_compilation_time_ms: float
+    total_specialization_time_ms: float
+    events: dict[str, int] = field(default_factory=dict)
+    guard_failures: dict[str, int] = field(default_factory=dict)
+
+
+class MetaTracingRuntime:
+    """Runs kernels in tiers: `runtime.tiered(kernel)` is called like the kernel. Any thread may call.
+
+    `clock` gives nanoseconds; `compiling` says who compiles, a process in the background unless the config says no.
+    """
+
+    def __init__(
+        self, config: RuntimeConfig | None = None, *, clock: Clock = system_clock, compiling: Compiling | None = None
+    ) -> None:
+        self.config = RuntimeConfig() if config is None else config
+        self.clock = clock
+        self.counts = Counts()
+        self.manager = KernelManager(self.config, self.counts, clock)
+        if compiling is None:
+            background = self.config.background_compilation
+            compiling = Worker(self.config.compile_timeout_s) if background else Blocking()
+        self.compiling = compiling
+        self._tiered: dict[int, Tiered] = {}
+        self._kernels: dict[Kernel, Tiered] = {}
+        self._lock = threading.Lock()
+        self._compile_time = dict.fromkeys(ExecutionTier, 0)
+        atexit.register(_close, weakref.ref(self))
+
+    # Clients
+
+    def tiered(self, client: Kernel | Client) -> Tiered:
+        """A kernel, or another client, that runs in tiers; the same one for the same client."""
+        with self._lock:
+            if isinstance(client, Kernel):
+                if client not in self._kernels:
+                    self._kernels[client] = Tiered(self, KernelClient(client))
+                return self._kernels[client]
+            # The runtime keeps the client, so that its number stays its own.
+            if id(client) not in self._tiered:
+                self._tiered[id(client)] = Tiered(self, client)
+            return self._tiered[id(client)]
+
+    def regions(self) -> list[Region]:
+        with self._lock:
+            everything = [*self._tiered.values(), *self._kernels.values()]
+        return [region for tiered in everything for region in list(tiered.regions.values())]
+
+    # What regions ask
+
+    def can_compile(self, call: Call, client: Client) -> bool:
+        """Whether a faster program for a call can follow: then the first one need not be fast."""
+        packed = (
+            client.request(call, [Level(ExecutionTier.TIER2_STANDARD)]) if isinstance(self.compiling, Worker) else b""
+        )
+        return self.compiling.can_compile(packed)
+
+    def compile(self, request: Request) -> None:
+        """Has a request compiled."""
+        tier = request.levels[0].tier
+        began = self.clock()
+        request.done = lambda: self._compiled(tier, self.clock() - began)
+        self.compiling.submit(request)
+
+    def _compiled(self, tier: ExecutionTier, nanoseconds: int) -> None:
+        self._compile_time[tier] += nanoseconds
+
+    def wait_for_compilation(self, timeout: float = 60.0) -> bool:
+        """Waits until nothing is being compiled; False where that takes longer."""
+        return self.compiling.wait(timeout)
+
+    def close(self) -> None:
+        """Ends the process that compiles. Calls go on with what there is."""
+        self.compiling.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # Attention
+
+    def execute_flash_attention(
+        self, q: Any, k: Any, v: Any, o: Any = None, params: AttentionParams | None = None
+    ) -> RuntimeResult:
+        """softmax(scale·q·kᵀ)·v into `o`, which is made if it is not given."""
+        wanted = _DEFAULT_PARAMS if params is None else params
+        if o is None:
+            from tessera.runtime.creation import empty_like
+
+            o = empty_like(asarray(q))
+        scale = wanted.softmax_scale
+        tiered = self._kernels.get(flash_attention) or self.tiered(flash_attention)
+        _, tier = tiered.told(
+            q, k, v, o, q.shape[-1] ** -0.5 if scale is None else float(scale), causal=wanted.is_causal
+        )
+        return RuntimeResult(o, ExecutionTier(tier))
+
+    # What it tells
+
+    def get_runtime_stats(self) -> RuntimeStats:
+        regions = self.regions()
+        calls = {tier: sum(region.counted(tier) for region in regions) for tier in ExecutionTier}
+        timed = {tier: sum(region.calls[tier] for region in regions) for tier in ExecutionTier}
+        spent = {tier: sum(region.spent[tier] for region in regions) for tier in ExecutionTier}
+        mean = {
+            tier: spent[tier] / timed[tier] / 1e6 if timed[tier] and spent[tier] else None for tier in ExecutionTier
+        }
+        tier1, tier2, tier3 = ExecutionTier
+        return RuntimeStats(
+            sum(calls.values()),
+            calls[tier1],
+            calls[tier2],
+            calls[tier3],
+            mean[tier1],
+            mean[tier2],
+            mean[tier3],
+            len(self.manager),
+            self.manager.nbytes,
+            self._compile_time[tier2] / 1e6,
+            self._compile_time[tier3] / 1e6,
+            {name: self.counts[name] for name in Counts.NAMES},
+            dict(self.counts.guard_failures),
+        )
+
+    def get_traces(self) -> list[AttentionTrace]:
+        """The recorded calls of all regions, oldest first."""
+        found = [_trace(region, record) for region in self.regions() for record in region.ring]
+        return sorted(found, key=lambda trace: trace.timestamp)
+
+    def get_performance_history(self) -> list[PerformanceSample]:
+        """How fast the recorded calls were, oldest first."""
+        return [_sample(trace) for trace in self.get_traces()]
+
+    def explain(self) -> str:
+        """The regions, their programs, and what these are guarded by, in words."""
+        return "\n".join(line for region in self.regions() for line in region.told())
+
+
+_DEFAULT_PARAMS = AttentionParams()
+
+
+def _trace(region: Region, record: Record) -> AttentionTrace:
+    metas = [one for one in record.arguments if isinstance(one, Meta)]
+    numbers = [one for one in record.arguments if isinstance(one, float)]
+    causal = any(value is True for value in region.client.static_values(region.first))
+    scale = numbers[0] if len(numbers) == 1 else None
+    profile = InputProfile.of(region.name, record.arguments, is_causal=causal, scale=scale)
+    seconds = record.nanoseconds / 1e9
+    facts = record.facts
+    pattern = ExecutionPattern(
+        record.nanoseconds / 1e6,
+        bytes_of(metas) / seconds / 1e9 if seconds else None,
+        None,
+        facts.blocks,
+        facts.threads,
+        facts.occupancy,
+        facts.shared,
+        facts.registers,
+    )
+    return AttentionTrace(profile, pattern, record.tier, record.timestamp, record.stands_for)
+
+
+def _sample(trace: AttentionTrace) -> PerformanceSample:
+    profile, pattern = trace.input_profile, trace.execution_pattern
+    metas = [one for one in profile.arguments if isinstance(one, Meta)]
+    rate = None
+    if profile.region == flash_attention.__name__ and pattern.execution_time_ms:
+        operations = attention_operations(profile, metas[1].shape[-2])
+        rate = operations / pattern.execution_time_ms / 1e9
+    return PerformanceSample(
+        trace.tier, profile, pattern.execution_time_ms, rate, pattern.memory_bandwidth_gbps, trace.timestamp
+    )
+
+
+def _close(runtime: Callable[[], MetaTracingRuntime | None]) -> None:
+    found = runtime()
+    if found is not None:
+        found.close()
+
+
+_shared: list[MetaTracingRuntime] = []
+_shared_lock = threading.Lock()
+
+
+def shared_runtime() -> MetaTracingRuntime:
+    """The runtime of this process, made when it is first asked for."""
+    with _shared_lock:
+        if not _shared:
+            _shared.append(MetaTracingRuntime())
+        return _shared[0]
+
+
+def execute_flash_attention(
+    q: Any, k: Any, v: Any, o: Any = None, params: AttentionParams | None = None
+) -> RuntimeResult:
+    """Attention under the runtime of this process."""
+    return shared_runtime().execute_flash_attention(q, k, v, o, params)

@@ -1,0 +1,32 @@
+"""Stand-ins for tensors: everything that compilers look at, and no memory behind it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from tessera.metatracing.client import Call
+from tessera.metatracing.records import Number
+from tessera.runtime.memory import ALIGNMENT
+from tessera.runtime.meta import Meta, alignment_of
+from tessera.runtime.tensor import Tensor
+
+
+def stand_in(meta: Meta) -> Tensor:
+    """A tensor of a meta. Its elements must not be touched."""
+    itemsize = meta.dtype.storage.itemsize
+    room = np.empty(3 * ALIGNMENT + itemsize, np.uint8)
+    # The first multiple of 64 behind the start, and from there as far as the address is to be from one.
+    start = -room.ctypes.data % ALIGNMENT + (meta.alignment if meta.alignment < ALIGNMENT else 0)
+    first: Any = room[start : start + itemsize].view(meta.dtype.storage)
+    assert alignment_of(first.ctypes.data) == meta.alignment or not meta.size
+    array = as_strided(first, meta.shape, tuple([stride * itemsize for stride in meta.strides]))
+    return Tensor.wrap(array, meta.dtype, meta.device)
+
+
+def standing_in(call: Call, values: tuple[Any, ...]) -> Call:
+    """A call without the memory of its user."""
+    made: list[Tensor | Number] = [stand_in(value.meta) if isinstance(value, Tensor) else value for value in values]
+    return Call(tuple(made), call.fixed, call.context)

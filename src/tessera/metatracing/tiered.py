@@ -1,0 +1,249 @@
+"""Calls of a client that runs in tiers: a function written for its parameters, which finds the program to run.
+
+It compares metas with those of the entries used last, then looks into a dictionary, and otherwise goes the long way.
+Metas are interned, so that guards about sizes and strides are comparisons of objects; only guards about numbers look at
+values. Every so many calls one is timed and recorded.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tessera.metatracing.client import Call, Client
+from tessera.metatracing.logs import log
+from tessera.metatracing.programs import Entry
+from tessera.metatracing.region import FAULTS, Region
+from tessera.runtime.tensor import Tensor
+
+if TYPE_CHECKING:
+    from tessera.metatracing.runtime import MetaTracingRuntime
+
+INLINE = 4
+"""Entries that are compared one by one before there is a look into the dictionary."""
+_MOST_ENTRIES = 1024
+_MOST_REGIONS = 64
+_MISSING: Any = object()
+# What looking for an entry may raise where there is none: no such key, an argument that is no tensor or cannot be part
+# of a key, a captured name that is gone.
+_NOT_FOUND = (KeyError, AttributeError, TypeError, NameError, ValueError)
+
+
+class Tiered:
+    """A client under a runtime. Call it as the client is called; `told` also gives the tier that it ran at."""
+
+    # Each has functions of its own for its calls, written for its parameters.
+    __slots__ = ("__call__", "__dict__", "__weakref__")
+    __call__: Callable[..., Any]
+
+    def __init__(self, runtime: MetaTracingRuntime, client: Client) -> None:
+        self.runtime = runtime
+        self.client = client
+        self.regions: dict[tuple[Any, ...], Region] = {}
+        self.entries: dict[tuple[Any, ...], Entry] = {}
+        self._lock = threading.RLock()
+        parameters = client.signature.parameters.values()
+        self._given = [one for one in parameters if one.name in client.paths]
+        self._static = [one for one in parameters if one.name not in client.paths]
+        self._arrays: tuple[bool, ...] | None = None  # which arguments are; unknown before the first call
+        self.__call__ = lambda *args, **kwargs: self.slowly(args, kwargs)[0]
+        self.told: Callable[..., tuple[Any, int]] = lambda *args, **kwargs: self.slowly(args, kwargs)
+
+    def slowly(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, int]:
+        """Any call; the next of its kind is quick."""
+        call = self.client.call(args, kwargs)
+        if call is None:
+            return self.client.plainly(args, kwargs), 1
+        return self._run(call)
+
+    def again(self, values: tuple[Any, ...], call: Call) -> tuple[Any, int]:
+        """A call that could not be made by the entry that it had."""
+        return self._run(Call(values, call.fixed, call.context))
+
+    def _run(self, call: Call) -> tuple[Any, int]:
+        key = self._key(call)
+        entry = self.entries.get(key)
+        if entry is None or entry.is_stale or not _holds(entry.unchanged):
+            with self._lock:
+                region = self._region(call)
+            entry = region.entry_for(call)
+            self._remember(key, entry, call)
+        values = call.values
+        entry = entry.for_numbers([values[place] for place in entry.region.numbers])
+        return entry.region.sampled(entry, values)
+
+    def _region(self, call: Call) -> Region:
+        region = self.regions.get(call.fixed)
+        if region is None:
+            if len(self.regions) >= _MOST_REGIONS:
+                self._leave(next(iter(self.regions)))
+            for fixed, old in list(self.regions.items()):
+                if not _holds(old.unchanged):
+                    log("tiers", f"{self.client.name}: what it captured has changed, its programs are left")
+                    self.runtime.counts.add("invalidations")
+                    self._leave(fixed)
+            region = self.regions[call.fixed] = Region(self.runtime, self, call)
+        return region
+
+    def _leave(self, fixed: tuple[Any, ...]) -> None:
+        region = self.regions.pop(fixed)
+        region.close()
+
+    def _key(self, call: Call) -> tuple[Any, ...]:
+        parts: list[Any] = [self.client.token()]
+        parts += [value.meta if isinstance(value, Tensor) else value.__class__ for value in call.values]
+        for value in self.client.static_values(call):
+            parts += [value.__class__, value]
+        return tuple(parts)
+
+    def _remember(self, key: tuple[Any, ...], entry: Entry, call: Call) -> None:
+        with self._lock:
+            if len(self.entries) >= _MOST_ENTRIES:
+                self.entries.clear()
+                for region in self.regions.values():
+                    region.forget()
+            self.entries[key] = entry
+            arrays = tuple([isinstance(value, Tensor) for value in call.values])
+            if self._arrays is None:
+                self._arrays = arrays
+            if len(self.entries) <= INLINE:
+                self._write()
+
+    def forget_stale(self) -> None:
+        """Drops the entries that regions have given up."""
+        with self._lock:
+            for key in [key for key, entry in self.entries.items() if entry.is_stale]:
+                del self.entries[key]
+            self._write()
+
+    # The quick function
+
+    def _write(self) -> None:
+        if self._arrays is not None and any(self._arrays):
+            self.__call__, self.told = self._written(False), self._written(True)
+
+    def _written(self, told: bool) -> Callable[..., Any]:
+        assert self._arrays is not None
+        mark = "_"
+        while any(name.startswith(mark) for name in self.client.signature.parameters):
+            mark += "_"
+        names = [parameter.name for parameter in self._given]
+        arrays = dict(zip(names, self._arrays, strict=True))
+        parts = [f"{name}.meta" if arrays[name] else f"{name}.__class__" for name in names]
+        parts += [part for one in self._static for part in (f"{one.name}.__class__", one.name)]
+        numbers = [name for name in names if not arrays[name]]
+        scope: dict[str, Any] = {
+            "__name__": __name__,
+            f"{mark}token": self.client.token,
+            f"{mark}entries": self.entries,
+            f"{mark}not_found": _NOT_FOUND,
+            f"{mark}faults": FAULTS,
+            f"{mark}otherwise": self._otherwise,
+            f"{mark}recover": _recover,
+            f"{mark}defaults": {
+                name: _MISSING if parameter.default is parameter.empty else parameter.default
+                for name, parameter in self.client.signature.parameters.items()
+            },
+        }
+        values = "".join(f"{name}, " for name in names)
+        run = f"{mark}entry.run({', '.join(f'{name}.geometry' if arrays[name] else name for name in names)})"
+        text = _TEMPLATE.format(
+            mark=mark,
+            parameters=self._parameters(mark),
+            inline=self._inline(mark, parts, scope),
+            parts=", ".join(parts),
+            numbers="".join(f"{name}, " for name in numbers),
+            values=values,
+            static="".join(f"{one.name}, " for one in self._static),
+            result=f"({run}, {mark}entry.program.level.tier)" if told else run,
+            only="" if told else "[0]",
+        )
+        exec(text, scope)
+        made = scope[f"{mark}call"]
+        made.__name__ = made.__qualname__ = self.client.name
+        return made
+
+    def _inline(self, mark: str, parts: Sequence[str], scope: dict[str, Any]) -> str:
+        """Comparisons with the entries that were found first: metas are compared as objects, static values too."""
+        lines: list[str] = []
+        for place, (key, entry) in enumerate(list(self.entries.items())[:INLINE]):
+            tests = [f"{mark}now is {mark}key{place}_0"]
+            scope[f"{mark}key{place}_0"] = key[0]
+            for at, (part, value) in enumerate(zip(parts, key[1:], strict=True), 1):
+                scope[f"{mark}key{place}_{at}"] = value
+                tests.append(f"{part} is {mark}key{place}_{at}")
+            scope[f"{mark}entry{place}"] = entry
+            word = "if" if not lines else "elif"
+            lines.append(f"        {word} {' and '.join(tests)}:\n            {mark}entry = {mark}entry{place}\n")
+        look = f"{mark}entry = {mark}entries[{mark}now, {', '.join(parts)}]"
+        return "".join(lines) + (f"        else:\n            {look}\n" if lines else f"        {look}\n")
+
+    def _parameters(self, mark: str) -> str:
+        """All parameters with defaults, so that what is wrong with arguments is said in one place: the client's."""
+        listed: list[str] = []
+        ordered = list(self.client.signature.parameters.values())
+        keyword_only = False
+        for place, one in enumerate(ordered):
+            if one.kind is one.KEYWORD_ONLY and not keyword_only:
+                listed.append(f"*{mark}extra")
+                keyword_only = True
+            listed.append(f"{one.name}={mark}defaults[{one.name!r}]")
+            following = ordered[place + 1].kind if place + 1 < len(ordered) else None
+            if one.kind is one.POSITIONAL_ONLY and following is not one.POSITIONAL_ONLY:
+                listed.append("/")
+        if not keyword_only:
+            listed.append(f"*{mark}extra")
+        return ", ".join([*listed, f"**{mark}more"])
+
+    def _otherwise(
+        self, given: Sequence[Any], extra: Sequence[Any], static: Sequence[Any], more: Mapping[str, Any]
+    ) -> tuple[Any, int]:
+        named = dict(zip((one.name for one in self._given), given, strict=True))
+        kept = {one.name: value for one, value in zip(self._static, static, strict=True) if value is not _MISSING}
+        # Parameters in front of the first that is missing are given by position, as far as anyone can tell.
+        count = next((place for place, value in enumerate(given) if value is _MISSING), len(given))
+        for one in self._given[:count]:
+            del named[one.name]
+        rest = {name: value for name, value in named.items() if value is not _MISSING}
+        return self.slowly((*given[:count], *extra), {**rest, **kept, **more})
+
+
+_TEMPLATE = """
+def {mark}call({parameters}):
+    try:
+        {mark}now = {mark}token()
+{inline}
+        if {mark}entry.holds is not None:
+            {mark}entry = {mark}entry.for_numbers(({numbers}))
+        {mark}entry.left = {mark}left = {mark}entry.left - 1
+        {mark}good = not {mark}extra and not {mark}more and {mark}entry.unchanged()
+    except {mark}not_found:
+        {mark}good = False
+    if not {mark}good:
+        return {mark}otherwise(({values}), {mark}extra, ({static}), {mark}more){only}
+    if {mark}left < 0:
+        return {mark}entry.region.sampled({mark}entry, ({values})){only}
+    try:
+        return {result}
+    except {mark}faults as {mark}fault:
+        return {mark}recover({mark}entry, {mark}fault, ({values})){only}
+"""
+
+
+def _recover(entry: Entry, fault: Exception, values: tuple[Any, ...]) -> tuple[Any, int]:
+    return entry.region.recover(entry, None, fault, values)
+
+
+def _holds(unchanged: Callable[[], bool]) -> bool:
+    try:
+        return unchanged()
+    except (NameError, ValueError):  # a captured name that is gone
+        return False
+
+
+def is_traceable(signature: inspect.Signature) -> bool:
+    """Whether all arguments have names of their own."""
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return not any(one.kind in variable for one in signature.parameters.values())

@@ -1,0 +1,218 @@
+"""A client whose programs cost what a test says, know what they were compiled for, and notice whom they must not serve.
+
+`scaled(x, y, factor, *, flag)` is factor·x + y, or the same of −x with the flag. Running a program advances the clock.
+"""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import tessera as ts
+from tessera import Schedule, Tensor
+from tessera.errors import CompileError
+from tessera.kernels.arguments import NUMBERS
+from tessera.metatracing import Call, GuardType, Level, ManualClock, MetaTracingRuntime, RuntimeConfig, RuntimeGuard
+from tessera.metatracing.client import facts_of
+from tessera.metatracing.records import LaunchFacts
+from tessera.metatracing.region import Request
+
+PATHS = ("x", "y", "factor")
+Costs = Callable[[Level, Call], int]
+MILLISECOND = 1_000_000
+
+
+def usual_costs(level: Level, call: Call) -> int:
+    """A millisecond, less with each tier."""
+    return {1: 1000, 2: 800, 3: 600}[int(level.tier)] * 1000
+
+
+def reference(x: Any, y: Any, factor: float, flag: bool = False) -> Any:
+    """What calls must give."""
+    return factor * (-x if flag else x) + y
+
+
+def _signature(x: Any, y: Any, factor: float, *, flag: bool = False) -> None: ...
+
+
+class MadeUpProgram:
+    """A program for some facts."""
+
+    is_native = True
+
+    def __init__(self, client: MadeUp, level: Level, call: Call) -> None:
+        self.client, self.level = client, level
+        facts = facts_of(PATHS, call.described)
+        # The width is asked whatever is assumed, as traces of kernels do.
+        words = {f"x.size[{call.values[0].ndim - 1}]", *level.assumed}
+        self.guards = tuple(_guard(word, facts[word]) for word in sorted(words))
+        self.nbytes = client.nbytes
+
+    def bind(self, call: Call) -> Callable[..., Any]:
+        if (fault := self.client.bind_faults.get(self.level.tier)) is not None:
+            raise fault
+        shapes = [value.geometry.shape for value in call.values if isinstance(value, Tensor)]
+
+        def run(x: Any, y: Any, factor: float) -> Any:
+            client = self.client
+            if (fault := client.run_faults.get(self.level.tier)) is not None:
+                raise fault
+            given = (Tensor.wrap(x, ts.f32), Tensor.wrap(y, ts.f32), factor)
+            if [x.shape, y.shape] != shapes or not all(guard.check_function(given) for guard in self.guards):
+                client.false_accepts += 1
+            client.ran.append(self.level)
+            client.clock.advance(client.costs(self.level, call))
+            return reference(x, y, factor, call.context["flag"])
+
+        return run
+
+    def launch_facts(self, call: Call) -> LaunchFacts:
+        return LaunchFacts(blocks=1)
+
+
+def _guard(word: str, answer: Any) -> RuntimeGuard:
+    path, _, measure = word.partition(".")
+    place = PATHS.index(path)
+    if not measure:
+        kind = GuardType.CAUSAL_GUARD if isinstance(answer, bool) else GuardType.VALUE_GUARD
+        return RuntimeGuard(kind, place, 0, word, answer)
+    what, _, axis = measure.removesuffix("]").partition("[")
+    kind = GuardType.SHAPE_GUARD if what == "size" else GuardType.STRIDE_GUARD
+    return RuntimeGuard(kind, place, int(axis), word, answer)
+
+
+class MadeUp:
+    """The client. `failing` levels cannot be compiled; faults are raised by programs of a tier."""
+
+    name = "scaled"
+    paths = PATHS
+    signature = inspect.signature(_signature)
+
+    def __init__(self, clock: ManualClock, costs: Costs = usual_costs) -> None:
+        self.clock, self.costs = clock, costs
+        self.settings: object = "usual"
+        self.captured = 1
+        self.failing: Callable[[Level], bool] = lambda level: False
+        self.bind_faults: dict[int, Exception] = {}
+        self.run_faults: dict[int, Exception] = {}
+        self.options: list[Schedule | None] = [None]
+        self.nbytes = 1000
+        self.false_accepts = 0
+        self.ran: list[Level] = []
+        self.on_disk: Callable[[Level], bool] = lambda level: False
+        self.named: str | None = None
+        self.sendable = True
+
+    def token(self) -> object:
+        return self.settings
+
+    def static_values(self, call: Call) -> Sequence[Any]:
+        return (call.context["flag"],)
+
+    def unchanged(self, call: Call) -> Callable[[], bool]:
+        seen = self.captured
+        return lambda: self.captured == seen
+
+    def call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call | None:
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        x, y = (ts.asarray(bound.arguments[name]) for name in ("x", "y"))
+        factor, flag = bound.arguments["factor"], bound.arguments["flag"]
+        if factor.__class__ not in NUMBERS:
+            return None
+        kinds = ((x.ndim, str(x.dtype)), (y.ndim, str(y.dtype)), factor.__class__)
+        return Call((x, y, factor), (self.settings, self.captured, kinds, flag), {"flag": flag})
+
+    def plainly(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        return reference(*args, **kwargs)
+
+    def compiles(self, call: Call) -> bool:
+        return True
+
+    def compile(self, call: Call, level: Level) -> MadeUpProgram:
+        if self.failing(level):
+            raise CompileError(f"{level} cannot be compiled")
+        return MadeUpProgram(self, level, call)
+
+    def find(self, call: Call, level: Level) -> MadeUpProgram | None:
+        return MadeUpProgram(self, level, call) if self.on_disk(level) else None
+
+    def request(self, call: Call, levels: Sequence[Level]) -> bytes | None:
+        return pickle.dumps([str(level) for level in levels]) if self.sendable else None
+
+    def schedules(self, call: Call) -> Sequence[Schedule | None]:
+        return self.options
+
+    def identity(self, call: Call) -> str | None:
+        return self.named
+
+
+class Later:
+    """Compiles when a test says so."""
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+
+    def can_compile(self, packed: bytes | None) -> bool:
+        return True
+
+    def submit(self, request: Request) -> None:
+        self.requests.append(request)
+
+    def finish(self) -> None:
+        while self.requests:
+            request = self.requests.pop(0)
+            request.region.compiled(request, request.compiled())
+
+    def wait(self, timeout: float) -> bool:
+        return not self.requests
+
+    def close(self) -> None:
+        return
+
+
+class Made:
+    """A client under a runtime, with a clock that only its programs move."""
+
+    def __init__(self, costs: Costs = usual_costs, compiling: Any = None, **config: Any) -> None:
+        self.clock = ManualClock()
+        self.client = MadeUp(self.clock, costs)
+        options: dict[str, Any] = {"background_compilation": False, "sample_period": 0, "persist": False, **config}
+        self.runtime = MetaTracingRuntime(RuntimeConfig(**options), clock=self.clock, compiling=compiling)
+        self.tiered = self.runtime.tiered(self.client)
+
+    def call(self, *shape: int, factor: Any = 2.0, flag: bool = False, times: int = 1) -> list[int]:
+        """Calls with contiguous arrays of a shape, checked; the tiers that ran."""
+        x = ts.arange(int(np.prod(shape)), dtype=ts.f32).reshape(shape)
+        return [self.checked(x, ts.ones(shape), factor, flag) for _ in range(times)]
+
+    def checked(self, x: Tensor, y: Tensor, factor: Any, flag: bool) -> int:
+        found, tier = self.tiered.told(x, y, factor, flag=flag)
+        np.testing.assert_array_equal(np.asarray(found), reference(x.numpy(), y.numpy(), factor, flag))
+        assert self.client.false_accepts == 0
+        return int(tier)
+
+    def __getitem__(self, name: str) -> int:
+        """How often something happened."""
+        return self.runtime.counts[name]
+
+
+def build(data: bytes) -> bytes:
+    """What a worker of tests does with a request: it dies, fails, or says that all is well."""
+    import json
+    import os
+    import time
+
+    levels = pickle.loads(data)
+    wish = os.environ.get("TESSERA_TEST_WISH", "")
+    if wish == "die":
+        os._exit(7)
+    if wish == "sleep":
+        time.sleep(30)
+    if wish == "raise":
+        raise MemoryError("no memory left to compile")
+    return json.dumps([None] * len(levels)).encode()

@@ -1,0 +1,198 @@
+"""Compiling in another process: requests, answers, and that nothing that happens to it reaches a call."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from made_up import Made
+
+from tessera import compile_worker, knobs
+from tessera.metatracing.background import MOST_DEATHS, Worker
+
+
+class Background:
+    """A made-up client whose programs are compiled, as far as anybody can tell, by a process."""
+
+    def __init__(self, timeout: float = 20.0) -> None:
+        self.worker = Worker(timeout, "made_up:build")
+        self.made = Made(compiling=self.worker)
+        self.made.client.on_disk = lambda level: level.tier > 1
+
+    def settled(self, *shape: int) -> list[int]:
+        """The tiers of calls that begin when everything asked for so far has been compiled."""
+        assert self.worker.wait(30)
+        return self.made.call(*shape, times=60)
+
+
+@pytest.fixture(name="background")
+def _background() -> Iterator[Background]:
+    found = Background()
+    yield found
+    found.worker.close()
+
+
+def test_requests_and_answers() -> None:
+    stream = io.BytesIO()
+    compile_worker.write(stream, 7, True, "json:loads", b"[1]")
+    stream.seek(0)
+    assert compile_worker.read(stream) == (7, True, "json:loads", b"[1]")
+    assert compile_worker.read(stream) is None
+    assert compile_worker.answered("nowhere:nothing", b"") == (False, b"ModuleNotFoundError: No module named 'nowhere'")
+    half = io.BytesIO(stream.getvalue()[:-1])
+    assert compile_worker.read(half) is None
+    requests, answers = io.BytesIO(), io.BytesIO()
+    compile_worker.write(requests, 1, True, "made_up:build", b"nonsense")
+    compile_worker.write(requests, 2, True, "json:loads", b"{")
+    requests.seek(0)
+    compile_worker.serve(requests, answers)
+    answers.seek(0)
+    assert [compile_worker.read(answers)[:2] for _ in range(2)] == [(1, False), (2, False)]  # pyright: ignore[reportOptionalSubscript]
+
+
+def test_programs_come_from_the_process(background: Background) -> None:
+    made = background.made
+    assert set(made.call(4, 8, times=50)) <= {1, 2}
+    background.settled(4, 8)
+    background.settled(4, 8)
+    assert background.settled(4, 8)[-1] == 3
+    assert background.worker.pid is not None
+    assert made["aborts"] == 0
+
+
+def test_a_killed_process_is_a_line_in_the_log(background: Background, caplog: pytest.LogCaptureFixture) -> None:
+    made = background.made
+    made.call(4, 8, times=50)
+    assert background.worker.wait(30)
+    pid = background.worker.pid
+    assert pid is not None
+    with caplog.at_level(logging.WARNING):
+        os.kill(pid, signal.SIGKILL)
+        background.settled(4, 8)
+        background.settled(4, 8)
+        assert background.settled(4, 8)[-1] == 3  # another process made it
+    assert "the process that compiles had ended, status -9; another one is started" in caplog.text
+    assert background.worker.deaths == 1
+
+
+def test_a_process_that_dies_of_a_request_is_not_asked_again(
+    background: Background, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("TESSERA_TEST_WISH", "die")
+    made = background.made
+    with caplog.at_level(logging.WARNING):
+        for width in range(8, 14):
+            made.call(4, width, times=30)
+            assert set(background.settled(4, width)) == {1}
+    assert background.worker.deaths == MOST_DEATHS
+    assert "status 7: it gave no answer" in caplog.text
+    assert "there is no process that compiles" in caplog.text
+
+
+def test_a_process_without_memory_says_so(
+    background: Background, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("TESSERA_TEST_WISH", "raise")
+    with caplog.at_level(logging.WARNING):
+        background.made.call(4, 8, times=50)
+        assert set(background.settled(4, 8)) == {1}
+    assert "scaled: tier 2 is given up: MemoryError: no memory left to compile" in caplog.text
+    assert background.worker.deaths == 0
+
+
+def test_a_process_that_takes_too_long_is_ended(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("TESSERA_TEST_WISH", "sleep")
+    background = Background(0.2)
+    with caplog.at_level(logging.WARNING):
+        background.made.call(4, 8, times=50)
+        assert set(background.settled(4, 8)) == {1}
+    assert "compiling took more than 0.2 s" in caplog.text
+    background.worker.close()
+
+
+def test_what_is_not_in_the_cache_after_all_is_given_up(
+    background: Background, caplog: pytest.LogCaptureFixture
+) -> None:
+    background.made.client.on_disk = lambda level: False  # the disk was full, say
+    with caplog.at_level(logging.WARNING):
+        background.made.call(4, 8, times=50)
+        assert set(background.settled(4, 8)) == {1}
+    assert "scaled: tier 2 is given up: it was compiled, and is not in the compile cache" in caplog.text
+
+
+def test_what_cannot_be_sent_stays_at_its_tier(background: Background, caplog: pytest.LogCaptureFixture) -> None:
+    made = background.made
+    made.client.sendable = False
+    with caplog.at_level(logging.WARNING):
+        made.call(4, 8, times=50)
+        assert set(background.settled(4, 8)) == {1}
+    assert not made.client.ran[-1].quick  # nothing faster can follow: so the first program is compiled fully
+    assert made["aborts"] == 1
+    assert background.worker.pid is None
+
+
+def test_a_call_does_not_wait_for_the_process(background: Background, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TESSERA_TEST_WISH", "sleep")
+    began = time.perf_counter()
+    background.made.call(4, 8, times=100)
+    assert time.perf_counter() - began < 5
+
+
+def test_the_next_process_starts_at_the_best_tier(tmp_path: Path) -> None:
+    with knobs.cache_dir.using(tmp_path):
+        first = Made(persist=True)
+        first.client.named = "a region"
+        assert first.call(4, 8, times=200)[-1] == 3
+        second = Made(persist=True)
+        second.client.named, second.client.on_disk = "a region", lambda level: level.tier > 1
+        assert second.call(4, 8, times=10) == [3] * 10
+        assert second["loads"] == 2
+        assert second["compiles"] == 0
+        assert second.call(5, 8) == [2]
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"form": 1}', b'{"form": 1, "levels": [{"tier": 9}]}'])
+def test_damaged_notes_are_no_notes(tmp_path: Path, damage: bytes) -> None:
+    from tessera.runtime import cache
+
+    with knobs.cache_dir.using(tmp_path):
+        cache.shared().put(cache.key_of("tiers", "a region"), damage)
+        made = Made(persist=True)
+        made.client.named = "a region"
+        assert made.call(4, 8) == [1]
+        for file in (tmp_path / "compiled").iterdir():
+            file.write_bytes(b"nonsense")
+        assert made.runtime.manager.remembered("a region") == []
+
+
+def test_notes_are_json(tmp_path: Path) -> None:
+    with knobs.cache_dir.using(tmp_path):
+        made = Made(persist=True)
+        made.client.named = "a region"
+        made.call(4, 8, times=200)
+        from tessera.runtime import cache
+
+        data = cache.shared().get(cache.key_of("tiers", "a region"))
+        assert data is not None
+        assert [level["tier"] for level in json.loads(data)["levels"]] == [3, 2]
+
+
+def test_a_full_disk_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    with knobs.cache_dir.using(tmp_path):
+        made = Made(persist=True)
+        made.client.named = "a region"
+        made.call(4, 8)
+        monkeypatch.setattr(os, "write", full)
+        assert made.call(4, 8, times=200)[-1] == 3

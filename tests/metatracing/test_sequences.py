@@ -1,0 +1,109 @@
+"""Random sequences of calls: results are the reference's, and no program serves whom it must not."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_up import MILLISECOND, Made
+
+import tessera as ts
+from tessera import Tensor
+from tessera.metatracing import Call, Level
+
+SHAPES = st.tuples(st.integers(2, 4), st.integers(2, 3))
+LAYOUTS = st.sampled_from(["plain", "plain", "turned", "every other", "backwards"])
+NUMBERS = st.sampled_from([0.0, -0.0, 1.0, 2.5, 3, -1, True, False, float("inf")])
+KINDS = st.tuples(SHAPES, LAYOUTS, LAYOUTS, NUMBERS, st.sampled_from([False, False, True]))
+
+
+@st.composite
+def sequences(draw: st.DrawFn) -> list[tuple[Any, ...]]:
+    """Some kind of call and others that differ from it in one thing, each made several times, in any order.
+
+    Now and then the settings change, or what was captured.
+    """
+    first = draw(KINDS)
+    places = draw(st.lists(st.integers(0, 4), min_size=1, max_size=4))
+    kinds = [first, *((*first[:place], draw(KINDS)[place], *first[place + 1 :]) for place in places)]
+    turns = st.tuples(st.sampled_from(kinds), st.integers(1, 15), st.sampled_from([0] * 12 + [1, 2]))
+    return [(*kind, times, change) for kind, times, change in draw(st.lists(turns, min_size=2, max_size=12))]
+
+
+CAPS: dict[str, Any] = {"max_specialized_kernels": 4, "most_bridges": 2, "contest_rounds": 1, "bridge_calls": 2}
+
+
+def laid_out(shape: tuple[int, int], layout: str) -> Tensor:
+    """An array of a shape, whose elements lie otherwise than one expects."""
+    rows, columns = shape
+    if layout == "turned":
+        return ts.arange(rows * columns, dtype=ts.f32).reshape(columns, rows).T
+    if layout == "every other":
+        return ts.arange(2 * rows * columns, dtype=ts.f32).reshape(rows, 2 * columns)[:, ::2]
+    if layout == "backwards":
+        return ts.arange(rows * columns, dtype=ts.f32).reshape(rows, columns)[::-1]
+    return ts.arange(rows * columns, dtype=ts.f32).reshape(rows, columns)
+
+
+def costs(level: Level, call: Call) -> int:
+    """Some programs are slower than what they replace, so that tiers go down, too."""
+    special = 9 if call.context["flag"] else 6
+    return MILLISECOND * (10 if level.tier == 1 else 8 if level.tier == 2 else special)
+
+
+def play(calls: list[tuple[Any, ...]]) -> Made:
+    """Makes calls; `checked` compares each with the reference, and counts programs that ran for others."""
+    made = Made(costs, tier3_specialization_threshold_ms=20, **CAPS)
+    with np.errstate(invalid="ignore"):
+        for shape, first, second, number, flag, times, change in calls:
+            if change == 1:
+                made.client.settings = f"settings {number}"
+            elif change == 2:
+                made.client.captured += 1
+            x, y = laid_out(shape, first), laid_out(shape, second)
+            for _ in range(times):
+                made.checked(x, y, number, flag)
+            assert len(made.runtime.manager) <= 4
+    assert made.runtime.get_runtime_stats().total_executions <= sum(call[5] for call in calls)
+    return made
+
+
+@settings(max_examples=50)
+@given(sequences())
+def test_sequences(calls: list[tuple[Any, ...]]) -> None:
+    play(calls)
+
+
+@pytest.mark.acceptance
+@settings(max_examples=10_000)
+@given(sequences())
+def test_many_sequences(calls: list[tuple[Any, ...]]) -> None:
+    play(calls)
+
+
+def test_threads() -> None:
+    made = Made(costs, sample_period=3, **CAPS)
+    problems: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        random = np.random.default_rng(seed)
+        try:
+            for _ in range(150):
+                shape = (int(random.integers(1, 4)), int(random.integers(1, 3)))
+                x, y = laid_out(shape, "plain"), laid_out(shape, "turned")
+                made.checked(x, y, float(random.integers(0, 3)), bool(random.integers(0, 2)))
+        except BaseException as problem:
+            problems.append(problem)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert len(made.runtime.manager) <= 4
+    assert made["deopts"] > 0

@@ -1,0 +1,340 @@
+"""Tiers with made-up programs and a clock that stands still: how often things happen is asserted."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+from made_up import MILLISECOND, Later, Made, usual_costs
+
+import tessera as ts
+from tessera import Schedule, knobs
+from tessera.errors import CompileError, DeviceError, ResourceError, TesseraError
+from tessera.metatracing import Call, Level, MetaTracingRuntime, RuntimeConfig
+
+
+def test_a_hot_region_climbs_to_the_third_tier() -> None:
+    made = Made()
+    tiers = made.call(4, 8, times=200)
+    assert tiers[0] == 1
+    assert tiers[-1] == 3
+    # More than ten milliseconds at 1 ms a call, which decay; what was made to be there soon does not compete.
+    assert tiers[:12] == [1] * 11 + [2]
+    # After 100 ms, a contest of one warm run and five counted ones each.
+    hot = tiers.index(3)
+    assert sum([1000] * 10 + [800] * (hot - 11)) >= 100_000 - 10_000
+    assert sorted(tiers[hot - 1 : hot + 11]) == [2] * 6 + [3] * 6
+    assert set(tiers[hot + 11 :]) == {3}
+    assert made["compiles"] == 2
+    assert made["contests"] == 1
+    assert made["traces"] == 200
+    assert [made[name] for name in ("bridges", "deopts", "aborts", "switch_backs", "generalisations")] == [0] * 5
+    stats = made.runtime.get_runtime_stats()
+    assert stats.total_executions == 200
+    assert stats.average_tier3_time_ms == pytest.approx(0.6)
+    assert stats.active_specialized_kernels == 2
+
+
+def test_thresholds_are_time_and_not_calls() -> None:
+    quick = Made(lambda level, call: usual_costs(level, call) // 100)
+    assert set(quick.call(4, 8, times=900)) == {1}  # 10 µs each: 9 ms
+    assert 2 in quick.call(4, 8, times=200)
+
+
+def test_time_that_was_spent_long_ago_does_not_count() -> None:
+    made = Made(half_life_s=0.001)
+    for _ in range(100):
+        assert made.call(4, 8) == [1]
+        made.clock.advance(20 * MILLISECOND)
+    assert made["compiles"] == 0
+
+
+def test_tiers_can_be_turned_off() -> None:
+    assert set(Made(enable_tier2_compilation=False, enable_tier3_specialization=False).call(4, 8, times=300)) == {1}
+    assert set(Made(enable_tier3_specialization=False).call(4, 8, times=300)) == {1, 2}
+    assert set(Made(enable_tier2_compilation=False).call(4, 8, times=300)) == {1, 3}
+
+
+def test_a_refused_call_runs_a_lower_tier_and_gets_a_bridge() -> None:
+    made = Made()
+    made.call(4, 8, times=200)
+    assert made.call(5, 8) == [2]
+    assert made["deopts"] == 1
+    assert made.runtime.counts.guard_failures == {"x.size[0]": 1}
+    assert made.call(4, 8) == [3]
+    assert made.call(5, 8, times=200)[-1] == 3
+    assert made["bridges"] == 1
+    assert made.call(4, 8) == [3]
+
+
+def test_bridges_have_a_cap_and_then_the_region_is_generalised() -> None:
+    made = Made(most_bridges=2, max_trace_history=100)
+    made.call(4, 8, times=200)
+    for rows in (5, 6, 7, 9, 10, 11, 12, 13):
+        made.call(rows, 8, times=400)
+    assert made["bridges"] == 2
+    assert made["generalisations"] == 1
+    assert made.call(99, 8) == [3]  # nobody has seen such rows: the generalised program does not ask for them
+    (region,) = made.runtime.regions()
+    assert not any("size[0]" in str(guard) for guard in region.programs[-2].compiled.guards)
+
+
+def test_a_region_whose_sizes_vary_from_the_start_assumes_what_does_not() -> None:
+    made = Made()
+    for turn in range(500):
+        made.call(4 + turn % 40, 8)
+    (region,) = made.runtime.regions()
+    assert region.words is not None
+    assert "x.size[1]" in region.words
+    assert "factor" in region.words
+    assert "x.size[0]" not in region.words
+    assert made["bridges"] == 0
+    assert made.call(77, 8) == [3]
+
+
+def test_numbers_are_guarded_at_every_call() -> None:
+    made = Made()
+    made.call(4, 8, factor=2.0, times=200)
+    assert made.call(4, 8, factor=2.0) == [3]
+    assert made.call(4, 8, factor=3.0) == [2]
+    assert made.call(4, 8, factor=2.0) == [3]
+    assert made.runtime.counts.guard_failures == {"factor": 1}
+    assert made.call(4, 8, factor=3.0, times=200)[-1] == 3
+    assert made.call(4, 8, factor=2.0) == [3]
+    assert made["bridges"] == 1
+
+
+@pytest.mark.parametrize(("one", "other"), [(0.0, -0.0), (float("inf"), -float("inf")), (1, 2), (True, False)])
+def test_numbers_are_told_apart(one: float, other: float) -> None:
+    made = Made()
+    x = ts.ones((4, 8))
+    for _ in range(200):
+        made.checked(x, x, one, False)
+    before = len(made.client.ran)
+    made.checked(x, x, other, False)
+    assert int(made.client.ran[before].tier) == 2
+
+
+def test_types_of_numbers_and_static_values_are_regions_of_their_own() -> None:
+    made = Made()
+    made.call(4, 8, factor=1.0, times=200)
+    assert made.call(4, 8, factor=1) == [1]
+    assert made.call(4, 8, factor=True) == [1]
+    assert made.call(4, 8, factor=1.0, flag=True) == [1]
+    assert made.call(4, 8, factor=1.0) == [3]
+    assert len(made.runtime.regions()) == 4
+
+
+def test_strides_are_guarded() -> None:
+    made = Made()
+    x = ts.arange(64, dtype=ts.f32).reshape(8, 8)
+    for _ in range(200):
+        assert made.checked(x, x, 2.0, False)
+    assert made.checked(x, x, 2.0, False) == 3
+    assert made.checked(x.T, x, 2.0, False) == 2
+    assert made.checked(x, x.T, 2.0, False) == 2
+
+
+def test_the_best_of_several_schedules_is_taken_by_measurement() -> None:
+    blocks = {None: 900, Schedule(block=(32, 32)): 500, Schedule(block=(16, 16)): 5000}
+
+    def costs(level: Level, call: Call) -> int:
+        return 1_000_000 if level.tier == 1 else blocks[level.schedule] * 1000 - 100 * int(level.tier)
+
+    made = Made(costs)
+    made.client.options = list(blocks)
+    made.call(4, 8, times=300)
+    assert made.client.ran[-1] == Level(made.client.ran[-1].tier, made.client.ran[-1].assumed, Schedule(block=(32, 32)))
+    assert int(made.client.ran[-1].tier) == 3
+    # Who is far behind gets one warm run and two that count, at each of the two tiers.
+    assert sum(level.schedule == Schedule(block=(16, 16)) for level in made.client.ran) == 6
+
+
+def test_a_specialisation_that_is_slower_is_not_taken() -> None:
+    made = Made(lambda level, call: {1: 1000, 2: 800, 3: 1100}[int(level.tier)] * 1000)
+    tiers = made.call(4, 8, times=400)
+    assert tiers[-1] == 2
+    assert tiers.count(3) == 6  # one that does not count, and five that do
+    assert made["switch_backs"] == 1
+    assert made.runtime.get_runtime_stats().active_specialized_kernels == 1
+
+
+def test_a_specialisation_that_becomes_slow_is_left() -> None:
+    slow = [False]
+
+    def costs(level: Level, call: Call) -> int:
+        return 2 * MILLISECOND if slow[0] and level.tier == 3 else usual_costs(level, call)
+
+    made = Made(costs)
+    made.call(4, 8, times=200)
+    slow[0] = True
+    assert made.call(4, 8, times=100)[-1] == 2
+    assert made["switch_backs"] == 1
+
+
+def test_a_compile_that_fails_is_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    made = Made()
+    made.client.failing = lambda level: level.tier > 1
+    with caplog.at_level(logging.WARNING):
+        assert set(made.call(4, 8, times=300)) == {1}
+    assert made["aborts"] == 2
+    assert [record.message for record in caplog.records] == [
+        "scaled: tier 2 is given up: tier 2 cannot be compiled",
+        "scaled: tier 3, assuming " + ", ".join(made.runtime.regions()[0].words or ()) + " is given up: "
+        "tier 3, assuming " + ", ".join(made.runtime.regions()[0].words or ()) + " cannot be compiled",
+    ]
+
+
+def test_a_kernel_that_cannot_be_compiled_quickly_is_compiled_fully() -> None:
+    made = Made()
+    made.client.failing = lambda level: level.quick
+    assert made.call(4, 8) == [1]
+    made.client.failing = lambda level: True
+    with pytest.raises(CompileError):
+        made.call(4, 9)
+
+
+@pytest.mark.parametrize("fault", [ResourceError("no scratch memory"), MemoryError(), DeviceError("launch failed")])
+@pytest.mark.parametrize("where", ["bind_faults", "run_faults"])
+def test_a_program_that_cannot_begin_is_replaced_by_the_next_tier_down(fault: Exception, where: str) -> None:
+    made = Made()
+    made.call(4, 8, times=200)
+    getattr(made.client, where)[3] = fault
+    assert made.call(4, 8, times=20)[0] == (2 if where == "run_faults" else 3)
+    made.runtime.regions()[0].forget()
+    assert set(made.call(4, 8, times=300)) == {2}
+    assert made["aborts"] >= 1
+    getattr(made.client, where)[1] = getattr(made.client, where)[2] = fault
+    made.runtime.regions()[0].forget()
+    with pytest.raises(type(fault)):
+        made.call(4, 8)
+
+
+def test_a_fault_during_a_contest_ends_it() -> None:
+    made = Made()
+    made.client.run_faults[2] = ResourceError("no scratch memory")
+    tiers = made.call(4, 8, times=300)
+    assert 2 not in tiers
+    assert tiers[-1] == 3
+    assert made["aborts"] == 1
+
+
+def test_settings_and_captures_that_change_are_noticed() -> None:
+    made = Made()
+    made.call(4, 8, times=200)
+    made.client.settings = "others"
+    assert made.call(4, 8) == [1]
+    made.client.settings = "usual"
+    assert made.call(4, 8) == [3]
+    made.client.captured = 2
+    assert made.call(4, 8) == [1]
+    assert made["invalidations"] == 2
+    assert made.runtime.get_runtime_stats().active_specialized_kernels == 0
+
+
+def test_programs_are_bounded_in_number_and_bytes() -> None:
+    made = Made(max_specialized_kernels=4)
+    for width in range(8, 20):
+        made.call(4, width, times=200)
+        assert len(made.runtime.manager) <= 4
+    assert made["evictions"] > 0
+    heavy = Made(max_compilation_memory_mb=1)
+    heavy.client.nbytes = 400_000
+    for width in range(8, 20):
+        heavy.call(4, width, times=200)
+        assert heavy.runtime.manager.nbytes <= 1 << 20
+
+
+def test_what_saves_most_stays() -> None:
+    def costs(level: Level, call: Call) -> int:
+        gain = 400 if call.values[0].shape[-1] == 8 else 10
+        return (1000 - gain * (int(level.tier) - 1)) * 1000
+
+    made = Made(costs, max_specialized_kernels=3, half_life_s=1000.0)
+    made.call(4, 8, times=2000)
+    for width in range(9, 20):
+        made.call(4, width, times=100)
+    assert made.call(4, 8) == [3]
+
+
+def test_an_adversarial_stream_of_shapes_stays_within_the_caps() -> None:
+    made = Made(max_specialized_kernels=6)
+    for turn in range(600):
+        made.call(1 + turn % 150, 4 + turn % 7, factor=float(turn % 11), flag=bool(turn % 2))
+    assert len(made.runtime.manager) <= 6
+    for region in made.runtime.regions():
+        assert region.bridges <= region.config.most_bridges
+        assert len(region.programs) <= 20
+        assert len(region.ring) <= region.config.max_trace_history
+
+
+def test_recording_is_sampled() -> None:
+    made = Made(lambda level, call: 1000, sample_period=63)
+    made.call(4, 8, times=6400)
+    stats = made.runtime.get_runtime_stats()
+    assert stats.total_executions == 6400
+    assert 100 <= made["traces"] <= 101
+    chosen = Made(lambda level, call: 1000, sample_period=None)
+    chosen.call(4, 8, times=640)
+    assert chosen.runtime.get_runtime_stats().total_executions == 640
+    assert 15 <= chosen["traces"] <= 20
+
+
+def test_calls_go_on_while_something_is_compiled() -> None:
+    later = Later()
+    made = Made(compiling=later)
+    assert set(made.call(4, 8, times=100)) == {1}
+    assert len(later.requests) == 1
+    later.finish()
+    assert 2 in made.call(4, 8, times=20)
+    made.call(4, 8, times=200)
+    later.finish()
+    assert made.call(4, 8, times=20)[-1] == 3
+
+
+def test_a_call_that_cannot_be_traced_is_made_as_it_is() -> None:
+    made = Made()
+    found = made.tiered(np.ones(3, np.float32), np.ones(3, np.float32), np.float32(2))
+    np.testing.assert_array_equal(found, [3, 3, 3])
+    assert made["traces"] == 0
+
+
+def test_wrong_arguments_are_refused_as_ever() -> None:
+    made = Made()
+    made.call(4, 8)
+    x = ts.ones((4, 8))
+    for args, kwargs in [((x,), {}), ((x, x, 1.0, 2.0), {}), ((x, x, 1.0), {"nonsense": 1})]:
+        with pytest.raises(TypeError):
+            made.tiered(*args, **kwargs)
+    np.testing.assert_array_equal(np.asarray(made.tiered(y=x, factor=1.0, x=x)), 2 * np.ones((4, 8)))
+
+
+def test_logs_tell_of_tiers(caplog: pytest.LogCaptureFixture) -> None:
+    made = Made()
+    with knobs.logs.using("tiers"), caplog.at_level(logging.WARNING):
+        made.call(4, 8, times=200)
+    told = [record.message for record in caplog.records]
+    assert told[0] == "scaled: hot, compiling tier 2"
+    assert "scaled: tier 2: 800.0 µs" in told
+    assert made.runtime.explain().splitlines()[0].startswith("scaled: 200 calls, ")
+    caplog.clear()
+    with knobs.logs.using("guards"), caplog.at_level(logging.WARNING):
+        made.call(5, 8)
+    assert [record.message for record in caplog.records] == [
+        "scaled: x.size[0] = 4 does not hold, it is 5; tier 2 runs"
+    ]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"half_life_s": 0}, {"max_specialized_kernels": 0}, {"invariance": 0.2}, {"most_bridges": -1}]
+)
+def test_a_config_without_sense_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(TesseraError, match="RuntimeConfig"):
+        RuntimeConfig(**wrong)  # pyright: ignore[reportArgumentType]  (on purpose)
+
+
+def test_a_client_has_one_tiered_function() -> None:
+    made = Made()
+    assert made.runtime.tiered(made.client) is made.tiered
+    assert isinstance(made.runtime, MetaTracingRuntime)
