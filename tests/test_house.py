@@ -31,6 +31,7 @@ LAYERS: list[set[str]] = [
     {"targets"},
     {"runtime"},
     {"kernels"},
+    {"lang"},
     {""},
     {"bench"},
     {"cli", "__main__"},

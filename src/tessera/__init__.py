@@ -49,6 +49,8 @@ from tessera.errors import (
     TesseraError,
     TesseraWarning,
 )
+from tessera.lang.operator_names import MAKERS as _MAKERS
+from tessera.lang.operator_names import NAMES as _OPERATORS
 from tessera.runtime.creation import (
     arange,
     array,
@@ -67,6 +69,7 @@ from tessera.runtime.creation import (
     zeros_like,
 )
 from tessera.runtime.device import Device, DeviceBackend, default_device, device, register_backend
+from tessera.runtime.operators import OPERATORS as _OPERATORS_OF_TENSORS
 from tessera.runtime.quantized import QuantizedTensor, dequantize, quantize
 from tessera.runtime.random import rand, randint, randn, randn_like
 from tessera.runtime.tensor import Tensor, share_memory
@@ -82,12 +85,19 @@ if TYPE_CHECKING:
 
     # What a kernel gets for a parameter annotated so.
     from tessera.kernels.values import Tile
+    from tessera.lang import random
+    from tessera.lang.checking import check
+    from tessera.lang.control import cond, fori_loop, scan, while_loop
+    from tessera.lang.jit import jit
+    from tessera.lang.operator import operator
+    from tessera.lang.state import State, debug_print
     from tessera.runtime import cuda
     from tessera.runtime.pytree import register_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
 else:
     from tessera.shapes.annotations import Tile
 
 __version__ = "0.1.0"
+__array_api_version__ = "2023.12"
 
 # The Array API's names for the same types.
 float64, float32, float16, bfloat16 = f64, f32, f16, bf16
@@ -98,18 +108,43 @@ bool = bool_  # noqa: A001  (the standard asks for `tessera.bool`)
 # Names that are imported when first used.
 _LAZY = {
     "Schedule": "tessera.kernels.schedule",
+    "State": "tessera.lang.state",
+    "check": "tessera.lang.checking",
+    "cond": "tessera.lang.control",
     "cuda": "tessera.runtime.cuda",
+    "debug_print": "tessera.lang.state",
+    "fori_loop": "tessera.lang.control",
+    "jit": "tessera.lang.jit",
     "kernel": "tessera.kernels.function",
     "knobs": "tessera.knobs",
+    "operator": "tessera.lang.operator",
+    "ops": "tessera.lang.operators",
+    "random": "tessera.lang.random",
     "register_node": "tessera.runtime.pytree",
+    "scan": "tessera.lang.control",
     "tile": "tessera.kernels.intrinsics",
     "tree_flatten": "tessera.runtime.pytree",
     "tree_leaves": "tessera.runtime.pytree",
     "tree_map": "tessera.runtime.pytree",
     "tree_unflatten": "tessera.runtime.pytree",
     "verify": "tessera.kernels.verification",
+    "while_loop": "tessera.lang.control",
 }
-_MODULES = ("cuda", "knobs", "tile", "verify")
+_MODULES = ("cuda", "knobs", "ops", "tile", "verify")
+_LAZY.update(dict.fromkeys(_OPERATORS, "tessera.lang.operators"))
+_LAZY.update(dict.fromkeys(_MAKERS, "tessera.lang.making"))
+# Operators work in traces, too, where functions that only make tensors do not.
+for _name in _OPERATORS:
+    globals().pop(_name, None)
+
+
+def _operators() -> Any:
+    from tessera.lang.operators import METHODS, PROPERTIES
+
+    return METHODS, PROPERTIES
+
+
+_OPERATORS_OF_TENSORS.use(_operators)
 
 
 def __getattr__(name: str) -> Any:
@@ -139,6 +174,7 @@ __all__ = [
     "ResourceError",
     "Schedule",
     "ShapeError",
+    "State",
     "Tensor",
     "TesseraError",
     "TesseraWarning",
@@ -154,7 +190,10 @@ __all__ = [
     "bool",
     "bool_",
     "can_cast",
+    "check",
+    "cond",
     "cuda",
+    "debug_print",
     "default_device",
     "dequantize",
     "device",
@@ -172,6 +211,7 @@ __all__ = [
     "float16",
     "float32",
     "float64",
+    "fori_loop",
     "from_dlpack",
     "from_numpy",
     "full",
@@ -185,22 +225,26 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "jit",
     "kernel",
     "knobs",
     "linspace",
     "loss_scale",
     "ones",
     "ones_like",
+    "operator",
     "promote",
     "quantize",
     "rand",
     "randint",
     "randn",
     "randn_like",
+    "random",
     "register_backend",
     "register_node",
     "saturate",
     "scaled",
+    "scan",
     "shape_history",
     "share_memory",
     "stochastic_round",
@@ -221,6 +265,7 @@ __all__ = [
     "uint32",
     "uint64",
     "verify",
+    "while_loop",
     "zeros",
     "zeros_like",
 ]

@@ -192,7 +192,9 @@ def _optimization(value: int | str) -> int:
     return int(text)
 
 
-CPU_LEVELS = ("base", "avx2", "avx512", "amx")
+CPU_FAMILIES = {"x86_64": ("base", "avx2", "avx512", "amx"), "aarch64": ("neon",)}
+"""The levels of each family of processors, by the name that systems have for it, from the least to the most able."""
+CPU_LEVELS = tuple(level for levels in CPU_FAMILIES.values() for level in levels)
 
 
 def _optional_cpu_level(value: str | None) -> str | None:
@@ -239,6 +241,13 @@ interpret = Knob("interpret", _flag, lambda: False, accepts=_A_FLAG, meaning="ru
 deterministic = Knob(
     "deterministic", _flag, lambda: True, accepts=_A_FLAG, meaning="same inputs and seeds, same bits, every run"
 )
+fast_math = Knob(
+    "fast_math",
+    _flag,
+    lambda: False,
+    accepts=_A_FLAG,
+    meaning="whether jitted functions may round differently to be faster; still the same bits every run",
+)
 checks = Knob(
     "checks",
     _names(*CHECKS),
@@ -267,7 +276,7 @@ cpu_level: Knob[str | None] = Knob(
     "cpu_level",
     _optional_cpu_level,
     lambda: None,
-    accepts="amx, avx512, avx2 or base",
+    accepts="amx, avx512, avx2 or base, on AArch64 neon",
     meaning="the instructions that kernels on the CPU may use, where the host has more",
 )
 

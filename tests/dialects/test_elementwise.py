@@ -50,7 +50,7 @@ def words(text: str) -> list[str]:
 
 ROWS = words(
     "neg abs sign exp exp2 expm1 log log2 log1p sqrt rsqrt reciprocal sin cos tan tanh erf sigmoid "
-    "floor ceil round trunc isnan isinf isfinite add sub mul div floordiv rem pow min max atan2 fma "
+    "floor ceil round trunc isnan isinf isfinite add sub mul div floordiv rem pow min max atan2 copysign fma "
     "and or xor not shl shr eq ne lt le gt ge select cast"
 )
 QUESTIONS = words("isnan isinf isfinite eq ne lt le gt ge")
@@ -241,6 +241,7 @@ TWO_OPERANDS: dict[str, Callable[[float, float], float]] = {
     "min": min,
     "max": max,
     "atan2": math.atan2,
+    "copysign": math.copysign,
 }
 REFERENCES: dict[str, Callable[..., float]] = {**ONE_OPERAND, **TWO_OPERANDS}
 POSITIVE = {"log", "log2", "sqrt", "rsqrt", "pow"}

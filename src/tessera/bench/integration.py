@@ -26,7 +26,7 @@ from tessera.dialects import graph, schedule, text, tile
 from tessera.interpreters.engine import symbol_in
 from tessera.kernels.arguments import NUMBERS, collect, is_array
 from tessera.kernels.assumptions import Assumptions
-from tessera.kernels.compiling import Words, plan_of
+from tessera.kernels.compiling import Source, Words, plan_of
 from tessera.kernels.function import Instance, Kernel
 from tessera.kernels.levels import calling_module
 from tessera.kernels.native import Program, Programs, Settings, place_of, settings, settings_on
@@ -136,7 +136,7 @@ def _gpu_stages(
 
 def _plan(instance: Instance, made: MachineProgram) -> Plan:
     layout = made.layout
-    return plan_of(instance, Words(layout.first, layout.grid, layout.words), made.messages)
+    return plan_of(Source.of(instance), Words(layout.first, layout.grid, layout.words), made.messages)
 
 
 def host_overhead(call: Callable[[], Any], seconds: float = 0.1) -> float:

@@ -190,6 +190,7 @@ _ROWS = (
     _define("min", 2, _NUMBERS, meanings.minimum, rules.minimum, Cost(simple=1)),
     _define("max", 2, _NUMBERS, meanings.maximum, rules.maximum, Cost(simple=1)),
     _define("atan2", 2, _FLOATS, meanings.wide(np.arctan2), rules.atan2, Cost(simple=12, divide=1)),
+    _define("copysign", 2, _FLOATS, np.copysign, rules.copysign, Cost(simple=1)),
     _define("fma", 3, _NUMBERS, meanings.fma, rules.fma, Cost(simple=1)),
     _define("and", 2, _BITS, np.bitwise_and, None, Cost(simple=1)),
     _define("or", 2, _BITS, np.bitwise_or, None, Cost(simple=1)),

@@ -149,6 +149,12 @@ def atan2(ew: Builder[V], y: V, x: V, result: V) -> Partials[V]:
     return ew("div", x, square), ew("neg", ew("div", y, square))
 
 
+def copysign(ew: Builder[V], size: V, sign: V, result: V) -> Partials[V]:
+    one = ew.constant(1.0, result)
+    same = ew("mul", ew("copysign", one, size), ew("copysign", one, sign))
+    return same, ew.constant(0.0, result)
+
+
 def fma(ew: Builder[V], a: V, b: V, c: V, result: V) -> Partials[V]:
     return b, a, ew.constant(1.0, result)
 

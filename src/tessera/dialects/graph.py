@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 import numpy as np
@@ -52,6 +52,7 @@ from tessera.dialects.attributes import (
 )
 from tessera.dialects.effects import KINDS, HasEffects, World, effects_within, writes
 from tessera.dialects.elements import is_element
+from tessera.dialects.graph_control import CondOp, ScanOp, WhileOp, YieldOp
 from tessera.dialects.graph_effects import (
     AllReduceOp,
     AnyTensor,
@@ -62,6 +63,7 @@ from tessera.dialects.graph_effects import (
     StateWriteOp,
     look_up,
 )
+from tessera.dialects.graph_slices import known_sizes, slice_shape
 from tessera.dialects.graph_types import (
     DenseAttr,
     GraphTensorType,
@@ -82,6 +84,7 @@ from tessera.dtypes.promotion import accumulator
 from tessera.dtypes.types import DType, f64
 from tessera.errors import ShapeError, TesseraError
 from tessera.shapes import rules
+from tessera.shapes.bounds import Interval
 from tessera.shapes.expr import DimLike, Size, shape_of
 
 VERSION = 1
@@ -480,7 +483,7 @@ class TransposeOp(_Unary):
 
 @irdl_op_definition
 class SliceOp(_Unary):
-    """Every `steps[i]`-th element from `starts[i]` up to, not including, `stops[i]`."""
+    """Every `steps[i]`-th element from `starts[i]` up to, not including, `stops[i]`; LAST is the end of any axis."""
 
     name = "graph.slice"
     starts = prop_def(Integers)
@@ -488,10 +491,18 @@ class SliceOp(_Unary):
     steps = prop_def(Integers)
     assembly_format = "$operand $starts `to` $stops `by` $steps attr-dict `:` type($operand) `->` type($result)"
 
-    def __init__(self, operand: SSAValue, starts: Sequence[int], stops: Sequence[int], steps: Sequence[int]) -> None:
+    def __init__(
+        self,
+        operand: SSAValue,
+        starts: Sequence[int],
+        stops: Sequence[int],
+        steps: Sequence[int],
+        *,
+        known: Mapping[str, Interval] | None = None,
+    ) -> None:
         source = graph_type(operand)
         with telling(operand):
-            target = rules.slice_shape(source.shape, starts, stops, steps)
+            target = slice_shape(source.shape, starts, stops, steps, known)
         super().__init__(
             operands=[operand],
             properties={"starts": integers(starts), "stops": integers(stops), "steps": integers(steps)},
@@ -499,8 +510,8 @@ class SliceOp(_Unary):
         )
 
     def expected_shape(self) -> Sequence[Size]:
-        bounds = [list(bound.iter_values()) for bound in (self.starts, self.stops, self.steps)]
-        return rules.slice_shape(graph_type(self.operand).shape, *bounds)
+        starts, stops, steps = (list(bound.iter_values()) for bound in (self.starts, self.stops, self.steps))
+        return slice_shape(graph_type(self.operand).shape, starts, stops, steps, known_sizes(self))
 
 
 @irdl_op_definition
@@ -678,6 +689,10 @@ Graph = Dialect(
         StateWriteOp,
         AllReduceOp,
         PrintOp,
+        CondOp,
+        WhileOp,
+        ScanOp,
+        YieldOp,
     ],
     [GraphTensorType, DenseAttr],
 )

@@ -403,6 +403,14 @@ def atan2(_: DType, y: Interval, x: Interval) -> Interval:
     return Interval(_less(-math.pi), _more(math.pi))
 
 
+def copysign(dtype: DType, size: Interval, sign: Interval) -> Interval:
+    sizes = absolute(dtype, size)
+    # A NaN has a sign too, and so has a zero.
+    if sign.lo > 0 and not sign.may_nan:
+        return sizes
+    return neg(dtype, sizes) if sign.hi < 0 and not sign.may_nan else Interval(-sizes.hi, sizes.hi, size.may_nan)
+
+
 @_with_operands_nan
 def fma(dtype: DType, a: Interval, b: Interval, c: Interval) -> Interval:
     return add(dtype, mul(dtype, a, b), c)
@@ -547,6 +555,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "min": minimum,
         "max": maximum,
         "atan2": atan2,
+        "copysign": copysign,
         "fma": fma,
         "and": bits_and,
         "or": bits_or,

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from tessera.dtypes.types import DType
 from tessera.errors import TesseraError
 
-_ROUNDS = 10
-_MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
-_KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
+ROUNDS = 10
+MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
+_MULTIPLIERS = tuple(map(np.uint64, MULTIPLIERS))
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 # Blocks whose working arrays stay in cache: twice as fast as one pass over everything.
@@ -27,13 +28,15 @@ class Stream(enum.IntEnum):
     NORMAL = 1
     ROUNDING = 2
     DROPOUT = 3
+    SPLIT = 4
+    FOLD = 5
 
 
 def philox4x32(counter: NDArray[np.uint32], key: tuple[int, int]) -> NDArray[np.uint32]:
     """Philox 4x32-10 (Salmon et al., 2011): a bijection of the four words on the last axis, chosen by `key`."""
     c0, c1, c2, c3 = (counter[..., word].astype(np.uint64) for word in range(4))
-    for turn in range(_ROUNDS):
-        k0, k1 = (np.uint64((key[i] + turn * _KEY_STEPS[i]) & 0xFFFFFFFF) for i in range(2))
+    for turn in range(ROUNDS):
+        k0, k1 = (np.uint64((key[i] + turn * KEY_STEPS[i]) & 0xFFFFFFFF) for i in range(2))
         left, right = c0 * _MULTIPLIERS[0], c2 * _MULTIPLIERS[1]
         c0, c1, c2, c3 = (right >> _HALF) ^ c1 ^ k0, right & _LOW, (left >> _HALF) ^ c3 ^ k1, left & _LOW
     return np.stack((c0, c1, c2, c3), axis=-1).astype(np.uint32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,20 +11,19 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from tessera.dialects import elementwise, graph, graph_effects, reductions, schedule
 from tessera.dialects.graph_types import GraphTensorType, dense_values, graph_type
-from tessera.dtypes import philox
 from tessera.dtypes.casting import cast
-from tessera.dtypes.types import Kind, f32, f64
+from tessera.dtypes.types import Kind
 from tessera.errors import CompileError, DtypeError, ShapeError
-from tessera.interpreters import graph_indexing, scalars
+from tessera.interpreters import graph_control, graph_indexing, scalars
 from tessera.interpreters.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.machine import Machine
 from tessera.interpreters.tile import multiply, positions, run_kernel
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import dim
 
-MEANINGS = (graph_indexing,)  # importing it fills the table
-
 Array = np.ndarray[Any, np.dtype[Any]]
+
+RULES_ELSEWHERE = (graph_control, graph_indexing)  # importing them fills the table
 
 
 def run_function(
@@ -179,16 +177,8 @@ def _gather(frame: Frame, op: graph.GatherOp, operands: Values) -> Values:
 
 @meaning(graph_effects.RandomOp)
 def _random(frame: Frame, op: graph_effects.RandomOp, operands: Values) -> Values:
-    shape, machine, dtype = _shape(frame, op.result), frame.machine, graph_type(op.result).dtype
-    count = math.prod(shape)
-    if op.distribution.data == "uniform":
-        words = philox.random_bits(machine.seed, machine.position, count)
-        drawn, source = philox.uniform_in(dtype, words), f64
-    else:
-        drawn, source = philox.normal(machine.seed, machine.position, count), f32
-    values = cast(drawn, source, dtype, seed=machine.seed, offset=machine.position).reshape(shape)
-    machine.position += count
-    return [values]
+    dtype = graph_type(op.result).dtype
+    return [frame.machine.draw(op.distribution.data, dtype, _shape(frame, op.result))]
 
 
 @meaning(graph_effects.StateReadOp)
@@ -206,12 +196,10 @@ def _state_write(frame: Frame, op: graph_effects.StateWriteOp, operands: Values)
 @meaning(graph_effects.AllReduceOp)
 def _all_reduce(frame: Frame, op: graph_effects.AllReduceOp, operands: Values) -> Values:
     dtype = graph_type(op.operand).dtype
-    what = f"all_reduce<{op.kind.data}> of {operands[0].shape} {dtype}"
-    values = frame.machine.exchange(op.axis.data, what, operands[0])
-    return [reductions.apply(op.kind.data, np.stack(values), dtype, [0])]
+    return [frame.machine.combine(op.kind.data, op.axis.data, dtype, operands[0])]
 
 
 @meaning(graph_effects.PrintOp)
 def _print(frame: Frame, op: graph_effects.PrintOp, operands: Values) -> Values:
-    frame.machine.write(f"{op.label.data} {operands[0]}\n")
+    frame.machine.show(op.label.data, operands[0])
     return []

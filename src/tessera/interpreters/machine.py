@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from tessera.dialects import reductions
+from tessera.dtypes import philox
+from tessera.dtypes.casting import cast
+from tessera.dtypes.types import DType, f32, f64
 from tessera.errors import EffectError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 T = TypeVar("T")
+_STREAM = threading.Lock()
 
 
 class Communicator(Protocol):
@@ -44,6 +50,31 @@ class Machine:
     write: Callable[[str], object] = _show
     workers: int = 3
     chance: np.random.Generator | None = None
+
+    def draw(self, distribution: str, dtype: DType, shape: Sequence[int]) -> Array:
+        """The next numbers of the stream: uniform on [0, 1) or standard normal."""
+        count = math.prod(shape)
+        start = self._take(count)
+        if distribution == "uniform":
+            drawn, source = philox.uniform_in(dtype, philox.random_bits(self.seed, start, count)), f64
+        else:
+            drawn, source = philox.normal(self.seed, start, count), f32
+        return cast(drawn, source, dtype, seed=self.seed, offset=start).reshape(tuple(shape))
+
+    def _take(self, count: int) -> int:
+        """Positions of the stream that nobody else has, though several threads may ask."""
+        with _STREAM:
+            start, self.position = self.position, self.position + count
+        return start
+
+    def combine(self, kind: str, axis: str, dtype: DType, value: Array) -> Array:
+        """The values of all ranks of an axis, folded."""
+        found = self.exchange(axis, f"all_reduce<{kind}> of {value.shape} {dtype}", value)
+        return reductions.apply(kind, np.stack(found), dtype, [0])
+
+    def show(self, label: str, value: Array) -> None:
+        """Shows a labelled array to people."""
+        self.write(f"{label} {value}\n")
 
     def exchange(self, axis: str, what: str, value: Array) -> list[Array]:
         if axis not in self.axes:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from tessera.kernels.function import Kernel
     from tessera.kernels.native import Program
 
+INSIDE = "call_kernel"
+"""The method of values that are not known yet, which says what calling a kernel with one means."""
+
 _MOST_ENTRIES = 1024
 _MISSING: Any = object()
 # What looking for an entry may raise where there is none: no such key, an argument that is no tensor or cannot be part
@@ -58,6 +61,9 @@ class Calls:
 
     def slowly(self, /, *args: Any, **kwargs: Any) -> Any:
         """Any call; the next of its kind is quick."""
+        for value in (*args, *kwargs.values()):
+            if (inside := getattr(value, INSIDE, None)) is not None:
+                return inside(self.kernel, args, kwargs)
         kernel, chosen = self.kernel, settings()
         if chosen is None:
             return kernel.trace_and_run(args, kwargs)
@@ -141,7 +147,8 @@ class Calls:
             for parameter, value in zip((*self.given, *self.static), (*given, *static), strict=True)
             if value is not _MISSING
         }
-        if len(named) == len(given) + len(static) and not extra and not more:
+        traced = any(hasattr(value, INSIDE) for value in named.values())
+        if len(named) == len(given) + len(static) and not extra and not more and not traced:
             found = self._found(named)
             if found is not None:
                 run, values = found

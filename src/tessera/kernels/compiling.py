@@ -1,4 +1,4 @@
-"""From an instance to machine code: the compilers of CPUs and GPUs, and the launch plans of what they made."""
+"""From a tile function to machine code: the compilers of CPUs and GPUs, and the launch plans of what they made."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import IndexType, ModuleOp
 from xdsl.ir import Attribute
 
 from tessera import knobs
@@ -24,8 +24,34 @@ from tessera.transforms.instrument import check_of, title
 
 if TYPE_CHECKING:
     from tessera.kernels.function import Instance
-    from tessera.targets.cpu.compile import Program as MachineProgram
     from tessera.targets.cuda.compile import Program as DeviceProgram
+
+
+class Source(NamedTuple):
+    """A tile function of a module, and what its schedule says of threads; its last `outputs` arguments are results."""
+
+    module: ModuleOp
+    name: str
+    inputs: int
+    outputs: int
+    warps: int | None = None
+    stages: int | None = None
+
+    @staticmethod
+    def of(instance: Instance) -> Source:
+        """The tile function of an instance."""
+        schedule = instance.schedule
+        count = len(instance.paths), len(instance.outputs)
+        return Source(instance.module, instance.name, *count, schedule.warps, schedule.stages)
+
+
+class Machined(NamedTuple):
+    """What a compiler made of a tile function: how to launch it, its code, what it depends on, what each stage cost."""
+
+    plan: Plan
+    code: bytes
+    guards: Facts
+    seconds: Mapping[str, float]
 
 
 def compiled(
@@ -35,80 +61,88 @@ def compiled(
 
     `lines` says of each array whether its rows lie well for a GPU.
     """
-    if chosen.target == "cuda":
-        made, plan, code = _for_gpu(instance, chosen, facts, lines)
-        program = Program.of(instance, loaded(plan, code), made.guards, lines)
-    else:
-        made, plan, code = _for_cpu(instance, chosen, facts)
-        program = Program.of(instance, loaded(plan, code), made.guards)
+    made = machined(Source.of(instance), chosen, facts, lines)
+    asked = lines if chosen.target == "cuda" else None
+    program = Program.of(instance, loaded(made.plan, made.code), made.guards, asked)
+    log_compile(instance.name, ", ".join(map(str, program.guards)), made.seconds)
+    return program, made.code
+
+
+def log_compile(name: str, guards: str, seconds: Mapping[str, float]) -> None:
+    """Says what was compiled, for which arguments, and what it cost, where recompiles are logged."""
     if "recompiles" in knobs.logs.value:
         import logging
 
-        laps = ", ".join(f"{stage} {1000 * seconds:.0f} ms" for stage, seconds in made.seconds.items())
-        guards = ", ".join(map(str, program.guards)) or "no guards"
-        logging.getLogger("tessera.recompiles").warning("compiled %s for %s: %s", instance.name, guards, laps)
-    return program, code
+        laps = ", ".join(f"{stage} {1000 * spent:.0f} ms" for stage, spent in seconds.items())
+        logging.getLogger("tessera.recompiles").warning("compiled %s for %s: %s", name, guards or "no guards", laps)
 
 
-def _for_cpu(instance: Instance, chosen: Settings, facts: Facts) -> tuple[MachineProgram, Plan, bytes]:
+def machined(
+    source: Source, chosen: Settings, facts: Facts, lines: Mapping[int, bool] = MappingProxyType({})
+) -> Machined:
+    """Machine code of a tile function, for arguments with these facts."""
+    return _for_gpu(source, chosen, facts, lines) if chosen.target == "cuda" else _for_cpu(source, chosen, facts)
+
+
+def _for_cpu(source: Source, chosen: Settings, facts: Facts) -> Machined:
     # Compilers are large: each is loaded when it is needed.
     from tessera.targets.cpu.compile import compile_kernel
 
     made = compile_kernel(
-        instance.module,
-        instance.name,
+        source.module,
+        source.name,
         level=chosen.level,
         optimization=chosen.optimization,
         checks=chosen.checks,
         facts=facts,
     )
     words = Words(made.layout.first, made.layout.grid, made.layout.words)
-    return made, plan_of(instance, words, made.messages), made.image
+    return Machined(plan_of(source, words, made.messages), made.image, made.guards, made.seconds)
 
 
 RUNGS = 4
 
 
-def _for_gpu(
-    instance: Instance, chosen: Settings, facts: Facts, lines: Mapping[int, bool]
-) -> tuple[DeviceProgram, Plan, bytes]:
+def _for_gpu(source: Source, chosen: Settings, facts: Facts, lines: Mapping[int, bool]) -> Machined:
     """Compiles, and compiles again with less in registers, until a thread's values fit; the last one runs anyhow."""
     from tessera.targets.cuda.compile import compile_kernel as compile_for_gpu
 
-    # Results are made by the launch, and are as they should be.
-    arguments = len(instance.paths) + len(instance.outputs)
-    lined = [place for place in range(arguments) if lines.get(place, place >= len(instance.paths))]
-    found: tuple[DeviceProgram, Plan, bytes] | None = None
+    # Results are made by the launch, and are as they should be, unless it is said that they are not.
+    arguments = source.inputs + source.outputs
+    lined = [place for place in range(arguments) if lines.get(place, place >= source.inputs)]
+    found: Machined | None = None
     for rung in range(RUNGS):
         made = compile_for_gpu(
-            instance.module,
-            instance.name,
+            source.module,
+            source.name,
             arch=chosen.level,
-            warps=instance.schedule.warps,
-            stages=instance.schedule.stages,
+            warps=source.warps,
+            stages=source.stages,
             optimization=chosen.optimization,
             checks=chosen.checks,
             facts=facts,
             lined=lined,
             rung=rung,
         )
-        if found is not None and made.ptx == found[0].ptx:
+        code = made.ptx.encode()
+        if found is not None and code == found.code:
             break
-        plan, code = _device_plan(instance, made), made.ptx.encode()
+        plan = _device_plan(source, made)
         spilled = _spilled(plan, code)
         assert plan.device is not None
-        found = made, replace(plan, device=replace(plan.device, local=max(made.local, spilled))), code
+        plan = replace(plan, device=replace(plan.device, local=max(made.local, spilled)))
+        found = Machined(plan, code, made.guards, made.seconds)
         if spilled <= made.local:
             break
     assert found is not None
     return found
 
 
-def _device_plan(instance: Instance, made: DeviceProgram) -> Plan:
+def _device_plan(source: Source, made: DeviceProgram) -> Plan:
     from tessera.kernels.host_plan import launch_of
 
     block = made.block
-    plan = plan_of(instance, Words(block.first, block.grid, block.words), made.messages)
+    plan = plan_of(source, Words(block.first, block.grid, block.words), made.messages)
     assert made.function is not None
     launch = launch_of(made.function, made)
     checks = tuple((one.condition, Failure(one.message, one.span)) for one in made.checks)
@@ -136,9 +170,9 @@ class Words(NamedTuple):
     total: int
 
 
-def plan_of(instance: Instance, words: Words, messages: tuple[str, ...]) -> Plan:
-    """How to launch a compiled instance."""
-    function = symbol_in(instance.module, instance.name, tile.FuncOp)
+def plan_of(source: Source, words: Words, messages: tuple[str, ...]) -> Plan:
+    """How to launch a compiled tile function."""
+    function = symbol_in(source.module, source.name, tile.FuncOp)
     stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)]
     written = {tile.base_of(op.view) for op in stores}
     ordered = any(isinstance(op, tile.AtomicOp) and _depends_on_order(op) for op in stores)
@@ -150,9 +184,9 @@ def plan_of(instance: Instance, words: Words, messages: tuple[str, ...]) -> Plan
         else:
             arguments.append(NumberArgument(word, _kind_of(type_)))
     return Plan(
-        instance.name,
+        source.name,
         tuple(arguments),
-        len(instance.outputs),
+        source.outputs,
         tuple(function.grid.data),
         words.grid,
         words.total,

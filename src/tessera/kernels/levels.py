@@ -20,10 +20,8 @@ from tessera.transforms.pipeline import Compiled, compile_module
 
 def calling_module(instance: Instance, schedule: Schedule) -> ModuleOp:
     """A module whose graph function does nothing but call the kernel, under its schedule."""
-    module = instance.module.clone()
-    kernel = module.body.block.first_op
-    assert isinstance(kernel, tile.FuncOp)
-    _return_what_is_filled(kernel)
+    kernel = returning(instance)
+    module = ModuleOp([kernel])
     types = [_outer(view, shape) for view, shape in zip(kernel.function_type.inputs, kernel.shapes, strict=True)]
     inputs, outputs = types[: kernel.input_count], types[kernel.input_count :]
     effects = effects_within(op for op in kernel.body.walk() if not op.regions) or ()
@@ -40,6 +38,15 @@ def calling_module(instance: Instance, schedule: Schedule) -> ModuleOp:
     function.body.block.add_ops([call, end])
     module.body.block.add_op(function)
     return module
+
+
+def returning(instance: Instance) -> tile.FuncOp:
+    """The tile function of an instance, as graphs call it: what it fills is among its results."""
+    kernel = instance.module.body.block.first_op
+    assert isinstance(kernel, tile.FuncOp)
+    made = kernel.clone()
+    _return_what_is_filled(made)
+    return made
 
 
 def _return_what_is_filled(kernel: tile.FuncOp) -> None:

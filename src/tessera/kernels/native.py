@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import struct
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 BACKENDS = ("auto", "cpu", "interpreter")
 _MOST_KEYS = 512
 MOST_SPECIAL = 8  # programs under assumptions, for one key; the general program serves the rest
-_LENGTH = struct.Struct("<Q")
 _NUMBERS: dict[str, type] = {kind.__name__: kind for kind in (bool, int, float)}
 
 
@@ -59,12 +57,19 @@ class Settings:
     checks: frozenset[str]
     deterministic: bool
     demanded: bool
+    fast_math: bool = False
 
 
 # Bound once: every call of a kernel asks them.
 _around, _tracer = AROUND.get, CURRENT.get
 _state = knobs.watching(
-    knobs.interpret, knobs.backend, knobs.cpu_level, knobs.optimization, knobs.checks, knobs.deterministic
+    knobs.interpret,
+    knobs.backend,
+    knobs.cpu_level,
+    knobs.optimization,
+    knobs.checks,
+    knobs.deterministic,
+    knobs.fast_math,
 )
 _last: list[tuple[object, Settings | None]] = [(None, None)]
 
@@ -91,15 +96,16 @@ def _chosen() -> Settings | None:
         )
     if knobs.interpret.value or backend == "interpreter":
         return None
-    if sys.platform != "linux" or os.uname().machine != "x86_64":
+    if sys.platform != "linux" or features.machine() not in knobs.CPU_FAMILIES:
         if backend == "cpu":
             raise DeviceError(
-                f"kernels have machine code on x86-64 Linux only, this is {sys.platform}",
+                f"kernels have machine code on Linux, x86-64 and AArch64, this is {sys.platform}, {features.machine()}",
                 hint=f"leave {knobs.backend.variable} unset: the interpreter runs them",
             )
         return None
     level, optimization, checks = features.level(), knobs.optimization.value, knobs.checks.value
-    return _interned("cpu", level, optimization, checks, knobs.deterministic.value, backend == "cpu")
+    deterministic, fast = knobs.deterministic.value, knobs.fast_math.value
+    return _interned("cpu", level, optimization, checks, deterministic, backend == "cpu", fast)
 
 
 _interned = lru_cache(maxsize=None)(Settings)
@@ -114,7 +120,7 @@ def settings_on(place: Device, chosen: Settings) -> Settings:
     from tessera.runtime.cuda.context import Context
 
     level = architecture_of(Context.of(place.index).properties.capability)
-    return _interned("cuda", level, chosen.optimization, chosen.checks, chosen.deterministic, True)
+    return _interned("cuda", level, chosen.optimization, chosen.checks, chosen.deterministic, True, chosen.fast_math)
 
 
 def architecture_of(capability: tuple[int, int]) -> str:
@@ -196,33 +202,30 @@ class Program:
         return interpret(self.instance, values)
 
     def encoded(self, code: bytes) -> bytes:
-        """The program as bytes: the length of its JSON, that JSON, its machine code.
+        """The program as bytes, its machine code behind.
 
         Without any, it only says which arguments it serves, and something else may stand there.
         """
-        head = json.dumps(
-            {
-                "paths": self.paths,
-                "kinds": [_text_of(kind) for kind in self.kinds],
-                "guards": self.guards,
-                "schedule": asdict(self.schedule),
-                "row_width": self.row_width,
-                "plan": None if self.executable is None else self.executable.plan.encoded(),
-            }
-        ).encode()
-        return _LENGTH.pack(len(head)) + head + code
+        head = {
+            "paths": self.paths,
+            "kinds": [_text_of(kind) for kind in self.kinds],
+            "guards": self.guards,
+            "schedule": asdict(self.schedule),
+            "row_width": self.row_width,
+            "plan": None if self.executable is None else self.executable.plan.encoded(),
+        }
+        return cache.packed(head, code)
 
     @staticmethod
     def behind(data: bytes) -> bytes:
         """What stands behind the JSON of a program that could be decoded."""
-        return data[_LENGTH.size + _LENGTH.unpack_from(data)[0] :]
+        return cache.unpacked(data)[1]
 
     @staticmethod
     def decoded(data: bytes) -> Program | None:
         """A program as `encoded` wrote it; None where it cannot be read."""
         try:
-            start = _LENGTH.size + _LENGTH.unpack_from(data)[0]
-            found = json.loads(data[_LENGTH.size : start])
+            found, code = cache.unpacked(data)
             block = found["schedule"].pop("block")
             return Program(
                 tuple(found["paths"]),
@@ -230,9 +233,9 @@ class Program:
                 tuple(Guard(_ask_of(ask), _number_of(answer)) for ask, answer in found["guards"]),
                 Schedule(block=None if block is None else tuple(block), **found["schedule"]),
                 found["row_width"],
-                None if found["plan"] is None else loaded(Plan.decoded(found["plan"]), data[start:]),
+                None if found["plan"] is None else loaded(Plan.decoded(found["plan"]), code),
             )
-        except (struct.error, ValueError, KeyError, IndexError, TypeError, AttributeError, TesseraError):
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError, TesseraError):
             return None
 
 
@@ -382,6 +385,12 @@ def _log_fallback(instance: Instance, refusal: CompileError) -> None:
         logging.getLogger("tessera.fallbacks").warning("%s runs in the interpreter: %s", instance.name, refusal.message)
 
 
+def target_of(chosen: Settings) -> tuple[object, ...]:
+    """What of settings machine code depends on, as keys have it."""
+    processor = features.target(chosen.level) if chosen.target == "cpu" else (chosen.target,)
+    return (chosen.level, *processor, chosen.optimization, *sorted(chosen.checks))
+
+
 @dataclass(frozen=True)
 class Kept:
     """The place of a kernel's programs on the disk: its first key."""
@@ -393,9 +402,7 @@ class Kept:
         compiler = None if identity is None else build()
         if compiler is None:
             return None
-        processor = features.target(chosen.level) if chosen.target == "cpu" else (chosen.target,)
-        target = (chosen.level, *processor, chosen.optimization, *sorted(chosen.checks))
-        return Kept(cache.key_of(what, compiler, target, identity, assumed.words))
+        return Kept(cache.key_of(what, compiler, target_of(chosen), identity, assumed.words))
 
     def find(self, given: Mapping[str, Any]) -> Program | None:
         """The program for these arguments."""

@@ -9,6 +9,7 @@ bytes may be a little off until the folder is looked at again.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
@@ -70,6 +71,23 @@ _ENCODINGS: dict[type, Callable[[Any], bytes]] = {
     str: lambda value: _counted(b"s", value.encode("utf-8", "surrogatepass")),
     bytes: lambda value: _counted(b"b", value),
 }
+
+
+_LENGTH = struct.Struct("<Q")
+
+
+def packed(head: object, body: bytes) -> bytes:
+    """A payload of two parts: the length of a JSON, that JSON, and bytes behind it."""
+    text = json.dumps(head).encode()
+    return _LENGTH.pack(len(text)) + text + body
+
+
+def unpacked(data: bytes) -> tuple[Any, bytes]:
+    """The parts of such a payload; ValueError where it is none."""
+    if len(data) < _LENGTH.size:
+        raise ValueError(f"{len(data)} bytes are too few")
+    start = _LENGTH.size + _LENGTH.unpack_from(data)[0]
+    return json.loads(data[_LENGTH.size : start]), data[start:]
 
 
 class Entry(NamedTuple):

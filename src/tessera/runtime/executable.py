@@ -25,10 +25,12 @@ from tessera.runtime.launch_plan import ArrayArgument, NumberArgument, Plan
 from tessera.runtime.memory import ALIGNMENT, Array, aligned_empty, contiguous_strides
 from tessera.runtime.meta import Meta
 from tessera.runtime.tensor import Tensor
-from tessera.targets.cpu import launch, pool
+from tessera.targets.cpu import features, launch, pool
 from tessera.targets.llvm import image
 
 Runner: TypeAlias = Callable[..., Any]
+Geometry: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+"""Sizes and strides of an array, in elements."""
 
 # Fewer bytes than this are done before another thread has come.
 _ONE_THREAD_BYTES = 32 * 1024
@@ -62,6 +64,19 @@ class Fresh(NamedTuple):
         return Fresh(shape, dtype.storage, Meta(dtype, shape, contiguous_strides(shape, 1), CPU, ALIGNMENT))
 
 
+class Ready(NamedTuple):
+    """A program for arrays of given sizes and strides: all that a launch needs besides addresses and numbers.
+
+    `scratch` is None where it depends on the numbers. `is_empty`: the grid has no points, and there is nothing to do.
+    """
+
+    entry: int
+    template: bytes
+    threads: int
+    scratch: int | None
+    is_empty: bool
+
+
 class Executable:
     """A program in memory, for as long as this or one of its launches is referenced."""
 
@@ -92,9 +107,31 @@ class Executable:
         geometry = [None if array is None else (array.shape, _in_elements(array)) for array in arrays]
         template = self._template([*geometry, *((one.meta.shape, one.meta.strides) for one in fresh)], grid)
         touched = sum(one.meta.nbytes for one in fresh) + sum(array.nbytes for array in arrays if array is not None)
-        alone = math.prod(grid) <= 1 or touched <= _ONE_THREAD_BYTES or (plan.ordered and deterministic)
-        threads = 1 if alone else pool.MOST_THREADS
-        return _runner(plan, self._launch(template, threads), fresh)
+        return _runner(plan, self._launch(template, self._threads(grid, touched, deterministic)), fresh)
+
+    def ready(self, geometry: Sequence[Geometry | None], *, deterministic: bool = True) -> Ready:
+        """A launch of the program on arrays of these sizes and strides, results too; None for numbers."""
+        plan = self.plan
+        grid = plan.extents(plan.sizes([None if found is None else found[0] for found in geometry]))
+        template = self._template(geometry, grid)
+        touched = sum(
+            math.prod(found[0]) * argument.dtype.storage.itemsize
+            for argument, found in zip(plan.arguments, geometry, strict=True)
+            if isinstance(argument, ArrayArgument) and found is not None
+        )
+        start_pool()
+        needs = self._needs(template)
+        scratch = needs.pop() if len(needs) == 1 else None
+        threads = self._threads(grid, touched, deterministic)
+        return Ready(self._entry, bytes(template), threads, scratch, 0 in grid)
+
+    def _threads(self, grid: tuple[int, ...], touched: int, deterministic: bool) -> int:
+        alone = math.prod(grid) <= 1 or touched <= _ONE_THREAD_BYTES or (self.plan.ordered and deterministic)
+        return 1 if alone else pool.MOST_THREADS
+
+    def launch(self, ready: Ready) -> launch.Launch:
+        """A function of the addresses of arrays, as whole numbers, and of numbers, that runs the program."""
+        return self._launch(bytearray(ready.template), ready.threads, arrays="i64")
 
     def _check_memory(self, place: int, argument: ArrayArgument, array: Array | None) -> None:
         what = f"argument {place} of @{self.plan.name}"
@@ -109,9 +146,7 @@ class Executable:
         if argument.written and not array.flags.writeable:
             refuse_to_write(self.plan, place)
 
-    def _template(
-        self, geometry: Sequence[tuple[tuple[int, ...], tuple[int, ...]] | None], grid: tuple[int, ...]
-    ) -> bytearray:
+    def _template(self, geometry: Sequence[Geometry | None], grid: tuple[int, ...]) -> bytearray:
         template = bytearray(launch.WORD * (launch.FIRST_SLOT + self.plan.words))
 
         def fill(word: int, numbers: Sequence[int]) -> None:
@@ -123,21 +158,27 @@ class Executable:
         fill(self.plan.grid_word, grid)
         return template
 
-    def _launch(self, template: bytearray, threads: int) -> launch.Launch:
+    def _launch(self, template: bytearray, threads: int, arrays: str = "array") -> launch.Launch:
         start_pool()
         arguments = [
-            (one.kind if isinstance(one, NumberArgument) else "array", launch.FIRST_SLOT + one.word)
+            (one.kind if isinstance(one, NumberArgument) else arrays, launch.FIRST_SLOT + one.word)
             for one in self.plan.arguments
         ]
 
         def made(scratch: int) -> launch.Launch:
             return launch.make(self._entry, bytes(template), arguments, scratch, threads, keep=self.image)
 
-        numbers = [(place, one) for place, one in enumerate(self.plan.arguments) if isinstance(one, NumberArgument)]
-        found = {self._scratch(template, [one for _, one in numbers], values) for values in _probes(numbers)}
-        if len(found) == 1:
-            return made(found.pop())
-        return self._launch_by_numbers(template, numbers, made)
+        needs = self._needs(template)
+        return made(needs.pop()) if len(needs) == 1 else self._launch_by_numbers(template, self._numbers(), made)
+
+    def _numbers(self) -> list[tuple[int, NumberArgument]]:
+        """The numbers among the arguments, with their places."""
+        return [(place, one) for place, one in enumerate(self.plan.arguments) if isinstance(one, NumberArgument)]
+
+    def _needs(self, template: bytearray) -> set[int]:
+        """How many bytes a thread needs, for several numbers: one answer where it does not depend on them."""
+        numbers = self._numbers()
+        return {self._scratch(template, [one for _, one in numbers], values) for values in _probes(numbers)}
 
     def _launch_by_numbers(
         self, template: bytearray, numbers: Sequence[tuple[int, NumberArgument]], made: Callable[[int], launch.Launch]
@@ -261,7 +302,7 @@ def start_pool() -> None:
     if compiler is None:
         pool.start()
         return
-    store, key = cache.shared(), cache.key_of("runtime", compiler)
+    store, key = cache.shared(), cache.key_of("runtime", compiler, features.family())
     found = store.get(key)
     if found is not None:
         try:

@@ -198,10 +198,10 @@ class Plan:
         return tuple(one for one in found if isinstance(one, ArrayArgument))
 
     def sizes(self, shapes: Sequence[Sizes | None]) -> dict[str, int]:
-        """What the symbols stand for, given the shapes of the inputs; None for numbers."""
+        """What the symbols stand for, given the shapes of the inputs, or of results too; None for numbers."""
         known: dict[str, int] = {}
         others: list[tuple[Size, int, Origin]] = []
-        for place, (argument, shape) in enumerate(zip(self.inputs, shapes, strict=True)):
+        for place, (argument, shape) in enumerate(zip(self.arguments, shapes, strict=False)):
             if not isinstance(argument, ArrayArgument) or shape is None:
                 continue
             what = f"argument {place} of @{self.name}"

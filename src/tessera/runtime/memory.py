@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 ALIGNMENT = 64
+_DATA_AT = 16  # in an array object
 
 # Bound once: every new tensor passes through these.
 _BYTE = np.dtype(np.uint8)
@@ -101,6 +103,23 @@ def address(array: Any) -> int:
         return _address_of(_from_buffer(array))
     except (TypeError, ValueError, BufferError):  # read-only, strided, empty, or a type that buffers do not know
         return array.ctypes.data
+
+
+def _data_reader() -> Callable[[Array], int]:
+    """A function that reads where an array begins out of the array object, a tenth of what NumPy takes for it."""
+    words = (ctypes.c_uint64 * (1 << 58)).from_address(0)
+    shift = 3
+
+    def read(array: Array) -> int:
+        return words[(id(array) + _DATA_AT) >> shift]
+
+    example = np.arange(6.0)
+    tries = (example, example[2:], example.reshape(2, 3).T)
+    is_as_expected = all(read(array) == array.ctypes.data for array in tries)
+    return read if is_as_expected else lambda array: array.ctypes.data
+
+
+data_address = _data_reader()
 
 
 class _Storage(np.ndarray[tuple[int], np.dtype[np.uint8]]):

@@ -24,6 +24,11 @@ def tree_flatten(tree: Tree) -> tuple[list[Any], PyTreeSpec]:
     return optree.tree_flatten(tree, namespace=NAMESPACE)
 
 
+def tree_paths(tree: Tree) -> list[tuple[Any, ...]]:
+    """For each leaf the keys, indices and names that lead to it."""
+    return optree.tree_paths(tree, namespace=NAMESPACE)
+
+
 def tree_unflatten(structure: PyTreeSpec, leaves: Iterable[Any]) -> Tree:
     """The tree with this structure and these leaves."""
     return optree.tree_unflatten(structure, leaves)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, cast, final
 
@@ -19,7 +20,7 @@ from tessera.runtime.dlpack import ExchangeError
 from tessera.runtime.indexing import Key
 from tessera.runtime.memory import Array, Buffer, address, aligned, aligned_copy, buffer_of
 from tessera.runtime.meta import Meta, alignment_of, may_overlap
-from tessera.runtime.operators import Operand, Scalar, binary, nearest, operand, reflected, unary
+from tessera.runtime.operators import OPERATORS, Operand, Scalar, binary, nearest, operand, reflected, unary
 from tessera.runtime.printing import show
 from tessera.runtime.tracking import histories, remember, tracked
 from tessera.runtime.transfer import transfer
@@ -93,15 +94,21 @@ class Tensor:
 
     if not TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Meta:
+        def __getattr__(self, name: str) -> Any:
             # Metas are made when first asked for; from then on the slot answers, as fast as an attribute can.
             if name != "meta":
-                raise AttributeError(f"'Tensor' object has no attribute {name!r}")
+                return _operator_of(self, name)
             array, itemsize = self.geometry, self.geometry.itemsize
             strides = tuple([stride // itemsize for stride in array.strides])
             alignment = alignment_of(address(array) if array.size else 0)
             self.meta = Meta(self.dtype, array.shape, strides, self.device, alignment)
             return self.meta
+
+    def give_away(self) -> None:
+        """Lets go of the memory for good: whoever uses this tensor again is told so."""
+        _ = self.meta
+        del self.geometry, self.meta
+        self._buffer = None
 
     @property
     def shape(self) -> Shape:
@@ -256,6 +263,8 @@ class Tensor:
     def __getitem__(self, key: Key) -> Tensor:
         """A view for integers, slices, None and ...; a copy for integer and boolean arrays."""
         parts, is_view = indexing.parts_of(key)
+        if not is_view and self.device.kind == "cuda":
+            return OPERATORS.method("__getitem__")(self, key)
         array = self.geometry if is_view else self.numpy()
         try:
             found = array[parts]
@@ -319,9 +328,11 @@ class Tensor:
         if isinstance(target, Device) or (isinstance(target, str) and target not in BY_NAME and is_device_name(target)):
             return self._to_device(device(target), copy=copy)
         dtype = as_dtype(target)
-        if _stores_alike(dtype, self.dtype):
+        if stores_alike(dtype, self.dtype):
             same = self if dtype is self.dtype else Tensor.wrap(self.geometry, dtype, self.device, self._buffer)
             return same.copy() if copy else same
+        if self.device.kind == "cuda":
+            return OPERATORS.method("__cast__")(self, dtype, seed)
         array = casting.cast(self.numpy(), self.dtype, dtype, seed=seed)
         return Tensor.wrap(aligned(array), dtype)
 
@@ -482,6 +493,22 @@ class Tensor:
     def __pos__(self) -> Tensor:
         return self
 
+    def __matmul__(self, other: Operand) -> Tensor:
+        return OPERATORS.method("__matmul__")(self, other)
+
+    def __rmatmul__(self, other: Operand) -> Tensor:
+        return OPERATORS.method("__matmul__")(other, self)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The functions of the Array API standard."""
+        return OPERATORS.method("__array_namespace__")(self, api_version=api_version)
+
+    def to_device(self, target: str | Device, /, *, stream: object = None) -> Tensor:
+        """This tensor on a device; copies follow the current stream's order, so that none may be named."""
+        if stream is not None:
+            raise DeviceError(f"to_device: no stream may be named, got {stream!r}", hint="leave stream= out")
+        return self._to_device(device(target), copy=False)
+
     # Elementwise, as for every array, and so nothing that a dictionary could use.
     def __eq__(self, other: Operand) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]  (not one bool)
         return _equal(self, other)
@@ -495,6 +522,17 @@ class Tensor:
 _CPU_IN_DLPACK = (1, 0)
 
 
+def _operator_of(tensor: Tensor, name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(f"'Tensor' object has no attribute {name!r}")
+    methods, properties = OPERATORS.surface()
+    if name in properties:
+        return properties[name](tensor)
+    if name in methods:
+        return partial(methods[name], tensor)
+    raise AttributeError(f"'Tensor' object has no attribute {name!r}")
+
+
 def _integers(given: tuple[Sizes, ...], where: str) -> Shape:
     """The integers of `f(2, 3)` or `f((2, 3))`."""
     items: Any = given[0] if len(given) == 1 and isinstance(given[0], Sequence) else given
@@ -504,7 +542,7 @@ def _integers(given: tuple[Sizes, ...], where: str) -> Shape:
         raise ShapeError(f"{where}: expected integers, got {items}", hint="sizes and axes are integers") from None
 
 
-def _stores_alike(a: DType, b: DType) -> bool:
+def stores_alike(a: DType, b: DType) -> bool:
     """Whether the two differ at most in how values are rounded and summed, and not in what a stored element means."""
     same_scales = a.policy.loss_scale == b.policy.loss_scale and a.policy.scale_axis == b.policy.scale_axis
     return a.base is b.base and same_scales

@@ -6,8 +6,12 @@ from collections.abc import Mapping
 
 from xdsl.passes import ModulePass
 
+from tessera.targets.choose_blocks import ChooseBlocks
 from tessera.targets.cpu.tile_to_cpu import TileToCpu
 from tessera.targets.cuda.tile_to_nv import TileToNv
 from tessera.transforms import pipeline
 
-PASSES: Mapping[str, type[ModulePass]] = {**pipeline.PASSES, TileToCpu.name: TileToCpu, TileToNv.name: TileToNv}
+PASSES: Mapping[str, type[ModulePass]] = {
+    **pipeline.PASSES,
+    **{kind.name: kind for kind in (ChooseBlocks, TileToCpu, TileToNv)},
+}

@@ -15,12 +15,14 @@ from tessera.dialects.graph_effects import look_up
 from tessera.dialects.graph_types import graph_type
 from tessera.dialects.kernel_calls import match_symbols, substitute
 from tessera.dialects.schedule_types import Config
+from tessera.transforms.form_online import form_online
+from tessera.transforms.form_products import form_products
 from tessera.transforms.form_rows import form_rows
 from tessera.transforms.regions import erase_unused
 from tessera.transforms.rewriting import replace
 
 # Each takes what it knows how to make one kernel of; what it leaves is for those behind it. The last takes all.
-FORMERS: tuple[Callable[[Block], None], ...] = (form_rows,)
+FORMERS: tuple[Callable[[Block], None], ...] = (form_online, form_products, form_rows)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Operation
 
-from tessera.dialects import graph, graph_effects, schedule, tile
+from tessera.dialects import graph, graph_control, graph_effects, schedule, tile
 from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import tile_type
 from tessera.errors import CompileError
@@ -31,6 +31,10 @@ _HOST: Kinds = frozenset(
         graph_effects.RandomOp,
         graph_effects.StateReadOp,
         graph_effects.StateWriteOp,
+        graph_control.CondOp,
+        graph_control.ScanOp,
+        graph_control.WhileOp,
+        graph_control.YieldOp,
     }
 )
 # Other arrangements of elements that exist: the host hands on the same memory with other sizes and strides.

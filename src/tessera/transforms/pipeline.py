@@ -27,6 +27,7 @@ from tessera.transforms.context import CompileContext
 from tessera.transforms.dead_code import DeadCode
 from tessera.transforms.early_loads import EarlyLoads
 from tessera.transforms.facts import Facts
+from tessera.transforms.fast_math import FastMath
 from tessera.transforms.finish_in_branches import FinishInBranches
 from tessera.transforms.graph_to_schedule import GraphToSchedule
 from tessera.transforms.instrument import Instrument
@@ -57,6 +58,7 @@ PASSES: Mapping[str, type[ModulePass]] = {
         CommonSubexpressions,
         DeadCode,
         EarlyLoads,
+        FastMath,
         FinishInBranches,
         GraphToSchedule,
         Instrument,

@@ -18,11 +18,15 @@ from tessera.dialects.locations import span_of
 from tessera.errors import CompileError
 from tessera.transforms.rewriting import replace
 from tessera.transforms.symbol_names import fresh_name
+from tessera.transforms.write_online import write_online
+from tessera.transforms.write_products import write_product
 from tessera.transforms.write_rows import write_rows
 
 Writer = Callable[[str, schedule.RegionOp], tile.FuncOp]
 
-WRITERS: Mapping[str, Writer] = MappingProxyType({"pointwise": write_rows, "rows": write_rows})
+WRITERS: Mapping[str, Writer] = MappingProxyType(
+    {"pointwise": write_rows, "rows": write_rows, "product": write_product, "online": write_online}
+)
 
 
 @dataclass(frozen=True)

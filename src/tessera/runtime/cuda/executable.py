@@ -29,13 +29,12 @@ from tessera.runtime.cuda.tensor_maps import Maps
 from tessera.runtime.device import Device
 from tessera.runtime.executable import Runner, refuse_to_write
 from tessera.runtime.launch_plan import WORD, ArrayArgument, NumberArgument, Plan
-from tessera.runtime.memory import ALIGNMENT, Array, DeviceMemory, contiguous_strides, device_of, owner_of
+from tessera.runtime.memory import ALIGNMENT, Array, DeviceMemory, contiguous_strides, data_address, device_of, owner_of
 from tessera.runtime.meta import Meta
 from tessera.runtime.tensor import Tensor
 
 _REPORT_WORDS = 7
 _LARGEST_AXIS = 1 << 31
-_DATA_AT = 16  # in an array object
 
 
 class Fresh(NamedTuple):
@@ -96,6 +95,15 @@ class Report:
             raise plan.failures[status - 1].error()
 
 
+class Ready(NamedTuple):
+    """A program for arrays of given sizes and strides: what a launch needs besides addresses and numbers."""
+
+    function: Function
+    params: Params
+    blocks: int
+    maps: tuple[Maps, ...]
+
+
 class Bound(NamedTuple):
     """A program for arrays of given shapes and strides, as launches and graphs need it."""
 
@@ -154,8 +162,7 @@ class CudaExecutable:
 
     def bound(self, values: Sequence[Any]) -> Bound:
         """The program for such arrays."""
-        plan, launch = self.plan, self.plan.device
-        assert launch is not None
+        plan = self.plan
         arrays: list[Array | None] = [value if isinstance(value, np.ndarray) else None for value in values]
         for place, (argument, array) in enumerate(zip(plan.inputs, arrays, strict=True)):
             if isinstance(argument, ArrayArgument):
@@ -164,9 +171,25 @@ class CudaExecutable:
         sizes = plan.sizes([None if array is None else array.shape for array in arrays])
         shapes = plan.result_shapes(sizes)
         fresh = [_fresh(one.dtype, shape, device) for one, shape in zip(plan.results, shapes, strict=True)]
-        grid = plan.extents(sizes)
         geometry = [None if array is None else Geometry(array.shape, _in_elements(array)) for array in arrays]
-        geometry += [Geometry(one.meta.shape, one.meta.strides) for one in fresh]
+        ready = self.ready([*geometry, *(Geometry(one.meta.shape, one.meta.strides) for one in fresh)], device)
+        return Bound(
+            plan,
+            device,
+            ready.function,
+            ready.params,
+            ready.blocks,
+            tuple(one.maker() for one in fresh),
+            tuple(one.meta for one in fresh),
+            ready.maps,
+            starter(ready.params, ready.function, ready.blocks),
+        )
+
+    def ready(self, geometry: Sequence[Geometry | None], device: Device) -> Ready:
+        """A launch of the program on arrays of these sizes and strides, results too; None for numbers."""
+        plan, launch = self.plan, self.plan.device
+        assert launch is not None
+        grid = plan.extents(plan.sizes([None if one is None else one.sizes for one in geometry]))
         if _product(grid):
             plan.check([None if one is None else (one.sizes, one.strides) for one in geometry])
         self._check_sizes(geometry)
@@ -175,17 +198,7 @@ class CudaExecutable:
         function.context.be_current()
         blocks = launch.blocks(_product(grid), function.context.properties.multiprocessors)
         check_grid(plan.name, blocks)
-        return Bound(
-            plan,
-            device,
-            function,
-            params,
-            blocks,
-            tuple(one.maker() for one in fresh),
-            tuple(one.meta for one in fresh),
-            tuple(self._maps(geometry, device.index)) if blocks else (),
-            starter(params, function, blocks),
-        )
+        return Ready(function, params, blocks, tuple(self._maps(geometry, device.index)) if blocks else ())
 
     def _check_sizes(self, geometry: Sequence[Geometry | None]) -> None:
         """Kernels count positions along an axis in 32 bits."""
@@ -264,23 +277,6 @@ def _product(extents: Sequence[int]) -> int:
     return total
 
 
-def _data_reader() -> Callable[[Array], int]:
-    """A function that reads where an array begins out of the array object, a tenth of what NumPy takes for it."""
-    words = (ctypes.c_uint64 * (1 << 58)).from_address(0)
-    shift = 3
-
-    def read(array: Array) -> int:
-        return words[(id(array) + _DATA_AT) >> shift]
-
-    example = np.arange(6.0)
-    tries = (example, example[2:], example.reshape(2, 3).T)
-    is_as_expected = all(read(array) == array.ctypes.data for array in tries)
-    return read if is_as_expected else lambda array: array.ctypes.data
-
-
-data_address = _data_reader()
-
-
 class _Form(NamedTuple):
     """What the code of a call depends on: arguments by their places, results and tensor maps by their number."""
 
@@ -333,7 +329,7 @@ def _run_maker(form: _Form) -> Callable[..., Runner]:
         before += _COUNTERS.format(size=form.counters)
         passed.append("counters")
     if form.reports:
-        before += "        report = take(bound)\n"
+        before += "        report = take(bound.device)\n"
         passed.append("report.pointer")
     passed += [f"map{place}" for place in range(len(form.maps))]
     tensors = [f"tensor({name}, meta{place})" for place, name in enumerate(made)]
@@ -390,7 +386,7 @@ def runner(bound: Bound) -> Runner:
         refuse_to_write,
         Tensor.fresh,
         SEVERAL,
-        _note,
+        note,
         data_address,
         zeroed_counters,
         take_report,
@@ -399,7 +395,8 @@ def runner(bound: Bound) -> Runner:
     )
 
 
-def _note(stream: Stream, arrays: Sequence[Array]) -> None:
+def note(stream: Stream, arrays: Sequence[Array]) -> None:
+    """The memory of arrays is used on a stream."""
     for array in arrays:
         note_array(array, stream)
 
@@ -422,12 +419,12 @@ def zeroed_counters(stream: Stream, nbytes: int) -> int:
 _reports: dict[int, list[Report]] = {}
 
 
-def take_report(bound: Bound) -> Report:
+def take_report(device: Device) -> Report:
     """A record that no kernel uses."""
     try:
-        return _reports[bound.device.index].pop()
+        return _reports[device.index].pop()
     except (KeyError, IndexError):
-        return Report(bound.device)
+        return Report(device)
 
 
 def return_report(report: Report) -> None:
@@ -436,9 +433,13 @@ def return_report(report: Report) -> None:
 
 
 def _finish(bound: Bound, stream: Stream, report: Report) -> None:
+    finish(bound.plan, stream, report)
+
+
+def finish(plan: Plan, stream: Stream, report: Report) -> None:
     """Waits for a kernel, and raises what it reports."""
     try:
-        report.check(bound.plan, stream)
+        report.check(plan, stream)
     except TesseraError:
         stream.counters.clear()  # it may have stopped before it had put them back to zero
         raise

@@ -8,7 +8,6 @@ in the rest, with a few instructions (`launch.ll`) in place of such a kernel; el
 from __future__ import annotations
 
 import ctypes
-import os
 import struct
 import sys
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from tessera import knobs
 from tessera.errors import DtypeError
 from tessera.runtime import cache as compile_cache
 from tessera.runtime.build import build
@@ -23,6 +23,7 @@ from tessera.runtime.cuda.modules import Function
 from tessera.runtime.executable import start_pool
 from tessera.runtime.launch_plan import WORD, ArrayArgument, NumberArgument, Plan
 from tessera.runtime.memory import Array
+from tessera.targets.cpu import features
 from tessera.targets.cpu import launch as host_launch
 from tessera.targets.llvm import image
 
@@ -111,8 +112,8 @@ def starter(params: Params, function: Function, blocks: int) -> Start:
 
 @cache
 def has_entry() -> bool:
-    """Whether the host's entry can be used: on x86-64 Linux, and where arrays are laid out as it expects."""
-    if sys.platform != "linux" or os.uname().machine != "x86_64":
+    """Whether the host's entry can be used: on Linux, and where arrays are laid out as it expects."""
+    if sys.platform != "linux" or features.machine() not in knobs.CPU_FAMILIES:
         return False
     start_pool()
     return host_launch.has_entry()
@@ -134,7 +135,17 @@ def arguments_of(params: Params) -> tuple[list[tuple[str, int]], bytes]:
     return found, table
 
 
-def _through_entry(params: Params, function: Function, blocks: int) -> Start:
+class HostBlock(NamedTuple):
+    """A launch as the host's entry and its sequences run it: code, args block, arguments of it, and what they need."""
+
+    entry: int
+    template: bytes
+    arguments: list[tuple[str, int]]
+    keep: object
+
+
+def host_block(params: Params, function: Function, blocks: int) -> HostBlock:
+    """A launch of so many blocks. Arguments are those of the plan, then as `arguments_of` says."""
     arguments, table = arguments_of(params)
     device, calls = params.device, function.context.calls
     address = ctypes.cast(calls.launch, ctypes.c_void_p).value or 0
@@ -143,8 +154,12 @@ def _through_entry(params: Params, function: Function, blocks: int) -> Start:
     words = (address, function.handle, 0, blocks, device.threads, device.shared, len(device.maps), table_at)
     template = bytes(WORD * host_launch.FIRST_SLOT) + struct.pack("<8q", *words) + block + table
     kernel = _kernel()
-    keep = (kernel, function)
-    return host_launch.make(kernel.address("launch_on_device"), template, arguments, 0, 1, keep=keep)
+    return HostBlock(kernel.address("launch_on_device"), template, arguments, (kernel, function))
+
+
+def _through_entry(params: Params, function: Function, blocks: int) -> Start:
+    made = host_block(params, function, blocks)
+    return host_launch.make(made.entry, made.template, made.arguments, 0, 1, keep=made.keep)
 
 
 @cache
@@ -153,7 +168,7 @@ def _kernel() -> image.Image:
     compiler = build()
     if compiler is None:
         return image.load(_compiled())
-    store, key = compile_cache.shared(), compile_cache.key_of("launch on device", compiler)
+    store, key = compile_cache.shared(), compile_cache.key_of("launch on device", compiler, features.family())
     found = store.get(key)
     if found is None:
         found = _compiled()
@@ -165,7 +180,7 @@ def _compiled() -> bytes:
     from tessera.targets.llvm.machine import compile_text
 
     text = (Path(__file__).parent / "launch.ll").read_text(encoding="utf-8")
-    return image.flatten(compile_text(text, cpu="x86-64", features=""))
+    return image.flatten(compile_text(text, cpu=features.LEAST_PROCESSORS[features.family()], features=""))
 
 
 def through_ctypes(params: Params, function: Function, blocks: int) -> Start:

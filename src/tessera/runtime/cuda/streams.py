@@ -61,10 +61,11 @@ class Stream:
     """A queue of work on a GPU. `with stream:` makes it the current one of its GPU, in this thread or task.
 
     `free` is memory that has been used on this stream and serves again on it. `counters` are addresses of zeroed memory
-    by size, for kernels that need some; `workspaces` keeps that memory.
+    by size, for kernels that need some; `workspaces` keeps that memory. `arenas` are memory that programs take while
+    they are launched and put back: address, bytes, and what keeps it.
     """
 
-    __slots__ = ("__weakref__", "counters", "device", "free", "graph", "handle", "owner", "workspaces")
+    __slots__ = ("__weakref__", "arenas", "counters", "device", "free", "graph", "handle", "owner", "workspaces")
 
     owner: StreamHandle
     handle: int
@@ -72,6 +73,7 @@ class Stream:
     free: dict[int, FreeList]
     counters: dict[int, int]
     workspaces: list[object]
+    arenas: list[tuple[int, int, object]]
     graph: Graph | None
 
     def __init__(self, place: str | Device | None = None, *, priority: int = 0) -> None:
@@ -85,7 +87,7 @@ class Stream:
 
     def _set(self, owner: StreamHandle, where: Device) -> None:
         self.owner, self.handle, self.device = owner, owner.value, where
-        self.free, self.counters, self.workspaces, self.graph = {}, {}, [], None
+        self.free, self.counters, self.workspaces, self.arenas, self.graph = {}, {}, [], [], None
         if owner.value != LEGACY and not SEVERAL:
             SEVERAL.append(True)
 
@@ -104,7 +106,7 @@ class Stream:
         """The same stream, where kernels are put into a graph instead of being run."""
         other = Stream.__new__(Stream)
         other.owner, other.handle, other.device = self.owner, self.handle, self.device
-        other.free, other.counters, other.workspaces, other.graph = self.free, {}, [], graph
+        other.free, other.counters, other.workspaces, other.arenas, other.graph = self.free, {}, [], [], graph
         return other
 
     @property

@@ -13,6 +13,7 @@ from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import DType, bf16, f32, i8, i32, u8, u32
 from tessera.targets.cpu.emitter import Machine
 from tessera.targets.cpu.nests import Nest, Phase
+from tessera.targets.llvm.elements import is_arm
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Blocking:
 
     @property
     def _registers(self) -> int:
-        return 32 if self.machine.lanes >= 16 else 16
+        return 32 if self.machine.lanes >= 16 or is_arm(self.machine.level) else 16
 
     def _vectors(self, dtype: DType) -> int:
         """Vectors to a row of accumulators: the square of the registers, roughly, and a bit less."""

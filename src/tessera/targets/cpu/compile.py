@@ -72,6 +72,23 @@ def compile_kernel(
     guards of the program.
     """
     level = features.level() if level is None else level
+    lowered, guards, seconds = lower_kernel(
+        module, name, level=level, optimization=optimization, checks=checks, facts=facts
+    )
+    program = compile_lowered(lowered, name, level=level, optimization=optimization)
+    return replace(program, guards=guards, seconds={**seconds, **program.seconds})
+
+
+def lower_kernel(
+    module: ModuleOp,
+    name: str,
+    *,
+    level: str,
+    optimization: int = 3,
+    checks: Collection[str] = (),
+    facts: Facts | None = None,
+) -> tuple[ModuleOp, Facts, Mapping[str, float]]:
+    """The cpu level of a tile function, the facts it rests on, and what each stage cost."""
     effort, made_for, seconds = EFFORTS[optimization], machine_for(level, optimization), Laps()
     lowered, context = module.clone(), CompileContext.with_facts(facts)
     if facts:
@@ -84,8 +101,7 @@ def compile_kernel(
     seconds.lap("tile-to-cpu")
     text.verify(lowered)
     seconds.lap("verify")
-    program = compile_lowered(lowered, name, level=level, optimization=optimization)
-    return replace(program, guards=context.recorder.guards, seconds={**seconds, **program.seconds})
+    return lowered, context.recorder.guards, seconds
 
 
 def compile_lowered(module: ModuleOp, name: str, *, level: str | None = None, optimization: int = 3) -> Program:

@@ -130,10 +130,10 @@ class Emitter:
         matrix = any(isinstance(op, cpu.MatmulOp) for op in self.source.body.walk())
         if matrix:
             configure_tiles(self.f)
-        before = flush_subnormals(self.f) if self.flushes else None
+        before = flush_subnormals(self.f, self.level) if self.flushes else None
         self.block(self.source.body.block)
         if before is not None:
-            self.f.call("llvm.x86.sse.ldmxcsr", "void", [before])
+            restore_subnormals(self.f, before, self.level)
         if matrix:
             release_tiles(self.f)
         self.f.give(number(0, "i64"))
@@ -333,11 +333,20 @@ def release_tiles(f: Function) -> None:
     f.call("llvm.x86.tilerelease", "void", [])
 
 
-def flush_subnormals(f: Function) -> Value:
+def flush_subnormals(f: Function, level: str) -> Value:
     """Takes subnormal numbers as zeros from here on, like the matrix unit does: sums of them take a hundred times as
-    long. Gives where the thread's own setting is kept."""
+    long. Gives the thread's own setting, or where it is kept."""
+    if elements.is_arm(level):
+        mode = f.call("llvm.aarch64.get.fpcr", "i64", [])
+        f.call("llvm.aarch64.set.fpcr", "void", [f.binary("or", mode, number(1 << 24, "i64"))])
+        return mode
     before, now = f.stack(4, 4), f.stack(4, 4)
     f.call("llvm.x86.sse.stmxcsr", "void", [before])
     f.store(f.binary("or", f.load("i32", before, align=4), number(0x8040, "i32")), now, align=4)
     f.call("llvm.x86.sse.ldmxcsr", "void", [now])
     return before
+
+
+def restore_subnormals(f: Function, before: Value, level: str) -> None:
+    """Undoes `flush_subnormals`."""
+    f.call("llvm.aarch64.set.fpcr" if elements.is_arm(level) else "llvm.x86.sse.ldmxcsr", "void", [before])

@@ -1,21 +1,25 @@
-"""What the host's processor can do, in four levels, and how LLVM is told.
+"""What the host's processor can do, in levels, and how LLVM is told.
 
 A level is what the code generator may rely on. `base` is any x86-64; `avx2` is x86-64-v3; `avx512` is x86-64-v4 and
-whatever of bf16, fp16, VNNI and the like this host adds; `amx` is that with tiles. Nothing here imports LLVM.
+whatever of bf16, fp16, VNNI and the like this host adds; `amx` is that with tiles. `neon` is any AArch64 and whatever
+of atomics, fp16, dot products and the like this host adds. Nothing here imports LLVM.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 from functools import cache
 from pathlib import Path
 
 from tessera import knobs
 from tessera.errors import DeviceError
 
-LEVELS = knobs.CPU_LEVELS  # from the least to the most able
-_REGISTER_BITS = {"base": 128, "avx2": 256, "avx512": 512, "amx": 512}
-_PROCESSORS = {"base": "x86-64", "avx2": "x86-64-v3", "avx512": "x86-64-v4", "amx": "x86-64-v4"}
+LEVELS = knobs.CPU_LEVELS  # of each family from the least to the most able
+_REGISTER_BITS = {"base": 128, "avx2": 256, "avx512": 512, "amx": 512, "neon": 128}
+_PROCESSORS = {"base": "x86-64", "avx2": "x86-64-v3", "avx512": "x86-64-v4", "amx": "x86-64-v4", "neon": "generic"}
+# What every processor of a family is, as LLVM says it: for code that is the same at all levels.
+LEAST_PROCESSORS = {"x86_64": "x86-64", "aarch64": "generic"}
 
 # What each level asks for beyond the one before it, as the kernel spells it.
 _NEEDS: dict[str, set[str]] = {
@@ -24,6 +28,7 @@ _NEEDS: dict[str, set[str]] = {
     | {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"},
     "avx512": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
     "amx": {"amx_tile", "amx_bf16"},
+    "neon": set(),
 }
 # What some hosts have beyond a level's own processor: the kernel's name and LLVM's.
 EXTRAS = {
@@ -46,9 +51,35 @@ EXTRAS = {
         "amx_fp16": "amx-fp16",
         "amx_complex": "amx-complex",
     },
+    "neon": {
+        "atomics": "lse",
+        "asimdrdm": "rdm",
+        "asimdhp": "fullfp16",
+        "asimddp": "dotprod",
+        "asimdfhm": "fp16fml",
+        "bf16": "bf16",
+        "i8mm": "i8mm",
+    },
 }
 
 _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
+
+
+def family() -> str:
+    """The family of the host's processor, whose levels it has."""
+    found = machine()
+    if found not in knobs.CPU_FAMILIES:
+        raise DeviceError(
+            f"expected a processor of the families {', '.join(knobs.CPU_FAMILIES)}, this one is {found}",
+            hint=f"leave {knobs.backend.variable} unset: the interpreter runs kernels",
+        )
+    return found
+
+
+@cache
+def machine() -> str:
+    """What the system calls its processor's family."""
+    return os.uname().machine
 
 
 def level() -> str:
@@ -62,7 +93,7 @@ def level() -> str:
 
 def host_level() -> str:
     """The highest level that this host has."""
-    return next(name for name in reversed(LEVELS) if has(name))
+    return next(name for name in reversed(knobs.CPU_FAMILIES[family()]) if has(name))
 
 
 @cache
@@ -72,7 +103,9 @@ def has(level: str) -> bool:
     Tiles need the system's permission, once per process, before their first instruction. It is asked for here, when the
     question is about tiles; a system that refuses it counts as one without.
     """
-    needed = set[str]().union(*(_NEEDS[name] for name in _up_to(level)))
+    if level not in knobs.CPU_FAMILIES.get(machine(), ()):
+        return False
+    needed = set[str]().union(*(_NEEDS[name] for name in up_to(level)))
     return needed <= host_flags() and (level != "amx" or _permit_tiles())
 
 
@@ -80,7 +113,7 @@ def target(level: str) -> tuple[str, str]:
     """The processor and the features, as LLVM's target machine takes them; never more than this host has."""
     _expect_on_host(level)
     flags = host_flags()
-    features = [f"+{name}" for part in _up_to(level) for flag, name in EXTRAS.get(part, {}).items() if flag in flags]
+    features = [f"+{name}" for part in up_to(level) for flag, name in EXTRAS.get(part, {}).items() if flag in flags]
     return _PROCESSORS[level], ",".join(features)
 
 
@@ -95,21 +128,28 @@ def host_flags() -> frozenset[str]:
     try:
         with Path("/proc/cpuinfo").open("rb") as file:  # hosts with many processors make it long; the start is enough
             for line in file:
-                if line.startswith(b"flags"):
+                if line.startswith((b"flags", b"Features")):
                     return frozenset(line.decode().partition(":")[2].split())
     except OSError:
         pass
     return frozenset()
 
 
-def _up_to(level: str) -> tuple[str, ...]:
-    return LEVELS[: LEVELS.index(level) + 1]
+def up_to(level: str) -> tuple[str, ...]:
+    """A level and those of its family below it."""
+    levels = next(levels for levels in knobs.CPU_FAMILIES.values() if level in levels)
+    return levels[: levels.index(level) + 1]
 
 
 def _expect_on_host(level: str) -> None:
     if not has(level):
         host = host_level()
-        missing = sorted(set[str]().union(*(_NEEDS[name] for name in _up_to(level))) - host_flags())
+        if level not in (ours := knobs.CPU_FAMILIES[family()]):
+            raise DeviceError(
+                f"expected a level of {family()}, which are {', '.join(ours)}, got {level}",
+                hint=f"set {knobs.cpu_level.variable} to {host} or lower, or leave it unset",
+            )
+        missing = sorted(set[str]().union(*(_NEEDS[name] for name in up_to(level))) - host_flags())
         lacks = f"it lacks {', '.join(missing)}" if missing else "the system does not permit tiles"
         raise DeviceError(
             f"expected a level that this host has, at most {host}, got {level}: {lacks}",

@@ -22,7 +22,6 @@ declare ptr @PyErr_Format(ptr, ptr, ...)
 declare ptr @Py_BuildValue(ptr, ...)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 ; The objects that arguments are compared with; they live as long as the interpreter.
 define void @introduce(ptr %array, ptr %numpy_bool, ptr %true, ptr %false, ptr %type_error) nounwind {

@@ -1,5 +1,6 @@
 ; The pool: one caller at a time leads, workers help. Its protocol is told in pool.py; this is that protocol in LLVM's
-; text. A line that says only "delay" is where the tests put pauses of random length.
+; text. A line that says only "delay" is where the tests put pauses of random length. What depends on the processor's
+; family is in a file of its name.
 
 ; Each of these has a pair of cache lines to itself, since processors fetch lines in pairs.
 %job = type { i32, i32, ptr, ptr, i64, [96 x i8] }     ; tickets, threads, kernel, args block, bytes of scratch
@@ -26,9 +27,6 @@ declare i32 @prctl(i32, ...)
 declare ptr @mmap(ptr, i64, i32, i32, i32, i64)
 declare i32 @munmap(ptr, i64)
 declare i32 @madvise(ptr, i64, i32)
-declare void @llvm.x86.sse2.pause()
-declare void @llvm.x86.sse.stmxcsr(ptr)
-declare void @llvm.x86.sse.ldmxcsr(ptr)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare i32 @llvm.smax.i32(i32, i32)
 declare i32 @llvm.smin.i32(i32, i32)
@@ -87,17 +85,12 @@ define void @forget() nounwind {
 ; Runs a kernel on at most so many threads; the status of the args block, or -12 (no memory) where there is no scratch.
 define i64 @dispatch(ptr %kernel, ptr %args, i64 %threads, i64 %bytes) nounwind {
 entry:
-  %mode = alloca i32, align 4
-  %standard = alloca i32, align 4
   ; Rounding and denormals must not depend on what the calling thread was set to: workers have the standard mode.
-  call void @llvm.x86.sse.stmxcsr(ptr %mode)
-  %bits = load i32, ptr %mode, align 4
-  %control = and i32 %bits, 65472
-  %is_standard = icmp eq i32 %control, 8064
+  %mode = call i64 @float_mode()
+  %is_standard = call i1 @is_standard_mode(i64 %mode)
   br i1 %is_standard, label %ready, label %correct
 correct:
-  store i32 8064, ptr %standard, align 4
-  call void @llvm.x86.sse.ldmxcsr(ptr %standard)
+  call void @set_standard_mode()
   br label %ready
 ready:
   %scratch = call ptr @borrow(i64 %bytes)
@@ -134,7 +127,7 @@ restore:
   %result = phi i64 [ -12, %ready ], [ %status, %done ]
   br i1 %is_standard, label %return, label %put_back
 put_back:
-  call void @llvm.x86.sse.ldmxcsr(ptr %mode)
+  call void @set_float_mode(i64 %mode)
   br label %return
 return:
   ret i64 %result
@@ -193,7 +186,7 @@ spin:
   %over = icmp eq i32 %seen, 0
   br i1 %over, label %return, label %pause
 pause:
-  call void @llvm.x86.sse2.pause()
+  call void @relax()
   %next = add i32 %turn, 1
   %many = icmp eq i32 %next, 32
   br i1 %many, label %clock, label %again
@@ -266,9 +259,7 @@ return:
 
 define internal ptr @work(ptr %unused) nounwind {
 entry:
-  %standard = alloca i32, align 4
-  store i32 8064, ptr %standard, align 4
-  call void @llvm.x86.sse.ldmxcsr(ptr %standard)
+  call void @set_standard_mode()
   %named = call i32 (i32, ...) @prctl(i32 15, ptr @worker_name)
   %sleepers_at = getelementptr %crew, ptr @crew, i32 0, i32 0
   %alive_at = getelementptr %crew, ptr @crew, i32 0, i32 1
@@ -289,7 +280,7 @@ spin:
   %open = icmp sgt i32 %seen, 0
   br i1 %open, label %draw, label %pause
 pause:
-  call void @llvm.x86.sse2.pause()
+  call void @relax()
   br label %tick
 tick:
   %next = add i32 %turn, 1
@@ -327,6 +318,7 @@ prepare:
   %failed = icmp eq ptr %scratch, null
   br i1 %failed, label %hand_in, label %run
 run:
+  call void @trust_new_code()
   %number = sub i32 %threads, %before
   %thread = zext i32 %number to i64
   %team = zext i32 %threads to i64
@@ -403,13 +395,15 @@ return:
 }
 
 define internal void @wake(ptr %word, i32 %count) nounwind {
-  %woken = call i64 (i64, ...) @syscall(i64 202, ptr %word, i32 129, i32 %count, ptr null, ptr null, i32 0)
+  %futex = call i64 @futex_number()
+  %woken = call i64 (i64, ...) @syscall(i64 %futex, ptr %word, i32 129, i32 %count, ptr null, ptr null, i32 0)
   ret void
 }
 
 ; Sleeps if the word is as it was seen; returns when woken, when it is not, or for no reason at all.
 define internal void @sleep_while(ptr %word, i32 %seen) nounwind {
-  %result = call i64 (i64, ...) @syscall(i64 202, ptr %word, i32 128, i32 %seen, ptr null, ptr null, i32 0)
+  %futex = call i64 @futex_number()
+  %result = call i64 (i64, ...) @syscall(i64 %futex, ptr %word, i32 128, i32 %seen, ptr null, ptr null, i32 0)
   ret void
 }
 

@@ -79,15 +79,22 @@ def has_python_entry() -> bool:
 
 def runtime_text() -> str:
     """The runtime image as LLVM's text, for whoever keeps compiled images; the same for every level."""
-    parts = ("pool.ll", "launch.ll", "fresh.ll") if has_python_entry() else ("pool.ll",)
-    return "\n".join((_FOLDER / part).read_text(encoding="utf-8") for part in parts)
+    entries = ("launch.ll", "fresh.ll") if has_python_entry() else ()
+    parts = ("pool.ll", "sequence.ll", *entries)
+    return "\n".join([processor_text(), *((_FOLDER / part).read_text(encoding="utf-8") for part in parts)])
+
+
+def processor_text() -> str:
+    """What the runtime needs of the host's family of processors: waiting, rounding, the numbers of system calls."""
+    return (_FOLDER / f"{features.family()}.ll").read_text(encoding="utf-8")
 
 
 def compile_runtime() -> bytes:
     """The runtime image; takes LLVM a tenth of a second, and half of one to be imported."""
     from tessera.targets.llvm.machine import compile_text
 
-    return image.flatten(compile_text(runtime_text(), cpu="x86-64", features=""))
+    processor = features.LEAST_PROCESSORS[features.family()]
+    return image.flatten(compile_text(runtime_text(), cpu=processor, features="", passes="always-inline"))
 
 
 class Runtime:

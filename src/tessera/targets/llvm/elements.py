@@ -17,18 +17,35 @@ from tessera.dtypes.types import DType, FloatFormat, Kind, Specials, bf16, bool_
 from tessera.errors import CompileError
 from tessera.targets.llvm.text import Function, Value, bits_of, lanes_of, like, number, vector
 
-# What a processor of the x86-64 family can do; each level has all of those before it. `avx2` comes with FMA and F16C,
-# `avx512` with the F, VL, BW, DQ and CD parts, `amx` with BF16, FP16 and VNNI.
+# What a processor can do; each level has all of those before it in its family. `avx2` comes with FMA and F16C,
+# `avx512` with the F, VL, BW, DQ and CD parts, `amx` with BF16, FP16 and VNNI. `neon`, of AArch64, comes with fused
+# products and conversions of f16.
 LEVELS = knobs.CPU_LEVELS
 
 NAN = float("nan")
 
 
 def reaches(level: str, needed: str) -> bool:
-    """Whether `level` has everything that `needed` has."""
+    """Whether `level` has everything that `needed` has; one of another family has not."""
     if level not in LEVELS:
         raise CompileError(f"expected a level of the processor, got {level!r}", hint=f"levels are {', '.join(LEVELS)}")
-    return LEVELS.index(level) >= LEVELS.index(needed)
+    family = next(levels for levels in knobs.CPU_FAMILIES.values() if needed in levels)
+    return level in family[family.index(needed) :]
+
+
+def is_arm(level: str) -> bool:
+    """Whether a level is one of AArch64."""
+    return level in knobs.CPU_FAMILIES["aarch64"]
+
+
+def fuses(level: str) -> bool:
+    """Whether a product and a sum are one instruction, which rounds once."""
+    return is_arm(level) or reaches(level, "avx2")
+
+
+def converts_halves(level: str) -> bool:
+    """Whether there are instructions that convert f16 into f32 and back."""
+    return is_arm(level) or reaches(level, "avx2")
 
 
 @cache
@@ -126,7 +143,7 @@ def decode(f: Function, value: Value, dtype: DType, level: str) -> Value:
     if dtype.base is bf16:
         wide = f.convert("zext", value, "i32")
         return f.convert("bitcast", f.binary("shl", wide, word(16, wide)), "float")
-    if not reaches(level, "avx2"):
+    if not converts_halves(level):
         return _widen_by_integers(f, value, fmt)
     half = value if dtype.base is f16 else _as_half(f, value, fmt)
     wide = f.convert("fpext", f.convert("bitcast", half, "half"), "float")
@@ -201,7 +218,7 @@ def encode(f: Function, value: Value, dtype: DType, level: str, *, exact: bool =
         value = value if clean else canonical(f, value)
         if dtype.base is not f16:
             return value
-        if reaches(level, "avx2"):
+        if converts_halves(level):
             return _pack(f, value, dtype, fmt, level)
     return _round_small(f, value, dtype, fmt)
 
@@ -211,7 +228,7 @@ def _pack(f: Function, value: Value, dtype: DType, fmt: FloatFormat, level: str)
         return value
     if dtype.base is bf16:
         return _upper_halves(f, bits(f, value), level)
-    if dtype.base is f16 and reaches(level, "avx2"):
+    if dtype.base is f16 and converts_halves(level):
         return f.convert("bitcast", f.convert("fptrunc", value, "half"), "i16")
     return _round_small(f, value, dtype, fmt)
 

@@ -311,6 +311,7 @@ _ROWS: dict[str, Rule] = {
     "rem": Rule(_rem, _rem_integer),
     "min": Rule(*_extreme(largest=False), exact=True, half=True),
     "max": Rule(*_extreme(largest=True), exact=True, half=True),
+    "copysign": Rule(_intrinsic("copysign"), exact=True, half=True),
     "fma": Rule(_fma, _fma_integer, half=True, fused=True),
     "and": Rule(None, _instruction("and")),
     "or": Rule(None, _instruction("or")),

@@ -23,8 +23,8 @@ _LOCAL, _WEAK = 0, 2
 _TYPE_FILE, _TYPE_THREAD_LOCAL, _TYPE_INDIRECT = 4, 6, 10
 _HIDDEN = (1, 2)
 
-X86_64 = 62
-MACHINES = {X86_64: "x86-64", 3: "x86", 40: "Arm", 183: "AArch64", 224: "AMDGPU", 243: "RISC-V"}
+X86_64, AARCH64 = 62, 183
+MACHINES = {X86_64: "x86-64", 3: "x86", 40: "Arm", AARCH64: "AArch64", 224: "AMDGPU", 243: "RISC-V"}
 
 
 class Flags(IntFlag):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tessera.targets.llvm.elements import reaches
+from tessera.targets.llvm.elements import fuses, reaches
 from tessera.targets.llvm.text import Function, Value, bits_of, lanes_of, like, number, numbers, poison, suffix_of
 
 Operand = Value | float
@@ -21,7 +21,7 @@ class Floats:
         self.level = level
         self.lanes = lanes_of(type_)
         self._words = like(type_, f"i{bits_of(type_)}")
-        self._fuses = reaches(level, "avx2")
+        self._fuses = fuses(level)
 
     def of(self, x: Operand) -> Value:
         return x if isinstance(x, Value) else number(x, self.type)

@@ -11,7 +11,7 @@ loaded is a short list of fixups: 8-byte words that hold an address, of the imag
     content         the bytes to copy: the sealed segment, then the start of the writable one
 
 The sealed segment (code, stubs, constants, the table of addresses) becomes read-execute once it is filled in; the
-writable one (data, then zeros) never is executable. Only x86-64 Linux is known to work; anything else is refused.
+writable one (data, then zeros) never is executable. Images are for x86-64 and AArch64 Linux; anything else is refused.
 """
 
 from __future__ import annotations
@@ -41,19 +41,20 @@ _WORD = struct.Struct("<Q")
 
 _PAGE = 4096
 _STUB = struct.Struct("<2si2s")  # jmp *distance(%rip), then two traps
+_LONG_STUB = struct.Struct("<4I")  # adrp x16, the slot's page; ldr x16, [x16, its place there]; br x16; a trap
 _LARGEST_ALIGNMENT = 1 << 21
 _THIS_IMAGE = -1
 
 
 def flatten(data: bytes) -> bytes:
-    """The image of a relocatable object (x86-64 ELF)."""
+    """The image of a relocatable object (x86-64 or AArch64 ELF)."""
     machine = elf.machine_of(data)
-    if machine != elf.X86_64:
+    if machine not in _FAMILIES:
         raise CompileError(
-            f"expected an object for x86-64, got one for {elf.MACHINES.get(machine, f'machine {machine}')}",
-            hint="images exist for x86-64 only; for other machines there is object code and assembly",
+            f"expected an object for x86-64 or AArch64, got one for {elf.MACHINES.get(machine, f'machine {machine}')}",
+            hint="images exist for these two only; for other machines there is object code and assembly",
         )
-    layout = _Layout(elf.read(data))
+    layout = _Layout(elf.read(data), _FAMILIES[machine])
     try:
         return layout.image()
     except (struct.error, IndexError) as error:
@@ -67,6 +68,7 @@ class _Layout:
     """Where everything goes, and the bytes as they come together."""
 
     object: elf.Object
+    family: _Family
     starts: dict[int, int] = field(default_factory=dict[int, int])
     slots: dict[int, int] = field(default_factory=dict[int, int])  # symbol → the word that holds its address
     stubs: dict[int, int] = field(default_factory=dict[int, int])  # symbol → code that jumps through that word
@@ -87,9 +89,10 @@ class _Layout:
         self._place_stubs()
         self._place(fixed)
         self._place_slots()
-        sealed = self.end = _round(self.end, _PAGE)
-        self._place(data)
         stored = self.end
+        sealed = self.end = _round(self.end, self.family.page)
+        self._place(data)
+        stored = self.end if data else stored
         self._place(zeros)
         self.content.extend(bytes(stored - len(self.content)))
         self._fill()
@@ -110,14 +113,15 @@ class _Layout:
                 self.content.extend(section.content)
 
     def _place_stubs(self) -> None:
-        self.end = _round(self.end, _STUB.size)
+        family = self.family
+        self.end = _round(self.end, family.stub.size)
         for relocation in self.object.relocations:
-            needs_slot = relocation.kind in _THROUGH_SLOT
-            if relocation.kind == _CALL and self._is_external(relocation.symbol):
+            needs_slot = relocation.kind in family.through_slot
+            if relocation.kind in family.calls and self._is_external(relocation.symbol):
                 needs_slot = True
                 if relocation.symbol not in self.stubs:
                     self.stubs[relocation.symbol] = self.end
-                    self.end += _STUB.size
+                    self.end += family.stub.size
             if needs_slot:
                 self.slots.setdefault(relocation.symbol, 0)
 
@@ -131,17 +135,16 @@ class _Layout:
         for symbol, slot in self.slots.items():
             self._address(slot, symbol, 0)
         for symbol, stub in self.stubs.items():
-            distance = self.slots[symbol] - (stub + 6)
-            _STUB.pack_into(self.content, stub, b"\xff\x25", distance, b"\xcc\xcc")
+            self.family.write_stub(self, stub, symbol)
         for relocation in self.object.relocations:
-            if relocation.kind not in _RULES:
+            if relocation.kind not in self.family.rules:
                 raise CompileError(
                     f"{self._name(relocation.symbol)} is addressed in a way that images do not have "
                     f"(relocation {relocation.kind} in {self.object.sections[relocation.section].name})",
                     hint="code for images is position independent, in the small code model, without thread-local data",
                 )
             place = self.starts[relocation.section] + relocation.offset
-            _RULES[relocation.kind](self, place, relocation.symbol, relocation.addend)
+            self.family.rules[relocation.kind](self, place, relocation.symbol, relocation.addend)
 
     def _is_external(self, symbol: int) -> bool:
         return self.object.symbols[symbol].section is None
@@ -198,6 +201,7 @@ class _Layout:
 
     def _written(self, sealed: int, memory: int) -> bytes:
         symbols = self.object.symbols
+        machine = self.family.machine
         exports = [(symbol.name, self._value(at)) for at, symbol in enumerate(symbols) if symbol.exported]
         parts = [_SIZES.pack(sealed, memory, self.alignment, len(exports), len(self.externals), len(self.fixups))]
         parts += [_EXPORT.pack(value, len(name.encode())) + name.encode() for name, value in exports]
@@ -205,20 +209,137 @@ class _Layout:
             parts.append(_EXTERNAL.pack(symbols[at].weak, len(symbols[at].name.encode())) + symbols[at].name.encode())
         parts += [_FIXUP.pack(*fixup) for fixup in self.fixups]
         body = b"".join([*parts, self.content])
-        return _HEADER.pack(_MAGIC, _VERSION, elf.X86_64, len(body), _checksum(elf.X86_64, body)) + body
+        return _HEADER.pack(_MAGIC, _VERSION, machine, len(body), _checksum(machine, body)) + body
+
+    # AArch64: places are within instructions of 4 bytes.
+
+    def branch(self, place: int, symbol: int, addend: int) -> None:
+        target = self.stubs[symbol] if symbol in self.stubs else self._value(symbol)
+        self._into_instruction(place, self._within(target + addend - place, 28, symbol) >> 2, 26, 0)
+
+    def page(self, place: int, symbol: int, addend: int) -> None:
+        self._write_page(place, self._value(symbol) + addend, symbol)
+
+    def page_of_slot(self, place: int, symbol: int, addend: int) -> None:
+        self._write_page(place, self.slots[symbol] + addend, symbol)
+
+    def in_page(self, place: int, symbol: int, addend: int, size: int) -> None:
+        """The distance from a page's start, in units of `size` bytes."""
+        distance = (self._value(symbol) + addend) % _PAGE
+        if distance % size:
+            raise CompileError(
+                f"{self._name(symbol)} is not aligned to the {size} bytes that are read or written there"
+            )
+        self._into_instruction(place, distance // size, 12, 10)
+
+    def slot_in_page(self, place: int, symbol: int, addend: int) -> None:
+        self._into_instruction(place, (self.slots[symbol] + addend) % _PAGE // _WORD.size, 12, 10)
+
+    def _write_page(self, place: int, target: int, symbol: int) -> None:
+        pages = self._within(target - target % _PAGE - (place - place % _PAGE), 33, symbol) // _PAGE
+        self._into_instruction(place, pages, 2, 29)
+        self._into_instruction(place, pages >> 2, 19, 5)
+
+    def _within(self, distance: int, bits: int, symbol: int) -> int:
+        if not -(1 << bits - 1) <= distance < 1 << bits - 1:
+            raise CompileError(
+                f"{self._name(symbol)} is {distance} bytes away from where it is used, "
+                f"at most {1 << bits - 21} MiB goes"
+            )
+        return distance
+
+    def _into_instruction(self, place: int, value: int, bits: int, shift: int) -> None:
+        """Puts the lowest bits of a value where an instruction has them."""
+        (word,) = _INSTRUCTION.unpack_from(self.content, place)
+        mask = (1 << bits) - 1
+        _INSTRUCTION.pack_into(self.content, place, word & ~(mask << shift) | (value & mask) << shift)
 
 
-# The relocations of position-independent code in the small model, by their numbers in the x86-64 ABI.
-_CALL = 4
-_THROUGH_SLOT = (9, 41, 42, 43)
-_RULES: dict[int, Callable[[_Layout, int, int, int], None]] = {
-    0: _Layout.nothing,
-    1: _Layout.absolute,
-    2: _Layout.near,
-    _CALL: _Layout.call,
-    24: _Layout.far,
-    **dict.fromkeys(_THROUGH_SLOT, _Layout.through_slot),
-}
+_INSTRUCTION = struct.Struct("<I")
+_Rule = Callable[[_Layout, int, int, int], None]
+
+
+def _in_page_by(size: int) -> _Rule:
+    """Loads and stores of so many bytes count in those."""
+
+    def rule(layout: _Layout, place: int, symbol: int, addend: int) -> None:
+        layout.in_page(place, symbol, addend, size)
+
+    return rule
+
+
+def _write_jump(layout: _Layout, stub: int, symbol: int) -> None:
+    distance = layout.slots[symbol] - (stub + 6)
+    _STUB.pack_into(layout.content, stub, b"\xff\x25", distance, b"\xcc\xcc")
+
+
+def _write_long_jump(layout: _Layout, stub: int, symbol: int) -> None:
+    _LONG_STUB.pack_into(layout.content, stub, 0x90000010, 0xF9400210, 0xD61F0200, 0xD4200020)
+    layout.page_of_slot(stub, symbol, 0)
+    layout.slot_in_page(stub + 4, symbol, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """What images of a machine have: its relocations of position-independent code in the small model, by number."""
+
+    machine: int
+    host: str
+    page: int
+    """The largest page that its systems have: where code ends and data begins."""
+    stub: struct.Struct
+    write_stub: Callable[[_Layout, int, int], None]
+    calls: tuple[int, ...]
+    through_slot: tuple[int, ...]
+    rules: dict[int, _Rule]
+
+
+_X86_SLOTS = (9, 41, 42, 43)
+_X86 = _Family(
+    elf.X86_64,
+    "x86_64",
+    _PAGE,
+    _STUB,
+    _write_jump,
+    (4,),
+    _X86_SLOTS,
+    {
+        0: _Layout.nothing,
+        1: _Layout.absolute,
+        2: _Layout.near,
+        4: _Layout.call,
+        24: _Layout.far,
+        **dict.fromkeys(_X86_SLOTS, _Layout.through_slot),
+    },
+)
+_ARM = _Family(
+    elf.AARCH64,
+    "aarch64",
+    1 << 16,
+    _LONG_STUB,
+    _write_long_jump,
+    (282, 283),
+    (311, 312),
+    {
+        0: _Layout.nothing,
+        256: _Layout.nothing,
+        257: _Layout.absolute,
+        260: _Layout.far,
+        261: _Layout.near,
+        275: _Layout.page,
+        277: _in_page_by(1),
+        278: _in_page_by(1),
+        282: _Layout.branch,
+        283: _Layout.branch,
+        284: _in_page_by(2),
+        285: _in_page_by(4),
+        286: _in_page_by(8),
+        299: _in_page_by(16),
+        311: _Layout.page_of_slot,
+        312: _Layout.slot_in_page,
+    },
+)
+_FAMILIES = {family.machine: family for family in (_X86, _ARM)}
 
 
 def _is_constant(section: elf.Section) -> bool:
@@ -287,6 +408,7 @@ def load(data: bytes) -> Image:
         _WORD.pack_into(content, place, (found[external] + addend) & 0xFFFFFFFFFFFFFFFF)
     ctypes.memmove(base, bytes(content), len(content))
     image = Image({name: base + value for name, value in values.items()}, start, size)
+    _make_visible(base, sealed)
     if sealed and _system().mprotect(base, sealed, mmap.PROT_READ | mmap.PROT_EXEC) != 0:
         raise ResourceError(
             f"memory with machine code cannot be made executable: {os.strerror(ctypes.get_errno())}",
@@ -305,10 +427,10 @@ def _checked(data: bytes) -> memoryview:
         raise ResourceError(f"expected an image of version {_VERSION}, got {magic!r}, version {version}")
     if length != len(body) or checksum != _checksum(machine, body):
         raise ResourceError("expected a whole image, got one that is damaged: its checksum is wrong")
-    if machine != elf.X86_64 or os.uname().machine != "x86_64" or sys.platform != "linux":
+    if machine not in _FAMILIES or os.uname().machine != _FAMILIES[machine].host or sys.platform != "linux":
         raise DeviceError(
             f"an image for {elf.MACHINES.get(machine, machine)} cannot run on {os.uname().machine} {sys.platform}",
-            hint="images run on x86-64 Linux",
+            hint="images run on Linux, on the processors that they were made for",
         )
     return body
 
@@ -339,6 +461,25 @@ def _map(memory: int, alignment: int) -> tuple[int, int]:
     if start == -1:
         raise ResourceError(f"no {size} bytes of memory for machine code: {os.strerror(ctypes.get_errno())}")
     return start, size
+
+
+def _make_visible(start: int, size: int) -> None:
+    """What was written as data is seen where instructions are fetched: AArch64's caches for the two are apart."""
+    if os.uname().machine == _ARM.host:
+        _clear_cache()(start, start + size)
+
+
+@cache
+def _clear_cache() -> Callable[[int, int], None]:
+    """The compiler's own routine: it cleans the one cache, invalidates the other and waits for both, line by line."""
+    try:
+        library = ctypes.CDLL("libgcc_s.so.1")
+        return ctypes.CFUNCTYPE(None, ctypes.c_size_t, ctypes.c_size_t)(("__clear_cache", library))
+    except (OSError, AttributeError) as error:
+        raise ResourceError(
+            f"machine code cannot be made visible to the processor: {error}",
+            hint="install the GNU compiler's runtime: libgcc_s.so.1, which has __clear_cache",
+        ) from None
 
 
 @cache

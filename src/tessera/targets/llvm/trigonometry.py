@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from tessera.targets.llvm.elements import NAN, reaches
+from tessera.targets.llvm.elements import NAN, fuses
 from tessera.targets.llvm.floats import Floats, any_lane, lane_by_lane
 from tessera.targets.llvm.text import Function, Value
 
@@ -65,7 +65,7 @@ def _split(k: Floats, x: Value) -> tuple[Value, Value]:
     """The lowest bits of n, and r."""
     shifted = k.fma(x, _TWO_OVER_PI, _WHOLE)
     n = k.sub(shifted, _WHOLE)
-    if reaches(k.level, "avx2"):
+    if fuses(k.level):
         r = x
         for part in _HALF_PI:
             r = k.fma(n, -part, r)

@@ -1,0 +1,156 @@
+"""Looking inside jitted functions: every level of a program, what it depends on, and why it was compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tessera import knobs
+from tessera.errors import SourceSpan
+from tessera.kernels.native import Settings
+from tessera.lang.parameters import Call
+from tessera.lang.variants import Reason
+from tessera.shapes.expr import format_shape
+from tessera.targets.cpu import features
+
+if TYPE_CHECKING:
+    from tessera.lang.jit import Family, Variant
+    from tessera.lang.programs import Program
+    from tessera.lang.programs.levels import Level
+
+
+class Lowered:
+    """A function for certain arguments, at every level; each has `.text` and `.hash`."""
+
+    def __init__(self, variant: Variant) -> None:
+        self._variant = variant
+
+    @cached_property
+    def program(self) -> Program:
+        """The compiled program: its kernels, its memory. Where the interpreter runs it, one for a usual processor."""
+        made = self._variant.program
+        if made.settings is not None:
+            return made
+        from tessera.lang.programs import compile_graph
+
+        usual = Settings(
+            "cpu", features.level(), knobs.optimization.value, frozenset(), knobs.deterministic.value, False
+        )
+        return compile_graph(self._variant.traced.module, usual)
+
+    @property
+    def graph_ir(self) -> Level:
+        return self.program.levels.graph_ir
+
+    @property
+    def schedule_ir(self) -> Level:
+        return self.program.levels.schedule_ir
+
+    @property
+    def tile_ir(self) -> Level:
+        return self.program.levels.tile_ir
+
+    @property
+    def target_ir(self) -> Level:
+        return self.program.levels.target_ir
+
+    @property
+    def asm(self) -> Level:
+        return self.program.levels.asm
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """The kernel of each launch, in order."""
+        return self.program.kernels
+
+    def __repr__(self) -> str:
+        return f"<{self._variant.traced.name} lowered, {len(self.kernels)} launches>"
+
+
+class Explanation:
+    """What a jitted function was compiled for. `str` of it is for people; the fields are for programs."""
+
+    def __init__(self, name: str, families: Sequence[Family], reasons: Sequence[Reason]) -> None:
+        self.name = name
+        self.families = families
+        self.reasons = tuple(reasons)
+
+    @property
+    def variants(self) -> list[Variant]:
+        return [variant for family in self.families for variant in family.variants]
+
+    @property
+    def compilations(self) -> int:
+        """How often the function was compiled."""
+        return len(self.reasons)
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: compiled {_times(self.compilations)}"]
+        for number, variant in enumerate(self.variants, 1):
+            traced = variant.traced
+            lines.append(f"  program {number}, because: {variant.reason}")
+            lines += [f"    {one.name}: {format_shape(one.sizes)} of {one.dtype}" for one in traced.types]
+            if traced.hidden:
+                lines.append(f"    captured arrays: {len(traced.hidden)}")
+            least = {name: low for name, (low, _) in traced.least.items() if low}
+            guards = [f"{name} >= {low}" for name, low in least.items()]
+            for guard in traced.guards:
+                place = "" if guard.span is None else f" ({guard.span})"
+                guards.append(f"{guard}, asked{place}")
+            lines += [f"    only while {guard}" for guard in guards]
+            if traced.effects:
+                lines.append(f"    effects: {', '.join(traced.effects)}")
+            if variant.program.settings is None:
+                lines.append(f"    runs in the interpreter: {variant.fallback or 'so it was asked, or must be here'}")
+            else:
+                lines.append(f"    kernels: {', '.join(variant.program.kernels) or 'none'}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def _times(count: int) -> str:
+    return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def reason(name: str, call: Call, family: Family, span: SourceSpan | None, earlier: int) -> Reason:
+    """Why a call needs a program that there is not yet."""
+    if not family.variants:
+        text = "the first call" if not earlier else "arguments of other types, structure or static values, or settings"
+        return Reason(f"{text}: {_shown(call)}", span)
+    last = family.variants[-1]
+    if last.unchanged is not None and not last.unchanged():
+        return Reason("something that it sees from outside is another object now", span)
+    for leaf, one, value in zip(call.leaves, last.traced.types, call.values, strict=True):
+        for axis, (expected, actual) in enumerate(zip(one.sizes, value.shape, strict=True)):
+            if isinstance(expected, int) and expected != actual:
+                return Reason(f"argument '{leaf.name}', axis {axis}: {expected} became {actual}", span)
+    return Reason(f"{_broken(call, last)}: {_shown(call)}", span)
+
+
+def _broken(call: Call, variant: Variant) -> str:
+    """What a program asked that does not hold any more."""
+    sizes: dict[str, int] = {}
+    for one, value in zip(variant.traced.types, call.values, strict=True):
+        for axis, (expected, actual) in enumerate(zip(one.sizes, value.shape, strict=True)):
+            symbol = str(expected)
+            if symbol.isidentifier() and sizes.setdefault(symbol, actual) != actual:
+                was = sizes[symbol]
+                return f"argument '{one.name}', axis {axis}: {actual}, where it was always equal to one that is {was}"
+    for symbol, (low, _) in variant.traced.least.items():
+        if low and sizes.get(symbol, low) < low:
+            return f"{symbol} >= {low} was taken for granted, and is {sizes[symbol]} now"
+    for guard in variant.traced.guards:
+        if guard.value.symbols <= sizes.keys() and not guard.holds(sizes):
+            place = "" if guard.span is None else f" at {guard.span}"
+            return f"{guard} was asked{place}, and does not hold any more"
+    return "sizes that no program serves"
+
+
+def _shown(call: Call) -> str:
+    parts: list[Any] = []
+    for leaf, value in zip(call.leaves, call.values, strict=True):
+        kind = f"a number of {leaf.number.__name__}" if leaf.number else f"{format_shape(value.shape)} of {value.dtype}"
+        parts.append(f"{leaf.name}: {kind}")
+    return ", ".join(parts) or "no arrays"

@@ -1,0 +1,142 @@
+"""Tracing one function for given types: its graph module, where results come from, and what it depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tessera.dtypes.types import DType, f32
+from tessera.errors import SourceSpan
+from tessera.lang.parameters import is_array
+from tessera.lang.sizes import SizeGuard, Sizes, TracedSize, plain_size
+from tessera.lang.tracing import Trace, Traced, tracing
+from tessera.runtime.device import Device
+from tessera.runtime.pytree import tree_flatten
+from tessera.runtime.tensor import Tensor
+from tessera.shapes.bounds import Interval
+from tessera.shapes.expr import Dim, Size
+from tessera.shapes.history import ShapeHistory
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+MAIN = "main"
+
+
+@dataclass(frozen=True)
+class ArgumentType:
+    """What a function is traced for at one leaf."""
+
+    name: str
+    sizes: tuple[Size, ...]
+    dtype: DType
+    weak: bool = False
+    span: SourceSpan | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Where one leaf of a function's result comes from: a result of the program, a size, or a constant."""
+
+    place: int | None = None
+    size: Dim | None = None
+    constant: Any = None
+
+
+@dataclass(frozen=True)
+class TracedFunction:
+    """A function as a graph module, for one list of argument types."""
+
+    name: str
+    module: ModuleOp
+    types: tuple[ArgumentType, ...]
+    hidden: tuple[Tensor, ...]
+    outcomes: tuple[Outcome, ...]
+    structure: Any
+    guards: tuple[SizeGuard, ...]
+    least: Mapping[str, Interval]
+    effects: tuple[str, ...]
+    result_types: tuple[tuple[tuple[Size, ...], DType], ...]
+    histories: tuple[ShapeHistory, ...]
+
+
+def trace_function(
+    name: str,
+    function: Callable[..., Any],
+    types: Sequence[ArgumentType],
+    rebuild: Callable[[Sequence[Any]], tuple[tuple[Any, ...], dict[str, Any]]],
+    device: Device,
+    numbers: Mapping[str, int] | None,
+    intervals: Mapping[str, Interval],
+) -> TracedFunction:
+    """Runs `function` on traced values of these types; `numbers` are the sizes of the symbols in the call at hand."""
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.ir import Block, Region
+
+    from tessera.dialects import graph, text
+    from tessera.dialects.graph_slices import LEAST, least_sizes
+    from tessera.lang import primitives
+
+    sizes = Sizes(numbers, intervals)
+    trace = Trace(name, Block(), sizes, device)
+    with tracing(trace):
+        arguments = [
+            primitives.argument(
+                trace,
+                one.sizes,
+                one.dtype,
+                ShapeHistory(f"argument '{one.name}'", one.sizes, span=one.span),
+                weak=one.weak,
+            )
+            for one in types
+        ]
+        for argument, one in zip(arguments, types, strict=True):
+            argument.value.name_hint = _identifier(one.name)
+        args, kwargs = rebuild(arguments)
+        result = function(*args, **kwargs)
+        leaves, structure = tree_flatten(result)
+        values: list[Traced] = []
+        outcomes: list[Outcome] = []
+        for leaf in leaves:
+            if isinstance(leaf, TracedSize):
+                found = plain_size(leaf)
+                outcomes.append(Outcome(constant=found) if isinstance(found, int) else Outcome(size=found))
+            elif isinstance(leaf, Traced) or is_array(leaf):
+                value = primitives.lift(leaf)
+                if value.weak:  # as NumPy's default float would be f64, ours is f32
+                    value = primitives.cast(value, f32 if value.dtype.is_float else value.dtype)
+                outcomes.append(Outcome(place=len(values)))
+                values.append(value)
+            else:
+                outcomes.append(Outcome(constant=leaf))
+        primitives.write(graph.ReturnOp([value.value for value in values]))
+    main = graph.FuncOp(
+        MAIN,
+        [argument.type for argument in trace.body.args],
+        [value.value.type for value in values],
+        sorted(trace.effects),
+        Region(trace.body),
+    )
+    if (least := least_sizes(sizes.intervals)) is not None:
+        main.attributes[LEAST] = least
+    module = ModuleOp([*trace.beside, main])
+    text.verify(module)
+    return TracedFunction(
+        name,
+        module,
+        tuple(types),
+        tuple(tensor for tensor, _ in trace.hidden.values()),
+        tuple(outcomes),
+        structure,
+        tuple(sizes.guards.values()),
+        dict(sizes.intervals),
+        tuple(sorted(trace.effects)),
+        tuple((value.sizes, value.dtype) for value in values),
+        tuple(value.history for value in values),
+    )
+
+
+def _identifier(name: str) -> str:
+    """A name as IR text can print it."""
+    return "".join(letter if letter.isalnum() else "_" for letter in name).strip("_") or "argument"

@@ -1,0 +1,359 @@
+"""`@jit`: a function over tensors, traced for the types it is called with, compiled once for many sizes, and run."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import types
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+from tessera import knobs
+from tessera.errors import CompileError, DeviceError, TesseraError, caller_span
+from tessera.kernels.native import Settings, settings
+from tessera.lang import explain, watching
+from tessera.lang.asking import TraceAgain
+from tessera.lang.dispatch import MOST_ENTRIES, Entry, Place, Quick, finishing
+from tessera.lang.functions import TracedFunction, trace_function
+from tessera.lang.inlining import inlined
+from tessera.lang.parameters import Call, Parameters, Static
+from tessera.lang.tracing import current_or_none
+from tessera.lang.variants import Reason, Seen, pattern_of, sizes_for
+from tessera.lang.world import world
+from tessera.runtime.device import Device, default_device
+from tessera.runtime.pytree import tree_leaves
+from tessera.runtime.tensor import Tensor
+from tessera.shapes.expr import format_shape
+
+if TYPE_CHECKING:
+    from tessera.lang.checking import Checked
+    from tessera.lang.programs import Bound, Program
+
+_MOST_TRACES = 32  # of one function for one call, each with more sizes known to be equal
+_MOST_FAMILIES = 512
+
+
+@dataclass(eq=False)
+class Variant:
+    """A traced and compiled function, and why it was made."""
+
+    traced: TracedFunction
+    program: Program
+    reason: Reason
+    unchanged: watching.Check | None
+    fallback: str | None = None
+    """Why the interpreter runs it, where that was not asked for."""
+
+
+@dataclass(eq=False)
+class Family:
+    """Calls that differ in sizes alone: what they came with, and the variants that serve them."""
+
+    device: Device
+    seen: Seen = field(default_factory=Seen)
+    variants: list[Variant] = field(default_factory=list[Variant])
+
+
+class Jitted:
+    """A function that is traced, compiled and kept. Call it like the function itself."""
+
+    # Each has a function of its own for its calls, written for the structure of its arguments; see `dispatch`.
+    __slots__ = ("__call__", "__dict__", "__weakref__")
+    __call__: Callable[..., Any]
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        static_argnums: int | Iterable[int] = (),
+        static_argnames: str | Iterable[str] = (),
+        donate_argnums: int | Iterable[int] = (),
+        fast_math: bool | None = None,
+        number_parameters: Iterable[str] | None = None,
+        name: str | None = None,
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.name = name or getattr(function, "__name__", "function")
+        self._options: dict[str, Any] = {
+            "static_argnums": _several(static_argnums),
+            "static_argnames": (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames),
+            "number_parameters": number_parameters,
+        }
+        self.parameters = Parameters(function, **self._options)
+        self.fast_math = fast_math
+        self.donated = self.parameters.names_of(_several(donate_argnums))
+        self.families: dict[tuple[object, ...], Family] = {}
+        self.reasons: list[Reason] = []
+        self._known: dict[tuple[object, ...], Entry] = {}
+        self._quick: Quick | None = None
+        self._methods: dict[int, tuple[weakref.ref[Any], Jitted]] = {}
+        self._lock = RLock()
+        self.__call__ = self._slowly
+
+    def __repr__(self) -> str:
+        return f"<jit {self.name}>"
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """A method: of an object that is a pytree, which is an argument then; else of this very object."""
+        if instance is None:
+            return self
+        if tree_leaves(instance) != [instance]:
+            return types.MethodType(self, instance)
+        found = self._methods.get(id(instance))
+        if found is None or found[0]() is not instance:
+            method = types.MethodType(self.function, instance)
+            bound = Jitted(method, name=self.name, fast_math=self.fast_math, **_shifted(self._options))
+            found = self._methods[id(instance)] = (weakref.ref(instance), bound)
+        return found[1]
+
+    # Calls
+
+    def _slowly(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Any call; the next of its kind is quick."""
+        if current_or_none() is not None:
+            return inlined(self.name, self.parameters, args, kwargs)
+        chosen = settings()
+        arguments = self.parameters.bind(args, kwargs)
+        call = self.parameters.call(arguments)
+        key = (chosen, call.key, *[value.meta for value in call.values])
+        entry = self._known.get(key)
+        if entry is None or not (entry.unchanged is None or entry.unchanged()):
+            entry = self._entry(call, chosen)
+            if len(self._known) >= MOST_ENTRIES:
+                self._known.clear()
+            self._known[key] = entry
+            self._remember(arguments, chosen, entry)
+        results = entry.run(*call.values, *entry.hidden)
+        return results if entry.finish is None else entry.finish(results)
+
+    def _remember(self, arguments: dict[str, Any], chosen: Settings | None, entry: Entry) -> None:
+        """Puts an entry where generated code finds it; the code is written for the first structure that comes."""
+        if self._quick is None:
+            quick = Quick(self.name, self.parameters, arguments, self._slowly)
+            if not quick.possible:
+                return
+            self._quick, self.__call__ = quick, quick.call
+        if self._quick.fits(arguments):
+            self._quick.add(chosen, arguments, entry)
+
+    def _entry(self, call: Call, chosen: Settings | None) -> Entry:
+        with self._lock:
+            variant, sizes, bound = self._bound(call, chosen)
+        leaves = [
+            Place(one.place)
+            if one.place is not None
+            else one.constant
+            if one.size is None
+            else one.size.evaluate(sizes)
+            for one in variant.traced.outcomes
+        ]
+        run = bound.run
+        if any(leaf.number is not None for leaf in call.leaves) and self._device(call).kind != "cpu":
+            run = _moving(run, call, self._device(call))
+        if self.donated:
+            run = _donating(run, call, self.donated)
+        return Entry(variant.unchanged, run, variant.traced.hidden, finishing(variant.traced.structure, leaves))
+
+    def _device(self, call: Call) -> Device:
+        return device_of(self.name, call)
+
+    def _bound(self, call: Call, chosen: Settings | None) -> tuple[Variant, dict[str, int], Bound]:
+        variant, sizes = self._variant(call, chosen)
+        values = self._on_device(call, variant)
+        try:
+            return variant, sizes, variant.program.bind(values)
+        except CompileError as error:
+            if chosen is None or chosen.demanded:
+                raise
+            # Machine code is made when a program is first bound, so that this is where it may turn out to have none.
+            variant.program, variant.fallback = _interpreted(variant.traced), error.message
+            _log_fallback(self.name, error)
+            return variant, sizes, variant.program.bind(values)
+
+    def _on_device(self, call: Call, variant: Variant) -> list[Tensor]:
+        place = self._device(call)
+        moved = [
+            value.to(place) if leaf.number is not None else value
+            for leaf, value in zip(call.leaves, call.values, strict=True)
+        ]
+        return [*moved, *variant.traced.hidden]
+
+    def _variant(self, call: Call, chosen: Settings | None) -> tuple[Variant, dict[str, int]]:
+        """The variant that serves a call: one that there is, or a new one."""
+        device = self._device(call)
+        if len(self.families) > _MOST_FAMILIES:
+            self.families.clear()
+        family = self.families.setdefault((device, chosen, *call.key), Family(device))
+        family.seen.add(call.values)
+        for variant in family.variants:
+            sizes = sizes_for(variant.traced, call.values)
+            if sizes is not None and (variant.unchanged is None or variant.unchanged()):
+                return variant, sizes
+        variant = self._made(call, family, chosen)
+        sizes = sizes_for(variant.traced, call.values)
+        assert sizes is not None, "a function serves the arguments that it was traced for"
+        return variant, sizes
+
+    def _made(self, call: Call, family: Family, chosen: Settings | None) -> Variant:
+        reason = explain.reason(self.name, call, family, caller_span(), len(self.reasons))
+        traced = self.trace(call, family.seen, family.device)
+        fallback = None
+        try:
+            program = _compiled(traced, family.device, self._is_fast(chosen))
+        except CompileError as error:
+            if chosen is None or chosen.demanded:
+                raise
+            program, fallback = _interpreted(traced), error.message
+            _log_fallback(self.name, error)
+        functions = [one.value for one in call.key if isinstance(one, Static) and callable(one.value)]
+        variant = Variant(traced, program, reason, watching.watch(self.function, *functions), fallback)
+        family.variants = [one for one in family.variants if one.unchanged is None or one.unchanged()]
+        family.variants.append(variant)
+        if self.reasons and "recompiles" in knobs.logs.value:
+            logging.getLogger("tessera.recompiles").warning("%s is compiled again: %s", self.name, reason)
+        self.reasons.append(reason)
+        return variant
+
+    def _is_fast(self, chosen: Settings | None) -> bool:
+        """Whether results may be rounded differently for speed: as the function says, or the knob."""
+        return (chosen is not None and chosen.fast_math) if self.fast_math is None else self.fast_math
+
+    def trace(self, call: Call, seen: Seen, device: Device) -> TracedFunction:
+        """The function traced for a call; again, with sizes put in one, where it turns out to need that."""
+        for _ in range(_MOST_TRACES):
+            pattern = pattern_of(call, self.parameters, seen)
+            try:
+                return trace_function(
+                    self.name, self.function, pattern.types, call.rebuild, device, pattern.numbers, pattern.intervals
+                )
+            except TraceAgain as wish:
+                seen.replaced |= wish.replaced
+        raise TesseraError(
+            f"{self.name} was traced {_MOST_TRACES} times, and each time it needed other sizes to be equal",
+            hint="name the sizes in annotations",
+        )
+
+    # Looking inside
+
+    def lower(self, *args: Any, **kwargs: Any) -> explain.Lowered:
+        """The function for these arguments at every level, without running it."""
+        call = self.parameters.call(self.parameters.bind(args, kwargs))
+        with self._lock:
+            variant, _ = self._variant(call, settings())
+        return explain.Lowered(variant)
+
+    def explain(self) -> explain.Explanation:
+        """What was compiled for which arguments, what it depends on, and why each time."""
+        return explain.Explanation(self.name, list(self.families.values()), list(self.reasons))
+
+    def check(self, *args: Any, **kwargs: Any) -> Checked:
+        """Traces the function for types such as `Tensor["B", 64, f32]`, arrays or numbers; nothing is compiled or run.
+
+        Gives the types of the results; what does not fit together is an error at its line.
+        """
+        from tessera.lang.checking import checked
+
+        return checked(self.function, self.parameters, args, kwargs)
+
+
+def _several(given: int | Iterable[int]) -> tuple[int, ...]:
+    return (given,) if isinstance(given, int) else tuple(given)
+
+
+def _shifted(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a function for the method of one object, whose first parameter is given."""
+    numbers = [place - 1 for place in options["static_argnums"] if place > 0]
+    return {**options, "static_argnums": numbers}
+
+
+def _compiled(traced: TracedFunction, device: Device, fast_math: bool) -> Program:
+    from tessera.lang.programs import compile_graph
+
+    module = traced.module
+    if fast_math:
+        from tessera.dialects import text
+        from tessera.transforms.fast_math import FastMath
+
+        module = module.clone()
+        FastMath().apply(text.new_context(), module)
+    return compile_graph(module, str(device), world=world)
+
+
+def _interpreted(traced: TracedFunction) -> Program:
+    from tessera.lang.programs import compile_graph
+
+    with knobs.interpret.using(True):
+        return compile_graph(traced.module, world=world)
+
+
+def _log_fallback(name: str, error: TesseraError) -> None:
+    if "fallbacks" in knobs.logs.value:
+        logging.getLogger("tessera.fallbacks").warning("%s runs in the interpreter: %s", name, error.message)
+
+
+def _moving(run: Callable[..., Any], call: Call, device: Device) -> Callable[..., Any]:
+    """Numbers go to the device with each call."""
+    places = [place for place, leaf in enumerate(call.leaves) if leaf.number is not None]
+
+    def moved(*values: Tensor) -> Any:
+        given = list(values)
+        for place in places:
+            given[place] = given[place].to(device)
+        return run(*given)
+
+    return moved
+
+
+def _donating(run: Callable[..., Any], call: Call, donated: frozenset[str]) -> Callable[..., Any]:
+    """Arguments that are given away are gone after the call."""
+    places = [place for place, leaf in enumerate(call.leaves) if leaf.name.split("[")[0] in donated]
+
+    def given_away(*values: Tensor) -> Any:
+        results = run(*values)
+        for place in places:
+            values[place].give_away()
+        return results
+
+    return given_away
+
+
+def device_of(name: str, call: Call) -> Device:
+    """The one device of all arguments; numbers go anywhere."""
+    devices: dict[Device, Tensor] = {}
+    for leaf, value in zip(call.leaves, call.values, strict=True):
+        if leaf.number is None:
+            devices.setdefault(value.device, value)
+    if len(devices) > 1:
+        shapes = [f"{format_shape(value.shape)} of {value.dtype} on {place}" for place, value in devices.items()]
+        raise DeviceError(
+            f"{name}: arguments are on different devices: {', '.join(map(str, devices))}",
+            shapes=shapes,
+            hint="bring them to one device first: .to(...)",
+        )
+    return next(iter(devices), None) or default_device()
+
+
+def jit(
+    function: Callable[..., Any] | None = None,
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    donate_argnums: int | Sequence[int] = (),
+    fast_math: bool | None = None,
+) -> Any:
+    """A function over tensors that is traced once per kind of arguments, compiled, and run.
+
+    Static arguments are part of the program: each value has one of its own. Donated arguments are gone after the call.
+    With `fast_math` results may differ in their last places for speed; the knob decides where it is None.
+    """
+
+    def decorate(given: Callable[..., Any]) -> Jitted:
+        return Jitted(
+            given, static_argnums=static_argnums, static_argnames=static_argnames, donate_argnums=donate_argnums
+        )
+
+    return decorate if function is None else decorate(function)

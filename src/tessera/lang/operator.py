@@ -1,0 +1,58 @@
+"""`@operator`: a function over tensors that is part of a trace inside `jit`, and compiled by itself outside.
+
+Its body is written over primitives. A parameter annotated `Array` takes tensors and numbers, which are arguments;
+all other parameters are static.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from tessera.errors import caller_span
+from tessera.lang.effects import pure
+from tessera.lang.jit import Jitted
+from tessera.lang.tracing import Traced, current_or_none
+from tessera.runtime.pytree import tree_leaves
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def operator(function: Callable[P, R]) -> Callable[P, R]:
+    """Marks a function over tensors as an operator; it has no effects."""
+    arrays = [
+        name
+        for name, parameter in inspect.signature(function).parameters.items()
+        if "Array" in str(parameter.annotation)
+    ]
+    name = function.__name__
+    reason = f"the operator {name} is pure"
+
+    @functools.wraps(function)
+    def traced(*args: P.args, **kwargs: P.kwargs) -> R:
+        given = [value for value in tree_leaves((args, kwargs)) if isinstance(value, Traced)]
+        with pure(reason):
+            result = function(*args, **kwargs)
+        if given:
+            _tell(name, given, result)
+        return result
+
+    eager = Jitted(traced, number_parameters=arrays, name=name)
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        return traced(*args, **kwargs) if current_or_none() is not None else eager(*args, **kwargs)
+
+    vars(call)["eager"] = eager  # for those who look inside
+    return call
+
+
+def _tell(name: str, given: list[Traced], result: Any) -> None:
+    """In the story of a value an operator is one step, whatever primitives it took."""
+    span = caller_span()
+    for value in tree_leaves(result):
+        if isinstance(value, Traced) and not any(value is one for one in given):
+            value.history = given[0].history.step(name, value.sizes, span)

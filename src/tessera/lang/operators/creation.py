@@ -1,0 +1,63 @@
+"""Tensors made of others: grids, triangles, classes as ones and zeros."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from tessera.dtypes.types import f32, i64
+from tessera.errors import ShapeError
+from tessera.lang import primitives
+from tessera.lang.arithmetic import elementwise
+from tessera.lang.operator import operator
+from tessera.lang.operators.operands import tensor
+from tessera.lang.tracing import Array, Traced, shown
+from tessera.runtime.tensor import DTypeLike
+
+
+@operator
+def meshgrid(*arrays: Array, indexing: Literal["xy", "ij"] = "xy") -> list[Traced]:
+    """Coordinates of a grid: one array per axis, each repeated along the axes of the others."""
+    made = [primitives.reshape(tensor(x), (-1,)) for x in arrays]
+    if indexing not in ("xy", "ij"):
+        raise ShapeError(f"meshgrid: indexing is 'xy' or 'ij', got {indexing!r}", hint="use 'ij' for NumPy's matrices")
+    order = list(range(len(made)))
+    if indexing == "xy" and len(made) > 1:
+        order[:2] = [1, 0]
+    shape = [made[at].sizes[0] for at in order]
+    found: list[Traced] = []
+    for at, x in enumerate(made):
+        place = order.index(at)
+        laid = primitives.reshape(x, [x.sizes[0] if axis == place else 1 for axis in range(len(made))])
+        found.append(primitives.broadcast_to(laid, shape))
+    return found
+
+
+def _triangle(name: str, row: str, x: Any, k: int) -> Traced:
+    made = tensor(x)
+    if made.ndim < 2:
+        raise ShapeError(f"{name} is for matrices", shapes=shown(made), hint="give at least two axes")
+    rows, columns = (primitives.iota(made.sizes, made.ndim - at) for at in (2, 1))
+    inside = elementwise(row, elementwise("sub", columns, rows), k)
+    return elementwise("select", inside, made, False)
+
+
+@operator
+def tril(x: Array, /, *, k: int = 0) -> Traced:
+    """The matrix on and below its k-th diagonal, zeros above."""
+    return _triangle("tril", "le", x, k)
+
+
+@operator
+def triu(x: Array, /, *, k: int = 0) -> Traced:
+    """The matrix on and above its k-th diagonal, zeros below."""
+    return _triangle("triu", "ge", x, k)
+
+
+@operator
+def one_hot(indices: Array, classes: int, /, *, dtype: DTypeLike = f32) -> Traced:
+    """1 at the class that an index names and 0 elsewhere, along a new last axis."""
+    made = tensor(indices)
+    shape = (*made.sizes, classes)
+    places = primitives.iota(shape, made.ndim, i64)
+    spread = primitives.broadcast_to(primitives.reshape(primitives.cast(made, i64), (*made.sizes, 1)), shape)
+    return primitives.cast(primitives.ew("eq", places, spread), dtype)

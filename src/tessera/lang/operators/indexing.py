@@ -1,0 +1,304 @@
+"""x[...]: integers, slices, None and ... as views of the program, integer arrays as gathers."""
+
+from __future__ import annotations
+
+import operator as python
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, SupportsIndex, TypeAlias
+
+import numpy as np
+
+from tessera.dtypes.types import Kind, i64
+from tessera.errors import DtypeError, ShapeError
+from tessera.lang import primitives
+from tessera.lang.arithmetic import broadcast_all, elementwise
+from tessera.lang.operator import operator
+from tessera.lang.operators.manipulation import data_dependent
+from tessera.lang.operators.operands import known, moved_from_last, moved_last, one_axis, tensor
+from tessera.lang.operators.sorting import along_rows, picked
+from tessera.lang.sizes import TracedSize, plain_size
+from tessera.lang.tracing import Array, Traced, current_or_none, shown
+from tessera.shapes.expr import Size
+
+
+@dataclass(frozen=True)
+class Spans:
+    """A key over the axes of a tensor: per axis a slice, an integer as a slice of one, or an integer array."""
+
+    slices: tuple[slice, ...]
+    dropped: frozenset[int]
+    """Axes with an integer, which the result lacks."""
+    arrays: dict[int, Traced]
+    new: tuple[int, ...]
+    """Before which axes a new one stands, once for each."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A slice, as something that can be part of a dictionary's key."""
+
+    start: Any
+    stop: Any
+    step: Any
+
+
+@dataclass(frozen=True)
+class Given:
+    """The place in a key of one of the arrays beside it."""
+
+    place: int
+
+
+Key: TypeAlias = tuple[Any, ...]
+
+
+def taken_apart(key: Any) -> tuple[Key, list[Any]]:
+    """A key as something static, and the arrays in it."""
+    static: list[Any] = []
+    arrays: list[Any] = []
+    parts: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)  # pyright: ignore[reportUnknownVariableType]
+    for part in parts:
+        if isinstance(part, slice):
+            static.append(_cut(part))
+        elif isinstance(part, list) or (hasattr(part, "shape") and not isinstance(part, np.generic)):
+            static.append(Given(len(arrays)))
+            arrays.append(_listed(part) if isinstance(part, list) else part)
+        else:
+            static.append(part)
+    return tuple(static), arrays
+
+
+def _cut(part: Any) -> Cut:
+    return Cut(part.start, part.stop, part.step)
+
+
+def _listed(part: Any) -> Any:
+    return np.asarray(part, None if part else np.int64)
+
+
+def spans_of(x: Traced, key: Key, given: Sequence[Any]) -> Spans:
+    """What a key says about each axis; refused where it fits no shape like this."""
+    parts = [_part(x, given[part.place] if isinstance(part, Given) else part) for part in key]
+    dots = [at for at, part in enumerate(parts) if part is Ellipsis]
+    taken = sum(part is not None and part is not Ellipsis for part in parts)
+    if len(dots) > 1 or taken > x.ndim:
+        problem = "two ellipses" if len(dots) > 1 else f"{taken} indices"
+        raise ShapeError(
+            f"the index does not fit: {problem} for {x.ndim} axes",
+            shapes=shown(x),
+            story=x.history.lines(),
+            hint="give at most one index per axis, and ... at most once",
+        )
+    rest = [slice(None)] * (x.ndim - taken)
+    parts = [*parts[: dots[0]], *rest, *parts[dots[0] + 1 :]] if dots else [*parts, *rest]
+    has_arrays = any(isinstance(part, Traced) for part in parts)
+    slices: list[slice] = []
+    dropped: set[int] = set()
+    arrays: dict[int, Traced] = {}
+    new: list[int] = []
+    for part in parts:
+        axis = len(slices)
+        if part is None:
+            new.append(axis)
+            continue
+        if isinstance(part, slice):
+            slices.append(part)
+        elif isinstance(part, Traced):
+            arrays[axis] = part
+            slices.append(slice(None))
+        else:
+            _check_inside(x, axis, part)
+            if has_arrays:  # as in NumPy it is then one of the arrays
+                arrays[axis] = primitives.constant(part, (), i64)
+                slices.append(slice(None))
+            else:
+                dropped.add(axis)
+                slices.append(slice(part, part + 1 if part != -1 else None))
+    return Spans(tuple(slices), frozenset(dropped), arrays, tuple(new))
+
+
+def _part(x: Traced, part: Any) -> Any:
+    if part is None or part is Ellipsis:
+        return part
+    if isinstance(part, Cut):
+        return slice(*(_bound(end) for end in (part.start, part.stop, part.step)))
+    if isinstance(part, bool | np.bool_):
+        raise data_dependent("a bool as an index", x)
+    if isinstance(part, TracedSize):
+        return int(part)
+    if hasattr(part, "shape") and not isinstance(part, np.generic):
+        made = tensor(part)
+        if made.dtype.kind is Kind.BOOL:
+            raise data_dependent("a mask as an index", x, made)
+        if not made.dtype.is_integer:
+            raise DtypeError(
+                f"expected integer indices, got {made.dtype}",
+                shapes=shown(x, made),
+                story=made.history.lines(),
+                hint="cast the indices to i64",
+            )
+        return made
+    if isinstance(part, SupportsIndex):
+        return python.index(part)
+    raise DtypeError(
+        f"expected an index, got {part!r} of type {type(part).__name__}",
+        shapes=shown(x),
+        hint="index with integers, slices, None, ... and integer arrays",
+    )
+
+
+def _bound(end: Any) -> Any:
+    return end if end is None else plain_size(end) if isinstance(end, TracedSize) else python.index(end)
+
+
+def _check_inside(x: Traced, axis: int, place: int) -> None:
+    size = x.sizes[axis]
+    if isinstance(size, int) and not -size <= place < size:
+        raise ShapeError(
+            f"index {place} is out of range for axis {axis} of size {size}",
+            shapes=shown(x),
+            story=x.history.lines(),
+            hint=f"use an index from {-size} to {size - 1}" if size else "an axis without elements has no index",
+        )
+
+
+def get_item(x: Array, key: Any) -> Traced:
+    """x[key]."""
+    static, arrays = taken_apart(key)
+    if current_or_none() is None and len(arrays) == 1 and len(static) == 1 and _is_mask(arrays[0]):
+        from tessera.lang.operators.sets import masked  # above this file: it takes what is found
+
+        return masked(x, arrays[0])
+    return _item(x, static, arrays)
+
+
+def _is_mask(x: Any) -> bool:
+    return str(x.dtype).removeprefix("torch.") == "bool"
+
+
+@operator
+def _item(x: Array, key: Key, given: Sequence[Array]) -> Traced:
+    made = tensor(x)
+    spans = spans_of(made, key, given)
+    cut = primitives.slice_(
+        made,
+        [one.start for one in spans.slices],
+        [one.stop for one in spans.slices],
+        [one.step for one in spans.slices],
+    )
+    if spans.arrays:
+        return _gathered(cut, spans)
+    sizes: list[Size] = []
+    for axis in range(made.ndim + 1):
+        sizes += [1] * spans.new.count(axis)
+        if axis < made.ndim and axis not in spans.dropped:
+            sizes.append(cut.sizes[axis])
+    return primitives.reshape(cut, sizes)
+
+
+def from_front(x: Traced, axis: int, places: Traced) -> Traced:
+    """Indices counted from the front; negative ones count from the back."""
+    if places.dtype.kind is Kind.UINT:
+        return places
+    size: Any = x.sizes[axis]
+    if not isinstance(size, int):
+        size = primitives.cast(primitives.reduce("sum", primitives.constant(1, (size,), i64), [0]), places.dtype)
+    return elementwise("select", elementwise("lt", places, 0), elementwise("add", places, size), places)
+
+
+def _gathered(x: Traced, spans: Spans) -> Traced:
+    """Indices along one or more axes together; their axes stand where the first was, or in front if apart."""
+    axes = sorted(spans.arrays)
+    together = axes == list(range(axes[0], axes[-1] + 1)) and not any(axes[0] < at <= axes[-1] for at in spans.new)
+    found, places = _one_index(x, [(axis, spans.arrays[axis]) for axis in axes])
+    # The indices' axes are in front now, then the other axes in order.
+    rank = places.ndim
+    rest = [axis for axis in range(x.ndim) if axis not in axes]
+    front = sum(axis < axes[0] for axis in rest) if together else 0
+    order = [*range(rank, rank + front), *range(rank), *range(rank + front, found.ndim)]
+    found = primitives.transpose(found, order)
+    if not spans.new:
+        return found
+    # New axes keep their places among the axes that are left.
+    kept: list[Size | None] = []
+    for axis in range(x.ndim + 1):
+        kept += [1] * spans.new.count(axis)
+        if axis < x.ndim:
+            kept.append(None if axis in axes else x.sizes[axis])
+    sizes: list[Size] = []
+    laid = not together
+    if laid:
+        sizes += places.sizes
+    for size in kept:
+        if size is not None:
+            sizes.append(size)
+        elif not laid:
+            sizes += places.sizes
+            laid = True
+    return primitives.reshape(found, sizes)
+
+
+def _one_index(x: Traced, indices: Sequence[tuple[int, Traced]]) -> tuple[Traced, Traced]:
+    """Slices at indices along several axes at once, the indices' axes in front; and the indices as one."""
+    axes = [axis for axis, _ in indices]
+    turned = primitives.transpose(x, [*axes, *(axis for axis in range(x.ndim) if axis not in axes)])
+    given = [primitives.cast(from_front(x, axis, places), i64) for axis, places in indices]
+    spread = broadcast_all(given, "indexing")
+    flat = spread[0]
+    for at, places in enumerate(spread[1:], 1):
+        size = known(turned, at, "an index along several axes")
+        flat = primitives.ew("add", elementwise("mul", flat, size), places)
+    count: Size = 1
+    for size in turned.sizes[: len(axes)]:
+        count = count * size
+    rows = primitives.reshape(turned, (count, *turned.sizes[len(axes) :]))
+    return primitives.gather(rows, flat, 0), flat
+
+
+@operator
+def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Traced:
+    """Slices of `x` at integer indices along `axis`, which may be left out for one axis."""
+    made, places = tensor(x), tensor(indices)
+    if axis is None and made.ndim != 1:
+        raise ShapeError("take: name the axis to take along", shapes=shown(made), hint="give axis=")
+    place = one_axis(made, 0 if axis is None else axis, "take")
+    return primitives.gather(made, from_front(made, place, places), place)
+
+
+@operator
+def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Traced:
+    """Elements of `x` at places along `axis` that differ from row to row; other axes broadcast."""
+    made, places = tensor(x), tensor(indices)
+    if made.ndim != places.ndim:
+        raise ShapeError(
+            f"take_along_axis: indices have {places.ndim} axes, the tensor {made.ndim}",
+            shapes=shown(made, places),
+            hint="give indices with the same axes",
+        )
+    axis = one_axis(made, axis, "take_along_axis")
+    order = moved_last(made.ndim, axis)
+    values, spots = (primitives.transpose(one, order) for one in (made, from_front(made, axis, places)))
+    lead = broadcast_lead(values, spots)
+    values = primitives.broadcast_to(values, (*lead, values.sizes[-1]))
+    spots = primitives.cast(primitives.broadcast_to(spots, (*lead, spots.sizes[-1])), i64)
+    rows: Size = 1
+    for size in lead:
+        rows = rows * size
+    flat, where = (primitives.reshape(one, (rows, one.sizes[-1])) for one in (values, spots))
+    found = along_rows(flat, where) if isinstance(flat.sizes[1], int) else picked(flat, where)
+    return primitives.transpose(primitives.reshape(found, spots.sizes), moved_from_last(made.ndim, axis))
+
+
+def broadcast_lead(a: Traced, b: Traced) -> tuple[Size, ...]:
+    """The shape that all axes but the last broadcast to."""
+    from tessera.lang.asking import ruled
+    from tessera.shapes import rules
+
+    return ruled(rules.broadcast, a.sizes[:-1], b.sizes[:-1], where="broadcast", histories=[a.history, b.history])
+
+
+@operator
+def embedding(indices: Array, table: Array, /) -> Traced:
+    """Rows of a table at integer indices."""
+    return primitives.gather(tensor(table), tensor(indices), 0)

@@ -1,0 +1,76 @@
+"""What the array namespace says of itself, as the standard asks: devices, element types, capabilities, constants."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tessera.dtypes.types import DType, bf16, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from tessera.errors import DeviceError
+from tessera.lang.operators.data_types import isdtype
+from tessera.runtime.creation import DeviceLike
+from tessera.runtime.device import CPU, Device, default_device
+from tessera.runtime.device import device as find_device
+
+API_VERSION = "2023.12"
+
+e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
+newaxis = None
+
+_TYPES: dict[str, DType] = {
+    "bool": bool_,
+    "int8": i8,
+    "int16": i16,
+    "int32": i32,
+    "int64": i64,
+    "uint8": u8,
+    "uint16": u16,
+    "uint32": u32,
+    "uint64": u64,
+    "float32": f32,
+    "float64": f64,
+    "float16": f16,
+    "bfloat16": bf16,
+}
+
+
+class NamespaceInfo:
+    """What `__array_namespace_info__` gives."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Masks as indices and results with as many elements as values say work outside a trace."""
+        return {"boolean indexing": True, "data-dependent shapes": True}
+
+    def default_device(self) -> Device:
+        return default_device()
+
+    def default_dtypes(self, *, device: DeviceLike | None = None) -> dict[str, DType]:
+        _found(device)
+        return {"real floating": f32, "integral": i64, "indexing": i64}
+
+    def devices(self) -> list[Device]:
+        found = [CPU]
+        for index in range(16):
+            try:
+                one = find_device(f"cuda:{index}")
+                one.backend  # noqa: B018  (it fails where there is no such device)
+            except DeviceError:
+                break
+            found.append(one)
+        return found
+
+    def dtypes(
+        self, *, device: DeviceLike | None = None, kind: str | tuple[str, ...] | None = None
+    ) -> dict[str, DType]:
+        _found(device)
+        return {name: dtype for name, dtype in _TYPES.items() if kind is None or isdtype(dtype, kind)}
+
+
+def _found(device: DeviceLike | None) -> None:
+    if device is not None:
+        find_device(device)
+
+
+def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807  (the standard's name)
+    """Devices, element types and capabilities."""
+    return NamespaceInfo()

@@ -1,0 +1,219 @@
+"""Products: of matrices, of vectors, over chosen axes; sums are carried as the element type's policy says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tessera.dtypes.promotion import as_dtype, promote
+from tessera.dtypes.types import DType
+from tessera.errors import ShapeError
+from tessera.lang import primitives
+from tessera.lang.arithmetic import broadcast_all, elementwise
+from tessera.lang.operator import operator
+from tessera.lang.operators.operands import axes_of, expanded, narrow, one_axis, refusal, tensor, tensors
+from tessera.lang.tracing import Array, Traced, shown
+from tessera.runtime.tensor import DTypeLike
+from tessera.shapes.expr import Size
+
+
+def factors(name: str, x1: Any, x2: Any, dtype: DTypeLike | None) -> tuple[Traced, Traced, DType]:
+    """Two operands of one format, and the type of their product; policies are joined and need no cast."""
+    a, b = tensor(x1), tensor(x2)
+    if a.dtype.base is not b.dtype.base:
+        a, b = tensors(name, a, b)
+    if not (a.dtype.is_float or a.dtype.is_integer):
+        raise refusal(name, "numbers", [a, b], "cast them to i32 first")
+    return a, b, promote(a.dtype, b.dtype) if dtype is None else as_dtype(dtype)
+
+
+def product(a: Traced, b: Traced, to: DType) -> Traced:
+    """The product of matrices, rounded once into `to`; a change of kind is a cast after it."""
+    if to.kind is a.dtype.kind:
+        return primitives.matmul(a, b, to=to)
+    return primitives.cast(primitives.matmul(a, b), to)
+
+
+@operator
+def matmul(x1: Array, x2: Array, /, *, dtype: DTypeLike | None = None) -> Traced:
+    """The product over the last axis of x1 and the second to last of x2; leading axes broadcast, vectors have none.
+
+    Products are added up in the accumulator of the element type and rounded once into `dtype`, the operands' own
+    unless another is named: bf16 and 8-bit floats go in, f32 sums are carried, the policy's cast comes out.
+    """
+    a, b, to = factors("matmul", x1, x2, dtype)
+    if not (a.ndim and b.ndim):
+        raise ShapeError("matmul: a number has no axis to sum over", shapes=shown(a, b), hint="multiply instead")
+    left = expanded(a, [0]) if a.ndim == 1 else a
+    right = expanded(b, [1]) if b.ndim == 1 else b
+    found = product(left, right, to)
+    sizes = list(found.sizes)
+    if b.ndim == 1:
+        del sizes[-1]
+    if a.ndim == 1:
+        del sizes[-1 if b.ndim == 1 else -2]
+    return primitives.reshape(found, sizes)
+
+
+@operator
+def linear(x: Array, weight: Array, bias: Array | None = None, /, *, dtype: DTypeLike | None = None) -> Traced:
+    """x @ weight, plus `bias`: the weight is [inputs, outputs]."""
+    found = matmul(x, weight, dtype=dtype)
+    return found if bias is None else elementwise("add", found, bias)
+
+
+@operator
+def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Traced:
+    """The sum of products along `axis`, counted from the last; the other axes broadcast."""
+    a, b, to = factors("vecdot", x1, x2, None)
+    if not (a.ndim and b.ndim):
+        raise ShapeError("vecdot: a number has no axis to sum over", shapes=shown(a, b), hint="multiply instead")
+    if axis >= 0 or axis < -min(a.ndim, b.ndim):
+        raise ShapeError(
+            f"vecdot: axis {axis} is not one that both have, counted from the last",
+            shapes=shown(a, b),
+            hint=f"use an axis from {-min(a.ndim, b.ndim)} to -1",
+        )
+    left, right = (_rows(one, axis) for one in (a, b))
+    return primitives.reshape(
+        found := product(expanded(left, [left.ndim - 1]), expanded(right, [right.ndim]), to), found.sizes[:-2]
+    )
+
+
+def _rows(x: Traced, axis: int) -> Traced:
+    """`x` with one axis brought to the end."""
+    place = one_axis(x, axis, "vecdot")
+    return primitives.transpose(x, [*(at for at in range(x.ndim) if at != place), place])
+
+
+@operator
+def tensordot(x1: Array, x2: Array, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Traced:
+    """The sum of products over the last `axes` of x1 and the first of x2, or over pairs of axes."""
+    a, b, to = factors("tensordot", x1, x2, None)
+    if isinstance(axes, int):
+        if not 0 <= axes <= min(a.ndim, b.ndim):
+            raise ShapeError(
+                f"tensordot: {axes} axes to sum over", shapes=shown(a, b), hint="no more than each operand has"
+            )
+        summed = (tuple(range(a.ndim - axes, a.ndim)), tuple(range(axes)))
+    else:
+        summed = axes_of(a, tuple(axes[0]), "tensordot"), axes_of(b, tuple(axes[1]), "tensordot")
+    if len(summed[0]) != len(summed[1]):
+        raise ShapeError("tensordot: axes come in pairs", shapes=shown(a, b), hint="name as many of x1 as of x2")
+    free = [[at for at in range(x.ndim) if at not in gone] for x, gone in zip((a, b), summed, strict=True)]
+    left = primitives.transpose(a, [*free[0], *summed[0]])
+    right = primitives.transpose(b, [*summed[1], *free[1]])
+    inner = [a.sizes[at] for at in summed[0]]
+    outer = [[x.sizes[at] for at in kept] for x, kept in zip((a, b), free, strict=True)]
+    rows, columns, depth = (_count(sizes) for sizes in (outer[0], outer[1], inner))
+    found = product(primitives.reshape(left, (rows, depth)), primitives.reshape(right, (depth, columns)), to)
+    return primitives.reshape(found, [*outer[0], *outer[1]])
+
+
+def _count(sizes: Sequence[Size]) -> Size:
+    count: Size = 1
+    for size in sizes:
+        count = count * size
+    return count
+
+
+@operator
+def outer(x1: Array, x2: Array, /) -> Traced:
+    """Every product of an element of x1 and one of x2."""
+    a, b = tensors("outer", x1, x2)
+    return elementwise("mul", primitives.reshape(a, (-1, 1)), primitives.reshape(b, (1, -1)))
+
+
+@operator
+def einsum(formula: str, /, *operands: Array) -> Traced:
+    """Einstein's sums: "bij,bjk->bik"; labels that the result lacks are summed over. Labels are single letters."""
+    given = [tensor(x) for x in operands]
+    common = tensors("einsum", *given) if len({x.dtype.base for x in given}) > 1 else given
+    inputs, output = _parsed(formula, common)
+    terms = [_diagonal(x, labels) for x, labels in zip(common, inputs, strict=True)]
+    while len(terms) > 1:
+        (a, la), (b, lb), *rest = terms
+        wanted = {*output, *(label for _, labels in rest for label in labels)}
+        terms = [_contracted(a, la, b, lb, wanted), *rest]
+    ((found, labels),) = terms
+    found, labels = _summed(found, labels, set(output))
+    return narrow(primitives.transpose(found, [labels.index(label) for label in output]), common[0].dtype)
+
+
+def _parsed(formula: str, operands: Sequence[Traced]) -> tuple[list[str], str]:
+    given, arrow, output = formula.replace(" ", "").partition("->")
+    inputs = given.split(",")
+    if not arrow:
+        labels = "".join(inputs)
+        output = "".join(sorted(label for label in set(labels) if labels.count(label) == 1))
+    fits = len(inputs) == len(operands) and all(len(x) == y.ndim for x, y in zip(inputs, operands, strict=True))
+    letters = all(label.isalpha() for label in "".join(inputs) + output)
+    if not fits or not letters or len(set(output)) != len(output) or not set(output) <= set("".join(inputs)):
+        raise ShapeError(
+            f"einsum: {formula!r} does not describe these operands",
+            shapes=shown(*operands),
+            hint="give each operand one letter per axis, and the result letters that occur, each once",
+        )
+    sizes: dict[str, Size] = {}
+    for labels, x in zip(inputs, operands, strict=True):
+        for label, size in zip(labels, x.sizes, strict=True):
+            if sizes.setdefault(label, size) != size:
+                raise ShapeError(
+                    f"einsum: {label} is {sizes[label]} in one place and {size} in another",
+                    shapes=shown(*operands),
+                    hint="one letter is one size",
+                )
+    return inputs, output
+
+
+def _diagonal(x: Traced, labels: str) -> tuple[Traced, str]:
+    """A label that an operand has twice means its diagonal."""
+    for label in dict.fromkeys(labels):
+        while labels.count(label) > 1:
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            same = elementwise("eq", primitives.iota(x.sizes, first), primitives.iota(x.sizes, second))
+            x = primitives.reduce("sum", elementwise("select", same, x, False), [second])
+            labels = labels[:second] + labels[second + 1 :]
+    return x, labels
+
+
+def _summed(x: Traced, labels: str, wanted: set[str]) -> tuple[Traced, str]:
+    gone = [at for at, label in enumerate(labels) if label not in wanted]
+    return primitives.reduce("sum", x, gone), "".join(label for label in labels if label in wanted)
+
+
+def _contracted(a: Traced, la: str, b: Traced, lb: str, wanted: set[str]) -> tuple[Traced, str]:
+    """Two operands as one product of matrices with leading axes."""
+    a, la = _summed(a, la, wanted | set(lb))
+    b, lb = _summed(b, lb, wanted | set(la))
+    both = [label for label in la if label in lb]
+    batch = [label for label in both if label in wanted]
+    inner = [label for label in both if label not in wanted]
+    rows = [label for label in la if label not in lb]
+    columns = [label for label in lb if label not in la]
+    if not inner:
+        wide_a = _laid(a, la, [*batch, *rows], len(columns), at_end=True)
+        wide_b = _laid(b, lb, [*batch, *columns], len(rows), at=len(batch))
+        return primitives.ew("mul", *broadcast_all([wide_a, wide_b], "einsum")), "".join([*batch, *rows, *columns])
+    size_of = dict(zip(la + lb, [*a.sizes, *b.sizes], strict=False)) | dict(zip(lb, b.sizes, strict=True))
+    sizes = {
+        kind: [size_of[label] for label in names]
+        for kind, names in (("batch", batch), ("rows", rows), ("inner", inner), ("columns", columns))
+    }
+    left = primitives.transpose(a, [la.index(label) for label in (*batch, *rows, *inner)])
+    right = primitives.transpose(b, [lb.index(label) for label in (*batch, *inner, *columns)])
+    left = primitives.reshape(left, (*sizes["batch"], _count(sizes["rows"]), _count(sizes["inner"])))
+    right = primitives.reshape(right, (*sizes["batch"], _count(sizes["inner"]), _count(sizes["columns"])))
+    found = product(left, right, promote(a.dtype, b.dtype))
+    return (
+        primitives.reshape(found, (*sizes["batch"], *sizes["rows"], *sizes["columns"])),
+        "".join([*batch, *rows, *columns]),
+    )
+
+
+def _laid(x: Traced, labels: str, order: Sequence[str], extra: int, *, at: int = 0, at_end: bool = False) -> Traced:
+    """Axes in an order, with `extra` ones of size 1 at a place."""
+    laid = primitives.transpose(x, [labels.index(label) for label in order])
+    place = laid.ndim if at_end else at
+    return expanded(laid, range(place, place + extra)) if extra else laid

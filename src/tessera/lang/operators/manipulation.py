@@ -1,0 +1,297 @@
+"""The same elements arranged otherwise: shapes, axes, joining, repeating, rolling."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tessera.errors import DtypeError, ShapeError
+from tessera.lang import primitives
+from tessera.lang.arithmetic import broadcast_shapes
+from tessera.lang.operator import operator
+from tessera.lang.operators.operands import Axis, axes_of, expanded, known, one_axis, replaced, tensor, tensors
+from tessera.lang.tracing import Array, Traced, current_or_none, shown
+from tessera.runtime.tensor import Tensor
+from tessera.shapes import rules
+from tessera.shapes.expr import DimLike, Size
+
+
+@operator
+def broadcast_to(x: Array, /, shape: tuple[DimLike, ...]) -> Traced:
+    """`x` repeated along axes of size 1 and along new leading axes."""
+    return primitives.broadcast_to(tensor(x), shape)
+
+
+@operator
+def broadcast_arrays(*arrays: Array) -> list[Traced]:
+    """All arrays in the one shape that they broadcast to."""
+    made = [tensor(x) for x in arrays]
+    shape = broadcast_shapes(*made, where="broadcast_arrays")
+    return [primitives.broadcast_to(x, shape) for x in made]
+
+
+@operator
+def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Traced:
+    """Arrays one after the other along `axis`; with None, their elements in one row."""
+    made = tensors("concat", *_some(arrays, "concat"))
+    if axis is None:
+        made, axis = [primitives.reshape(x, (-1,)) for x in made], 0
+    return primitives.concatenate(made, one_axis(made[0], axis, "concat"))
+
+
+def _some(arrays: Sequence[Any], where: str) -> Sequence[Any]:
+    if not arrays:
+        raise ShapeError(f"{where} needs at least one array, got none", hint="give a list with an array in it")
+    return arrays
+
+
+@operator
+def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Traced:
+    """Arrays of one shape along a new axis."""
+    made = tensors("stack", *_some(arrays, "stack"))
+    place = rules.normalize_axis(axis, made[0].ndim + 1, where="stack")
+    return primitives.concatenate([expanded(x, [place]) for x in made], place)
+
+
+@operator
+def expand_dims(x: Array, /, axis: int | tuple[int, ...] = 0) -> Traced:
+    """`x` with axes of size 1 put in at `axis`, counted in the result."""
+    made = tensor(x)
+    return primitives.reshape(made, rules.expand_dims(made.sizes, axis))
+
+
+@operator
+def squeeze(x: Array, /, axis: int | tuple[int, ...]) -> Traced:
+    """`x` without `axis`, which must have size 1."""
+    made = tensor(x)
+    return primitives.reshape(made, rules.squeeze(made.sizes, axis))
+
+
+@operator
+def flip(x: Array, /, *, axis: Axis = None) -> Traced:
+    """`x` with the elements along `axis`, or along all axes, in the other order."""
+    made = tensor(x)
+    axes = axes_of(made, axis, "flip")
+    open_ends = [None] * made.ndim
+    return primitives.slice_(made, open_ends, open_ends, [-1 if at in axes else 1 for at in range(made.ndim)])
+
+
+@operator
+def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Traced:
+    """Axis i of the result is axis axes[i] of `x`."""
+    return primitives.transpose(tensor(x), axes)
+
+
+@operator
+def matrix_transpose(x: Array, /) -> Traced:
+    """The last two axes exchanged."""
+    return swap_axes(tensor(x), -2, -1)
+
+
+def swap_axes(x: Traced, first: int = -2, second: int = -1) -> Traced:
+    """Two axes exchanged."""
+    order = list(range(x.ndim))
+    a, b = (one_axis(x, axis, "transpose") for axis in (first, second))
+    order[a], order[b] = order[b], order[a]
+    return primitives.transpose(x, order)
+
+
+@operator
+def transpose(x: Array, /, first: int = -2, second: int = -1) -> Traced:
+    """Two axes exchanged, the last two unless others are named."""
+    return swap_axes(tensor(x), first, second)
+
+
+@operator
+def moveaxis(x: Array, source: int | tuple[int, ...], destination: int | tuple[int, ...], /) -> Traced:
+    """Axes of `x` brought to other places; the rest keep their order."""
+    made = tensor(x)
+    come, go = (axes_of(made, axis, "moveaxis") for axis in (source, destination))
+    if len(come) != len(go):
+        raise ShapeError(
+            f"moveaxis: {len(come)} axes go to {len(go)} places", shapes=shown(made), hint="name as many as there are"
+        )
+    rest = iter([axis for axis in range(made.ndim) if axis not in come])
+    moved = dict(zip(go, come, strict=True))
+    return primitives.transpose(made, [moved[at] if at in moved else next(rest) for at in range(made.ndim)])
+
+
+@operator
+def reshape(x: Array, /, shape: tuple[DimLike, ...], *, copy: bool | None = None) -> Traced:
+    """The same elements in another shape, of which one size may be -1. Values have no memory to share here."""
+    return primitives.reshape(tensor(x), shape)
+
+
+@operator
+def flatten(x: Array, /) -> Traced:
+    """All elements in one row."""
+    return primitives.reshape(tensor(x), (-1,))
+
+
+@operator
+def roll(x: Array, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Traced:
+    """Elements moved by `shift` places along `axis`; those that leave come in again at the other end."""
+    made = tensor(x)
+    if axis is None:
+        row = primitives.reshape(made, (-1,))
+        for one in shift if isinstance(shift, tuple) else (shift,):
+            row = _rolled(row, one, 0)
+        return primitives.reshape(row, made.sizes)
+    axes = (axis,) if isinstance(axis, int) else axis
+    shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
+    if len(shifts) != len(axes):
+        raise ShapeError(
+            f"roll: {len(shifts)} shifts for {len(axes)} axes", shapes=shown(made), hint="give one shift per axis"
+        )
+    for one, at in zip(shifts, axes, strict=True):
+        made = _rolled(made, one, one_axis(made, at, "roll"))
+    return made
+
+
+def _rolled(x: Traced, shift: int, axis: int) -> Traced:
+    size = x.sizes[axis]
+    if isinstance(size, int):
+        shift = shift % size if size else 0
+    elif builtins.abs(shift) > 1:
+        shift %= known(x, axis, "roll")
+    if shift == 0:
+        return x
+    cut = -shift
+    open_ends: list[Any] = [None] * x.ndim
+    tail = primitives.slice_(x, replaced(open_ends, axis, cut), open_ends)
+    head = primitives.slice_(x, open_ends, replaced(open_ends, axis, cut))
+    return primitives.concatenate([tail, head], axis)
+
+
+@operator
+def tile(x: Array, repetitions: tuple[int, ...], /) -> Traced:
+    """`x` set side by side: repetitions[i] times along axis i, counted from the last."""
+    made = tensor(x)
+    given: tuple[int, ...] = (repetitions,) if isinstance(repetitions, int) else tuple(repetitions)
+    rank = builtins.max(made.ndim, len(given))
+    times = (*(1,) * (rank - len(given)), *given)
+    sizes = (*(1,) * (rank - made.ndim), *made.sizes)
+    apart = [part for size in sizes for part in (1, size)]
+    spread = [part for count, size in zip(times, sizes, strict=True) for part in (count, size)]
+    laid = primitives.broadcast_to(primitives.reshape(made, apart), spread)
+    joined: list[Size] = [count * size for count, size in zip(times, sizes, strict=True)]  # pyright: ignore[reportAssignmentType]
+    return primitives.reshape(laid, joined)
+
+
+@operator
+def _repeat_each(x: Array, count: int, axis: int) -> Traced:
+    """Each slice along `axis` `count` times."""
+    made = tensor(x)
+    place = one_axis(made, axis, "repeat")
+    sizes = made.sizes
+    apart = primitives.reshape(made, replaced(sizes, place, sizes[place], 1))
+    laid = primitives.broadcast_to(apart, replaced(sizes, place, sizes[place], count))
+    return primitives.reshape(laid, replaced(sizes, place, sizes[place] * count))
+
+
+@operator
+def _take(x: Array, indices: Array, axis: int) -> Traced:
+    made = tensor(x)
+    return primitives.gather(made, indices, one_axis(made, axis, "take"))
+
+
+def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Any:
+    """Each element, or each slice along `axis`, several times.
+
+    An array of counts decides the size of the result: it must be known when the function is traced.
+    """
+    if axis is None:
+        x, axis = flatten(x), 0
+    if isinstance(repeats, int):
+        return _repeat_each(x, repeats, axis)
+    if isinstance(repeats, Traced):
+        raise data_dependent("repeat with an array of counts", repeats)
+    counts: Any = repeats.cpu().numpy() if isinstance(repeats, Tensor) else np.asarray(repeats)
+    given: Any = x
+    size = given.shape[axis]
+    if counts.dtype.kind not in "iu":
+        raise DtypeError(f"repeat: counts are integers, got {counts.dtype}", hint="cast them to i64")
+    if counts.ndim > 1 or counts.size not in (1, size):
+        raise ShapeError(
+            f"repeat: {counts.shape} counts for an axis of {size}", hint="give one count, or one for each slice"
+        )
+    places: Any = np.repeat(np.arange(int(size)), counts)
+    return _take(given, places, axis)
+
+
+def data_dependent(what: str, *given: Traced) -> ShapeError:
+    """An error for shapes that only values decide, inside a trace."""
+    return ShapeError(
+        f"{what}: the shape of the result depends on elements, which are not known while a function is traced",
+        shapes=shown(*given),
+        story=tuple(dict.fromkeys(line for x in given for line in x.history.lines())),
+        hint="call it outside jit, or use where with a shape that is known",
+    )
+
+
+@operator
+def unstack(x: Array, /, *, axis: int = 0) -> tuple[Traced, ...]:
+    """The slices along `axis`, one by one."""
+    made = tensor(x)
+    place = one_axis(made, axis, "unstack")
+    count = known(made, place, "unstack")
+    return tuple(at_place(made, place, at) for at in range(count))
+
+
+def at_place(x: Traced, axis: int, at: int) -> Traced:
+    """One slice along an axis, without the axis."""
+    open_ends: list[Any] = [None] * x.ndim
+    last = None if at == -1 else at + 1
+    one = primitives.slice_(x, replaced(open_ends, axis, at), replaced(open_ends, axis, last))
+    return primitives.reshape(one, replaced(x.sizes, axis))
+
+
+@operator
+def split(x: Array, parts: int | tuple[int, ...], /, *, axis: int = 0) -> tuple[Traced, ...]:
+    """`x` cut along `axis` into equal parts, or into parts of these sizes."""
+    made = tensor(x)
+    place = one_axis(made, axis, "split")
+    size = known(made, place, "split")
+    sizes = [size // parts] * parts if isinstance(parts, int) and parts > 0 and size % parts == 0 else parts
+    if isinstance(sizes, int) or builtins.sum(sizes) != size:
+        raise ShapeError(
+            f"split: {parts} does not divide axis {place} of size {size}",
+            shapes=shown(made),
+            hint="give a number of equal parts, or sizes that add up",
+        )
+    open_ends: list[Any] = [None] * made.ndim
+    found: list[Traced] = []
+    start = 0
+    for one in sizes:
+        bounds = replaced(open_ends, place, start), replaced(open_ends, place, start + one)
+        found.append(primitives.slice_(made, *bounds))
+        start += one
+    return tuple(found)
+
+
+@operator
+def pad(x: Array, widths: tuple[tuple[int, int], ...], /, *, value: float = 0) -> Traced:
+    """`x` with `value` around it: (before, after) for each axis."""
+    made = tensor(x)
+    if len(widths) != made.ndim or builtins.any(side < 0 for pair in widths for side in pair):
+        raise ShapeError(
+            f"pad: {widths} does not fit {made.ndim} axes",
+            shapes=shown(made),
+            hint="give a pair of numbers, not negative, for each axis",
+        )
+    for axis, (before, after) in enumerate(widths):
+        filled = [
+            primitives.constant(value, replaced(made.sizes, axis, width), made.dtype) if width else None
+            for width in (before, after)
+        ]
+        parts = [filled[0], made, filled[1]]
+        made = primitives.concatenate([part for part in parts if part is not None], axis)
+    return made
+
+
+def tracing_now() -> bool:
+    """Whether a function is being traced."""
+    return current_or_none() is not None

@@ -1,0 +1,275 @@
+"""Layers and losses: residual sums, dropout by key, losses, pooling, convolutions as slices and products."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import product as all_pairs
+from typing import Any, Literal
+
+from tessera.dtypes.types import i64
+from tessera.errors import EffectError, ShapeError
+from tessera.lang import primitives
+from tessera.lang.arithmetic import elementwise
+from tessera.lang.operator import operator
+from tessera.lang.operators.linear_algebra import factors, product
+from tessera.lang.operators.manipulation import pad
+from tessera.lang.operators.operands import expanded, floats, folded, known, narrow, one_axis, tensor, wide
+from tessera.lang.operators.statistics import averaged, exponentials
+from tessera.lang.primitives import ew
+from tessera.lang.tracing import Array, Traced, shown
+from tessera.shapes.expr import Size
+
+Reduction = Literal["mean", "sum", "none"]
+
+
+def dropout(x: Array, p: float, /, *, key: Array | None = None) -> Any:
+    """Each element with probability `p` made 0, the others divided by 1 - p; which ones, `key` decides."""
+    if not 0 <= p < 1:
+        raise ShapeError(f"dropout: a probability from 0 up to 1 was expected, got {p}", hint="p=1 leaves nothing")
+    if not p:
+        return x
+    if key is None:
+        raise EffectError(
+            f"dropout of {p} needs a random key: operators are pure, and draw nothing by themselves",
+            hint="give key=ts.random.key(seed), and another one for each use: ts.random.split",
+        )
+    from tessera.lang.random import uniform
+
+    return _kept(x, uniform(key, x.shape), p)  # pyright: ignore[reportAttributeAccessIssue]  (arrays have shapes)
+
+
+@operator
+def _kept(x: Array, draws: Array, p: float) -> Traced:
+    (made,) = floats("dropout", x)
+    kept = elementwise("ge", draws, p)
+    scaled = elementwise("mul", wide(made), 1.0 / (1.0 - p))
+    return narrow(elementwise("select", kept, scaled, 0.0), made.dtype)
+
+
+def residual(x: Array, y: Array, /, *, dropout: float = 0.0, key: Array | None = None) -> Any:
+    """x + y, with `dropout` on y."""
+    return _sum(x, _dropout(y, dropout, key=key))
+
+
+_dropout = dropout
+
+
+@operator
+def _sum(x: Array, y: Array) -> Traced:
+    return elementwise("add", x, y)
+
+
+def _reduced(name: str, losses: Traced, reduction: str, count: Traced | float | None = None) -> Traced:
+    axes = tuple(range(losses.ndim))
+    if reduction == "none":
+        return losses
+    if reduction == "sum":
+        return primitives.reduce("sum", losses, axes)
+    if reduction != "mean":
+        raise ShapeError(f"{name}: reduction is mean, sum or none, got {reduction!r}", hint="choose one of them")
+    if count is None:
+        return folded(averaged(losses, axes), axes, False)
+    return elementwise("div", primitives.reduce("sum", losses, axes), count)
+
+
+@operator
+def mse_loss(x: Array, target: Array, /, *, reduction: Reduction = "mean") -> Traced:
+    """The mean of squared differences."""
+    a, b = floats("mse_loss", x, target)
+    apart = elementwise("sub", wide(a), wide(b))
+    return narrow(_reduced("mse_loss", ew("mul", apart, apart), reduction), a.dtype)
+
+
+@operator
+def cross_entropy(
+    logits: Array,
+    labels: Array,
+    /,
+    *,
+    axis: int = -1,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    reduction: Reduction = "mean",
+) -> Traced:
+    """-log softmax(logits) at the labels, in f32 or wider; labels of `ignore_index` do not count.
+
+    `label_smoothing` gives that share of each label's weight to all classes alike.
+    """
+    (made,) = floats("cross_entropy", logits)
+    place = one_axis(made, axis, "cross_entropy")
+    named = primitives.cast(tensor(labels), i64)
+    values = wide(made)
+    apart, powers, _ = exponentials(values, (place,))
+    total = ew("log", primitives.reduce("sum", powers, (place,), keepdims=True))
+    spread = expanded(named, [place])
+    hit = elementwise("eq", primitives.iota(values.sizes, place), spread)
+    own = primitives.reduce("sum", elementwise("select", hit, apart, 0.0), (place,), keepdims=True)
+    losses = ew("sub", total, own)
+    if label_smoothing:
+        evenly = ew("sub", total, averaged(apart, (place,)))
+        losses = ew("add", elementwise("mul", losses, 1 - label_smoothing), elementwise("mul", evenly, label_smoothing))
+    counts = elementwise("ne", spread, ignore_index)
+    losses = folded(elementwise("select", counts, losses, 0.0), [place], False)
+    used = primitives.cast(counts, values.dtype)
+    count = primitives.reduce("sum", used, tuple(range(used.ndim))) if reduction == "mean" else None
+    return _reduced("cross_entropy", losses, reduction, count)
+
+
+# Windows: the axes after [batch, channels]
+
+
+def _per_axis(value: int | tuple[int, ...], count: int, name: str) -> tuple[int, ...]:
+    given = (value,) * count if isinstance(value, int) else tuple(value)
+    if len(given) != count or any(one < 0 for one in given):
+        raise ShapeError(f"{name} is one number, or one for each of {count} axes, got {value}", hint="check its length")
+    return given
+
+
+def _windows(
+    x: Traced, size: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
+) -> list[tuple[tuple[int, ...], Traced]]:
+    """For each place in a window, the elements that stand there in all windows."""
+    counts: list[Size] = []
+    for axis, (width, step, gap) in enumerate(zip(size, stride, dilation, strict=True), 2):
+        extent = x.sizes[axis] if step == 1 else known(x, axis, "windows")
+        reach = gap * (width - 1) + 1
+        if isinstance(extent, int) and extent < reach:
+            raise ShapeError(
+                f"a window of {reach} does not fit axis {axis} of size {extent}",
+                shapes=shown(x),
+                story=x.history.lines(),
+                hint="use a smaller window, or padding",
+            )
+        counts.append((extent - reach) // step + 1)
+    found: list[tuple[tuple[int, ...], Traced]] = []
+    for at in all_pairs(*(range(width) for width in size)):
+        starts = [gap * place for gap, place in zip(dilation, at, strict=True)]
+        stops = [first + (count - 1) * step + 1 for first, count, step in zip(starts, counts, stride, strict=True)]
+        cut = primitives.slice_(x, [None, None, *starts], [None, None, *stops], [1, 1, *stride])
+        found.append((at, cut))
+    return found
+
+
+def _pooled(
+    name: str,
+    x: Any,
+    size: Any,
+    stride: Any,
+    padding: Any,
+    filler: float,
+    join: str,
+    finish: Callable[[Traced, int], Traced],
+) -> Traced:
+    (made,) = floats(name, x)
+    rank = made.ndim - 2
+    if rank < 1:
+        raise ShapeError(f"{name}: expected [batch, channels, …]", shapes=shown(made), hint="add the missing axes")
+    window = _per_axis(size, rank, "the window")
+    steps = _per_axis(size if stride is None else stride, rank, "stride")
+    edges = _per_axis(padding, rank, "padding")
+    values = pad(wide(made), ((0, 0), (0, 0), *((edge, edge) for edge in edges)), value=filler)
+    parts = [part for _, part in _windows(tensor(values), window, steps, (1,) * rank)]
+    found = parts[0]
+    for part in parts[1:]:
+        found = ew(join, found, part)
+    return narrow(finish(found, len(parts)), made.dtype)
+
+
+@operator
+def max_pool(
+    x: Array,
+    size: int | tuple[int, ...],
+    /,
+    *,
+    stride: int | tuple[int, ...] | None = None,
+    padding: int | tuple[int, ...] = 0,
+) -> Traced:
+    """The largest element of each window over the axes after [batch, channels]."""
+    return _pooled("max_pool", x, size, stride, padding, -math.inf, "max", lambda found, _: found)
+
+
+@operator
+def avg_pool(
+    x: Array,
+    size: int | tuple[int, ...],
+    /,
+    *,
+    stride: int | tuple[int, ...] | None = None,
+    padding: int | tuple[int, ...] = 0,
+) -> Traced:
+    """The mean of each window over the axes after [batch, channels]; padding counts as zeros."""
+    return _pooled(
+        "avg_pool", x, size, stride, padding, 0.0, "add", lambda found, count: elementwise("mul", found, 1.0 / count)
+    )
+
+
+def _convolved(
+    name: str, rank: int, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Traced:
+    made, filters, to = factors(name, x, weight, None)
+    if made.ndim != rank + 2 or filters.ndim != rank + 2:
+        raise ShapeError(
+            f"{name}: expected x as [batch, channels, …] and weight as [filters, channels / groups, …]",
+            shapes=shown(made, filters),
+            hint=f"both have {rank + 2} axes",
+        )
+    outputs, depth = known(filters, 0, name), known(filters, 1, name)
+    window = tuple(known(filters, axis, name) for axis in range(2, rank + 2))
+    channels = known(made, 1, name)
+    if groups < 1 or channels != depth * groups or outputs % groups:
+        raise ShapeError(
+            f"{name}: {channels} channels in {groups} groups do not fit filters of {depth} channels",
+            shapes=shown(made, filters),
+            hint="channels = groups · weight.shape[1], and groups divides the filters",
+        )
+    steps, edges, gaps = (
+        _per_axis(value, rank, what)
+        for value, what in ((stride, "stride"), (padding, "padding"), (dilation, "dilation"))
+    )
+    held = tensor(pad(made, ((0, 0), (0, 0), *((edge, edge) for edge in edges))))
+    parts = [expanded(part, [2]) for _, part in _windows(held, window, steps, gaps)]
+    columns = primitives.concatenate(parts, 2)  # [batch, channels, places in the window, …]
+    places = columns.sizes[3:]
+    count: Size = 1
+    for size in places:
+        count = count * size
+    taps = len(parts)
+    laid = primitives.reshape(columns, (made.sizes[0], groups, depth * taps, count))
+    rows = primitives.reshape(filters, (groups, outputs // groups, depth * taps))
+    found = primitives.reshape(product(rows, laid, to), (made.sizes[0], outputs, *places))
+    if bias is None:
+        return found
+    return elementwise("add", found, primitives.reshape(tensor(bias), (-1, *(1,) * rank)))
+
+
+@operator
+def conv1d(
+    x: Array,
+    weight: Array,
+    bias: Array | None = None,
+    /,
+    *,
+    stride: int | tuple[int, ...] = 1,
+    padding: int | tuple[int, ...] = 0,
+    dilation: int | tuple[int, ...] = 1,
+    groups: int = 1,
+) -> Traced:
+    """[batch, channels, length] with filters [filters, channels / groups, width] laid over it at every place."""
+    return _convolved("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
+
+
+@operator
+def conv2d(
+    x: Array,
+    weight: Array,
+    bias: Array | None = None,
+    /,
+    *,
+    stride: int | tuple[int, ...] = 1,
+    padding: int | tuple[int, ...] = 0,
+    dilation: int | tuple[int, ...] = 1,
+    groups: int = 1,
+) -> Traced:
+    """[batch, channels, height, width] with filters [filters, channels / groups, …] laid over it at every place."""
+    return _convolved("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)

@@ -1,0 +1,133 @@
+"""Softmax and norms: computed in f32 or wider with the row in view, rounded once, and without NaN of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessera.errors import ShapeError
+from tessera.lang import primitives
+from tessera.lang.arithmetic import elementwise
+from tessera.lang.operator import operator
+from tessera.lang.operators.operands import Axis, axes_of, floats, known, narrow, one_axis, tensor, wide
+from tessera.lang.operators.statistics import averaged, exponentials, spread
+from tessera.lang.primitives import ew
+from tessera.lang.tracing import Array, Traced, shown
+
+
+def safe_shares(x: Traced, axes: tuple[int, ...]) -> tuple[Traced, Traced]:
+    """Softmax of values in their compute type, 0 where all are -infinity; and the sums behind it, 1 there."""
+    _, powers, _ = exponentials(x, axes)
+    total = primitives.reduce("sum", powers, axes, keepdims=True)
+    held = elementwise("select", elementwise("eq", total, 0.0), 1.0, total)
+    return elementwise("div", powers, held), held
+
+
+@operator
+def softmax_safe(x: Array, /, *, axis: Axis = -1) -> Traced:
+    """e^x in shares of its sum along `axis`; where every element is -infinity, the shares are 0 and not NaN."""
+    (made,) = floats("softmax_safe", x)
+    shares, _ = safe_shares(wide(made), axes_of(made, axis, "softmax_safe"))
+    return narrow(shares, made.dtype)
+
+
+@operator
+def softmax(x: Array, /, *, axis: Axis = -1) -> Traced:
+    """e^x in shares of its sum along `axis`; NaN where every element is -infinity (`softmax_safe` gives 0)."""
+    (made,) = floats("softmax", x)
+    axes = axes_of(made, axis, "softmax")
+    values = wide(made)
+    powers = ew("exp", elementwise("sub", values, primitives.reduce("max", values, axes, keepdims=True)))
+    return narrow(elementwise("div", powers, primitives.reduce("sum", powers, axes, keepdims=True)), made.dtype)
+
+
+@operator
+def log_softmax(x: Array, /, *, axis: Axis = -1) -> Traced:
+    """The logarithm of `softmax_safe`: x less log Σ e^x, without overflow."""
+    (made,) = floats("log_softmax", x)
+    axes = axes_of(made, axis, "log_softmax")
+    apart, powers, _ = exponentials(wide(made), axes)
+    total = primitives.reduce("sum", powers, axes, keepdims=True)
+    held = elementwise("select", elementwise("eq", total, 0.0), 1.0, total)
+    return narrow(elementwise("sub", apart, ew("log", held)), made.dtype)
+
+
+def _scaled(found: Traced, weight: Any, bias: Any) -> Traced:
+    """The affine part of a norm, in the type that the norm is computed in."""
+    if weight is not None:
+        found = elementwise("mul", found, wide(tensor(weight)))
+    return found if bias is None else elementwise("add", found, wide(tensor(bias)))
+
+
+@operator
+def layernorm_safe(
+    x: Array, weight: Array | None = None, bias: Array | None = None, /, *, axis: Axis = -1, eps: float = 1e-5
+) -> Traced:
+    """Distances from the mean over `axis`, in units of their spread, times `weight` plus `bias`."""
+    (made,) = floats("layernorm_safe", x)
+    axes = axes_of(made, axis, "layernorm_safe")
+    _, apart, variance = spread(wide(made), axes)
+    found = elementwise("mul", apart, ew("rsqrt", elementwise("add", variance, eps)))
+    return narrow(_scaled(found, weight, bias), made.dtype)
+
+
+@operator
+def rmsnorm_safe(x: Array, weight: Array | None = None, /, *, axis: Axis = -1, eps: float = 1e-6) -> Traced:
+    """`x` in units of the root of its mean square over `axis`, times `weight`."""
+    (made,) = floats("rmsnorm_safe", x)
+    axes = axes_of(made, axis, "rmsnorm_safe")
+    values = wide(made)
+    mean = averaged(ew("mul", values, values), axes)
+    found = elementwise("mul", values, ew("rsqrt", elementwise("add", mean, eps)))
+    return narrow(_scaled(found, weight, None), made.dtype)
+
+
+def _per_channel(values: Any, x: Traced, axis: int) -> Any:
+    """One number per channel, laid along the channels' axis."""
+    if values is None:
+        return None
+    made = wide(tensor(values))
+    return primitives.reshape(made, [size if at == axis else 1 for at, size in enumerate(x.sizes)])
+
+
+@operator
+def batchnorm(
+    x: Array,
+    mean: Array,
+    variance: Array,
+    weight: Array | None = None,
+    bias: Array | None = None,
+    /,
+    *,
+    axis: int = 1,
+    eps: float = 1e-5,
+) -> Traced:
+    """Each channel less its known mean, in units of its known spread, times `weight` plus `bias`: for inference."""
+    (made,) = floats("batchnorm", x)
+    place = one_axis(made, axis, "batchnorm")
+    middle, width = (_per_channel(one, made, place) for one in (mean, variance))
+    scale = ew("rsqrt", elementwise("add", width, eps))
+    found = elementwise("mul", elementwise("sub", wide(made), middle), scale)
+    return narrow(_scaled(found, _per_channel(weight, made, place), _per_channel(bias, made, place)), made.dtype)
+
+
+@operator
+def groupnorm(
+    x: Array, groups: int, weight: Array | None = None, bias: Array | None = None, /, *, eps: float = 1e-5
+) -> Traced:
+    """A layer norm over each group of channels of [batch, channels, …], times `weight` plus `bias` per channel."""
+    (made,) = floats("groupnorm", x)
+    if made.ndim < 2:
+        raise ShapeError("groupnorm: expected [batch, channels, …]", shapes=shown(made), hint="add the missing axes")
+    channels = known(made, 1, "groupnorm")
+    if groups < 1 or channels % groups:
+        raise ShapeError(
+            f"groupnorm: {channels} channels do not split into {groups} groups",
+            shapes=shown(made),
+            hint="the number of groups must divide the channels",
+        )
+    apart_sizes = (made.sizes[0], groups, channels // groups, *made.sizes[2:])
+    laid = primitives.reshape(wide(made), apart_sizes)
+    _, apart, variance = spread(laid, tuple(range(2, laid.ndim)))
+    found = elementwise("mul", apart, ew("rsqrt", elementwise("add", variance, eps)))
+    found = primitives.reshape(found, made.sizes)
+    return narrow(_scaled(found, _per_channel(weight, made, 1), _per_channel(bias, made, 1)), made.dtype)

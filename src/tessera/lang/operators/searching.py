@@ -1,0 +1,125 @@
+"""Where things are: largest and smallest elements, places in a sorted row, elements that are not zero."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from tessera.dtypes.types import Kind, i64, u8
+from tessera.errors import ShapeError
+from tessera.lang import primitives
+from tessera.lang.arithmetic import elementwise
+from tessera.lang.operator import operator
+from tessera.lang.operators.operands import expanded, folded, one_axis, require_elements, tensor, tensors
+from tessera.lang.tracing import Array, Traced, shown
+from tessera.shapes.expr import Size
+
+
+def _extreme_place(kind: str, x: Any, axis: int | None, keepdims: bool) -> Traced:
+    """The first place of the extreme; a NaN is more extreme than any number."""
+    made = tensor(x)
+    name = f"arg{kind}"
+    rank = made.ndim
+    if made.dtype.kind is Kind.BOOL:
+        made = primitives.cast(made, u8)
+    if axis is None:
+        made, place = primitives.reshape(made, (-1,)), 0
+    else:
+        place = one_axis(made, axis, name)
+    require_elements(made, [place], name)
+    extreme = primitives.broadcast_to(primitives.reduce(kind, made, [place], keepdims=True), made.sizes)
+    hit = primitives.ew("eq", made, extreme)
+    if made.dtype.is_float:
+        hit = primitives.ew("or", hit, primitives.ew("isnan", made))
+    places = primitives.iota(made.sizes, place)
+    first = primitives.reduce("min", elementwise("select", hit, places, 2**62), [place], keepdims=True)
+    if axis is None:
+        return primitives.reshape(first, (1,) * rank if keepdims else ())
+    return folded(first, [place], keepdims)
+
+
+@operator
+def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Traced:
+    """The first place of the largest element along `axis`, or among all; that of a NaN if there is one."""
+    return _extreme_place("max", x, axis, keepdims)
+
+
+@operator
+def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Traced:
+    """The first place of the smallest element along `axis`, or among all; that of a NaN if there is one."""
+    return _extreme_place("min", x, axis, keepdims)
+
+
+def before(a: Traced, b: Traced, *, descending: bool = False, or_equal: bool) -> Traced:
+    """Whether `a` comes before `b` in sorted order, NaN after all numbers; with `or_equal` also where neither does."""
+    row = ("ge" if or_equal else "gt") if descending else ("le" if or_equal else "lt")
+    found = elementwise(row, a, b)
+    if not a.dtype.is_float:
+        return found
+    nan_a, nan_b = primitives.ew("isnan", a), primitives.ew("isnan", b)
+    if or_equal:
+        return elementwise("or", found, nan_b)
+    return elementwise("or", found, elementwise("and", nan_b, primitives.ew("not", nan_a)))
+
+
+def steps_for(size: int) -> int:
+    """How often a search must halve `size` + 1 places to find one."""
+    return size.bit_length()
+
+
+@operator
+def searchsorted(
+    x1: Array, x2: Array, /, *, side: Literal["left", "right"] = "left", sorter: Array | None = None
+) -> Traced:
+    """For each element of x2 its place in the sorted row x1: before equal ones, or after them with side="right"."""
+    if sorter is not None:
+        x1 = primitives.gather(tensor(x1), tensor(sorter), 0)
+    row, values = tensors("searchsorted", x1, x2)
+    if row.ndim != 1 or side not in ("left", "right"):
+        raise ShapeError(
+            f"searchsorted takes a row of sorted elements and a side, left or right; got {side!r}",
+            shapes=shown(row, values),
+            hint="search one row at a time",
+        )
+    if row.dtype.kind is Kind.BOOL:
+        row, values = primitives.cast(row, u8), primitives.cast(values, u8)
+    size = row.sizes[0]
+    if isinstance(size, int):
+        return _by_halves(row, values, size, side)
+    return _by_counting(row, values, size, side)
+
+
+def _passes(element: Traced, value: Traced, side: str) -> Traced:
+    """Whether an element of the row lies before the place that is searched."""
+    return before(element, value, or_equal=side == "right")
+
+
+def _by_halves(row: Traced, values: Traced, size: int, side: str) -> Traced:
+    low = primitives.constant(0, values.sizes, i64)
+    if size == 0:
+        return low
+    high = primitives.constant(size, values.sizes, i64)
+    for _ in range(steps_for(size)):
+        middle = elementwise("shr", primitives.ew("add", low, high), 1)
+        # Where the search has ended the middle may be the size itself.
+        element = primitives.gather(row, elementwise("min", middle, size - 1), 0)
+        on = primitives.ew("and", primitives.ew("lt", low, high), _passes(element, values, side))
+        off = primitives.ew("and", primitives.ew("lt", low, high), primitives.ew("not", _passes(element, values, side)))
+        low = elementwise("select", on, elementwise("add", middle, 1), low)
+        high = elementwise("select", off, middle, high)
+    return low
+
+
+def _by_counting(row: Traced, values: Traced, size: Size, side: str) -> Traced:
+    shape = (*values.sizes, size)
+    elements = primitives.broadcast_to(row, shape)
+    spread = primitives.broadcast_to(expanded(values, [values.ndim]), shape)
+    return primitives.reduce("sum", primitives.cast(_passes(elements, spread, side), i64), [values.ndim])
+
+
+@operator
+def count_nonzero(x: Array, /, *, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Traced:
+    """How many elements are not 0."""
+    from tessera.lang.operators.statistics import sum as add_up
+    from tessera.lang.operators.statistics import truth
+
+    return add_up(truth(x), axis=axis, keepdims=keepdims)

@@ -1,0 +1,179 @@
+"""Sorting along an axis, stable, NaN last: short rows and rows of unknown length by counting, long ones by merging."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tessera.dtypes.types import Kind, i64, u8
+from tessera.errors import ShapeError
+from tessera.lang import primitives
+from tessera.lang.arithmetic import elementwise
+from tessera.lang.operator import operator
+from tessera.lang.operators.operands import expanded, known, moved_from_last, moved_last, one_axis, tensor
+from tessera.lang.operators.searching import before, steps_for
+from tessera.lang.tracing import Array, Traced, shown
+from tessera.shapes.expr import Size
+
+_SHORT = 64
+"""Rows up to this length are sorted by counting: n² compares in one pass are less than log n passes."""
+_MOST_COUNTED = 1024
+"""Rows of unknown length are, too, up to here; each longer length is a program of its own."""
+
+
+def sorting_order(rows: Traced, descending: bool) -> Traced:
+    """For keys [rows, n], where each place of the sorted row comes from."""
+    if rows.dtype.kind is Kind.BOOL:
+        rows = primitives.cast(rows, u8)
+    size = rows.sizes[1]
+    if not isinstance(size, int) and not rows.trace.sizes.ask(size, "<=", _MOST_COUNTED):
+        size = known(rows, 1, "sorting a long row")
+    if not isinstance(size, int) or size <= _SHORT:
+        return _by_counting(rows, size, descending)
+    run, blocks = _SHORT, 1
+    while blocks * run < size:
+        blocks *= 2
+    keys = _padded(rows, size, blocks * run, descending)
+    apart = primitives.reshape(keys, (rows.sizes[0] * blocks, run))
+    order = primitives.reshape(_by_counting(apart, run, descending), keys.sizes)
+    place = primitives.iota(keys.sizes, 1)
+    order = primitives.ew("add", order, primitives.ew("sub", place, elementwise("rem", place, run)))
+    keys = along_rows(keys, order)
+    while blocks > 1:
+        source = _merged(keys, run, descending)
+        keys, order = along_rows(keys, source), along_rows(order, source)
+        run, blocks = 2 * run, blocks // 2
+    return primitives.slice_(order, [None, None], [None, size])
+
+
+def _padded(rows: Traced, size: int, target: int, descending: bool) -> Traced:
+    """Rows made longer by elements that no other comes after; equal ones stand before them already."""
+    if size == target:
+        return rows
+    last: Any = math.nan
+    if not rows.dtype.is_float:
+        last = int(rows.dtype.min_value if descending else rows.dtype.max_value)
+    filler = primitives.constant(last, (rows.sizes[0], target - size), rows.dtype)
+    return primitives.concatenate([rows, filler], 1)
+
+
+def _by_counting(rows: Traced, size: Size, descending: bool) -> Traced:
+    """An element's place is the number of those before it; the order is where that number is the place asked for."""
+    cube = (rows.sizes[0], size, size)
+    mine = primitives.broadcast_to(expanded(rows, [2]), cube)
+    other = primitives.broadcast_to(expanded(rows, [1]), cube)
+    my_place, other_place = primitives.iota(cube, 1), primitives.iota(cube, 2)
+    earlier = primitives.ew("lt", other_place, my_place)
+    ahead = elementwise(
+        "or",
+        before(other, mine, descending=descending, or_equal=False),
+        elementwise("and", earlier, primitives.ew("not", before(mine, other, descending=descending, or_equal=False))),
+    )
+    places = primitives.reduce("sum", primitives.cast(ahead, i64), [2])
+    asked = primitives.ew("eq", primitives.broadcast_to(expanded(places, [1]), cube), my_place)
+    return primitives.reduce("max", elementwise("select", asked, other_place, 0), [2])
+
+
+def along_rows(x: Traced, places: Traced) -> Traced:
+    """Elements of [rows, n] at places [rows, k] of the same row; n is known."""
+    size = x.sizes[1]
+    first = elementwise("mul", primitives.iota(places.sizes, 0), size)
+    flat = primitives.reshape(x, (x.sizes[0] * size,))
+    return primitives.gather(flat, primitives.ew("add", first, places), 0)
+
+
+def _merged(keys: Traced, run: int, descending: bool) -> Traced:
+    """Where elements come from when sorted runs are merged in pairs, found for each place of the result by itself.
+
+    Of the first k elements of a merged pair, i come from the left run: the least i for which the left run's next
+    element does not belong before the right run's last one taken. Halving finds it.
+    """
+    place = primitives.iota(keys.sizes, 1)
+    k = elementwise("rem", place, 2 * run)
+    start = primitives.ew("sub", place, k)
+    low = elementwise("max", elementwise("sub", k, run), 0)
+    high = elementwise("min", k, run)
+
+    def element(first: int, at: Traced) -> Traced:
+        # Places that are not asked for in the end are kept inside the run.
+        held = elementwise("min", elementwise("max", at, 0), run - 1)
+        return along_rows(keys, elementwise("add", primitives.ew("add", start, held), first))
+
+    def keeps(i: Traced, j: Traced) -> Traced:
+        return before(element(0, i), element(run, j), descending=descending, or_equal=True)
+
+    for _ in range(steps_for(run)):
+        middle = elementwise("shr", primitives.ew("add", low, high), 1)
+        still = primitives.ew("lt", low, high)
+        left = keeps(middle, elementwise("sub", primitives.ew("sub", k, middle), 1))
+        low = elementwise("select", primitives.ew("and", still, left), elementwise("add", middle, 1), low)
+        high = elementwise("select", primitives.ew("and", still, primitives.ew("not", left)), middle, high)
+    i, j = low, primitives.ew("sub", k, low)
+    left_over, right_over = elementwise("ge", i, run), elementwise("ge", j, run)
+    takes_left = primitives.ew("and", primitives.ew("not", left_over), primitives.ew("or", right_over, keeps(i, j)))
+    of_left, of_right = primitives.ew("add", start, i), elementwise("add", primitives.ew("add", start, j), run)
+    return primitives.ew("select", takes_left, of_left, of_right)
+
+
+def _as_rows(x: Traced, axis: int) -> Traced:
+    last = primitives.transpose(x, moved_last(x.ndim, axis))
+    return primitives.reshape(last, (_count(last.sizes[:-1]), last.sizes[-1]))
+
+
+def _count(sizes: tuple[Size, ...]) -> Size:
+    count: Size = 1
+    for size in sizes:
+        count = count * size
+    return count
+
+
+def _from_rows(rows: Traced, x: Traced, axis: int) -> Traced:
+    sizes = [size for at, size in enumerate(x.sizes) if at != axis]
+    laid = primitives.reshape(rows, (*sizes, rows.sizes[1]))
+    return primitives.transpose(laid, moved_from_last(x.ndim, axis))
+
+
+def picked(rows: Traced, order: Traced) -> Traced:
+    """The keys in their order; of rows of unknown length each is found by its place."""
+    if isinstance(rows.sizes[1], int):
+        return along_rows(rows, order)
+    cube = (order.sizes[0], order.sizes[1], rows.sizes[1])
+    hit = primitives.ew("eq", primitives.iota(cube, 2), primitives.broadcast_to(expanded(order, [2]), cube))
+    held = primitives.broadcast_to(expanded(rows, [1]), cube)
+    if rows.dtype.kind is Kind.BOOL:
+        return primitives.reduce("or", primitives.ew("and", hit, held), [2])
+    return primitives.reduce("sum", elementwise("select", hit, held, False), [2])
+
+
+def _sorted(name: str, x: Any, axis: int, descending: bool) -> tuple[Traced, int, Traced, Traced]:
+    made = tensor(x)
+    if not made.ndim:
+        raise ShapeError(f"{name}: a number has no axis to sort along", shapes=shown(made), hint="give a row")
+    place = one_axis(made, axis, name)
+    rows = _as_rows(made, place)
+    return made, place, rows, sorting_order(rows, descending)
+
+
+@operator
+def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Traced:
+    """Places of the elements in sorted order along `axis`; equal ones stay as they stand, NaN comes last."""
+    made, place, _, order = _sorted("argsort", x, axis, descending)
+    return _from_rows(order, made, place)
+
+
+@operator
+def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Traced:
+    """Elements in sorted order along `axis`; equal ones stay as they stand, NaN comes last."""
+    made, place, rows, order = _sorted("sort", x, axis, descending)
+    return _from_rows(picked(rows, order), made, place)
+
+
+@operator
+def topk(x: Array, k: int, /, *, axis: int = -1, largest: bool = True) -> tuple[Traced, Traced]:
+    """The k largest elements along `axis`, the largest first, and their places; the smallest without `largest`."""
+    made, place, rows, order = _sorted("topk", x, axis, largest)
+    count = rows.sizes[1]
+    if k < 0 or (isinstance(count, int) and k > count):
+        raise ShapeError(f"topk: {k} of {count} elements", shapes=shown(made), hint="ask for no more than there are")
+    first = primitives.slice_(order, [None, None], [None, k])
+    return _from_rows(picked(rows, first), made, place), _from_rows(first, made, place)

@@ -1,0 +1,234 @@
+"""Folding axes: sums, means and their like, extremes, questions about all elements, running sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tessera.dtypes.promotion import accumulator, as_dtype, compute_type
+from tessera.dtypes.types import DType, Kind, bool_, i64, u64
+from tessera.lang import primitives
+from tessera.lang.arithmetic import elementwise
+from tessera.lang.operator import operator
+from tessera.lang.operators.operands import (
+    Axis,
+    axes_of,
+    counted,
+    expanded,
+    floats,
+    folded,
+    known,
+    moved_from_last,
+    moved_last,
+    narrow,
+    one_axis,
+    refusal,
+    replaced,
+    require_elements,
+    tensor,
+    wide,
+)
+from tessera.lang.tracing import Array, Traced
+from tessera.runtime.tensor import DTypeLike
+
+
+def _summed_type(x: Traced, dtype: DTypeLike | None) -> DType:
+    """The standard's rule: integers add up in 64 bits, floats in their own type, as their policy says."""
+    if dtype is not None:
+        return as_dtype(dtype)
+    if x.dtype.is_float or x.dtype.policy.saturate:
+        return x.dtype
+    return u64 if x.dtype.kind is Kind.UINT else i64
+
+
+@operator
+def sum(  # noqa: A001  (the standard's name)
+    x: Array, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False
+) -> Traced:
+    """The sum over `axis`, or over all axes. Integers and bools add up in 64 bits unless `dtype` says otherwise."""
+    made = tensor(x)
+    return primitives.reduce(
+        "sum", primitives.cast(made, _summed_type(made, dtype)), axes_of(made, axis, "sum"), keepdims
+    )
+
+
+@operator
+def prod(x: Array, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Traced:
+    """The product over `axis`, or over all axes, in the types of `sum`."""
+    made = tensor(x)
+    return primitives.reduce(
+        "prod", primitives.cast(made, _summed_type(made, dtype)), axes_of(made, axis, "prod"), keepdims
+    )
+
+
+def _extreme(kind: str, x: Any, axis: Axis, keepdims: bool) -> Traced:
+    made = tensor(x)
+    axes = axes_of(made, axis, kind)
+    if made.dtype.kind is Kind.BOOL:
+        raise refusal(kind, "numbers", [made], "use any or all, or cast them to i8")
+    require_elements(made, axes, kind)
+    return primitives.reduce(kind, made, axes, keepdims)
+
+
+@operator
+def max(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Traced:  # noqa: A001  (the standard's name)
+    """The largest element; NaN if there is one."""
+    return _extreme("max", x, axis, keepdims)
+
+
+@operator
+def min(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Traced:  # noqa: A001  (the standard's name)
+    """The smallest element; NaN if there is one."""
+    return _extreme("min", x, axis, keepdims)
+
+
+def averaged(x: Traced, axes: tuple[int, ...]) -> Traced:
+    """The mean with the axes kept, of values in their compute type."""
+    total = primitives.reduce("sum", x, axes, keepdims=True)
+    return elementwise("div", total, counted(x, axes, x.dtype))
+
+
+def spread(x: Traced, axes: tuple[int, ...], correction: float = 0.0) -> tuple[Traced, Traced, Traced]:
+    """Mean, distances from it, and variance, of values in their compute type, with the axes kept.
+
+    The distances are squared, not the values: no digits are lost where the mean is large.
+    """
+    middle = averaged(x, axes)
+    apart = elementwise("sub", x, middle)
+    squares = primitives.reduce("sum", primitives.ew("mul", apart, apart), axes, keepdims=True)
+    return middle, apart, elementwise("div", squares, counted(x, axes, x.dtype, less=correction))
+
+
+@operator
+def mean(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Traced:
+    """The average over `axis`, or over all axes."""
+    (made,) = floats("mean", x)
+    axes = axes_of(made, axis, "mean")
+    return narrow(folded(averaged(wide(made), axes), axes, keepdims), made.dtype)
+
+
+@operator
+def var(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Traced:
+    """The variance over `axis`; the squares are divided by their number less `correction`."""
+    (made,) = floats("var", x)
+    axes = axes_of(made, axis, "var")
+    return narrow(folded(spread(wide(made), axes, correction)[2], axes, keepdims), made.dtype)
+
+
+@operator
+def std(x: Array, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Traced:
+    """The standard deviation over `axis`, the root of `var`."""
+    (made,) = floats("std", x)
+    axes = axes_of(made, axis, "std")
+    found = primitives.ew("sqrt", spread(wide(made), axes, correction)[2])
+    return narrow(folded(found, axes, keepdims), made.dtype)
+
+
+def truth(x: Any) -> Traced:
+    """Where elements are not 0; bools as they are."""
+    made = tensor(x)
+    return made if made.dtype.base is bool_ else elementwise("ne", made, 0)
+
+
+@operator
+def all(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Traced:  # noqa: A001  (the standard's name)
+    """Whether all elements over `axis` are true, or not 0."""
+    made = truth(x)
+    return primitives.reduce("and", made, axes_of(made, axis, "all"), keepdims)
+
+
+@operator
+def any(x: Array, /, *, axis: Axis = None, keepdims: bool = False) -> Traced:  # noqa: A001  (the standard's name)
+    """Whether some element over `axis` is true, or not 0."""
+    made = truth(x)
+    return primitives.reduce("or", made, axes_of(made, axis, "any"), keepdims)
+
+
+@operator
+def logsumexp_safe(x: Array, /, *, axis: Axis = -1, keepdims: bool = False) -> Traced:
+    """log Σ e^x without overflow; -infinity, not NaN, where all elements are -infinity."""
+    (made,) = floats("logsumexp_safe", x)
+    axes = axes_of(made, axis, "logsumexp_safe")
+    values = wide(made)
+    _, shares, highest = exponentials(values, axes)
+    total = primitives.reduce("sum", shares, axes, keepdims=True)
+    found = primitives.ew("add", primitives.ew("log", total), highest)
+    return narrow(folded(found, axes, keepdims), made.dtype)
+
+
+def exponentials(x: Traced, axes: tuple[int, ...]) -> tuple[Traced, Traced, Traced]:
+    """Distances from the largest element, e to their power, and that element, or 0 where all are -infinity."""
+    highest = primitives.reduce("max", x, axes, keepdims=True)
+    least = elementwise("eq", highest, float("-inf"))
+    held = elementwise("select", least, 0.0, highest)
+    apart = elementwise("sub", x, held)
+    return apart, primitives.ew("exp", apart), held
+
+
+@operator
+def cumulative_sum(
+    x: Array, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+) -> Traced:
+    """Running sums along `axis`, which may be left out for one axis; `include_initial` puts a 0 before them."""
+    return _running("sum", x, axis, dtype, include_initial)
+
+
+@operator
+def cumulative_prod(
+    x: Array, /, *, axis: int | None = None, dtype: DTypeLike | None = None, include_initial: bool = False
+) -> Traced:
+    """Running products along `axis`, which may be left out for one axis; `include_initial` puts a 1 before them."""
+    return _running("prod", x, axis, dtype, include_initial)
+
+
+def _running(kind: str, x: Any, axis: int | None, dtype: DTypeLike | None, include_initial: bool) -> Traced:
+    made = tensor(x)
+    name = f"cumulative_{kind}"
+    if axis is None and made.ndim != 1:
+        raise refusal(name, "an axis for a tensor of more or fewer than one", [made], "give axis=")
+    place = one_axis(made, 0 if axis is None else axis, name)
+    values = primitives.cast(made, _summed_type(made, dtype))
+    found = running(kind, values, place)
+    if not include_initial:
+        return found
+    sizes = replaced(values.sizes, place, 1)
+    start = primitives.constant({"sum": False, "prod": True}[kind], sizes, values.dtype)
+    return primitives.concatenate([start, found], place)
+
+
+_BLOCK = 64
+"""Rows up to this length, and rows of unknown length up to the next number, are added up n times: one pass."""
+_MOST_AT_ONCE = 1024
+_JOINS = {"sum": ("add", False), "prod": ("mul", True)}
+
+
+def running(kind: str, x: Traced, axis: int) -> Traced:
+    """Partial results of a reduction along an axis: each element with all before it, carried as sums are."""
+    values = primitives.cast(x, accumulator(x.dtype) if kind == "sum" else compute_type(x.dtype))
+    last = primitives.transpose(values, moved_last(x.ndim, axis))
+    found = _running_rows(kind, last)
+    return narrow(primitives.transpose(found, moved_from_last(x.ndim, axis)), x.dtype)
+
+
+def _running_rows(kind: str, x: Traced) -> Traced:
+    """Along the last axis: of short rows each place folds all before it; of long ones blocks, then their totals."""
+    size, rank = x.sizes[-1], x.ndim
+    if not isinstance(size, int) and not x.trace.sizes.ask(size, "<=", _MOST_AT_ONCE):
+        size = known(x, rank - 1, f"cumulative_{kind} of a long row")
+    join, neutral = _JOINS[kind]
+    if not isinstance(size, int) or size <= _BLOCK:
+        square = (*x.sizes, size)
+        rows, columns = (primitives.iota(square, at) for at in (rank - 1, rank))
+        spread_out = primitives.broadcast_to(expanded(x, [rank - 1]), square)
+        held = elementwise("select", primitives.ew("le", columns, rows), spread_out, neutral)
+        return primitives.reduce(kind, held, [rank])
+    blocks = -(-size // _BLOCK)
+    filler = primitives.constant(neutral, (*x.sizes[:-1], blocks * _BLOCK - size), x.dtype)
+    whole = primitives.concatenate([x, filler], rank - 1) if blocks * _BLOCK > size else x
+    inner = _running_rows(kind, primitives.reshape(whole, (*x.sizes[:-1], blocks, _BLOCK)))
+    ends: list[Any] = [None] * rank
+    totals = primitives.reshape(primitives.slice_(inner, [*ends, _BLOCK - 1], [*ends, None]), (*x.sizes[:-1], blocks))
+    upto = primitives.slice_(_running_rows(kind, totals), ends, [*ends[:-1], blocks - 1])
+    first = primitives.constant(neutral, (*x.sizes[:-1], 1), x.dtype)
+    before = expanded(primitives.concatenate([first, upto], rank - 1), [rank])
+    joined = primitives.ew(join, inner, primitives.broadcast_to(before, inner.sizes))
+    return primitives.slice_(primitives.reshape(joined, whole.sizes), ends, [*ends[:-1], size])

@@ -1,0 +1,168 @@
+"""x.at[...].set(v): a new tensor that differs at some places. Values in a trace are never changed in place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tessera.dtypes.types import i64
+from tessera.errors import ShapeError
+from tessera.lang import primitives
+from tessera.lang.arithmetic import elementwise
+from tessera.lang.operator import operator
+from tessera.lang.operators.indexing import Key, Spans, from_front, spans_of, taken_apart
+from tessera.lang.operators.operands import expanded, known, tensor
+from tessera.lang.tracing import Array, Traced, shown
+from tessera.shapes.expr import Size
+
+_ROWS = {"set": None, "add": "add", "multiply": "mul", "max": "max", "min": "min"}
+_FOLDS = {"add": ("sum", 0), "multiply": ("prod", 1)}
+
+
+class At:
+    """x.at: index it to say where, then say what."""
+
+    __slots__ = ("x",)
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+    def __getitem__(self, key: Any) -> Place:
+        return Place(self.x, key)
+
+
+class Place:
+    """Some places of a tensor. Each method gives a new tensor; the old one stays as it is."""
+
+    __slots__ = ("key", "x")
+
+    def __init__(self, x: Any, key: Any) -> None:
+        self.x, self.key = x, key
+
+    def set(self, values: Any) -> Any:
+        """`values` at these places; of several for one place the last."""
+        return update(self.x, values, "set", self.key)
+
+    def add(self, values: Any) -> Any:
+        """`values` added at these places; several for one place add up."""
+        return update(self.x, values, "add", self.key)
+
+    def multiply(self, values: Any) -> Any:
+        """Elements at these places times `values`."""
+        return update(self.x, values, "multiply", self.key)
+
+    def max(self, values: Any) -> Any:
+        """The larger of the element and `values` at these places."""
+        return update(self.x, values, "max", self.key)
+
+    def min(self, values: Any) -> Any:
+        """The smaller of the element and `values` at these places."""
+        return update(self.x, values, "min", self.key)
+
+
+def update(x: Array, values: Array, kind: str, key: Any) -> Traced:
+    """A new tensor with `values` set, added, … at x[key]; `values` broadcast to those places."""
+    static, arrays = taken_apart(key)
+    return _updated(x, values, kind, static, arrays)
+
+
+@operator
+def _updated(x: Array, values: Array, kind: str, key: Key, given: Sequence[Array]) -> Traced:
+    made = tensor(x)
+    spans = spans_of(made, key, given)
+    if spans.arrays:
+        return _at_indices(made, values, kind, spans)
+    return _in_box(made, values, kind, spans)
+
+
+def _given(x: Traced, values: Any, shape: tuple[Size, ...]) -> Traced:
+    """Values in the type of the tensor, and in the shape of the places."""
+    beside = elementwise(
+        "select", primitives.constant(True, (), "bool"), values, primitives.constant(False, (), x.dtype)
+    )
+    return primitives.broadcast_to(primitives.cast(beside, x.dtype), shape)
+
+
+def _in_box(x: Traced, values: Any, kind: str, spans: Spans) -> Traced:
+    """Slices: each element asks whether it lies in the box, and takes the value of its place there."""
+    box = primitives.slice_(
+        x, [one.start for one in spans.slices], [one.stop for one in spans.slices], [one.step for one in spans.slices]
+    )
+    shape = [1] * spans.new.count(0)
+    for axis, size in enumerate(box.sizes):
+        shape += ([] if axis in spans.dropped else [size]) + [1] * spans.new.count(axis + 1)
+    laid = primitives.reshape(_given(x, values, tuple(shape)), box.sizes)
+    inside: Traced | None = None
+    for axis, one in enumerate(spans.slices):
+        if box.sizes[axis] == x.sizes[axis] and one.step in (None, 1):
+            continue
+        start, count, step = _counted(x, axis, one, box.sizes[axis])
+        if not count:
+            return x
+        places = primitives.iota(x.sizes, axis)
+        apart = elementwise("sub", places, start)
+        turn = elementwise("floordiv", apart, step)
+        hit = elementwise("and", elementwise("ge", turn, 0), elementwise("lt", turn, count))
+        if step not in (1, -1):
+            hit = elementwise("and", hit, elementwise("eq", elementwise("mul", turn, step), apart))
+        inside = hit if inside is None else elementwise("and", inside, hit)
+        row = primitives.iota((x.sizes[axis],), 0)
+        spot = elementwise("floordiv", elementwise("sub", row, start), step)
+        spot = elementwise("max", elementwise("min", spot, count - 1), 0)
+        laid = primitives.gather(laid, spot, axis)
+    row_name = _ROWS[kind]
+    new = laid if row_name is None else primitives.ew(row_name, x, laid)
+    return new if inside is None else elementwise("select", inside, new, x)
+
+
+def _counted(x: Traced, axis: int, cut: slice, size: Size) -> tuple[int, int, int]:
+    """Where a slice starts, how many elements it takes, and its step."""
+    if isinstance(size, int) and (cut.start is None or cut.start >= 0) and (cut.step is None or cut.step > 0):
+        return cut.start or 0, size, cut.step or 1
+    start, stop, step = cut.indices(known(x, axis, "an update of a slice"))
+    return start, len(range(start, stop, step)), step
+
+
+def _at_indices(x: Traced, values: Any, kind: str, spans: Spans) -> Traced:
+    """Integer indices along one axis: each slice looks for the updates that name it."""
+    if len(spans.arrays) > 1 or spans.new or any(one != slice(None) for one in spans.slices):
+        raise ShapeError(
+            "an update takes integer indices along one axis, and whole slices along the others",
+            shapes=shown(x),
+            story=x.history.lines(),
+            hint="reshape the tensor so that the places lie along one axis",
+        )
+    ((axis, places),) = spans.arrays.items()
+    size = x.sizes[axis]
+    given = _given(x, values, (*x.sizes[:axis], *places.sizes, *x.sizes[axis + 1 :]))
+    count: Size = 1
+    for one in places.sizes:
+        count = count * one
+    flat = primitives.cast(primitives.reshape(from_front(x, axis, places), (count,)), i64)
+    given = primitives.reshape(given, (*x.sizes[:axis], count, *x.sizes[axis + 1 :]))
+    grid = (size, count)
+    names = primitives.ew("eq", primitives.iota(grid, 0), primitives.broadcast_to(expanded(flat, [0]), grid))
+    if kind == "set":
+        named = _beside(primitives.reduce("or", names, [1]), x, axis)
+        last = primitives.reduce("max", elementwise("select", names, primitives.iota(grid, 1), 0), [1])
+        new = primitives.gather(given, last, axis)
+        return elementwise("select", named, new, x)
+    wide_shape = (*x.sizes[:axis], size, count, *x.sizes[axis + 1 :])
+    hits = primitives.broadcast_to(
+        primitives.reshape(names, (*(1,) * axis, size, count, *(1,) * (x.ndim - axis - 1))), wide_shape
+    )
+    spread = primitives.broadcast_to(expanded(given, [axis]), wide_shape)
+    if kind in _FOLDS:
+        fold, neutral = _FOLDS[kind]
+        held = elementwise("select", hits, spread, neutral)
+        total = primitives.reduce(fold, held, [axis + 1])
+        return primitives.ew(_ROWS[kind] or "", x, total)
+    # Those that are not named offer the element itself, which changes nothing.
+    own = primitives.broadcast_to(expanded(x, [axis + 1]), wide_shape)
+    best = primitives.reduce(kind, elementwise("select", hits, spread, own), [axis + 1])
+    return primitives.ew(kind, x, best)
+
+
+def _beside(row: Traced, x: Traced, axis: int) -> Traced:
+    """One answer per slice, for all its elements."""
+    return primitives.reshape(row, (*(1,) * axis, x.sizes[axis], *(1,) * (x.ndim - axis - 1)))

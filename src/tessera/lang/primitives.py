@@ -1,0 +1,406 @@
+"""Primitives: each writes one op of the graph dialect, with the user's source line and the shape's history.
+
+Operands are traced values, or arrays that then become arguments. Shapes and element types are as the op asks:
+`arithmetic` promotes and broadcasts. The IR is imported when the first op is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tessera.dtypes.promotion import as_dtype
+from tessera.dtypes.types import DType, f32, f64, i64
+from tessera.errors import DeviceError, DtypeError, EffectError, ShapeError, TesseraError, caller_span
+from tessera.lang.asking import ruled
+from tessera.lang.sizes import plain, plain_shape, plain_size
+from tessera.lang.tracing import Trace, Traced, current, shown, telling
+from tessera.runtime.creation import asarray
+from tessera.runtime.operators import weak_scalar
+from tessera.runtime.tensor import DTypeLike, Tensor
+from tessera.shapes import rules
+from tessera.shapes.expr import DimLike, Size, dim, format_shape
+from tessera.shapes.history import ShapeHistory
+
+if TYPE_CHECKING:
+    from xdsl.ir import Attribute, Operation, SSAValue
+
+
+def lift(value: Any) -> Traced:
+    """A traced value for `value`: itself, an array as one more argument, or a number as a weak constant."""
+    trace = current()
+    if isinstance(value, Traced):
+        if value.trace is not trace:
+            raise _from_elsewhere(value)
+        if not trace.sees(value.value):
+            raise EffectError(
+                "a value of a branch or a loop's body is used outside of it",
+                shapes=shown(value),
+                story=value.history.lines(),
+                hint="return it from the body; keep nothing in lists or other outer variables",
+            )
+        return value
+    if isinstance(value, bool | int | float):
+        return number(value)
+    tensor = value if isinstance(value, Tensor) else asarray(value)
+    return _hidden(trace, tensor, value)
+
+
+def _from_elsewhere(value: Traced) -> TesseraError:
+    ended = "which has ended" if value.trace.closed else "which is another one"
+    return EffectError(
+        f"a traced value of {value.trace.name}, {ended}, is used in {current().name}",
+        shapes=shown(value),
+        story=value.history.lines(),
+        hint="return values from a jitted function and pass them as arguments; keep none in lists or globals",
+    )
+
+
+def _hidden(trace: Trace, tensor: Tensor, source: Any) -> Traced:
+    """An array from outside the function: an argument that callers do not see."""
+    found = trace.hidden.get(id(source))
+    if found is None:
+        if tensor.device is not trace.device:
+            raise DeviceError(
+                f"{trace.name} runs on {trace.device}, and uses an array of {tensor.device}",
+                shapes=[f"{format_shape(tensor.shape)} of {tensor.dtype} on {tensor.device}"],
+                hint=f"bring it over first: .to({str(trace.device)!r})",
+            )
+        history = ShapeHistory("captured array", tensor.shape, span=caller_span())
+        traced = argument(trace, tensor.shape, tensor.dtype, history)
+        # The source is kept as long as its id is used.
+        trace.kept.setdefault("sources", []).append(source)
+        found = trace.hidden[id(source)] = (tensor, traced)
+    return found[1]
+
+
+def argument(
+    trace: Trace, sizes: Sequence[DimLike], dtype: DType, history: ShapeHistory, *, weak: bool = False
+) -> Traced:
+    """One more argument of the function that is traced."""
+    from tessera.dialects.graph_types import GraphTensorType
+
+    shape = plain_shape(sizes)
+    made = trace.body.insert_arg(GraphTensorType.of(shape, dtype), len(trace.body.args))
+    return Traced(made, shape, dtype, history, trace, weak=weak)
+
+
+def write(op: Operation) -> Operation:
+    """Puts an op where the trace is, at the user's line."""
+    from tessera.dialects.locations import location_of
+
+    op.location = location_of(caller_span())
+    current().block.add_op(op)
+    return op
+
+
+def result_of(name: str, value: SSAValue, operands: Sequence[Traced], *, weak: bool = False) -> Traced:
+    """The traced value for an op's result; its history goes on from its first operand's."""
+    from tessera.dialects.graph_types import graph_type
+
+    type_ = graph_type(value)
+    span = caller_span()
+    if operands:
+        history = operands[0].history.step(name, type_.shape, span)
+    else:
+        history = ShapeHistory(name, type_.shape, span=span)
+    return Traced(value, type_.shape, type_.dtype, history, current(), weak=weak)
+
+
+def emit(name: str, make: Callable[[Sequence[SSAValue]], Operation], *operands: Traced, weak: bool = False) -> Traced:
+    """Writes the op that `make` makes of operands' values; what it refuses is told with their story."""
+    with telling(*operands):
+        op = make([operand.value for operand in operands])
+    write(op)
+    return result_of(name, op.results[0], operands, weak=weak)
+
+
+def tensor_type(shape: Sequence[DimLike], dtype: DType) -> Any:
+    from tessera.dialects.graph_types import GraphTensorType
+
+    return GraphTensorType.of(plain_shape(shape), dtype)
+
+
+# Constants
+
+
+def number(value: bool | float) -> Traced:
+    """A Python number as a weak value without axes."""
+    made = constant(value, (), as_dtype(type(value)) if isinstance(value, bool | int) else f64)
+    made.weak = True
+    return made
+
+
+def constant(value: bool | float, shape: Sequence[DimLike], dtype: DTypeLike) -> Traced:
+    """`value` everywhere in `shape`."""
+    from tessera.dialects import graph
+    from tessera.dialects.graph_types import dense
+
+    target = as_dtype(dtype)
+    element = weak_scalar(value if type(value) in (bool, int, float) else float(value), target)
+    op = graph.ConstantOp(dense(element, target), tensor_type(shape, target))
+    return emit("constant", lambda _: op)
+
+
+def constant_array(values: Any, dtype: DTypeLike | None = None) -> Traced:
+    """Known elements, such as a small table, as part of the program."""
+    from tessera.dialects import graph
+    from tessera.dialects.graph_types import dense
+
+    tensor = asarray(values, dtype=None if dtype is None else as_dtype(dtype))
+    array = tensor.cpu().numpy()
+    op = graph.ConstantOp(dense(array, tensor.dtype), tensor_type(tensor.shape, tensor.dtype))
+    return emit("constant", lambda _: op)
+
+
+def iota(shape: Sequence[DimLike], axis: int, dtype: DTypeLike = i64) -> Traced:
+    """The position along `axis`."""
+    from tessera.dialects import graph
+
+    target, sizes = as_dtype(dtype), plain_shape(shape)
+    if not target.is_integer:
+        raise DtypeError(f"iota counts in an integer type, got {target}", hint="count in i64, and cast")
+    place = rules.normalize_axis(axis, len(sizes), where="iota")
+    return emit("iota", lambda _: graph.IotaOp(place, tensor_type(sizes, target)))
+
+
+def size_value(size: DimLike, dtype: DTypeLike = i64) -> Traced:
+    """A size as a value without axes, such as the count that a mean divides by."""
+    target, known = as_dtype(dtype), plain(size)
+    total: Traced | None = None
+    for monomial, coefficient in known.terms:
+        term = constant(coefficient, (), i64)
+        for atom in monomial:
+            if not isinstance(atom, str):
+                factor = ew("floordiv", size_value(atom.numerator), constant(atom.divisor, (), i64))
+            else:
+                factor = reduce("sum", constant(1, (dim(atom),), i64), [0])
+            term = ew("mul", term, factor)
+        total = term if total is None else ew("add", total, term)
+    return cast(constant(0, (), i64) if total is None else total, target)
+
+
+# Elementwise
+
+
+def ew(fn: str, *xs: Any, to: DTypeLike | None = None, seed: int | None = None) -> Traced:
+    """One row of the elementwise table over operands of one shape and one element type."""
+    from tessera.dialects import graph
+
+    operands = [lift(x) for x in xs]
+    target = None if to is None else as_dtype(to)
+    weak = all(operand.weak for operand in operands) and to is None
+    return emit(fn, lambda values: graph.EwOp(fn, values, to=target, seed=seed), *operands, weak=weak)
+
+
+def cast(x: Any, dtype: DTypeLike, *, seed: int | None = None) -> Traced:
+    """`x` in another element type; itself where it has that type."""
+    operand, target = lift(x), as_dtype(dtype)
+    if operand.dtype is target and not operand.weak:
+        return operand
+    if operand.dtype is target:
+        return Traced(operand.value, operand.sizes, target, operand.history, operand.trace)
+    if target.policy.stochastic and seed is None:
+        raise DtypeError(
+            f"a cast to {target} is rounded at random, and has no seed",
+            shapes=shown(operand),
+            story=operand.history.lines(),
+            hint="give seed=, or cast to the type without stochastic_round",
+        )
+    return ew("cast", operand, to=target, seed=seed)
+
+
+# Shapes
+
+
+def broadcast_to(x: Any, shape: Sequence[DimLike]) -> Traced:
+    """NumPy's rule: missing leading axes appear, axes of size 1 repeat."""
+    from tessera.dialects import graph
+
+    operand, target = lift(x), plain_shape(shape)
+    if operand.sizes == target:
+        return operand
+    found = ruled(rules.broadcast, operand.sizes, target, where="broadcast_to", histories=[operand.history])
+    if found != target:
+        raise ShapeError(
+            "broadcast_to: a tensor can only grow",
+            shapes=[f"from {format_shape(operand.sizes)}", f"to {format_shape(target)}"],
+            story=operand.history.lines(),
+            hint="each axis must be 1 or have the size asked for, counted from the last axis",
+        )
+    return emit("broadcast_to", lambda values: graph.BroadcastOp(values[0], target), operand, weak=operand.weak)
+
+
+def reshape(x: Any, shape: Sequence[DimLike]) -> Traced:
+    """The same elements, row by row, under other sizes; one may be -1."""
+    from tessera.dialects import graph
+
+    operand = lift(x)
+    target = ruled(rules.reshape, operand.sizes, plain_shape(shape), histories=[operand.history])
+    if operand.sizes == target:
+        return operand
+    return emit("reshape", lambda values: graph.ReshapeOp(values[0], target), operand)
+
+
+def transpose(x: Any, permutation: Sequence[int]) -> Traced:
+    """Axis i of the result is axis permutation[i] of `x`."""
+    from tessera.dialects import graph
+
+    operand = lift(x)
+    with telling(operand):
+        rules.transpose(operand.sizes, permutation)
+    order = [axis % max(1, operand.ndim) for axis in permutation]
+    if order == list(range(operand.ndim)):
+        return operand
+    return emit("transpose", lambda values: graph.TransposeOp(values[0], order), operand)
+
+
+def slice_(
+    x: Any, starts: Sequence[int | None], stops: Sequence[Size | None], steps: Sequence[int | None] | None = None
+) -> Traced:
+    """Python's slices, one per axis; None means what it means there. A stop may be a symbolic size of the axis."""
+    from tessera.dialects import graph
+
+    operand = lift(x)
+    strides = [1 if step is None else int(step) for step in (steps or [1] * operand.ndim)]
+    begins = [None if start is None else plain_size(start) for start in starts]
+    # A stop that is the axis' own size says the same as none, and none needs no number.
+    ends = [
+        None if stop is None or (plain_size(stop) == size and stride > 0) else plain_size(stop)
+        for stop, size, stride in zip(stops, operand.sizes, strides, strict=True)
+    ]
+    if any(bound is not None for bound in (*begins, *ends)):
+        _ask_bounds(operand, begins, ends, strides)
+    known = current().sizes.intervals
+    found = ruled(rules.slice_shape, operand.sizes, begins, ends, strides, known=known, histories=[operand.history])
+    if found == operand.sizes and all(stride > 0 for stride in strides):
+        return operand
+    written = [_written(bounds, operand, axis) for axis, bounds in enumerate(zip(begins, ends, strides, strict=True))]
+    firsts, lasts = [first for first, _ in written], [last for _, last in written]
+    return emit("slice", lambda values: graph.SliceOp(values[0], firsts, lasts, strides, known=known), operand)
+
+
+def _ask_bounds(
+    operand: Traced, begins: Sequence[Size | None], ends: Sequence[Size | None], strides: Sequence[int]
+) -> None:
+    """A slice of a symbolic axis with numbers as bounds asks whether the axis is that long, where nobody said."""
+    sizes = current().sizes
+    for item, begin, end, stride in zip(operand.sizes, begins, ends, strides, strict=True):
+        if isinstance(item, int) or sizes.numbers is None or stride < 0:
+            continue
+        for bound in (begin, end):
+            least = 0 if bound is None or not isinstance(bound, int) else bound if bound >= 0 else -bound
+            if least and not sizes.ask(item, "<", least) and str(item).isidentifier():
+                low, high = sizes.intervals.get(str(item), (0, None))
+                sizes.intervals[str(item)] = (max(low or 0, least), high)
+
+
+def _written(bounds: tuple[Size | None, Size | None, int], operand: Traced, axis: int) -> tuple[int, int]:
+    """The bounds of a slice as the op has them: numbers, open ends among them."""
+    from tessera.dialects.graph_slices import BEFORE_FIRST, LAST
+
+    begin, end, stride = bounds
+    extent = operand.sizes[axis]
+    if isinstance(extent, int):
+        first, last, _ = slice(begin, end, stride).indices(extent)
+        return first, BEFORE_FIRST if last < 0 else last
+    numbers = [
+        bound if bound is None or isinstance(bound, int) else _as_number(bound, operand, axis) for bound in (begin, end)
+    ]
+    open_ends = (0, LAST) if stride > 0 else (LAST, BEFORE_FIRST)
+    first, last = (other if bound is None else bound for bound, other in zip(numbers, open_ends, strict=True))
+    return first, last
+
+
+def _as_number(bound: Size, operand: Traced, axis: int) -> int:
+    """A symbolic bound of a slice: counted from the end if that is a number, else asked for."""
+    from_end = plain_size(bound - operand.sizes[axis])
+    if isinstance(from_end, int) and from_end < 0:
+        return from_end
+    return current().sizes.number(plain(bound))
+
+
+def concatenate(xs: Sequence[Any], axis: int) -> Traced:
+    """Tensors of one element type, one after the other along an axis."""
+    from tessera.dialects import graph
+
+    operands = [lift(x) for x in xs]
+    shapes = [operand.sizes for operand in operands]
+    ruled(rules.concatenate, shapes, axis, histories=[operand.history for operand in operands])
+    if len(operands) == 1:
+        return operands[0]
+    return emit("concatenate", lambda values: graph.ConcatenateOp(values, axis), *operands)
+
+
+def gather(x: Any, indices: Any, axis: int) -> Traced:
+    """Slices of `x` at integer indices along an axis; every index must be in range."""
+    from tessera.dialects import graph
+
+    operands = [lift(x), lift(indices)]
+    if not operands[1].dtype.is_integer:
+        raise DtypeError(
+            f"gather: indices are integers, got {operands[1].dtype}",
+            shapes=shown(*operands),
+            story=operands[1].history.lines(),
+            hint="cast them to i64",
+        )
+    return emit("gather", lambda values: graph.GatherOp(*values, axis=axis), *operands)
+
+
+# Folding and products
+
+
+def reduce(kind: str, x: Any, axes: Sequence[int], keepdims: bool = False) -> Traced:
+    """Folds axes: sum prod max min and or xor; sums and products accumulate as the element type's policy says."""
+    from tessera.dialects import graph
+
+    operand = lift(x)
+    if not axes:
+        return operand
+    return emit(kind, lambda values: graph.ReduceOp(kind, values[0], list(axes), keepdims=keepdims), operand)
+
+
+def matmul(a: Any, b: Any, to: DTypeLike | None = None) -> Traced:
+    """Products over the last two axes, leading axes broadcast; one rounding at the end, into `to`."""
+    from tessera.dialects import graph
+
+    left, right = lift(a), lift(b)
+    target = left.dtype if to is None else as_dtype(to)
+    ruled(rules.matmul, left.sizes, right.sizes, histories=[left.history, right.history])
+    if left.dtype.base is not right.dtype.base:
+        raise DtypeError(
+            f"matmul: operands have one element type, got {left.dtype} and {right.dtype}",
+            shapes=shown(left, right),
+            story=(*left.history.lines(), *right.history.lines()),
+            hint="cast one of them first",
+        )
+    return emit("matmul", lambda values: graph.MatmulOp(*values, to=target), left, right)
+
+
+# Effects
+
+
+def random(distribution: str, shape: Sequence[DimLike], dtype: DTypeLike = f32) -> Traced:
+    """Fresh numbers from the function's random stream: uniform on [0, 1), or normal. The order of draws matters."""
+    from tessera.dialects import graph_effects
+    from tessera.lang.effects import allow
+
+    target = as_dtype(dtype)
+    if not target.is_float:
+        raise DtypeError(f"random numbers are floats, {target} was asked for", hint="use a float dtype")
+    allow("random", f"a draw from the random stream ({distribution})")
+    return emit(distribution, lambda _: graph_effects.RandomOp(distribution, tensor_type(shape, target)))
+
+
+def show(label: str, x: Any) -> None:
+    """Prints a labelled tensor when the program runs."""
+    from tessera.dialects import graph_effects
+    from tessera.lang.effects import allow
+
+    operand = lift(x)
+    allow("io", "printing")
+    write(graph_effects.PrintOp(label, operand.value))
+
+
+def attribute_types(values: Sequence[Traced]) -> list[Attribute]:
+    return [value.value.type for value in values]

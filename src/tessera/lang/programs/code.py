@@ -1,0 +1,116 @@
+"""Machine code of a program's kernels: found in this process or on the disk, or compiled from their tile functions.
+
+Kernels are kept by what they are, not by the program that they are in: programs that need the same one share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+from tessera.errors import TesseraError
+from tessera.interpreters.machine import Machine
+from tessera.kernels.native import WORK, Settings, loaded, target_of
+from tessera.lang.programs import host
+from tessera.runtime import cache
+from tessera.runtime.build import build
+from tessera.runtime.device import CPU, Device
+from tessera.runtime.launch_plan import Plan
+from tessera.runtime.tensor import Tensor
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+    from tessera.runtime.cuda.executable import CudaExecutable
+    from tessera.runtime.executable import Executable
+
+_LOADED: WeakValueDictionary[str, Executable | CudaExecutable] = WeakValueDictionary()
+
+
+class Codes:
+    """The kernels of one program, and the modules that they are compiled from: as IR, or as text until it is needed."""
+
+    def __init__(
+        self,
+        name: str,
+        kernels: Sequence[host.Kernel],
+        graph_text: str,
+        tile_text: str,
+        graph_module: ModuleOp | None = None,
+        tile_module: ModuleOp | None = None,
+    ) -> None:
+        self.name = name
+        self.kernels = kernels
+        self.graph_text, self.tile_text = graph_text, tile_text
+        self._graph_module, self._tile_module = graph_module, tile_module
+        self._found: dict[tuple[object, ...], Executable | CudaExecutable] = {}
+        self.compiled = 0
+        """How many kernels were compiled here, and not found."""
+
+    @property
+    def graph_module(self) -> ModuleOp:
+        if self._graph_module is None:
+            self._graph_module = _read(self.graph_text)
+        return self._graph_module
+
+    @property
+    def tile_module(self) -> ModuleOp:
+        if self._tile_module is None:
+            self._tile_module = _read(self.tile_text)
+        return self._tile_module
+
+    def executable(
+        self, number: int, chosen: Settings, lines: tuple[bool, ...] | None = None
+    ) -> Executable | CudaExecutable:
+        """A kernel for a target. On a GPU `lines` says of each array of its arguments whether its rows lie well."""
+        found = self._found.get((number, chosen, lines))
+        if found is None:
+            with WORK.lock:
+                found = self._found.get((number, chosen, lines)) or self._made(number, chosen, lines)
+                self._found[number, chosen, lines] = found
+        return found
+
+    def executables(self, chosen: Settings) -> list[Any]:
+        """All kernels, for a CPU."""
+        return [self.executable(number, chosen) for number in range(len(self.kernels))]
+
+    def _made(self, number: int, chosen: Settings, lines: tuple[bool, ...] | None) -> Executable | CudaExecutable:
+        kernel, compiler = self.kernels[number], build()
+        key = cache.key_of(
+            "tile function", compiler, target_of(chosen), kernel.hash, kernel.warps, kernel.stages, lines
+        )
+        found = _LOADED.get(key)
+        data = cache.shared().get(key) if found is None and compiler is not None else None
+        if found is None and data is not None:
+            found = _decoded(data)
+        if found is None:
+            from tessera.lang.programs.compile import machine_code
+
+            plan, code = machine_code(self.tile_module, kernel, chosen, lines)
+            self.compiled += 1
+            if compiler is not None:
+                cache.shared().put(key, cache.packed(plan.encoded(), code))
+            found = loaded(plan, code)
+        _LOADED[key] = found
+        return found
+
+    def interpreter(self, world: Callable[[], Machine], device: Device | None) -> Callable[..., tuple[Tensor, ...]]:
+        """A function that runs the graph by what its ops mean; arrays of other devices come to the host and go back."""
+        from tessera.lang.programs.compile import interpreted
+
+        return interpreted(self.graph_module, self.name, world, device or CPU)
+
+
+def _decoded(data: bytes) -> Executable | CudaExecutable | None:
+    try:
+        plan, code = cache.unpacked(data)
+        return loaded(Plan.decoded(plan), code)
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, TesseraError):
+        return None
+
+
+def _read(text: str) -> ModuleOp:
+    from tessera.dialects import text as texts
+
+    return texts.read(text)

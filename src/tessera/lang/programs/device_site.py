@@ -1,0 +1,299 @@
+"""Programs on a GPU: their arenas, launches and copies, all in the order of the current stream.
+
+An arena belongs to a stream. A call takes it while it launches, and puts it back when all its kernels are in the queue
+of the stream: whoever takes it next comes later on the same stream, and threads that launch at once have one each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import gcd
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from tessera.errors import EffectError
+from tessera.interpreters.machine import Machine
+from tessera.lang.programs.layout import ARGUMENT, VARIABLE, Combine, Draw, Layout, Load, Move, Place, Run, Save, Show
+from tessera.lang.programs.writing import Extra, Prepared, Source, Writer
+from tessera.runtime.cuda import driver
+from tessera.runtime.cuda.context import Context
+from tessera.runtime.cuda.executable import CudaExecutable, Fresh, finish, note, take_report, zeroed_counters
+from tessera.runtime.cuda.gather import gather
+from tessera.runtime.cuda.launching import Geometry, host_block
+from tessera.runtime.cuda.pool import Pool, note_use
+from tessera.runtime.cuda.staging import Staging
+from tessera.runtime.cuda.streams import SEVERAL, Stream, current_stream, current_streams, default_stream
+from tessera.runtime.device import Device
+from tessera.runtime.launch_plan import Plan
+from tessera.runtime.memory import ALIGNMENT, Array, Buffer, aligned, aligned_empty, contiguous_strides, data_address
+from tessera.runtime.meta import Meta
+from tessera.targets.cpu import launch as host_launch
+
+if TYPE_CHECKING:
+    from tessera.runtime.memory import DeviceMemory
+
+LINE = 16
+_FAR = 1 << 31
+_NOTHING = (0, 0, None)
+
+
+class DeviceSite:
+    """One GPU, for one bound program. `executable` gives a kernel by its number and by how rows of its arrays lie."""
+
+    given = "stream, "
+
+    def __init__(
+        self,
+        executable: Callable[[int, tuple[bool, ...]], CudaExecutable],
+        world: Callable[[], Machine],
+        device: Device,
+        alignments: Sequence[int],
+    ) -> None:
+        self.executable = executable
+        self.world = world
+        self.device = device
+        self.alignments = alignments
+        self.context = Context.of(device.index)
+        self._constants: dict[bytes, DeviceMemory] = {}
+        self._reports: list[tuple[str, Plan]] = []
+
+    # Launches
+
+    def lines(self, layout: Layout, run: Run) -> tuple[bool, ...]:
+        """Of each argument of a launch whether it is an array whose rows lie well."""
+        return tuple(isinstance(one, Place) and self._is_lined(layout, one) for one in run.operands)
+
+    def _is_lined(self, layout: Layout, place: Place) -> bool:
+        """As kernels/arguments.py says it of tensors."""
+        if not place.shape or place.strides[-1] != 1 or self._alignment(layout, place.piece, set()) % LINE:
+            return False
+        itemsize = place.dtype.storage.itemsize
+        steps = [abs(step * itemsize) for step in (*place.strides[:-1], place.shape[-1])]
+        return place.offset % LINE == 0 and not any(step % LINE or step >= _FAR for step in steps)
+
+    def _alignment(self, layout: Layout, number: int, seen: set[int]) -> int:
+        piece = layout.pieces[number]
+        if piece.kind == ARGUMENT:
+            return self.alignments[piece.number]
+        if piece.kind != VARIABLE or number in seen:
+            return ALIGNMENT
+        found = min((self._alignment(layout, one, seen | {number}) for one in piece.behind), default=ALIGNMENT)
+        return gcd(found, piece.grain)
+
+    def prepared(self, writer: Writer, run: Run) -> Prepared | None:
+        executable = self.executable(run.kernel, self.lines(writer.layout, run))
+        geometry = [Geometry(one.shape, one.strides) if isinstance(one, Place) else None for one in run.operands]
+        ready = executable.ready(geometry, self.device)
+        if not ready.blocks:
+            return None
+        block, plan, launch = (
+            host_block(ready.params, ready.function, ready.blocks),
+            executable.plan,
+            ready.params.device,
+        )
+        sources: list[Source] = [*run.operands, Extra("stream.handle", "i64")]
+        if launch.counters_word >= 0:
+            sources.append(Extra(self._counters(writer, launch.counters), "i64"))
+        if launch.report_word >= 0:
+            sources.append(Extra(f"{self._report(writer, plan)}.pointer", "i64"))
+        for maps in ready.maps:
+            place = run.operands[maps.recipe.argument]
+            assert isinstance(place, Place)
+            sources.append(Extra(self._map(writer, maps.made, maps.of, place), "array"))
+        fills = [(host_launch.WORD * slot, source) for (_, slot), source in zip(block.arguments, sources, strict=True)]
+        return Prepared(block.entry, block.template, tuple(fills), 0, 1, plan, (block.keep, ready))
+
+    def _counters(self, writer: Writer, nbytes: int) -> str:
+        zeroed = writer.helper("zeroed", zeroed_counters)
+        writer.line(f"counters{nbytes} = stream.counters.get({nbytes}) or {zeroed}(stream, {nbytes})")
+        return f"counters{nbytes}"
+
+    def _report(self, writer: Writer, plan: Plan) -> str:
+        name = f"report{len(self._reports)}"
+        self._reports.append((name, plan))
+        writer.line(f"{name} = {writer.helper('take', take_report)}({writer.helper('device', self.device)})")
+        return name
+
+    def _map(self, writer: Writer, made: dict[int, Array], encode: Callable[[int], Array], place: Place) -> str:
+        """A tensor map is made for an address; those of addresses that come again are kept."""
+        known, of = writer.name("maps", made), writer.name("encode", encode)
+        name = f"map{len(writer.names)}"
+        writer.line(f"at = {writer.address(place)}")
+        writer.line(f"{name} = {known}.get(at)")
+        writer.line(f"if {name} is None:")
+        writer.line(f"    {name} = {of}(at)")
+        return name
+
+    # Beginning and end
+
+    def begin(self, writer: Writer) -> None:
+        streams, default = (
+            writer.helper("streams", current_streams),
+            writer.helper("default", default_stream(self.device)),
+        )
+        writer.line(f"stream = {streams}().get({self.device.index}, {default})")
+        writer.line("if stream.graph is not None:")
+        writer.line(f"    {writer.helper('refuse', _refuse_graph)}()")
+        nbytes = writer.memory.nbytes
+        if nbytes:
+            writer.line("try:")
+            writer.line("    arena = stream.arenas.pop()")
+            writer.line("except IndexError:")
+            writer.line(f"    arena = {writer.helper('nothing', _NOTHING)}")
+            writer.line(f"if arena[1] < {nbytes}:")
+            writer.line(f"    arena = {writer.helper('larger', _larger)}(stream, {nbytes})")
+            writer.line("base = arena[0]")
+        for number, place in enumerate(writer.layout.results):
+            fresh = Fresh(place.shape, place.dtype.storage, self.meta(place))
+            writer.line(f"r{number} = {writer.name('fresh', fresh.maker())}(stream)")
+
+    def after(self, writer: Writer, prepared: Sequence[Prepared]) -> None:
+        for name, plan in self._reports:
+            writer.line(f"{writer.helper('finish', finish)}({writer.name('plan', plan)}, stream, {name})")
+        self._reports.clear()
+
+    def end(self, writer: Writer) -> None:
+        if writer.memory.nbytes:
+            writer.line("stream.arenas.append(arena)")
+        arrays = [f"v{number}.geometry" for number, one in enumerate(writer.layout.arguments) if isinstance(one, Place)]
+        if arrays:
+            writer.line(f"if {writer.helper('several', SEVERAL)}:")
+            writer.line(f"    {writer.helper('note', note)}(stream, ({', '.join(arrays)},))")
+
+    def meta(self, place: Place) -> Meta:
+        """The meta of a result."""
+        return Meta(place.dtype, place.shape, contiguous_strides(place.shape, 1), self.device, ALIGNMENT)
+
+    def constant(self, data: bytes) -> int:
+        found = self._constants.get(data)
+        if found is None:
+            stream = current_stream(self.device)
+            found = self._constants[data] = Pool.of(self.context).allocate(stream, max(len(data), 1))
+            array = aligned(np.frombuffer(data or b"\0", np.uint8))
+            Staging.of(self.context).to_device(found.address, data_address(array), array.nbytes, stream)
+            stream.synchronize()  # any stream may read it from now on
+            note_use(found, None)
+        return found.address
+
+    def arena_text(self) -> tuple[str, str]:
+        return "base", "i64"
+
+    def fail(
+        self,
+        stream: Stream,
+        plans: Sequence[Plan],
+        status: tuple[int, ...],
+        again: Callable[..., Any],
+        passed: Sequence[Any],
+    ) -> None:
+        """Tries again where this thread has not used the GPU before: then nothing has been launched yet."""
+        code, number = status[0], status[1]
+        if code in driver.CONTEXT_STATUSES and number == 0:
+            self.context.settle()
+            with self.context:
+                found = again(*passed)
+            if found == 0:
+                return
+            code, number = found[0], found[1]
+        stream.counters.clear()
+        driver.refuse(code, f"launching @{plans[number].name} on {self.device}")
+
+    # What is no kernel
+
+    def act(self, act: Move | Draw | Load | Save | Show | Combine) -> Callable[..., None]:
+        world = self.world
+        match act:
+            case Move(target, source):
+                return self._mover(target, source)
+            case Draw(target, distribution):
+
+                def draw(stream: Stream, at: int) -> None:
+                    self._put(stream, at, world().draw(distribution, target.dtype, target.shape))
+
+                return draw
+            case Load(target, slot):
+
+                def load(stream: Stream, at: int) -> None:
+                    held = world().slots.get(slot)
+                    array = np.zeros(target.shape, target.dtype.storage) if held is None else held
+                    self._put(stream, at, array)
+
+                return load
+            case Save(source, slot):
+
+                def save(stream: Stream, at: int) -> None:
+                    world().slots[slot] = self._got(stream, at, source)
+
+                return save
+            case Show(label, source):
+
+                def show(stream: Stream, at: int) -> None:
+                    world().show(label, self._got(stream, at, source))
+
+                return show
+            case Combine(target, source, kind, axis):
+
+                def combine(stream: Stream, to: int, at: int) -> None:
+                    found = world().combine(kind, axis, source.dtype, self._got(stream, at, source))
+                    self._put(stream, to, found)
+
+                return combine
+
+    def truth(self, place: Place) -> Callable[..., bool]:
+        def read(stream: Stream, at: int) -> bool:
+            return bool(self._got(stream, at, place).any())
+
+        return read
+
+    def _mover(self, target: Place, source: Place) -> Callable[..., None]:
+        index, nbytes = self.device.index, target.nbytes
+        on_device = self.context.calls.on_device
+
+        def move(stream: Stream, to: int, at: int) -> None:
+            if not nbytes:
+                return
+            if source.is_plain:
+                with stream.context:
+                    driver.check_status(on_device(to, at, nbytes, stream.handle), f"copying {nbytes:,} bytes")
+            else:
+                gather(index, to, self._array(at, source), stream.handle)
+
+        return move
+
+    def _array(self, at: int, place: Place) -> Array:
+        """An array that describes memory of the GPU."""
+        itemsize = place.dtype.storage.itemsize
+        strides = tuple(stride * itemsize for stride in place.strides)
+        return Buffer(at, 0, self.device, None).array(place.dtype.storage, place.shape, strides)
+
+    def _put(self, stream: Stream, at: int, array: Array) -> None:
+        plain = aligned(np.ascontiguousarray(array))
+        if plain.nbytes:
+            Staging.of(self.context).to_device(at, data_address(plain), plain.nbytes, stream)
+
+    def _got(self, stream: Stream, at: int, place: Place) -> Array:
+        """The elements on the host; waits for them."""
+        found = aligned_empty(place.shape, place.dtype.storage)
+        if not found.nbytes:
+            return found
+        source, held = at, None
+        if not place.is_plain:
+            held = Pool.of(self.context).allocate(stream, found.nbytes)
+            gather(self.device.index, held.address, self._array(at, place), stream.handle)
+            source = held.address
+        Staging.of(self.context).to_host(data_address(found), source, found.nbytes, stream)
+        return found
+
+
+def _larger(stream: Stream, nbytes: int) -> tuple[int, int, object]:
+    """An arena of so many bytes, in place of one that is too small: that one goes back in the order of the stream."""
+    memory = Pool.of(stream.context).allocate(stream, nbytes)
+    return memory.address, nbytes, memory
+
+
+def _refuse_graph() -> NoReturn:
+    raise EffectError(
+        "a program cannot be recorded in a graph: its arena serves other calls, too",
+        hint="record calls of kernels, or call the program outside of the recording",
+    )

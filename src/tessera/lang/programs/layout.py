@@ -1,0 +1,465 @@
+"""Layouts: a host program for arrays of given sizes, with every array's place in some piece of memory.
+
+A piece of memory belongs to an argument, a result, a constant or a temporary array, or its address is in a variable:
+what a branch or a loop gives may lie here or there. Views are other sizes and strides on the same piece. Where an array
+has to lie elsewhere, or otherwise, than it does, it is moved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from tessera.dtypes.types import DType
+from tessera.errors import CompileError
+from tessera.lang.programs import host
+from tessera.runtime.executable import Geometry
+from tessera.runtime.memory import Array, contiguous_strides
+from tessera.shapes.expr import dim
+
+ARGUMENT, RESULT, CONSTANT, TEMPORARY, VARIABLE = "argument", "result", "constant", "temporary", "variable"
+
+
+@dataclass
+class Piece:
+    """A piece of memory. `number` counts those of its kind; `behind` are pieces that a variable may lead to.
+
+    A variable leads to multiples of `grain` bytes after the beginnings of those.
+    """
+
+    kind: str
+    number: int
+    nbytes: int = 0
+    data: bytes = b""
+    grain: int = 0
+    behind: list[int] = field(default_factory=list[int])
+
+
+class Place(NamedTuple):
+    """Where an array lies: so many bytes into a piece, with strides in elements."""
+
+    piece: int
+    offset: int
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.storage.itemsize
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its elements lie one after the other, the last axis fastest."""
+        expected = 1
+        for count, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if count != 1 and stride != expected and 0 not in self.shape:
+                return False
+            expected *= count
+        return True
+
+
+class Given(NamedTuple):
+    """A number that a call gives: the value that is argument `number`."""
+
+    number: int
+    kind: str
+
+
+class Known(NamedTuple):
+    """A number that is known."""
+
+    value: float
+    kind: str
+
+
+Operand: TypeAlias = Place | Given | Known
+
+
+class Run(NamedTuple):
+    """A launch of a kernel on its inputs and outputs."""
+
+    kernel: int
+    operands: tuple[Operand, ...]
+    outputs: int
+
+
+class Move(NamedTuple):
+    """Copies elements from one place to another."""
+
+    target: Place
+    source: Place
+
+
+class Draw(NamedTuple):
+    """Fills an array with numbers from the stream."""
+
+    target: Place
+    distribution: str
+
+
+class Load(NamedTuple):
+    """Copies what a slot holds."""
+
+    target: Place
+    slot: str
+
+
+class Save(NamedTuple):
+    """Copies an array into a slot."""
+
+    source: Place
+    slot: str
+
+
+class Show(NamedTuple):
+    """Shows an array to people."""
+
+    label: str
+    source: Place
+
+
+class Combine(NamedTuple):
+    """Combines the arrays of all ranks."""
+
+    target: Place
+    source: Place
+    kind: str
+    axis: str
+
+
+class Assign(NamedTuple):
+    """From here on, a variable holds the address of a place."""
+
+    variable: int
+    source: Place
+
+
+class Choose(NamedTuple):
+    """Does one of two lists of acts."""
+
+    test: Operand
+    first: tuple[Act, ...]
+    second: tuple[Act, ...]
+
+
+class Along(NamedTuple):
+    """In each turn of a loop, a variable holds the address of the next slice of an array."""
+
+    variable: int
+    array: Place
+    step: int
+
+
+class Repeat(NamedTuple):
+    """Does `body` again and again: `trips` times, or as long as the array `test` is true after `check`.
+
+    `swapped` are temporary pieces with two places each, of which turns take one and the other. Counted loops may go
+    along arrays, from the last slice on if they are `reversed`.
+    """
+
+    check: tuple[Act, ...]
+    test: Place | None
+    trips: int | None
+    body: tuple[Act, ...]
+    swapped: tuple[int, ...]
+    along: tuple[Along, ...] = ()
+    reversed: bool = False
+
+
+Act: TypeAlias = Run | Move | Draw | Load | Save | Show | Combine | Assign | Choose | Repeat
+
+
+@dataclass
+class Layout:
+    """A program for given sizes. `results` are pieces, with the places that arrays have there."""
+
+    pieces: list[Piece]
+    acts: tuple[Act, ...]
+    results: list[Place]
+    arguments: list[Place | Given]
+
+
+def lay_out(program: host.Host, sizes: Mapping[str, int], given: Sequence[Geometry | None]) -> Layout:
+    """The program for arguments of these sizes and strides; None for numbers."""
+    return _Writer(program, sizes).write(given)
+
+
+class _Writer:
+    def __init__(self, program: host.Host, sizes: Mapping[str, int]) -> None:
+        self.program = program
+        self.sizes = sizes
+        self.pieces: list[Piece] = []
+        self.operands: dict[int, Operand] = {}
+        self.acts: list[Act] = []
+
+    def write(self, given: Sequence[Geometry | None]) -> Layout:
+        arguments: list[Place | Given] = []
+        for number, (value, found) in enumerate(zip(self.program.arguments, given, strict=True)):
+            described = self.program.values[value]
+            if isinstance(described, host.Number):
+                operand = Given(number, described.kind)
+            else:
+                assert found is not None
+                operand = Place(self.piece(ARGUMENT, number), 0, described.dtype, *found)
+            arguments.append(operand)
+            self.operands[value] = operand
+        self.block(self.program.steps)
+        results = [self.result(number, self.place(value)) for number, value in enumerate(self.program.results)]
+        return Layout(self.pieces, tuple(self.acts), results, arguments)
+
+    def piece(self, kind: str, number: int | None = None, **more: object) -> int:
+        if number is None:
+            number = sum(piece.kind == kind for piece in self.pieces)
+        self.pieces.append(Piece(kind, number, **more))  # pyright: ignore[reportArgumentType]  (as given)
+        return len(self.pieces) - 1
+
+    def place(self, value: int) -> Place:
+        found = self.operands[value]
+        assert isinstance(found, Place)
+        return found
+
+    def shape(self, value: int) -> tuple[int, ...]:
+        return tuple(dim(one).evaluate(self.sizes) for one in self.program.array(value).shape)
+
+    def fresh(self, value: int, kind: str = TEMPORARY) -> Place:
+        """A piece of its own for an array."""
+        place = self.plain(kind, self.program.array(value).dtype, self.shape(value))
+        self.operands[value] = place
+        return place
+
+    def plain(self, kind: str, dtype: DType, shape: tuple[int, ...]) -> Place:
+        nbytes = math.prod(shape) * dtype.storage.itemsize
+        return Place(self.piece(kind, nbytes=nbytes), 0, dtype, shape, contiguous_strides(shape, 1))
+
+    def result(self, number: int, place: Place) -> Place:
+        """Where a result lies: what a kernel writes into goes there at once, anything else is moved."""
+        piece = self.pieces[place.piece]
+        if piece.kind == TEMPORARY and place.is_plain and place.nbytes == piece.nbytes:
+            piece.kind, piece.number = RESULT, number
+            return place
+        target = self.plain(RESULT, place.dtype, place.shape)
+        self.pieces[target.piece].number = number
+        self.acts.append(Move(target, place))
+        return target
+
+    def moved(self, place: Place) -> Place:
+        """A plain copy."""
+        target = self.plain(TEMPORARY, place.dtype, place.shape)
+        self.acts.append(Move(target, place))
+        return target
+
+    def block(self, steps: Sequence[host.Step]) -> None:
+        for step in steps:
+            self.step(step)
+
+    def step(self, step: host.Step) -> None:
+        match step:
+            case host.Launch(kernel, inputs, outputs):
+                operands = [self.operands[value] for value in inputs]
+                operands += [self.fresh(value) for value in outputs]
+                self.acts.append(Run(kernel, tuple(operands), len(outputs)))
+            case host.Constant(value, data):
+                self.constant(value, data)
+            case host.Literal(value, number):
+                kind = self.program.values[value]
+                assert isinstance(kind, host.Number)
+                self.operands[value] = Known(number, kind.kind)
+            case host.View(value, source, how, numbers):
+                self.view(value, self.place(source), how, numbers)
+            case host.Random(value, distribution):
+                self.acts.append(Draw(self.fresh(value), distribution))
+            case host.ReadState(value, slot):
+                self.acts.append(Load(self.fresh(value), slot))
+            case host.WriteState(value, slot):
+                self.acts.append(Save(self.place(value), slot))
+            case host.Print(label, value):
+                self.acts.append(Show(label, self.place(value)))
+            case host.AllReduce(value, source, kind, axis):
+                self.acts.append(Combine(self.fresh(value), self.place(source), kind, axis))
+            case host.Branch(test, blocks, values):
+                self.branch(test, blocks, values)
+            case host.Loop():
+                self.loop(step)
+
+    def constant(self, value: int, data: bytes) -> None:
+        """One element that fills an array is stored once, and its strides are 0."""
+        array, shape = self.program.array(value), self.shape(value)
+        strides = contiguous_strides(shape, 1)
+        if len(data) == array.dtype.storage.itemsize and math.prod(shape) != 1:
+            strides = (0,) * len(shape)
+        piece = self.piece(CONSTANT, nbytes=len(data), data=data)
+        self.operands[value] = Place(piece, 0, array.dtype, shape, strides)
+
+    def view(self, value: int, source: Place, how: str, numbers: tuple[int, ...]) -> None:
+        """Another look at an array; a copy where no strides describe it. NumPy does the arithmetic."""
+        shape, itemsize = self.shape(value), source.dtype.storage.itemsize
+        base, start = _described(source)
+        if how == "reshape":
+            try:
+                found = base.reshape(shape, copy=False)
+            except ValueError:
+                self.operands[value] = self.moved(source)._replace(shape=shape, strides=contiguous_strides(shape, 1))
+                return
+        elif how == "transpose":
+            found = base.transpose(numbers)
+        elif how == "slice":
+            rank = len(source.shape)
+            bounds = zip(numbers[:rank], numbers[rank : 2 * rank], numbers[2 * rank :], strict=True)
+            found = base[tuple(slice(*bound) for bound in bounds)]
+        elif how == "broadcast":
+            found = np.broadcast_to(base, shape)
+        else:
+            raise CompileError(f"a view by {how} is none that the host knows")
+        offset = source.offset + (found.ctypes.data - start if found.size else 0)
+        strides = tuple(stride // itemsize for stride in found.strides)
+        dtype = self.program.array(value).dtype
+        self.operands[value] = Place(source.piece, offset, dtype, found.shape, strides)
+
+    # Control flow
+
+    def inside(self, block: host.Block, given: Sequence[Operand]) -> tuple[list[Act], list[Operand]]:
+        """The acts of a block that takes these, and what it gives."""
+        outer, self.acts = self.acts, []
+        for value, operand in zip(block.arguments, given, strict=True):
+            self.operands[value] = operand
+        self.block(block.steps)
+        made, self.acts = self.acts, outer
+        return made, [self.operands[value] for value in block.results]
+
+    def variable(self, value: int) -> Place:
+        """A piece whose address is in a variable."""
+        return self.fresh(value, VARIABLE)
+
+    def settled(self, acts: list[Act], operand: Operand, variable: Place) -> None:
+        """Ends a block: what it gives becomes what a variable leads to, moved if it does not lie plainly."""
+        assert isinstance(operand, Place)
+        place = operand
+        if not place.is_plain or (self.pieces[place.piece].kind == CONSTANT and place.shape):
+            outer, self.acts = self.acts, acts
+            place = self.moved(place)
+            self.acts = outer
+        piece = self.pieces[variable.piece]
+        piece.behind.append(place.piece)
+        piece.grain = math.gcd(piece.grain, place.offset)
+        acts.append(Assign(variable.piece, place))
+
+    def branch(self, test: int, blocks: tuple[host.Block, host.Block], values: tuple[int, ...]) -> None:
+        asked = self.operands[test]
+        made = [self.inside(block, ()) for block in blocks]
+        variables = [self.variable(value) for value in values]
+        for acts, results in made:
+            for operand, variable in zip(results, variables, strict=True):
+                self.settled(acts, operand, variable)
+        self.acts.append(Choose(asked, tuple(made[0][0]), tuple(made[1][0])))
+
+    def loop(self, step: host.Loop) -> None:
+        variables = [self.variable(value) for value in step.values]
+        for value, variable in zip(step.start, variables, strict=True):
+            self.settled(self.acts, self.operands[value], variable)
+        check: list[Act] = []
+        test: Operand | None = None
+        if step.test is not None:
+            check, (test,) = self.inside(step.test, variables)
+            assert isinstance(test, Place)
+        along: list[Along] = []
+        slices = [self.slice_of(self.place(value), along) for value in step.sliced]
+        body, results = self.inside(step.body, [*variables, *slices])
+        swapped: list[int] = []
+        ends: list[Act] = []
+        for given, variable in zip(results, variables, strict=False):
+            assert isinstance(given, Place)
+            if given == variable:
+                continue  # it stays as it is
+            place = given
+            # Two turns' results are alive at once, so what a turn makes has two places. What it did not make is copied.
+            if not self.made_in(body, place) or place.piece in swapped:
+                place = self.plain(TEMPORARY, place.dtype, place.shape)
+                body.append(Move(place, given))
+            swapped.append(place.piece)
+            self.pieces[variable.piece].behind.append(place.piece)
+            ends.append(Assign(variable.piece, place))
+        for value, given in zip(step.stacked, results[len(variables) :], strict=True):
+            assert isinstance(given, Place)
+            whole = self.fresh(value)
+            # What a turn makes for its slice only, it makes there.
+            if self.made_in(body, given) and given.piece not in swapped:
+                self.lead_along(given.piece, whole, along)
+                swapped.append(given.piece)
+            else:
+                body.append(Move(self.slice_of(whole, along), given))
+        trips = None if step.trips is None else dim(step.trips).evaluate(self.sizes)
+        turned = [piece for piece in swapped if self.pieces[piece].kind == TEMPORARY]
+        self.acts.append(Repeat(tuple(check), test, trips, (*body, *ends), tuple(turned), tuple(along), step.reverse))
+
+    def made_in(self, acts: Sequence[Act], place: Place) -> bool:
+        """Whether acts fill the piece of a place, and the place is all of it."""
+        piece = self.pieces[place.piece]
+        whole = piece.kind == TEMPORARY and place.is_plain and place.nbytes == piece.nbytes
+        return whole and place.piece in _written(acts)
+
+    def slice_of(self, whole: Place, along: list[Along]) -> Place:
+        """The slice of an array that a turn of a loop looks at."""
+        piece = self.piece(VARIABLE)
+        self.lead_along(piece, whole, along)
+        return Place(piece, 0, whole.dtype, whole.shape[1:], whole.strides[1:])
+
+    def lead_along(self, number: int, whole: Place, along: list[Along]) -> None:
+        step = whole.strides[0] * whole.dtype.storage.itemsize
+        piece = self.pieces[number]
+        piece.kind, piece.grain = VARIABLE, math.gcd(step, whole.offset)
+        piece.behind.append(whole.piece)
+        along.append(Along(number, whole, step))
+
+
+def _written(acts: Sequence[Act]) -> set[int]:
+    """The pieces that these acts fill, by themselves."""
+    return {place.piece for act in acts for place in writes_of(act)}
+
+
+def writes_of(act: Act) -> list[Place]:
+    """The places that an act fills."""
+    match act:
+        case Run(_, operands, outputs):
+            return [one for one in operands[len(operands) - outputs :] if isinstance(one, Place)]
+        case Move(target) | Draw(target) | Load(target) | Combine(target):
+            return [target]
+        case _:
+            return []
+
+
+def reads_of(act: Act) -> list[Place]:
+    """The places that an act looks at."""
+    match act:
+        case Run(_, operands, outputs):
+            return [one for one in operands[: len(operands) - outputs] if isinstance(one, Place)]
+        case Move(_, source) | Save(source) | Show(_, source) | Combine(_, source) | Assign(_, source):
+            return [source]
+        case Choose(test):
+            return [test] if isinstance(test, Place) else []
+        case _:
+            return []
+
+
+def inner_of(act: Act) -> tuple[tuple[Act, ...], ...]:
+    """The lists of acts inside of one."""
+    match act:
+        case Choose(_, first, second):
+            return first, second
+        case Repeat(check, _, _, body):
+            return check, body
+        case _:
+            return ()
+
+
+def _described(place: Place) -> tuple[Array, int]:
+    """An array of such a geometry, at an address that nobody reads, and that address."""
+    itemsize = place.dtype.storage.itemsize
+    base = np.lib.stride_tricks.as_strided(
+        np.empty(1, f"V{itemsize}"), place.shape, tuple(stride * itemsize for stride in place.strides)
+    )
+    return base, base.ctypes.data

@@ -1,0 +1,46 @@
+"""What a program looks like at each level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+
+
+@dataclass(frozen=True)
+class Level:
+    """The text of a level, and a digest of it."""
+
+    text: str
+
+    @cached_property
+    def hash(self) -> str:
+        return blake2b(self.text.encode(), digest_size=16).hexdigest()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass
+class Levels:
+    """Graph, schedule and tile IR are kept; what is below them is written again when somebody looks."""
+
+    graph_ir: Level
+    schedule_ir: Level
+    tile_ir: Level
+    below: Callable[[], tuple[str, str]]
+
+    @cached_property
+    def _machine(self) -> tuple[str, str]:
+        return self.below()
+
+    @property
+    def target_ir(self) -> Level:
+        """LLVM's text of all kernels."""
+        return Level(self._machine[0])
+
+    @property
+    def asm(self) -> Level:
+        """Their assembly: of the processor, or PTX."""
+        return Level(self._machine[1])

@@ -1,0 +1,167 @@
+"""Programs: compiled graph functions, bound to arrays and called.
+
+A program keeps the text of every level, and makes machine code of its kernels when it is first bound to arrays that
+need it: on a GPU code may depend on how the rows of arrays lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tessera.errors import DeviceError, DtypeError, ShapeError
+from tessera.interpreters.machine import Machine
+from tessera.kernels.native import Settings, place_of
+from tessera.lang.programs import host, memory_plan
+from tessera.lang.programs.host_site import HostSite
+from tessera.lang.programs.layout import Layout, lay_out
+from tessera.lang.programs.levels import Levels
+from tessera.lang.programs.writing import Site, Writer
+from tessera.runtime.device import Device
+from tessera.runtime.executable import Geometry
+from tessera.runtime.tensor import Tensor, stores_alike
+from tessera.shapes.environment import Origin, ShapeEnvironment
+
+if TYPE_CHECKING:
+    from tessera.lang.programs.code import Codes
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a bound program needs, in bytes: its arena, its results, and the least that any plan of its arena needs.
+
+    `peak` is the arena and the results together. `slots` are the parts of the arena, each with its first and last act.
+    """
+
+    arena: int
+    results: int
+    least: int
+    slots: tuple[memory_plan.Slot, ...]
+
+    @property
+    def peak(self) -> int:
+        return self.arena + self.results
+
+
+@dataclass(eq=False)
+class Bound:
+    """A program for arrays of given sizes and strides. Calling it only takes addresses and launches."""
+
+    program: Program
+    run: Callable[..., tuple[Tensor, ...]]
+    layout: Layout
+    memory: Memory
+    launches: int
+
+    def __call__(self, *values: Any) -> tuple[Tensor, ...]:
+        return self.run(*values)
+
+
+@dataclass(eq=False)
+class Program:
+    """A compiled graph function. `world` says what its effects touch: each act that has some asks anew."""
+
+    host: host.Host
+    settings: Settings | None
+    levels: Levels
+    codes: Codes
+    world: Callable[[], Machine] = field(default_factory=lambda: _one_world(Machine()))
+    device: Device | None = None
+    """Where it runs without an array among its arguments."""
+    memory: Memory | None = None
+    """Of the last binding."""
+
+    @property
+    def name(self) -> str:
+        return self.host.name
+
+    @cached_property
+    def kernels(self) -> tuple[str, ...]:
+        """The name of the kernel of each launch, in order."""
+        return tuple(self.host.kernels[launch.kernel].name for launch in self.host.launches)
+
+    def sizes(self, values: Sequence[Any]) -> dict[str, int]:
+        """What the symbols stand for, checked against the arguments."""
+        if len(values) != len(self.host.arguments):
+            raise ShapeError(f"@{self.name} takes {len(self.host.arguments)} arguments, got {len(values)}")
+        environment = ShapeEnvironment()
+        for place, (number, value) in enumerate(zip(self.host.arguments, values, strict=True)):
+            described, what = self.host.values[number], f"argument {place} of @{self.name}"
+            if isinstance(described, host.Number):
+                _check_number(what, described, value)
+                continue
+            if not isinstance(value, Tensor):
+                raise DtypeError(f"{what}: expected a tensor, got {type(value).__name__}", hint="use asarray first")
+            if not stores_alike(value.dtype, described.dtype):
+                raise DtypeError(f"{what}: expected {described.dtype}, got {value.dtype}")
+            if value.ndim != len(described.shape):
+                raise ShapeError(f"{what}: expected rank {len(described.shape)}, got {value.ndim}")
+            for axis, (expected, actual) in enumerate(zip(described.shape, value.shape, strict=True)):
+                environment.unify(expected, actual, Origin(f"{what}, axis {axis}"))
+        return environment.sizes
+
+    def bind(self, values: Sequence[Any]) -> Bound:
+        """The program for arrays of these sizes, strides and alignments, and for any numbers."""
+        sizes = self.sizes(values)
+        if self.settings is None:
+            return self._interpreted()
+        given = [_geometry(value) if isinstance(value, Tensor) else None for value in values]
+        layout = lay_out(self.host, sizes, given)
+        plan = memory_plan.plan(layout)
+        results = sum(place.nbytes for place in layout.results)
+        self.memory = Memory(plan.nbytes, results, plan.least, plan.slots)
+        run = _written(layout, plan, self._site(values, self.settings))
+        return Bound(self, run, layout, self.memory, len(self.host.launches))
+
+    def _site(self, values: Sequence[Any], chosen: Settings) -> Site:
+        """The device that the arguments lie on, for this program."""
+        place = place_of(f"@{self.name}", values)
+        if place.kind != chosen.target and any(isinstance(value, Tensor) for value in values):
+            raise DeviceError(
+                f"the arguments of @{self.name} lie on {place}, and it was compiled for {chosen.target}",
+                hint=f"bring them over first, or compile for {place}",
+            )
+        if chosen.target == "cpu":
+            return HostSite(self.codes.executables(chosen), self.world, deterministic=chosen.deterministic)
+        from tessera.lang.programs.device_site import DeviceSite
+        from tessera.runtime.cuda.streams import cuda_device
+
+        def executable(number: int, lines: tuple[bool, ...]) -> Any:
+            return self.codes.executable(number, chosen, lines)
+
+        alignments = [value.meta.alignment if isinstance(value, Tensor) else 0 for value in values]
+        device = place if place.kind == "cuda" else cuda_device(self.device)
+        return DeviceSite(executable, self.world, device, alignments)
+
+    def _interpreted(self) -> Bound:
+        """Runs the graph itself, by what its ops mean."""
+        run = self.codes.interpreter(self.world, self.device)
+        return Bound(self, run, Layout([], (), [], []), Memory(0, 0, 0, ()), 0)
+
+
+def _written(layout: Layout, plan: memory_plan.Plan, site: Site) -> Callable[..., tuple[Tensor, ...]]:
+    writer = Writer(layout, plan, site)
+    tensor = writer.helper("tensor", Tensor.fresh)
+    made = [f"{tensor}(r{number}, meta{number})" for number in range(len(layout.results))]
+    ending = f"return ({', '.join(made)}{',' if made else ''})"
+    for number, place in enumerate(layout.results):
+        writer.helper(f"meta{number}", site.meta(place))
+    return writer.write([ending])
+
+
+def _one_world(machine: Machine) -> Callable[[], Machine]:
+    return lambda: machine
+
+
+def _geometry(value: Tensor) -> Geometry:
+    return value.shape, value.strides
+
+
+_CLASSES: Mapping[str, tuple[type, ...]] = {"i64": (int,), "f32": (float, int), "f64": (float, int), "i1": (bool,)}
+
+
+def _check_number(what: str, described: host.Number, value: Any) -> None:
+    if not isinstance(value, _CLASSES[described.kind]) or (described.kind != "i1" and isinstance(value, bool)):
+        raise DtypeError(f"{what}: expected a number of {described.kind}, got {value!r}")

@@ -1,0 +1,72 @@
+"""Programs on the disk: found and run without the IR and without LLVM.
+
+An entry holds the host program and the texts of its levels; machine code of kernels lies beside it, by what the kernels
+are (code.py). If that is gone, it is compiled again, from the text.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import Any
+
+from tessera.errors import TesseraError
+from tessera.kernels.native import Settings, target_of
+from tessera.lang.programs import host
+from tessera.lang.programs.code import Codes
+from tessera.lang.programs.levels import Level, Levels
+from tessera.lang.programs.program import Program
+from tessera.runtime import cache
+from tessera.runtime.build import build
+from tessera.runtime.device import Device
+
+
+def find(key: str, chosen: Settings, device: Device | None = None) -> Program | None:
+    """The program that was kept under a key, for the same target and by the same compiler, to run on a device.
+
+    The key is whoever keeps programs' own: all that a program was made of, and what it assumes of its arguments.
+    """
+    place = _place(key, chosen)
+    data = None if place is None else cache.shared().get(place)
+    if data is None:
+        return None
+    try:
+        head, body = cache.unpacked(data)
+        texts = json.loads(zlib.decompress(body))
+        program = _program(host.Host.decoded(head), texts, chosen)
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, zlib.error, TesseraError):
+        return None
+    program.device = device
+    return program
+
+
+def keep(key: str, program: Program) -> None:
+    """Keeps a program, if it can be: one that the interpreter runs is none."""
+    if program.settings is None or (place := _place(key, program.settings)) is None:
+        return
+    levels = program.levels
+    texts = {
+        "graph": levels.graph_ir.text,
+        "schedule": levels.schedule_ir.text,
+        "tile": levels.tile_ir.text,
+        "located": program.codes.tile_text,
+    }
+    body = zlib.compress(json.dumps(texts).encode())
+    cache.shared().put(place, cache.packed(program.host.encoded(), body))
+
+
+def _place(key: str, chosen: Settings) -> str | None:
+    compiler = build()
+    return None if compiler is None else cache.key_of("program", compiler, target_of(chosen), key)
+
+
+def _program(found: host.Host, texts: dict[str, Any], chosen: Settings) -> Program:
+    codes = Codes(found.name, found.kernels, texts["graph"], texts["located"])
+
+    def below() -> tuple[str, str]:
+        from tessera.lang.programs.compile import machine_texts
+
+        return machine_texts(codes, chosen)
+
+    levels = Levels(*(Level(texts[name]) for name in ("graph", "schedule", "tile")), below=below)
+    return Program(found, chosen, levels, codes)

@@ -1,0 +1,339 @@
+"""What a call of a bound program does, as Python code written for it: addresses are taken and kernels are launched.
+
+Launches that follow each other are one call of machine code (targets/cpu/sequence.py), on either device. What the
+devices do differently, a `Site` says: memory, what a launch consists of, and copies.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from tessera.lang.programs.layout import (
+    ARGUMENT,
+    CONSTANT,
+    RESULT,
+    TEMPORARY,
+    Act,
+    Assign,
+    Choose,
+    Combine,
+    Draw,
+    Given,
+    Known,
+    Layout,
+    Load,
+    Move,
+    Operand,
+    Place,
+    Repeat,
+    Run,
+    Save,
+    Show,
+)
+from tessera.lang.programs.memory_plan import Plan as MemoryPlan
+from tessera.runtime.launch_plan import Plan
+from tessera.runtime.memory import data_address
+from tessera.runtime.meta import Meta
+from tessera.targets.cpu import sequence
+
+_PACKING = {"i64": "<q", "f32": "<f4x", "f64": "<d", "i1": "<?7x"}
+
+
+class Extra(NamedTuple):
+    """A word of a launch that is no argument: what a Python expression gives, of a kind that launches know."""
+
+    text: str
+    kind: str
+
+
+Source: TypeAlias = Operand | Extra
+
+
+class Prepared(NamedTuple):
+    """A launch: machine code, its args block, and what goes into which bytes of it. `plan` says what failures mean."""
+
+    entry: int
+    template: bytes
+    fills: tuple[tuple[int, Source], ...]
+    scratch: int
+    threads: int
+    plan: Plan
+    keep: object
+
+
+class Site(Protocol):
+    """What a device does in its own way."""
+
+    def prepared(self, writer: Writer, run: Run) -> Prepared | None:
+        """A launch for a sequence, after lines that it needs; None where there is nothing to do, or lines did it."""
+        ...
+
+    def begin(self, writer: Writer) -> None:
+        """Lines at the beginning of a call: the arena and the results."""
+        ...
+
+    def after(self, writer: Writer, prepared: Sequence[Prepared]) -> None:
+        """Lines after a sequence of launches."""
+        ...
+
+    def end(self, writer: Writer) -> None:
+        """Lines at the end of a call."""
+        ...
+
+    def constant(self, data: bytes) -> int:
+        """The address of bytes that never change."""
+        ...
+
+    def meta(self, place: Place) -> Meta:
+        """The meta of a result."""
+        ...
+
+    def arena_text(self) -> tuple[str, str]:
+        """The arena: as launches take it, with its kind."""
+        ...
+
+    def act(self, act: Move | Draw | Load | Save | Show | Combine) -> Callable[..., None]:
+        """A function of the addresses of the act's places (its target first) that does it."""
+        ...
+
+    def truth(self, place: Place) -> Callable[..., bool]:
+        """A function that reads whether an element at an address is true."""
+        ...
+
+    @property
+    def fail(self) -> Callable[..., None]:
+        """Raises what a status means; of `given`, the plans of a sequence, the status, the sequence and its values."""
+        ...
+
+    @property
+    def given(self) -> str:
+        """Names that functions of a site take in front."""
+        ...
+
+
+@dataclass
+class Writer:
+    """Writes the code of one bound program."""
+
+    layout: Layout
+    memory: MemoryPlan
+    site: Site
+    lines: list[str] = field(default_factory=list[str])
+    names: dict[str, Any] = field(default_factory=dict[str, Any])
+    depth: int = 2
+    pending: list[Prepared] = field(default_factory=list[Prepared])
+
+    def __post_init__(self) -> None:
+        self.offsets: Mapping[int, list[int]] = self.memory.offsets()
+        self.turned: set[int] = set()
+
+    def write(self, finish: Sequence[str]) -> Callable[..., Any]:
+        """The function; `finish` are the lines that end a call."""
+        inputs = [f"v{place}" for place in range(len(self.layout.arguments))]
+        self.site.begin(self)
+        self.acts(self.layout.acts)
+        self.flush()
+        self.site.end(self)
+        for line in finish:
+            self.line(line)
+        text = f"def make({', '.join(self.names)}):\n    def run({', '.join(inputs)}):\n"
+        text += "\n".join(self.lines) + "\n    return run\n"
+        scope: dict[str, Any] = {"__name__": __name__}
+        exec(text, scope)
+        run = scope["make"](*self.names.values())
+        run.text = text
+        run.site = self.site  # it keeps constants, whose addresses are in the code
+        return run
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    def name(self, what: str, value: Any) -> str:
+        """A name for an object that the code uses."""
+        name = f"{what}{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    # Where things are
+
+    def argument(self, number: int) -> str:
+        """An argument as launches take it."""
+        found = self.layout.arguments[number]
+        return f"v{number}.geometry" if isinstance(found, Place) else f"v{number}"
+
+    def source(self, operand: Source) -> tuple[str, str, int]:
+        """What a call passes for an operand: an expression, its kind, and how many bytes after it the operand is."""
+        if isinstance(operand, Given):
+            return f"v{operand.number}", operand.kind, 0
+        if isinstance(operand, Extra):
+            return operand.text, operand.kind, 0
+        assert isinstance(operand, Place)
+        piece = self.layout.pieces[operand.piece]
+        if piece.kind == ARGUMENT:
+            return self.argument(piece.number), "array", operand.offset
+        if piece.kind == RESULT:
+            return f"r{piece.number}", "array", operand.offset
+        if piece.kind == TEMPORARY:
+            if operand.piece in self.turned:
+                return f"s{operand.piece}", "i64", operand.offset
+            return (*self.site.arena_text(), self.offsets[operand.piece][0] + operand.offset)
+        return f"c{operand.piece}", "i64", operand.offset
+
+    def known(self, place: Place) -> int | None:
+        """The address of a place that never changes: of constants, and somewhere for arrays without elements."""
+        piece = self.layout.pieces[place.piece]
+        if piece.kind == CONSTANT:
+            return self.site.constant(piece.data) + place.offset
+        is_nowhere = piece.kind == TEMPORARY and place.piece not in self.offsets
+        return self.site.constant(b"") if is_nowhere else None
+
+    def address(self, place: Place) -> str:
+        """The address of a place, as an expression."""
+        if (known := self.known(place)) is not None:
+            return str(known)
+        text, kind, added = self.source(place)
+        if kind == "array":
+            text = f"{self.helper('address', data_address)}({text})"
+        return f"{text} + {added}" if added else text
+
+    def helper(self, name: str, value: Any) -> str:
+        """An object under a name of its own."""
+        self.names.setdefault(name, value)
+        return name
+
+    # What is done
+
+    def acts(self, acts: Sequence[Act]) -> None:
+        for act in acts:
+            if isinstance(act, Run):
+                prepared = self.site.prepared(self, act)
+                if prepared is not None:
+                    self.pending.append(prepared)
+                continue
+            self.flush()
+            self.act(act)
+
+    def act(self, act: Act) -> None:
+        match act:
+            case Assign(variable, source):
+                self.line(f"c{variable} = {self.address(source)}")
+            case Choose(test, first, second):
+                self.line(f"if {self.test(test)}:")
+                self.inside(first)
+                self.line("else:")
+                self.inside(second)
+            case Repeat():
+                self.repeat(act)
+            case Move(target, source) | Combine(target, source):
+                self.call(act, target, source)
+            case Draw(target) | Load(target):
+                self.call(act, target)
+            case Save(source) | Show(_, source):
+                self.call(act, source)
+            case Run():
+                raise AssertionError(act)
+
+    def call(self, act: Move | Draw | Load | Save | Show | Combine, *places: Place) -> None:
+        done = self.name("act", self.site.act(act))
+        self.line(f"{done}({self.site.given}{', '.join(self.address(place) for place in places)})")
+
+    def test(self, operand: Operand) -> str:
+        if isinstance(operand, Known):
+            return str(bool(operand.value))
+        if isinstance(operand, Given):
+            return f"v{operand.number}"
+        return f"{self.name('truth', self.site.truth(operand))}({self.site.given}{self.address(operand)})"
+
+    def inside(self, acts: Sequence[Act], *more: str) -> None:
+        self.depth += 1
+        start = len(self.lines)
+        self.acts(acts)
+        self.flush()
+        for line in more:
+            self.line(line)
+        if len(self.lines) == start:
+            self.line("pass")
+        self.depth -= 1
+
+    def repeat(self, act: Repeat) -> None:
+        """Turns take one place and the other of what they make: `s` is the address for this turn, `o` the other."""
+        pairs = [piece for piece in act.swapped if len(self.offsets.get(piece, ())) > 1]
+        for piece in pairs:
+            text, kind = self.site.arena_text()
+            base = f"{self.helper('address', data_address)}({text})" if kind == "array" else text
+            first, second = self.offsets[piece]
+            self.line(f"s{piece} = {base} + {first}")
+            self.line(f"o{piece} = {base} + {second}")
+        self.turned |= set(pairs)
+        swaps = [f"s{piece}, o{piece} = o{piece}, s{piece}" for piece in pairs]
+        if act.trips is not None:
+            turns = f"{act.trips - 1}, -1, -1" if act.reversed else f"{act.trips}"
+            self.line(f"for turn in range({turns}):")
+            for one in act.along:
+                self.line(f"    c{one.variable} = {self.address(one.array)} + turn * {one.step}")
+            self.inside(act.body, *swaps)
+        else:
+            assert act.test is not None
+            self.line("while True:")
+            self.inside(act.check, f"if not {self.test(act.test)}:", "    break")
+            self.inside(act.body, *swaps)
+        self.turned -= set(pairs)
+
+    def flush(self) -> None:
+        """One call for all launches that wait for it."""
+        prepared, self.pending = self.pending, []
+        if not prepared:
+            return
+        values: dict[tuple[str, str], int] = {}
+        steps = [self._step(one, values) for one in prepared]
+        kinds = [kind for _, kind in values]
+        run = self.name("run", sequence.make(steps, kinds, keep=[one.keep for one in prepared]))
+        plans = self.name("plans", tuple(one.plan for one in prepared))
+        passed = ", ".join(text for text, _ in values)
+        numbers = any(kind not in ("array",) for kind in kinds)
+        self.line("try:")
+        self.line(f"    status = {run}({passed})")
+        self.line("except (OverflowError, MemoryError) as error:")
+        explain = self.helper("explain", _explain)
+        self.line(
+            f"    {explain}({plans}, ({passed + ',' if numbers else ''}), {tuple(kinds) if numbers else ()}, error)"
+        )
+        self.line("if status != 0:")
+        self.line(f"    {self.helper('fail', self.site.fail)}({self.site.given}{plans}, status, {run}, ({passed},))")
+        self.site.after(self, prepared)
+
+    def _step(self, prepared: Prepared, values: dict[tuple[str, str], int]) -> sequence.Step:
+        template = bytearray(prepared.template)
+        fields: list[sequence.Field] = []
+        for place, operand in prepared.fills:
+            if isinstance(operand, Known):
+                struct.pack_into(_PACKING[operand.kind], template, place, operand.value)
+                continue
+            if isinstance(operand, Place) and (known := self.known(operand)) is not None:
+                struct.pack_into("<Q", template, place, known)
+                continue
+            text, kind, added = self.source(operand)
+            value = values.setdefault((text, kind), len(values))
+            fields.append(sequence.Field(place, value, added))
+        return sequence.Step(prepared.entry, bytes(template), tuple(fields), prepared.scratch, prepared.threads)
+
+
+def _explain(plans: Sequence[Plan], values: Sequence[Any], kinds: Sequence[str], error: Exception) -> None:
+    """What is wrong with a call that did not get as far as its kernels."""
+    from tessera.errors import DtypeError, ResourceError
+
+    if isinstance(error, MemoryError):
+        names = ", ".join(f"@{plan.name}" for plan in plans)
+        raise ResourceError(
+            f"{names}: scratch memory cannot be had", hint="use fewer threads or smaller blocks"
+        ) from None
+    for value, kind in zip(values, kinds, strict=True):
+        if kind == "i64" and not -(1 << 63) <= value < 1 << 63:
+            raise DtypeError(
+                f"expected a number of i64, got {value!r}",
+                hint=f"give one whole number from {-(1 << 63)} to {(1 << 63) - 1}",
+            ) from None
+    raise error

@@ -1,0 +1,230 @@
+"""Random numbers by keys: pure functions of a key and a shape, the same on every device and under every schedule.
+
+A key is a u64 without axes. Element i of what is drawn depends on the key and on i alone: Philox 4x32-10, as for
+`ts.rand(..., seed=key)`. Use each key once: `split` makes more of one. Without a key, numbers come from the stream of
+the running program, in the order of the program: that is an effect, and `seed` says where the stream begins.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from tessera.dtypes.philox import KEY_STEPS, MULTIPLIERS, ROUNDS, Stream
+from tessera.dtypes.promotion import as_dtype
+from tessera.dtypes.types import DType, f32, f64, i64, u64
+from tessera.errors import DtypeError, ShapeError, TesseraError
+from tessera.lang import primitives
+from tessera.lang.arithmetic import elementwise
+from tessera.lang.jit import Jitted
+from tessera.lang.operator import operator
+from tessera.lang.sizes import plain
+from tessera.lang.tracing import Array, Traced, current_or_none, shown
+from tessera.lang.world import seed
+from tessera.runtime.creation import asarray
+from tessera.runtime.tensor import DTypeLike
+from tessera.shapes.expr import Size, dim, format_shape, size
+
+__all__ = ["bernoulli", "fold_in", "key", "normal", "randint", "seed", "split", "uniform"]
+
+_LOW = 0xFFFFFFFF
+
+
+def key(seed: int | None = None) -> Any:
+    """A key from a seed; without one, from the operating system."""
+    number = int.from_bytes(os.urandom(8), "little") if seed is None else int(seed)
+    if not 0 <= number < 1 << 64:
+        raise TesseraError(f"a seed is a 64-bit number, got {number}", hint="use a seed from 0 to 2**64 - 1")
+    if current_or_none() is not None:
+        return primitives.constant(number, (), u64)
+    import numpy as np
+
+    return asarray(np.array(number, np.uint64))
+
+
+@operator
+def split(key: Array, count: int = 2) -> Traced:
+    """`count` new keys of one, along the first axis."""
+    made = _key(key, "split")
+    return _joined(*_words(made, (count,), Stream.SPLIT, per_element=2))
+
+
+@operator
+def fold_in(key: Array, number: Array) -> Traced:
+    """A new key of a key and an integer, such as the number of a step."""
+    made, which = _key(key, "fold_in"), primitives.lift(number)
+    if not which.dtype.is_integer or which.sizes:
+        raise DtypeError(
+            f"fold_in: an integer without axes was expected, got {format_shape(which.sizes)} of {which.dtype}",
+            story=which.history.lines(),
+            hint="fold in one number at a time",
+        )
+    counter = primitives.cast(which, u64)
+    return _joined(*_outputs(made, counter, Stream.FOLD)[:2])
+
+
+def uniform(
+    key: Array | None, shape: Sequence[Size] = (), dtype: DTypeLike = f32, low: float = 0.0, high: float = 1.0
+) -> Any:
+    """Numbers from `low` to `high`, which is left out: equally likely multiples of a power of two, stretched."""
+    target = _float(dtype, "uniform")
+    drawn = _from_stream("uniform", shape, target) if key is None else _uniform(key, tuple(shape), target)
+    return drawn if (low, high) == (0.0, 1.0) else drawn * (high - low) + low
+
+
+def normal(key: Array | None, shape: Sequence[Size] = (), dtype: DTypeLike = f32) -> Any:
+    """Standard normal numbers, made in f64 and rounded to f32, then to `dtype`."""
+    target = _float(dtype, "normal")
+    return _from_stream("normal", shape, target) if key is None else _normal(key, tuple(shape), target)
+
+
+def bernoulli(key: Array | None, p: float = 0.5, shape: Sequence[Size] = ()) -> Any:
+    """True with probability `p`, to 24 bits."""
+    if not 0 <= p <= 1:
+        raise TesseraError(f"bernoulli: a probability from 0 to 1 was expected, got {p}", hint="give p in [0, 1]")
+    return uniform(key, shape) < p
+
+
+def randint(key: Array, shape: Sequence[Size], low: int, high: int, dtype: DTypeLike = i64) -> Any:
+    """Integers from `low` to `high` - 1, each from 64 random bits."""
+    target = as_dtype(dtype)
+    if not target.is_integer:
+        raise DtypeError(f"randint gives integers, {target} was asked for", hint="use an integer dtype, or uniform")
+    if not target.min_value <= low < high <= target.max_value + 1:
+        raise DtypeError(
+            f"the integers from {low} to {high} - 1 are none, or not all in {target}",
+            hint=f"low < high, both within {target.min_value} … {target.max_value} + 1",
+        )
+    return _randint(key, tuple(shape), low, high, target)
+
+
+@operator
+def _uniform(key: Array, shape: tuple[Any, ...], dtype: DType) -> Traced:
+    form = dtype.float_format
+    assert form is not None, f"{dtype} has no numbers between 0 and 1"
+    # The most digits, up to 24, that every number in [0, 1) may have in `dtype`: rounding more could reach 1.
+    digits = min(24, form.mantissa_bits + 1, form.mantissa_bits - form.min_exponent)
+    (word,) = _words(_key(key, "uniform"), shape, Stream.BITS)
+    number = primitives.cast(elementwise("shr", word, 32 - digits), f32)
+    return primitives.cast(elementwise("mul", number, 2.0**-digits), dtype)
+
+
+@operator
+def _normal(key: Array, shape: tuple[Any, ...], dtype: DType) -> Traced:
+    made = _key(key, "normal")
+    place = _places(shape)
+    # Box–Muller: elements 2p and 2p + 1 are the cosine and the sine of one pair of words.
+    words = _outputs(made, elementwise("shr", place, 2), Stream.NORMAL)
+    later = elementwise("eq", elementwise("and", elementwise("shr", place, 1), 1), 1)
+    first = primitives.cast(elementwise("select", later, words[2], words[0]), f64)
+    second = primitives.cast(elementwise("select", later, words[3], words[1]), f64)
+    # (word + 1)·2⁻³² lies in (0, 1], where the logarithm is finite.
+    logarithm = primitives.ew("log", elementwise("mul", elementwise("add", first, 1.0), 2.0**-32))
+    radius = primitives.ew("sqrt", elementwise("mul", logarithm, -2.0))
+    angle = elementwise("mul", second, 2.0 * math.pi * 2.0**-32)
+    odd = elementwise("eq", elementwise("and", place, 1), 1)
+    turned = elementwise("select", odd, primitives.ew("sin", angle), primitives.ew("cos", angle))
+    rounded = primitives.cast(elementwise("mul", radius, turned), f32)
+    return primitives.reshape(primitives.cast(rounded, dtype), shape)
+
+
+@operator
+def _randint(key: Array, shape: tuple[Any, ...], low: int, high: int, dtype: DType) -> Traced:
+    upper, lower = _words(_key(key, "randint"), shape, Stream.BITS, per_element=2)
+    span = high - low
+    if span == 1 << 64:
+        distance = _joined(upper, lower)
+    else:
+        # floor(w · span / 2⁶⁴) for the 64-bit number w, by halves.
+        span_upper, span_lower = span >> 32, span & _LOW
+        middle = elementwise(
+            "add", elementwise("mul", upper, span_lower), elementwise("shr", elementwise("mul", lower, span_lower), 32)
+        )
+        other = elementwise("add", elementwise("mul", lower, span_upper), elementwise("and", middle, _LOW))
+        distance = elementwise(
+            "add",
+            elementwise("mul", upper, span_upper),
+            elementwise("add", elementwise("shr", middle, 32), elementwise("shr", other, 32)),
+        )
+    # Adding in 64 bits wraps around, which is what turns an unsigned distance from a negative `low` into its sum.
+    return primitives.cast(elementwise("add", distance, low % 2**64), dtype)
+
+
+def _float(dtype: DTypeLike, where: str) -> DType:
+    target = as_dtype(dtype)
+    if not target.is_float:
+        raise DtypeError(f"{where} gives floats, {target} was asked for", hint="use a float dtype, or randint")
+    return target
+
+
+def _from_stream(distribution: str, shape: Sequence[Size], dtype: DType) -> Any:
+    if current_or_none() is not None:
+        return primitives.random(distribution, shape, dtype)
+    return _draw(distribution, tuple(shape), dtype)
+
+
+_draw = Jitted(
+    primitives.random, static_argnames=("distribution", "shape", "dtype"), number_parameters=(), name="random"
+)
+
+
+def _key(given: Array, where: str) -> Traced:
+    made = primitives.lift(given)
+    if made.dtype.base is not u64 or made.sizes:
+        raise (ShapeError if made.dtype.base is u64 else DtypeError)(
+            f"{where}: a key is a u64 without axes, got {format_shape(made.sizes)} of {made.dtype}",
+            shapes=shown(made),
+            story=made.history.lines(),
+            hint="make one with ts.random.key(seed); of several, take one: keys[0]",
+        )
+    return made
+
+
+def _places(shape: Sequence[Any]) -> Traced:
+    """The number of each element, in row order, flat."""
+    count = dim(1)
+    for one in shape:
+        count = count * plain(one)
+    return primitives.iota((size(count),), 0, u64)
+
+
+def _words(key: Traced, shape: Sequence[Any], stream: Stream, *, per_element: int = 1) -> list[Traced]:
+    """For each element its words of the stream, 32 bits each in a u64; one or two."""
+    place = _places(shape)
+    bits = 2 if per_element == 1 else 1
+    words = _outputs(key, elementwise("shr", place, bits), stream)
+    within = elementwise("and", place, (1 << bits) - 1)
+    chosen: list[Traced] = []
+    for number in range(per_element):
+        candidates = words[number::per_element]
+        found = candidates[-1]
+        for which, candidate in enumerate(candidates[:-1]):
+            found = elementwise("select", elementwise("eq", within, which), candidate, found)
+        chosen.append(primitives.reshape(found, shape))
+    return chosen
+
+
+def _outputs(key: Traced, block: Traced, stream: Stream) -> list[Traced]:
+    """The four words of each block of Philox: its number is the counter, and `stream` a word of it."""
+    first, second = elementwise("and", key, _LOW), elementwise("shr", key, 32)
+    c0, c1 = elementwise("and", block, _LOW), elementwise("shr", block, 32)
+    c2, c3 = (primitives.constant(number, block.sizes, u64) for number in (int(stream), 0))
+    for turn in range(ROUNDS):
+        k0, k1 = (
+            elementwise("and", elementwise("add", part, turn * step), _LOW)
+            for part, step in zip((first, second), KEY_STEPS, strict=True)
+        )
+        left, right = elementwise("mul", c0, MULTIPLIERS[0]), elementwise("mul", c2, MULTIPLIERS[1])
+        c0, c1, c2, c3 = (
+            elementwise("xor", elementwise("xor", elementwise("shr", right, 32), c1), k0),
+            elementwise("and", right, _LOW),
+            elementwise("xor", elementwise("xor", elementwise("shr", left, 32), c3), k1),
+            elementwise("and", left, _LOW),
+        )
+    return [c0, c1, c2, c3]
+
+
+def _joined(upper: Traced, lower: Traced) -> Traced:
+    return elementwise("or", elementwise("shl", upper, 32), lower)

@@ -1,0 +1,330 @@
+"""Values and traces: what a function's arguments are while it is traced, and the program that grows meanwhile.
+
+Nothing here imports the IR: `primitives` writes it. A `Traced` stands for a tensor whose elements are not known yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+
+from tessera.dtypes.types import DType
+from tessera.errors import EffectError, ShapeError, TesseraError, caller_span
+from tessera.lang.sizes import Sizes, traced_shape
+from tessera.runtime.device import Device
+from tessera.runtime.tensor import Tensor
+from tessera.shapes.expr import Size, format_shape
+from tessera.shapes.history import ShapeHistory
+
+if TYPE_CHECKING:
+    from xdsl.ir import Block, Operation, SSAValue
+
+
+class Trace:
+    """One function while it is traced.
+
+    `block` is where ops go now: the function's own, or that of a branch or a loop. `effects` are those that the
+    function turned out to have. Arrays that the code reaches from outside become arguments behind the given ones.
+    """
+
+    def __init__(self, name: str, block: Block, sizes: Sizes, device: Device) -> None:
+        self.name = name
+        self.body = block
+        self.block = block
+        self.around = [block]
+        self.sizes = sizes
+        self.device = device
+        self.effects: dict[str, None] = {}
+        self.hidden: dict[int, tuple[Tensor, Traced]] = {}
+        self.beside: list[Operation] = []
+        """What stands beside the function in its module: kernels, and slots of state."""
+        self.kept: dict[Any, Any] = {}
+        """What parts of the language keep while the function is traced, by a key of theirs."""
+        self.closed = False
+
+    @contextmanager
+    def within(self, block: Block) -> Generator[None]:
+        """Ops go to another block meanwhile."""
+        before, self.block = self.block, block
+        self.around.append(block)
+        try:
+            yield
+        finally:
+            self.around.pop()
+            self.block = before
+
+    def sees(self, value: SSAValue) -> bool:
+        """Whether a value may be used where ops go now."""
+        made_in = value.owner
+        block = made_in.parent_block() if hasattr(made_in, "parent_block") and not hasattr(made_in, "ops") else made_in
+        return any(block is one for one in self.around)
+
+
+_current: ContextVar[Trace | None] = ContextVar("trace", default=None)
+current_or_none: Callable[[], Trace | None] = _current.get
+
+
+def current() -> Trace:
+    """The trace at work."""
+    found = _current.get()
+    if found is None:
+        raise EffectError(
+            "a traced value is used where nothing is traced",
+            hint="values of a jitted function live while it is traced: return them, do not keep them elsewhere",
+        )
+    return found
+
+
+@contextmanager
+def tracing(trace: Trace) -> Generator[Trace]:
+    """Primitives write into `trace` meanwhile."""
+    token = _current.set(trace)
+    try:
+        yield trace
+    finally:
+        trace.closed = True
+        _current.reset(token)
+
+
+def _operator(fn: str) -> Callable[[Any, Any], Any]:
+    """Python's operator `traced ∘ other` for a row of the elementwise table."""
+    return lambda left, right: _binary(fn, left, right)
+
+
+def _reflected(fn: str) -> Callable[[Any, Any], Any]:
+    """Python's operator `other ∘ traced`."""
+    return lambda right, left: _binary(fn, left, right)
+
+
+class Traced:
+    """A tensor in a trace: its type is known, its elements are not.
+
+    `weak` says that it came from a Python number, which takes the type of the tensors that it meets.
+    """
+
+    __slots__ = ("__weakref__", "dtype", "history", "sizes", "trace", "value", "weak")
+
+    # NumPy's arrays leave operators with a traced value to it.
+    __array_ufunc__ = None
+
+    def __init__(
+        self,
+        value: SSAValue,
+        sizes: tuple[Size, ...],
+        dtype: DType,
+        history: ShapeHistory,
+        trace: Trace,
+        *,
+        weak: bool = False,
+    ) -> None:
+        self.value = value
+        self.sizes = sizes
+        """The sizes as rules take them; `shape` is for code that asks questions."""
+        self.dtype = dtype
+        self.history = history
+        self.trace = trace
+        self.weak = weak
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return traced_shape(self.sizes, self.trace.sizes)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def size(self) -> Any:
+        count: Any = 1
+        for one in self.shape:
+            count = count * one
+        return count
+
+    @property
+    def device(self) -> Device:
+        return self.trace.device
+
+    def __repr__(self) -> str:
+        return f"Traced({format_shape(self.sizes)}, {self.dtype})"
+
+    def __len__(self) -> int:
+        if not self.sizes:
+            raise ShapeError("a tensor without axes has no length", hint="use the value itself")
+        return int(self.shape[0])
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[place] for place in range(len(self)))
+
+    def _refuse(self, what: str, instead: str) -> NoReturn:
+        raise EffectError(
+            f"{what} needs the elements of a traced value, which are not known while the function is traced",
+            shapes=[f"{format_shape(self.sizes)} of {self.dtype}"],
+            story=self.history.lines(),
+            hint=instead,
+        )
+
+    def __bool__(self) -> bool:  # noqa: PLE0304  (it never returns)
+        self._refuse("a Python condition", "use ts.where to choose elements, ts.cond to choose what runs")
+
+    def __int__(self) -> NoReturn:
+        self._refuse("int()", "compute with the tensor, or make the argument static")
+
+    def __float__(self) -> NoReturn:
+        self._refuse("float()", "compute with the tensor, or make the argument static")
+
+    def __index__(self) -> int:  # noqa: PLE0305  (it never returns)
+        self._refuse("a Python index", "index with the tensor itself, or make the argument static")
+
+    def item(self) -> NoReturn:
+        self._refuse("item()", "return the tensor, and take its element outside")
+
+    def tolist(self) -> NoReturn:
+        self._refuse("tolist()", "return the tensor, and list its elements outside")
+
+    def numpy(self) -> NoReturn:
+        self._refuse("numpy()", "use the functions of tessera, or return the tensor")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        self._refuse("a NumPy function", "use the function of the same name in tessera")
+
+    def __setitem__(self, key: object, value: object) -> NoReturn:
+        raise EffectError(
+            "a traced value is assigned to in place: tensors in a jitted function are values",
+            shapes=[f"{format_shape(self.sizes)} of {self.dtype}"],
+            story=self.history.lines(),
+            hint="make a new one: x = x.at[...].set(...)",
+        )
+
+    def __getitem__(self, key: object) -> Any:
+        return _method("__getitem__")(self, key)
+
+    def __matmul__(self, other: object) -> Any:
+        return _method("__matmul__")(self, other)
+
+    def __rmatmul__(self, other: object) -> Any:
+        return _method("__matmul__")(other, self)
+
+    def call_kernel(self, kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """A kernel called with this value becomes a call in the graph."""
+        from tessera.lang.kernel_calls import call_kernel  # above this file: it writes ops
+
+        return call_kernel(kernel, args, kwargs)
+
+    # Python's operators
+
+    __add__, __radd__ = _operator("add"), _reflected("add")
+    __sub__, __rsub__ = _operator("sub"), _reflected("sub")
+    __mul__, __rmul__ = _operator("mul"), _reflected("mul")
+    __truediv__, __rtruediv__ = _operator("div"), _reflected("div")
+    __floordiv__, __rfloordiv__ = _operator("floordiv"), _reflected("floordiv")
+    __mod__, __rmod__ = _operator("rem"), _reflected("rem")
+    __pow__, __rpow__ = _operator("pow"), _reflected("pow")
+    __and__, __rand__ = _operator("and"), _reflected("and")
+    __or__, __ror__ = _operator("or"), _reflected("or")
+    __xor__, __rxor__ = _operator("xor"), _reflected("xor")
+    __lshift__, __rlshift__ = _operator("shl"), _reflected("shl")
+    __rshift__, __rrshift__ = _operator("shr"), _reflected("shr")
+
+    def __lt__(self, other: object) -> Any:
+        return _binary("lt", self, other)
+
+    def __le__(self, other: object) -> Any:
+        return _binary("le", self, other)
+
+    def __gt__(self, other: object) -> Any:
+        return _binary("gt", self, other)
+
+    def __ge__(self, other: object) -> Any:
+        return _binary("ge", self, other)
+
+    def __eq__(self, other: object) -> Any:
+        return _binary("eq", self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return _binary("ne", self, other)
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]  (as for tensors: comparing is elementwise)
+
+    def __neg__(self) -> Any:
+        return _unary("neg", self)
+
+    def __abs__(self) -> Any:
+        return _unary("abs", self)
+
+    def __invert__(self) -> Any:
+        return _unary("not", self)
+
+    def __pos__(self) -> Traced:
+        return self
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            methods, properties = _surface()
+            if name in properties:
+                return properties[name](self)
+            if name in methods and not name.startswith("__"):
+                function = methods[name]
+
+                def method(*args: Any, **kwargs: Any) -> Any:
+                    return function(self, *args, **kwargs)
+
+                method.__name__ = name
+                return method
+            raise AttributeError(f"a traced tensor has no attribute {name!r}")
+
+
+Array: TypeAlias = "Tensor | Traced | bool | int | float"
+"""What an operator takes for a tensor. A number in such a place is an argument; elsewhere it is static."""
+
+
+def _surface() -> tuple[Mapping[str, Callable[..., Any]], Mapping[str, Callable[..., Any]]]:
+    """The operators that are methods and properties of tensors, by name."""
+    module = import_module("tessera.lang.operators")  # above this file: operators are written over it
+    return module.METHODS, module.PROPERTIES
+
+
+def _method(name: str) -> Callable[..., Any]:
+    return _surface()[0][name]
+
+
+def is_operand(value: object) -> bool:
+    """Whether a value may stand beside a tensor in an expression."""
+    return isinstance(value, Traced | Tensor | bool | int | float) or (
+        not isinstance(value, type) and (hasattr(value, "__dlpack__") or hasattr(value, "__array__"))
+    )
+
+
+def _binary(fn: str, left: Any, right: Any) -> Any:
+    if not (is_operand(left) and is_operand(right)):
+        return NotImplemented
+    from tessera.lang.arithmetic import elementwise  # above this file: it writes ops
+
+    return elementwise(fn, left, right)
+
+
+def _unary(fn: str, operand: Traced) -> Any:
+    from tessera.lang.arithmetic import elementwise  # above this file: it writes ops
+
+    return elementwise(fn, operand)
+
+
+def shown(*values: Traced) -> tuple[str, ...]:
+    """Types as errors show them."""
+    return tuple(f"{format_shape(value.sizes)} of {value.dtype}" for value in values)
+
+
+@contextmanager
+def telling(*operands: Traced) -> Generator[None]:
+    """An error about operands shows their types, and tells how each came to its shape."""
+    try:
+        yield
+    except TesseraError as error:
+        error.shapes = error.shapes or shown(*operands)
+        if not error.story:
+            error.story = tuple(dict.fromkeys(line for operand in operands for line in operand.history.lines()))
+        error.at(caller_span())
+        raise

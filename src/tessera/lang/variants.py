@@ -1,0 +1,173 @@
+"""Which sizes are numbers and which are symbols: what a function has seen, and the programs that were made for it.
+
+Sizes that annotations name are symbols. Others are numbers at first; an axis that comes with another size becomes a
+symbol, unless the size is 0 or 1, which broadcasting treats otherwise. Axes whose sizes were always equal share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tessera.errors import SourceSpan
+from tessera.lang.asking import is_automatic
+from tessera.lang.functions import ArgumentType, TracedFunction
+from tessera.lang.parameters import Call, Parameters
+from tessera.runtime.tensor import Tensor
+from tessera.shapes.annotations import TensorType
+from tessera.shapes.bounds import Interval
+from tessera.shapes.environment import ShapeEnvironment
+from tessera.shapes.expr import Dim, Size, dim, size
+
+Axis = tuple[int, int]
+"""Which leaf, and which of its axes."""
+
+_SPECIAL = (0, 1)
+
+
+@dataclass
+class Seen:
+    """The sizes that one family of calls came with, as far as they were looked at."""
+
+    shapes: list[tuple[tuple[int, ...], ...]] = field(default_factory=list[tuple[tuple[int, ...], ...]])
+    replaced: dict[str, Dim] = field(default_factory=dict[str, Dim])
+    """Symbols that turned out to be needed as others, or as numbers."""
+
+    def add(self, values: Sequence[Tensor]) -> None:
+        self.shapes.append(tuple(value.shape for value in values))
+        del self.shapes[:-_MOST_SEEN]
+
+    def changing(self) -> set[Axis]:
+        """The axes that came with different sizes, 0 and 1 not counted."""
+        found: dict[Axis, int] = {}
+        changed: set[Axis] = set()
+        for shapes in self.shapes:
+            for place, shape in enumerate(shapes):
+                for axis, count in enumerate(shape):
+                    if count not in _SPECIAL and found.setdefault((place, axis), count) != count:
+                        changed.add((place, axis))
+        return changed
+
+    def always_equal(self, first: Axis, second: Axis) -> bool:
+        return all(shapes[first[0]][first[1]] == shapes[second[0]][second[1]] for shapes in self.shapes)
+
+
+_MOST_SEEN = 64
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """The types to trace for, and what their symbols are in the call at hand."""
+
+    types: tuple[ArgumentType, ...]
+    numbers: Mapping[str, int]
+    intervals: Mapping[str, Interval]
+
+
+def pattern_of(call: Call, parameters: Parameters, seen: Seen) -> Pattern:
+    """The types that a call is to be traced for."""
+    annotated, environment = annotated_types(call, parameters)
+    changing = seen.changing()
+    symbols: dict[Axis, str] = {}
+    types: list[ArgumentType] = []
+    for place, (leaf, value) in enumerate(zip(call.leaves, call.values, strict=True)):
+        expected = annotated[place]
+        sizes: list[Size] = []
+        lead = value.ndim if expected is None else value.ndim - len(expected.dims)
+        for axis, count in enumerate(value.shape):
+            if expected is not None and axis >= lead:
+                sizes.append(_annotated_size(expected.dims[axis - lead], environment))
+            elif (place, axis) in changing and count not in _SPECIAL:
+                sizes.append(_automatic((place, axis), count, symbols, seen))
+            else:
+                sizes.append(count)
+        dtype = value.dtype
+        if expected is not None and expected.dtype is not None:
+            dtype = expected.dtype
+        span = parameters.annotations.span(leaf.name.split("[")[0]) if expected is not None else None
+        types.append(ArgumentType(leaf.name, tuple(sizes), dtype, leaf.number is not None, span))
+    numbers = _numbers(types, call.values, environment)
+    intervals: dict[str, Interval] = {symbol: (2, None) for symbol in numbers if is_automatic(symbol)}
+    return Pattern(tuple(types), numbers, intervals)
+
+
+def annotated_types(call: Call, parameters: Parameters) -> tuple[list[TensorType | None], ShapeEnvironment]:
+    """What annotations say about each leaf; arguments that do not fit are an error."""
+    from tessera.lang.annotated import leaves_of
+
+    return leaves_of(call, parameters)
+
+
+def _annotated_size(written: Size, environment: ShapeEnvironment) -> Size:
+    """A size as annotated, if its symbols can be told from arguments; else one symbol for the whole of it."""
+    if isinstance(written, int) or str(written).isidentifier() or written.symbols <= environment.sizes.keys():
+        return written
+    return dim("".join(letter if letter.isalnum() else "_" for letter in str(written)))
+
+
+def _automatic(axis: Axis, count: int, symbols: dict[Axis, str], seen: Seen) -> Size:
+    name = next((known for other, known in symbols.items() if seen.always_equal(axis, other)), None)
+    if name is None:
+        name = f"_{axis[0]}_{axis[1]}"
+    symbols[axis] = name
+    found = size(seen.replaced.get(name, dim(name)))
+    return count if isinstance(found, int) else found  # a size that is asked for as a number is that of each call
+
+
+def _numbers(types: Sequence[ArgumentType], values: Sequence[Tensor], environment: ShapeEnvironment) -> dict[str, int]:
+    numbers = dict(environment.sizes)
+    for one, value in zip(types, values, strict=True):
+        for expected, actual in zip(one.sizes, value.shape, strict=True):
+            if isinstance(expected, Dim) and str(expected).isidentifier():
+                numbers[str(expected)] = actual
+    return numbers
+
+
+def sizes_for(traced: TracedFunction, values: Sequence[Tensor]) -> dict[str, int] | None:
+    """The sizes of the symbols of a traced function for these arguments; None where it does not serve them."""
+    sizes: dict[str, int] = {}
+    rest: list[tuple[Dim, int]] = []
+    for one, value in zip(traced.types, values, strict=True):
+        for expected, actual in zip(one.sizes, value.shape, strict=True):
+            if isinstance(expected, int):
+                if expected != actual:
+                    return None
+            elif (name := str(expected)).isidentifier():
+                if sizes.setdefault(name, actual) != actual:
+                    return None
+            else:
+                rest.append((expected, actual))
+    if rest and (sizes := _solved(sizes, rest)) is None:
+        return None
+    for symbol, (low, _) in traced.least.items():
+        if low and sizes.get(symbol, low) < low:
+            return None
+    return sizes if all(guard.holds(sizes) for guard in traced.guards) else None
+
+
+def _solved(sizes: dict[str, int], rest: Sequence[tuple[Dim, int]]) -> Any:
+    from tessera.errors import ShapeError
+    from tessera.shapes.environment import Origin
+
+    environment = ShapeEnvironment()
+    origin = Origin("arguments")
+    try:
+        for name, number in sizes.items():
+            environment.bind(name, number, origin)
+        for expected, actual in rest:
+            environment.unify(expected, actual, origin)
+    except ShapeError:
+        return None
+    return environment.sizes
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a function was compiled once more."""
+
+    text: str
+    span: SourceSpan | None = None
+
+    def __str__(self) -> str:
+        return self.text if self.span is None else f"{self.text} ({self.span})"

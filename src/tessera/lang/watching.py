@@ -1,0 +1,125 @@
+"""What a traced function saw from outside, and a quick look whether it is still there.
+
+Names of closures and modules are looked at by identity. So is what the objects behind them hold: the entries of lists
+and dictionaries, and the attributes of objects of the user's own classes. Arrays found there are arguments of the
+program, so that writing into one needs no new trace; putting another in its place does.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+from tessera.kernels.captures import outside, unchanged
+from tessera.kernels.control import is_kernel_module
+
+Check = Callable[[], bool]
+
+_MOST_OBJECTS = 10_000
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type, types.ModuleType, types.BuiltinFunctionType)
+
+
+def watch(function: Callable[..., Any], *more: Any) -> Check | None:
+    """A function that says whether what `function` and helpers see is unchanged; None where there is nothing to see."""
+    functions = [one for one in (function, *more) if _plain(one) is not None]
+    checks: list[Check] = []
+    roots: list[Any] = [one.__self__ for one in functions if isinstance(one, types.MethodType)]
+    seen: set[int] = set()
+    queue = list(functions)
+    while queue:
+        plain = _plain(queue.pop())
+        if plain is None or id(plain) in seen or not is_kernel_module(plain.__module__):
+            continue
+        seen.add(id(plain))
+        for capture in outside(plain):
+            value = capture.value
+            queue.append(value)
+            if not isinstance(value, types.FunctionType):
+                roots.append(value)
+    names = unchanged(*functions)
+    if names() and any(True for one in functions for _ in _captures(one)):
+        checks.append(names)
+    checks += list(_contents(roots))
+    if not checks:
+        return None
+    return checks[0] if len(checks) == 1 else lambda: all(check() for check in checks)
+
+
+def _captures(function: Any) -> Iterator[Any]:
+    plain = _plain(function)
+    if plain is not None and is_kernel_module(plain.__module__):
+        yield from outside(plain)
+
+
+def _plain(value: Any) -> types.FunctionType | None:
+    while True:
+        if isinstance(value, types.MethodType):
+            value = value.__func__
+        elif not isinstance(value, types.FunctionType) and isinstance(
+            wrapped := getattr(value, "__wrapped__", None), types.FunctionType
+        ):
+            value = wrapped
+        else:
+            return value if isinstance(value, types.FunctionType) else None
+
+
+def _contents(roots: list[Any]) -> Iterator[Check]:
+    """A check for each container and object that can be reached."""
+    seen: dict[int, Any] = {}
+    queue: list[Any] = list(roots)
+    while queue and len(seen) < _MOST_OBJECTS:
+        value: Any = queue.pop()
+        if isinstance(value, _PLAIN) or id(value) in seen:
+            continue
+        seen[id(value)] = value
+        if value.__class__ in (list, tuple):
+            items = tuple(cast("list[Any]", value))
+            queue += items
+            if value.__class__ is list:
+                yield _same_items(cast("list[Any]", value), items)
+        elif isinstance(value, dict):
+            held = cast("dict[Any, Any]", value)
+            queue += list(held.values())
+            yield _same_entries(held, dict(held))
+        elif isinstance(value, set):
+            members = cast("set[Any]", value)
+            yield _same_set(members, set(members))
+        elif is_users(value):
+            attributes = cast("dict[str, Any]", vars(value))
+            queue += list(attributes.values())
+            yield _same_entries(attributes, dict(attributes))
+
+
+def is_users(value: Any) -> bool:
+    """Whether an object is of a class that a user wrote, and has attributes."""
+    return is_kernel_module(type(value).__module__) and hasattr(value, "__dict__") and not callable_only(value)
+
+
+def callable_only(value: Any) -> bool:
+    return isinstance(value, types.FunctionType | types.MethodType | type)
+
+
+def _same_items(held: list[Any], items: tuple[Any, ...]) -> Check:
+    def check() -> bool:
+        return len(held) == len(items) and all(map(_is, held, items))
+
+    return check
+
+
+def _same_entries(held: dict[Any, Any], entries: dict[Any, Any]) -> Check:
+    values = tuple(entries.values())
+    keys = tuple(entries)
+
+    def check() -> bool:
+        return len(held) == len(keys) and all(map(_is, held.values(), values)) and tuple(held) == keys
+
+    return check
+
+
+def _same_set(held: set[Any], members: set[Any]) -> Check:
+    return lambda: held == members
+
+
+def _is(left: Any, right: Any) -> bool:
+    return left is right

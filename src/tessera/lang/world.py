@@ -1,0 +1,34 @@
+"""The world that effects of programs touch: the random stream, state that outlives calls, output."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+
+from tessera.interpreters.machine import Machine
+
+_current: ContextVar[Machine | None] = ContextVar("world", default=None)
+
+
+@cache
+def _first() -> Machine:
+    return Machine()
+
+
+def world() -> Machine:
+    """The machine that programs run on, here and now."""
+    return _current.get() or _first()
+
+
+@contextmanager
+def seed(number: int) -> Generator[None]:
+    """Meanwhile draws from the random stream begin at its start, under this seed: equal programs draw equal numbers."""
+    around = world()
+    inside = Machine(seed=number, slots=around.slots, axes=around.axes, write=around.write)
+    token = _current.set(inside)
+    try:
+        yield
+    finally:
+        _current.reset(token)

@@ -1,0 +1,66 @@
+"""Blocks for regions around products on CPUs, where Schedule IR leaves them open.
+
+Along the depth a block is as deep as a panel of the right factor stays in the second cache; so many columns go with it.
+Programs one below the other share packed panels, so that a block needs no more rows than fill register tiles and the
+matrix unit, and rows that are not there cost as much as others: few rows get a block of their own size.
+"""
+
+from __future__ import annotations
+
+from tessera.dialects import schedule
+from tessera.dialects.graph_types import graph_type
+from tessera.dialects.schedule_types import Config
+from tessera.dtypes.types import DType
+from tessera.shapes.expr import Size
+from tessera.transforms.write_online import online_of
+from tessera.transforms.write_products import product_of, spaces_of
+
+DEEPEST = 1024
+"""Of a block along the depth."""
+UNKNOWN_DEPTH = 512
+LANES = 16
+"""Columns come in as many as the widest vectors have lanes."""
+
+
+def block_for(region: schedule.RegionOp, level: str) -> Config:
+    """The block of a product or of a loop over keys."""
+    return _of_product(region, level) if region.kind.data == "product" else _of_loop(region, level)
+
+
+def _of_product(region: schedule.RegionOp, level: str) -> Config:
+    op = product_of(region)
+    spaces, dtype = spaces_of(op), graph_type(op.a).dtype
+    if _by_matrix_unit(dtype, level):
+        rows, columns = 32, 512
+    elif isinstance(spaces.rows, int) and spaces.rows >= DEEPEST:
+        rows, columns = 256, 256
+    else:
+        rows, columns = 128, 256
+    if dtype.bits > 32:
+        columns //= 2
+    return Config(
+        block=(_fitting(rows, spaces.rows, 8), _fitting(columns, spaces.columns, LANES), _depth(spaces.depth))
+    )
+
+
+def _of_loop(region: schedule.RegionOp, level: str) -> Config:
+    online = online_of(region)
+    rows, keys = (64, 512) if _by_matrix_unit(graph_type(online.values.a).dtype, level) else (24, 256)
+    return Config(block=(_fitting(rows, online.spaces.rows, 8), _fitting(keys, online.spaces.depth, LANES)))
+
+
+def _by_matrix_unit(dtype: DType, level: str) -> bool:
+    return level == "amx" and dtype.bits <= 16
+
+
+def _fitting(wanted: int, size: Size, step: int) -> int:
+    """No more than there are, in whole steps."""
+    return min(wanted, max(step, -(-size // step) * step)) if isinstance(size, int) else wanted
+
+
+def _depth(size: Size) -> int:
+    """Parts of the depth of about equal size."""
+    if not isinstance(size, int):
+        return UNKNOWN_DEPTH
+    parts = max(1, -(-size // DEEPEST))
+    return max(1, min(size, -(-size // (parts * LANES)) * LANES))

@@ -1,0 +1,103 @@
+"""Blocks for regions around products on GPUs, where Schedule IR leaves them open.
+
+On sm_90a a region is written once with sizes that can be told from all others; `agents_work.py` reads from it what
+turns multiply, load and compute, and the model (`agents_model.py`) says which blocks are done first. Elsewhere, and
+where agents have no form for a region, there is one block for each kind and width of elements.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+from xdsl.dialects.builtin import ModuleOp
+
+from tessera.dialects import schedule
+from tessera.dialects.graph_types import graph_type
+from tessera.dialects.schedule_types import Config, ConfigAttr
+from tessera.shapes.expr import Size
+from tessera.targets.cuda.agents_model import Axis, Block, Traced, best_by_agents, ranked
+from tessera.targets.cuda.agents_work import work_of
+from tessera.transforms.schedule_to_tile import WRITERS
+from tessera.transforms.write_online import online_of
+from tessera.transforms.write_products import Spaces, product_of, spaces_of
+
+AGENTS = "sm_90a"
+MULTIPROCESSORS = 132
+MANY = 2048
+"""Rows and the like of which nobody says how many there are."""
+_MOST = 4
+
+
+def blocks_for(region: schedule.RegionOp, arch: str, multiprocessors: int = MULTIPROCESSORS) -> list[Config]:
+    """The blocks worth trying, the best first."""
+    found = _by_model(region, multiprocessors) if arch == AGENTS else []
+    return [*found, _portable(region)]
+
+
+def _by_model(region: schedule.RegionOp, multiprocessors: int) -> list[Config]:
+    wanted = 3 if region.kind.data == "product" else 2
+    probe = _probe(region, wanted)
+    if probe is None:
+        return []
+    asked = region.clone()
+    asked.properties["config"] = ConfigAttr(Config(block=probe))
+    function = WRITERS[region.kind.data]("probe", asked)
+    holder = ModuleOp([function])
+    names: tuple[Axis, ...] = ("m", "n", "k")
+    axes = dict(zip(probe, names[:wanted], strict=True))
+    # Rows of arrays lie well for copies wherever a program is compiled for agents.
+    traced = work_of(function, axes, range(len(function.arguments)))
+    holder.erase()
+    if traced is None:
+        return []
+    return [Config(block=tuple(block)[:wanted]) for block in _ranked(region, traced, multiprocessors)]
+
+
+def _ranked(region: schedule.RegionOp, traced: Traced, multiprocessors: int) -> list[Block]:
+    if region.kind.data != "product":
+        return list(best_by_agents(traced).values())
+    spaces = spaces_of(product_of(region))
+    rows, columns, batch = (_count(size) for size in (spaces.rows, spaces.columns, spaces.batch))
+
+    def programs(block: Block) -> int:
+        return -(-rows // block.m) * -(-columns // block.n) * batch
+
+    return ranked(traced, programs, multiprocessors)[:_MOST]
+
+
+def _count(size: Size) -> int:
+    return size if isinstance(size, int) else MANY
+
+
+def _portable(region: schedule.RegionOp) -> Config:
+    """Blocks for GPUs of all kinds."""
+    spaces, bits = _spaces(region)
+    if region.kind.data == "product":
+        block = (128, 128, 64) if bits <= 16 else (64, 64, 32)
+        depth = spaces.depth if isinstance(spaces.depth, int) and spaces.depth > 0 else block[2]
+        return Config(block=(_fitting(block[0], spaces.rows), _fitting(block[1], spaces.columns), min(block[2], depth)))
+    block = (128, 64) if bits <= 16 else (64, 64)
+    return Config(block=(_fitting(block[0], spaces.rows), _fitting(block[1], spaces.depth)))
+
+
+def _spaces(region: schedule.RegionOp) -> tuple[Spaces, int]:
+    if region.kind.data == "product":
+        op = product_of(region)
+        return spaces_of(op), graph_type(op.a).dtype.bits
+    online = online_of(region)
+    return online.spaces, graph_type(online.values.a).dtype.bits
+
+
+def _fitting(wanted: int, size: Size) -> int:
+    """No more than there are, in whole steps of what matrix instructions take."""
+    return min(wanted, max(16, -(-size // 16) * 16)) if isinstance(size, int) else wanted
+
+
+def _probe(region: schedule.RegionOp, count: int) -> tuple[int, ...] | None:
+    """A block whose sizes are nobody else's."""
+    tensors = [graph_type(value) for op in region.body.walk() for value in (*op.operands, *op.results)]
+    sizes = {size for tensor in tensors for size in tensor.shape}
+    for block in product((128, 64, 192), (96, 32, 160, 224), (288, 352, 416, 480)):
+        if not sizes & set(block[:count]):
+            return block[:count]
+    return None

@@ -1,0 +1,180 @@
+"""A GPU that is none: the driver's calls on memory of the host, kernels run by the interpreter of tile programs.
+
+Everything above the driver is the real thing: plans and code of sm_90a, params blocks, streams, the pool, sequences.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Callable
+from threading import Lock
+from types import SimpleNamespace
+from typing import Any, Self
+
+import numpy as np
+import pytest
+
+from tessera.interpreters.tile import run_kernel
+from tessera.lang.programs import compile as compiling
+from tessera.runtime.cuda.context import Context
+from tessera.runtime.cuda.executable import CudaExecutable
+from tessera.runtime.cuda.pool import Pool
+from tessera.runtime.cuda.staging import Staging
+from tessera.runtime.cuda.streams import _defaults  # pyright: ignore[reportPrivateUsage]  (the one that is made anew)
+from tessera.runtime.cuda.tensor_maps import Maps
+from tessera.runtime.device import Device
+from tessera.runtime.launch_plan import ArrayArgument, Plan
+from tessera.runtime.memory import span_of
+
+_LAUNCH = ctypes.CFUNCTYPE(
+    ctypes.c_int,
+    ctypes.c_void_p,
+    *[ctypes.c_uint] * 7,
+    ctypes.c_void_p,
+    ctypes.POINTER(ctypes.c_void_p),
+    ctypes.c_void_p,
+)
+_OUT_OF_CONTEXT = 201
+
+
+class Imitation:
+    """The driver. `launched` are the names of kernels in order; `lost` calls fail first, as on a thread that is new."""
+
+    def __init__(self) -> None:
+        self.launched: list[str] = []
+        self.lost = 0
+        self.allocated: dict[int, Any] = {}
+        self.kernels: dict[int, tuple[Plan, Any, str]] = {}
+        self._numbers = itertools.count(1 << 20)
+        self.launch = _LAUNCH(self._launch)
+        self.to_device = self.to_host = self.on_device = self._copy
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        """Calls about contexts, events and streams: all has happened already."""
+        return _well
+
+    def allocate(self, out: int, size: int, *_: int) -> int:
+        memory = ctypes.create_string_buffer(size + 512)
+        address = -(-ctypes.addressof(memory) // 512) * 512
+        ctypes.memset(address, 0xFF, size)  # what nobody wrote is NaN
+        self.allocated[address] = memory
+        ctypes.c_uint64.from_address(out).value = address
+        return 0
+
+    allocate_host = allocate
+
+    def free(self, pointer: int, stream: int) -> int:
+        del self.allocated[pointer]
+        return 0
+
+    def fill_bytes(self, target: int, byte: int, size: int, stream: int) -> int:
+        ctypes.memset(target, byte, size)
+        return 0
+
+    def create_event(self, out: int, flags: int) -> int:
+        ctypes.c_uint64.from_address(out).value = next(self._numbers)
+        return 0
+
+    def _copy(self, target: int, source: int, size: int, stream: int) -> int:
+        ctypes.memmove(target, source, size)
+        return 0
+
+    def loaded(self, executable: CudaExecutable, module: Any, name: str, context: Any) -> Any:
+        """A kernel, in the place of what the driver would load."""
+        handle = next(self._numbers)
+        self.kernels[handle] = executable.plan, module, name
+        return SimpleNamespace(handle=handle, context=context, name=name)
+
+    def _launch(self, function: int, *rest: Any) -> int:
+        if self.lost:
+            self.lost -= 1
+            return _OUT_OF_CONTEXT
+        plan, module, name = self.kernels[function]
+        self.launched.append(plan.name)
+        words = (ctypes.c_int64 * plan.words).from_address(rest[8][0])
+        values = [_value(one, words) for one in plan.arguments]
+        run_kernel(module, name, values)
+        return 0
+
+
+def _value(argument: Any, words: Any) -> Any:
+    word = words[argument.word]
+    if isinstance(argument, ArrayArgument):
+        storage, rank = argument.dtype.storage, len(argument.shape)
+        sizes = tuple(words[argument.word + 1 : argument.word + 1 + rank])
+        strides = tuple(
+            step * storage.itemsize for step in words[argument.word + 1 + rank : argument.word + 1 + 2 * rank]
+        )
+        low, high = span_of(word, sizes, strides, storage.itemsize)
+        memory: Any = (ctypes.c_char * max(high - low, 1)).from_address(low)
+        return np.ndarray(sizes, storage, memory, word - low, strides)
+    if argument.kind in ("f32", "f64"):
+        kind = np.float32 if argument.kind == "f32" else np.float64
+        return float(np.frombuffer(np.int64(word).tobytes(), kind)[0])
+    return bool(word) if argument.kind == "i1" else word
+
+
+def _well(*_: object) -> int:
+    return 0
+
+
+class ImitatedContext:
+    """A context that is always current."""
+
+    index, handle = 0, 1
+    properties = SimpleNamespace(capability=(9, 0), multiprocessors=3, memory=1 << 34, name="none")
+
+    def __init__(self, calls: Imitation) -> None:
+        self.calls = calls
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+    def settle(self) -> None:
+        pass
+
+    def be_current(self) -> None:
+        pass
+
+    def synchronize(self) -> None:
+        pass
+
+    def at_end(self, action: Callable[[], object]) -> None:
+        action()
+
+
+def imitate(monkeypatch: pytest.MonkeyPatch) -> Imitation:
+    """From here on, to the end of a test, cuda:0 is an imitation."""
+    found = Imitation()
+    context: Any = ImitatedContext(found)
+    pool = Pool.__new__(Pool)
+    pool.context, pool.handle = context, 1
+    pool._lists, pool._guard, pool._cap = [], Lock(), 1 << 30  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(Context, "_made", {0: context})
+    monkeypatch.setattr(Pool, "_made", {0: pool})
+    monkeypatch.setattr(Staging, "_made", {})
+    monkeypatch.setattr(Device("cuda", 0), "_backend", None)
+    monkeypatch.delitem(_defaults, 0, raising=False)
+    modules: dict[bytes, tuple[Any, str]] = {}
+    real = compiling.machine_code
+
+    def machine_code(module: Any, kernel: Any, *rest: Any) -> Any:
+        plan, code = real(module, kernel, *rest)
+        modules[code] = compiling.isolated(module, kernel.name), kernel.name
+        return plan, code
+
+    monkeypatch.setattr(compiling, "machine_code", machine_code)
+
+    def loaded(self: CudaExecutable, index: int) -> Any:
+        return found.loaded(self, *modules[self.ptx], context)
+
+    def encoded(self: Maps, pointer: int) -> Any:
+        return np.zeros(16, np.uint64)
+
+    monkeypatch.setattr(CudaExecutable, "_loaded", loaded)
+    monkeypatch.setattr(Maps, "_encoded", encoded)
+    return found

@@ -1,0 +1,108 @@
+"""Programs of a GPU where there is none: code of sm_90a that ptxas takes, and launches with an imitated driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from imitated_gpu import Imitation, imitate
+from program_cases import CHAIN, check, check_close, drawn, expected, program_of, tensor
+from test_program_control import BRANCH, FIBONACCI, SCAN, flag
+
+import tessera as ts
+from tessera import knobs
+from tessera.errors import EffectError
+from tessera.kernels.native import Settings
+from tessera.lang.programs.lowered import host_of
+from tessera.runtime.cuda.streams import default_stream
+from tessera.targets.cuda.assembler import assemble
+
+HOPPER = Settings("cuda", "sm_90a", 3, frozenset(), True, True)
+
+
+@pytest.fixture(name="gpu")
+def _gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Imitation]:
+    with knobs.cache_dir.using(tmp_path):
+        yield imitate(monkeypatch)
+
+
+def test_code_of_programs_assembles() -> None:
+    program = program_of(CHAIN, HOPPER)
+    text = program.levels.asm.text
+    assert text.count(".visible .entry") == len(program.host.kernels) == 5
+    for part in text.split(".version")[1:]:
+        assert assemble(f".version{part}", "sm_90a").cubin
+
+
+def test_launches_go_to_the_driver_in_order(gpu: Imitation) -> None:
+    values = [drawn((20, 32)), drawn((20, 32), seed=1), drawn((32,), seed=2)]
+    program = check(CHAIN, values, "cuda")
+    assert gpu.launched == [*program.kernels, *program.kernels]
+    (arena,) = default_stream("cuda:0").arenas
+    assert program.memory is not None
+    assert arena[1] == program.memory.arena > 0
+
+
+def test_rows_that_lie_badly_get_code_of_their_own(gpu: Imitation) -> None:
+    program = program_of(CHAIN, "cuda")
+    for columns in (32, 64, 33, 35):
+        values = [drawn((20, columns)), drawn((20, columns), seed=1), drawn((columns,), seed=2)]
+        given = [value.to("cuda") for value in values]
+        check_close(program.bind(given)(*given), expected(CHAIN, values))
+    assert program.codes.compiled == 2 * len(program.host.kernels)
+
+
+def test_control_flow(gpu: Imitation) -> None:
+    check(FIBONACCI, [ts.ones(7), ts.ones(7), ts.full((), 3.0), ts.ones(14)[::2]], "cuda")
+    check(BRANCH, [drawn((9,)), flag(True)], "cuda")
+    check(BRANCH, [drawn((18,))[::-2], flag(False)], "cuda")
+    check(SCAN.replace("REVERSE", " reverse"), [drawn((5,)), drawn((3, 5), seed=1)], "cuda")
+    assert gpu.launched
+
+
+def test_effects_and_constants(gpu: Imitation) -> None:
+    kind = tensor("3")
+    source = f"""
+    graph.state @total : {kind}
+    graph.func @main(%a: {kind}) -> ({kind}, {kind}) effects [random, "state(total)"] {{
+      %c = graph.constant {kind} = [1.0, -2.5, 4.0]
+      %u = graph.random<uniform> : {kind}
+      %t = graph.state_read @total : {kind}
+      %s = graph.ew<add> %t, %c : {kind}, {kind} -> {kind}
+      graph.state_write @total, %s : {kind}
+      %v = graph.ew<add> %s, %u : {kind}, {kind} -> {kind}
+      graph.return %v, %c : {kind}, {kind}
+    }}"""
+    program = program_of(source, "cuda")
+    given = [drawn((3,)).to("cuda")]
+    bound = program.bind(given)
+    first, second = bound(*given)[0].cpu().numpy(), bound(*given)
+    assert ((second[0].cpu().numpy() - first).round().tolist()) == pytest.approx([1.0, -2.0, 4.0], abs=1.01)
+    assert second[1].cpu().tolist() == [1.0, -2.5, 4.0]
+    assert gpu.launched
+
+
+def test_a_thread_that_is_new_to_the_gpu_tries_again(gpu: Imitation) -> None:
+    program = program_of(CHAIN, "cuda")
+    values = [drawn((20, 32)), drawn((20, 32), seed=1), drawn((32,), seed=2)]
+    given = [value.to("cuda") for value in values]
+    bound = program.bind(given)
+    gpu.lost = 1
+    check_close(bound(*given), expected(CHAIN, values))
+    assert gpu.launched == list(program.kernels)
+
+
+def test_programs_are_not_recorded(gpu: Imitation) -> None:
+    program = program_of(CHAIN, "cuda")
+    given = [drawn((20, 32)).to("cuda"), drawn((20, 32)).to("cuda"), drawn((32,)).to("cuda")]
+    bound = program.bind(given)
+    graph: object = object()
+    with default_stream("cuda:0").recording(graph), pytest.raises(EffectError, match="cannot be recorded"):  # pyright: ignore[reportArgumentType]
+        bound(*given)
+    assert not gpu.launched
+
+
+def test_kernels_are_told_apart_by_what_they_do() -> None:
+    assert len({kernel.hash for kernel in program_of(CHAIN, HOPPER).host.kernels}) == 5
+    assert host_of(program_of(CHAIN, HOPPER).codes.tile_module) == program_of(CHAIN, HOPPER).host

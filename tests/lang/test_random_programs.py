@@ -1,0 +1,64 @@
+"""Random programs: compiled for the CPU, eager and by the interpreter, they give the same; on a GPU, a sample does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from random_programs import Program, agree, programs
+
+import tessera as ts
+from tessera import knobs
+
+relaxed = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def interpreted(program: Program, arguments: list[Any]) -> list[Any]:
+    with knobs.backend.using("interpreter"):
+        return ts.jit(program.__call__)(*arguments)
+
+
+def check(program: Program, seed: int, *, device: str = "cpu", eager: bool = False) -> None:
+    compiled = ts.jit(program.__call__)
+    # The second size makes the first axis a symbol, the third finds what the second compiled.
+    for first in (None, 5):
+        arguments = program.draw(seed, first)
+        expected = interpreted(program, arguments)
+        placed = [argument.to(device) for argument in arguments]
+        agree([one.cpu() for one in compiled(*placed)], expected, program.narrow)
+        if eager and first is None:
+            agree([one.cpu() for one in program(*placed)], expected, program.narrow)
+
+
+@settings(relaxed, max_examples=25)
+@given(program=programs())
+def test_compiled_programs_are_interpreted_ones(program: Program) -> None:
+    check(program, 1)
+
+
+@settings(relaxed, max_examples=4)
+@given(program=programs(most=8))
+def test_eager_programs_are_interpreted_ones(program: Program) -> None:
+    check(program, 2, eager=True)
+
+
+@pytest.mark.acceptance
+@settings(relaxed, max_examples=1000)
+@given(program=programs(least=10, most=25))
+def test_a_thousand_programs(program: Program) -> None:
+    check(program, 3)
+
+
+@pytest.mark.acceptance
+@settings(relaxed, max_examples=100)
+@given(program=programs(least=10, most=25))
+def test_a_hundred_eager_programs(program: Program) -> None:
+    check(program, 4, eager=True)
+
+
+@pytest.mark.gpu
+@settings(relaxed, max_examples=200)
+@given(program=programs(least=10, most=25))
+def test_programs_on_a_gpu(program: Program) -> None:
+    check(program, 5, device="cuda:0")
