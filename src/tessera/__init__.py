@@ -49,6 +49,7 @@ from tessera.errors import (
     TesseraError,
     TesseraWarning,
 )
+from tessera.lang.operator_names import MAKERS as _MAKERS
 from tessera.lang.operator_names import NAMES as _OPERATORS
 from tessera.runtime.creation import (
     arange,
@@ -68,9 +69,10 @@ from tessera.runtime.creation import (
     zeros_like,
 )
 from tessera.runtime.device import Device, DeviceBackend, default_device, device, register_backend
+from tessera.runtime.operators import OPERATORS as _OPERATORS_OF_TENSORS
 from tessera.runtime.quantized import QuantizedTensor, dequantize, quantize
 from tessera.runtime.random import rand, randint, randn, randn_like
-from tessera.runtime.tensor import Tensor, share_memory, use_operators
+from tessera.runtime.tensor import Tensor, share_memory
 from tessera.runtime.tracking import shape_history, track_shapes
 from tessera.shapes.annotations import KTile, Out
 
@@ -130,6 +132,7 @@ _LAZY = {
 }
 _MODULES = ("cuda", "knobs", "ops", "random", "tile", "verify")
 _LAZY.update(dict.fromkeys(_OPERATORS, "tessera.lang.operators"))
+_LAZY.update(dict.fromkeys(_MAKERS, "tessera.lang.making"))
 # Operators work in traces, too, where functions that only make tensors do not.
 for _name in _OPERATORS:
     globals().pop(_name, None)
@@ -141,7 +144,7 @@ def _operators() -> Any:
     return METHODS, PROPERTIES
 
 
-use_operators(_operators)
+_OPERATORS_OF_TENSORS.use(_operators)
 
 
 def __getattr__(name: str) -> Any:

@@ -36,7 +36,7 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, HasParent, IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects import elementwise, reductions
+from tessera.dialects import elementwise, graph_indexing, reductions
 from tessera.dialects.attributes import (
     IntegerConstraint,
     Integers,
@@ -682,6 +682,7 @@ Graph = Dialect(
         MatmulOp,
         IotaOp,
         GatherOp,
+        *graph_indexing.OPERATIONS,
         RandomOp,
         StateOp,
         StateReadOp,

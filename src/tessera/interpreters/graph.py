@@ -14,7 +14,7 @@ from tessera.dialects.graph_types import GraphTensorType, dense_values, graph_ty
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import Kind
 from tessera.errors import CompileError, DtypeError, ShapeError
-from tessera.interpreters import graph_control, scalars
+from tessera.interpreters import graph_control, graph_indexing, scalars
 from tessera.interpreters.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.machine import Machine
 from tessera.interpreters.tile import multiply, positions, run_kernel
@@ -23,7 +23,7 @@ from tessera.shapes.expr import dim
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-RULES_ELSEWHERE = (graph_control,)  # importing them fills the table
+RULES_ELSEWHERE = (graph_control, graph_indexing)  # importing them fills the table
 
 
 def run_function(

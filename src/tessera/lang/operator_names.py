@@ -180,3 +180,20 @@ NAMES = (
     "zeros",
     "zeros_like",
 )
+
+MAKERS = (
+    "arange",
+    "asarray",
+    "empty",
+    "empty_like",
+    "eye",
+    "from_dlpack",
+    "full",
+    "full_like",
+    "linspace",
+    "ones",
+    "ones_like",
+    "zeros",
+    "zeros_like",
+)
+"""Those of them that make tensors, which need nothing of the others."""

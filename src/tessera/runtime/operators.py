@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -36,6 +36,29 @@ _FITTING_KINDS: dict[type, tuple[Kind, ...]] = {
 }
 # Types into which NumPy itself converts a Python scalar with one rounding.
 _DIRECT = frozenset({f64, f32, f16, bool_, *(dtype for dtype in INTEGERS if dtype.bits >= 8)})
+
+
+Surface: TypeAlias = tuple[Mapping[str, Callable[..., Any]], Mapping[str, Callable[..., Any]]]
+
+
+class _Operators:
+    """The operators of the language above: methods and properties of tensors, and all work away from the host."""
+
+    def __init__(self) -> None:
+        self._surface: Callable[[], Surface] | None = None
+
+    def use(self, surface: Callable[[], Surface]) -> None:
+        """Says where the operators are; they load when first used."""
+        self._surface = surface
+
+    def surface(self) -> Surface:
+        return ({}, {}) if self._surface is None else self._surface()
+
+    def method(self, name: str) -> Callable[..., Any]:
+        return self.surface()[0][name]
+
+
+OPERATORS = _Operators()
 
 
 def nearest(dtype: DType) -> DType:
@@ -134,6 +157,8 @@ def binary(name: str) -> Binary:
     """The operator `tensor ∘ other` of one row of the elementwise table."""
 
     def operate(self: Tensor, other: Operand) -> Tensor:
+        if self.device.kind == "cuda" or (type(other) is type(self) and other.device.kind == "cuda"):
+            return OPERATORS.method("__elementwise__")(name, self, other)
         if type(other) is type(self):
             return _evaluate(self, name, self.numpy(), self.dtype, other.numpy(), other.dtype)
         coerced = operand(other, self.dtype)
@@ -149,6 +174,8 @@ def reflected(name: str) -> Binary:
     """The operator `other ∘ tensor`, which Python asks for where `other` does not know tensors."""
 
     def operate(self: Tensor, other: Operand) -> Tensor:
+        if self.device.kind == "cuda":
+            return OPERATORS.method("__elementwise__")(name, other, self)
         coerced = operand(other, self.dtype)
         if coerced is None:
             return NotImplemented
@@ -162,6 +189,8 @@ def unary(name: str) -> Unary:
     """The operator with a single operand of one row of the elementwise table."""
 
     def operate(self: Tensor) -> Tensor:
+        if self.device.kind == "cuda":
+            return OPERATORS.method("__elementwise__")(name, self)
         array, dtype = self.numpy(), self.dtype
         result = _unary_typing(name, dtype)
         return self.wrap(aligned(elementwise.apply(name, (array,), (dtype,))), result)

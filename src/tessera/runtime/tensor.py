@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, cast, final
@@ -20,7 +20,7 @@ from tessera.runtime.dlpack import ExchangeError
 from tessera.runtime.indexing import Key
 from tessera.runtime.memory import Array, Buffer, address, aligned, aligned_copy, buffer_of
 from tessera.runtime.meta import Meta, alignment_of, may_overlap
-from tessera.runtime.operators import Operand, Scalar, binary, nearest, operand, reflected, unary
+from tessera.runtime.operators import OPERATORS, Operand, Scalar, binary, nearest, operand, reflected, unary
 from tessera.runtime.printing import show
 from tessera.runtime.tracking import histories, remember, tracked
 from tessera.runtime.transfer import transfer
@@ -268,6 +268,8 @@ class Tensor:
     def __getitem__(self, key: Key) -> Tensor:
         """A view for integers, slices, None and ...; a copy for integer and boolean arrays."""
         parts, is_view = indexing.parts_of(key)
+        if not is_view and self.device.kind == "cuda":
+            return OPERATORS.method("__getitem__")(self, key)
         array = self.geometry if is_view else self.numpy()
         try:
             found = array[parts]
@@ -331,9 +333,11 @@ class Tensor:
         if isinstance(target, Device) or (isinstance(target, str) and target not in BY_NAME and is_device_name(target)):
             return self._to_device(device(target), copy=copy)
         dtype = as_dtype(target)
-        if _stores_alike(dtype, self.dtype):
+        if stores_alike(dtype, self.dtype):
             same = self if dtype is self.dtype else Tensor.wrap(self.geometry, dtype, self.device, self._buffer)
             return same.copy() if copy else same
+        if self.device.kind == "cuda":
+            return OPERATORS.method("__cast__")(self, dtype, seed)
         array = casting.cast(self.numpy(), self.dtype, dtype, seed=seed)
         return Tensor.wrap(aligned(array), dtype)
 
@@ -495,14 +499,14 @@ class Tensor:
         return self
 
     def __matmul__(self, other: Operand) -> Tensor:
-        return operators()[0]["__matmul__"](self, other)
+        return OPERATORS.method("__matmul__")(self, other)
 
     def __rmatmul__(self, other: Operand) -> Tensor:
-        return operators()[0]["__matmul__"](other, self)
+        return OPERATORS.method("__matmul__")(other, self)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """The functions of the Array API standard."""
-        return operators()[0]["__array_namespace__"](self, api_version=api_version)
+        return OPERATORS.method("__array_namespace__")(self, api_version=api_version)
 
     def to_device(self, target: str | Device, /, *, stream: object = None) -> Tensor:
         """This tensor on a device; copies follow the current stream's order, so that none may be named."""
@@ -522,20 +526,11 @@ class Tensor:
 
 _CPU_IN_DLPACK = (1, 0)
 
-Operators: TypeAlias = tuple[Mapping[str, Callable[..., Any]], Mapping[str, Callable[..., Any]]]
-operators: Callable[[], Operators] = lambda: ({}, {})  # noqa: E731  (replaced by `use_operators`)
-
-
-def use_operators(source: Callable[[], Operators]) -> None:
-    """Methods and properties that tensors have beside their own: operators, which live above this file."""
-    global operators  # noqa: PLW0603  (set once, when the package is imported)
-    operators = source
-
 
 def _operator_of(tensor: Tensor, name: str) -> Any:
     if name.startswith("_"):
         raise AttributeError(f"'Tensor' object has no attribute {name!r}")
-    methods, properties = operators()
+    methods, properties = OPERATORS.surface()
     if name in properties:
         return properties[name](tensor)
     if name in methods:
@@ -552,7 +547,7 @@ def _integers(given: tuple[Sizes, ...], where: str) -> Shape:
         raise ShapeError(f"{where}: expected integers, got {items}", hint="sizes and axes are integers") from None
 
 
-def _stores_alike(a: DType, b: DType) -> bool:
+def stores_alike(a: DType, b: DType) -> bool:
     """Whether the two differ at most in how values are rounded and summed, and not in what a stored element means."""
     same_scales = a.policy.loss_scale == b.policy.loss_scale and a.policy.scale_axis == b.policy.scale_axis
     return a.base is b.base and same_scales

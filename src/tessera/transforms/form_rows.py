@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import elementwise, graph, schedule
+from tessera.dialects import elementwise, graph, graph_indexing, schedule
 from tessera.dialects.attributes import Name
 from tessera.dialects.graph_types import graph_type
 from tessera.dialects.schedule_types import Config, ConfigAttr
@@ -18,6 +18,7 @@ from tessera.transforms.legality import LEVELS, VIEWS
 from tessera.transforms.region_spaces import FOLDS, Space, UnfitError, space_of
 from tessera.transforms.regions import enclosable, enclose, erase_unused, is_splat, results_of
 from tessera.transforms.row_blocks import choose_block
+from tessera.transforms.write_steps import steps_config
 
 _MOST_OPS = 96
 _MOST_INPUTS = 16
@@ -71,6 +72,9 @@ def _form(group: set[Operation], copied: set[Operation]) -> None:
     end = region.body.block.last_op
     assert isinstance(end, schedule.YieldOp)
     body = [op for op in region.body.block.ops if op is not end]
+    if isinstance(body[-1], graph_indexing.CumulateOp | graph_indexing.ScatterOp):
+        region.properties["kind"], region.properties["config"] = Name("rows"), ConfigAttr(steps_config(body[-1]))
+        return
     if any(isinstance(op, FOLDS) for op in body):
         region.properties["kind"] = Name("rows")
     elif any(isinstance(op, graph.MatmulOp) for op in body):

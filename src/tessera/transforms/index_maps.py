@@ -15,7 +15,7 @@ from typing import Any
 
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import graph
+from tessera.dialects import graph, graph_indexing
 from tessera.dialects.graph_types import graph_type
 from tessera.shapes.expr import Dim, DimLike, Size, constant_part, dim, exact_quotient, size
 
@@ -338,6 +338,37 @@ def _gather(op: graph.GatherOp, number: int, given: Coordinates, splits: Splits)
     return (*given[:axis], Index.of(Looked(op.indices, where)).opened(), *given[axis + count :])
 
 
+def _start(op: Operation, start: SSAValue, whole: Size, part: Size) -> Index:
+    """A start that is looked up, and moved so that all of a part is inside."""
+    return Index.of(Looked(start, (), dim(whole) - dim(part) + 1))
+
+
+def _dynamic_slice(op: graph_indexing.DynamicSliceOp, number: int, given: Coordinates, splits: Splits) -> Coordinates:
+    if number:
+        return ()
+    sizes = zip(given, op.starts, graph_type(op.operand).shape, graph_type(op.result).shape, strict=True)
+    return tuple(
+        index if whole == part else index + _start(op, start, whole, part) for index, start, whole, part in sizes
+    )
+
+
+def _dynamic_update(
+    op: graph_indexing.DynamicUpdateSliceOp, number: int, given: Coordinates, splits: Splits
+) -> Coordinates:
+    if number != 1:
+        return () if number else given
+    return tuple(
+        index if start is None else (index + start.times(-1)).opened()
+        for index, start in zip(given, update_starts(op), strict=True)
+    )
+
+
+def update_starts(op: graph_indexing.DynamicUpdateSliceOp) -> list[Index | None]:
+    """Where an update begins along each axis; None where it has all of the axis."""
+    sizes = zip(op.starts, graph_type(op.operand).shape, graph_type(op.update).shape, strict=True)
+    return [None if whole == part else _start(op, start, whole, part) for start, whole, part in sizes]
+
+
 RULES: Mapping[type[Operation], Rule] = MappingProxyType(
     {
         graph.EwOp: _same,
@@ -347,6 +378,8 @@ RULES: Mapping[type[Operation], Rule] = MappingProxyType(
         graph.SliceOp: _slice,
         graph.ConcatenateOp: _concatenate,
         graph.GatherOp: _gather,
+        graph_indexing.DynamicSliceOp: _dynamic_slice,
+        graph_indexing.DynamicUpdateSliceOp: _dynamic_update,
     }
 )
 

@@ -20,6 +20,8 @@ _COLUMNS = 1024
 """The columns of a block of a longer row, or of a pointwise program."""
 _TILE = 16384
 """Elements of a tile: enough to amortise a program, few enough for the nearest caches and a block's registers."""
+_LOOPED = 4096
+"""Elements of a tile of rows that are read in loops."""
 _MOST_ROWS = 64
 
 
@@ -93,13 +95,15 @@ def _choose_rows(space: Space, inner: Var | None, blocks: dict[Var, int]) -> Non
     if inner is None or inner in space.rows or inner not in kept:
         # Rows lie along the lanes.
         single = len(space.rows) == 1 and isinstance(row.extent, int) and row.extent <= _LONGEST_ROW
-        blocks[row] = max(1, row.extent) if single and isinstance(row.extent, int) else _even(row.extent, 2 * _COLUMNS)
+        blocks[row] = max(1, row.extent) if single and isinstance(row.extent, int) else _even(row.extent, _COLUMNS)
         if kept:
-            blocks[kept[-1]] = _bounded(kept[-1].extent, max(1, min(16, _TILE // blocks[row])))
+            # What is stored in loops is not divided any further: a block of threads holds all of it.
+            most = _TILE if single else _LOOPED
+            blocks[kept[-1]] = _bounded(kept[-1].extent, max(1, min(16, most // blocks[row])))
         return
     # Columns lie along the lanes, and rows are folded one behind the other.
-    blocks[inner] = _even(inner.extent, 128)
-    whole = len(space.rows) == 1 and isinstance(row.extent, int) and row.extent * blocks[inner] <= 2 * _TILE
+    blocks[inner] = _even(inner.extent, 64)
+    whole = len(space.rows) == 1 and isinstance(row.extent, int) and row.extent * blocks[inner] <= _LOOPED
     blocks[row] = max(1, row.extent) if whole and isinstance(row.extent, int) else _even(row.extent, 32)
 
 

@@ -20,7 +20,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from tessera.dialects import tile
 from tessera.dialects.elements import element_of, tile_of
 from tessera.dialects.locations import span_of
-from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.dialects.tile_types import tile_dtype, tile_type, view_type
 from tessera.dtypes.types import DType, Kind, i64
 from tessera.errors import CompileError
 from tessera.shapes.expr import Dim, Quotient, Shape, dim, exact_quotient
@@ -66,7 +66,7 @@ class TileWriter(ABC):
         self.kernel = kernel
         self.inputs = inputs
         self.axes = list(axes)
-        self.widths = tuple(max(1, blocks[var]) for var in axes)
+        self.widths = tuple(max(1, blocks.get(var, 1)) for var in axes)
         self.frames = [_Frame(kernel.body.block)]
         self.depth = 0
         self.bound: dict[Var, tuple[int, SSAValue]] = {}
@@ -242,7 +242,12 @@ class TileWriter(ABC):
                 view = self.inputs[atom.value]
                 key = ("item", view, *places)
                 found = self._kept(key, lambda: tile.ItemOp(view, places))
-                return self._kept(("cast", found), lambda: arith.IndexCastOp(found, _index))
+                number = self._kept(("cast", found), lambda: arith.IndexCastOp(found, _index))
+                if atom.limit is None:
+                    return number
+                last, nothing = self.value(self._size(atom.limit - 1)), self.number(0)
+                low = self._kept(("min", number, last), lambda: arith.MinSIOp(number, last))
+                return self._kept(("max", low, nothing), lambda: arith.MaxSIOp(low, nothing))
 
     # Tiles
 
@@ -347,7 +352,11 @@ class TileWriter(ABC):
 
     def _is_plain(self, atom: Looked) -> bool:
         """Whether a number is looked up in memory, at a place that is a number as well."""
-        return atom.value in self.inputs and not any(self._moves(inner) for at in atom.at for inner, _ in at.terms)
+        if atom.value not in self.inputs:
+            return False
+        dtype = view_type(self.inputs[atom.value]).dtype
+        whole = dtype.kind is Kind.INT and dtype.bits >= 8
+        return whole and not any(self._moves(inner) for at in atom.at for inner, _ in at.terms)
 
     def _moving(self, atom: Var | Part | Looked) -> SSAValue:
         match atom:
@@ -357,7 +366,12 @@ class TileWriter(ABC):
                 of, by = self.matched([self._counted(atom.of), self._filled(self._size(atom.by))])
                 return self.add(tile.EwOp("rem" if atom.rest else "floordiv", [of, by]))
             case Looked():
-                return self._as(self.emit(atom.value, atom.at), i64)
+                found = self._as(self.emit(atom.value, atom.at), i64)
+                if atom.limit is None:
+                    return found
+                last = self._filled(self._size(atom.limit - 1))
+                low = self.add(tile.EwOp("min", self.matched([found, last])))
+                return self.add(tile.EwOp("max", self.matched([low, self._filled(0)])))
 
     # Memory
 
@@ -420,7 +434,8 @@ class TileWriter(ABC):
                 not axes or self._fills(var, rests[axes[0]], axes[0], view)
                 for var, axes in zip(self.axes, users, strict=True)
             )
-        if natural and not (any(index.open for index in at) and not any(users)):
+        tested = any(users) or len(at) == len(self.axes) or not any(index.open for index in at)
+        if natural and tested:
             return self._natural(view, at, users, rests, exact=exact)
         if any(index.open for index in at):
             return None

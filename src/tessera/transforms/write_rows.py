@@ -8,26 +8,24 @@ on. Rows that are longer than the block are folded in loops, and read again for 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import count
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import graph, reductions, schedule, tile
+from tessera.dialects import graph, graph_indexing, reductions, schedule, tile
 from tessera.dialects.graph_types import graph_type
 from tessera.dialects.locations import span_of
-from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
+from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.promotion import accumulator
 from tessera.dtypes.types import DType, i64
 from tessera.errors import CompileError
-from tessera.shapes.expr import Dim, Shape, Size, ceil_div, dim, exact_quotient, size
-from tessera.transforms.index_maps import Coordinates, Index, Var, concatenated_before, pulled
-from tessera.transforms.region_spaces import Space, UnfitError, space_of
+from tessera.transforms.index_maps import Coordinates, Index, Var, concatenated_before, pulled, update_starts
+from tessera.transforms.region_spaces import SOURCES, Space, UnfitError, space_of
 from tessera.transforms.row_blocks import tile_axes
 from tessera.transforms.tile_writer import TileWriter
+from tessera.transforms.write_steps import new_kernel, source_tile, write_steps
 
 _index = IndexType()
 
@@ -37,6 +35,9 @@ def write_rows(name: str, region: schedule.RegionOp) -> tile.FuncOp:
     end = region.body.block.last_op
     assert isinstance(end, schedule.YieldOp)
     ops = [op for op in region.body.block.ops if op is not end]
+    steps = [op for op in ops if isinstance(op, graph_indexing.CumulateOp | graph_indexing.ScatterOp)]
+    if len(steps) == 1 and all(op is steps[0] or isinstance(op, SOURCES) for op in ops):
+        return write_steps(name, region, steps[0])
     try:
         space = space_of(ops, list(end.values))
     except UnfitError as unfit:
@@ -49,29 +50,6 @@ def write_rows(name: str, region: schedule.RegionOp) -> tile.FuncOp:
     return _Writer(name, region, end, space).write()
 
 
-class _Names:
-    """Sizes of a kernel in symbols that its arguments tell: a product that they tell only as a whole gets its own."""
-
-    def __init__(self, shapes: Sequence[Shape]) -> None:
-        sizes = [dim(extent) for shape in shapes for extent in shape]
-        taken = {symbol for extent in sizes for symbol in extent.symbols}
-        plain = {str(extent) for extent in sizes if str(extent).isidentifier()}
-        self.own: dict[Dim, Dim] = {}
-        for extent in dict.fromkeys(sizes):
-            told = extent.symbols <= plain or (extent.is_affine and len(extent.symbols) == 1)
-            if not told and extent not in self.own:
-                name = next(name for number in count() if (name := f"s{number}") not in taken)
-                taken.add(name)
-                self.own[extent] = dim(name)
-
-    def of(self, extent: Size) -> Size:
-        for known, name in self.own.items():
-            factor = exact_quotient(extent, known)
-            if factor is not None and factor.constant is not None:
-                return size(name * factor)
-        return extent
-
-
 class _Writer(TileWriter):
     """Writes the tile function of one region."""
 
@@ -80,17 +58,7 @@ class _Writer(TileWriter):
         axes, self.blocks = tile_axes(space, region.config.data, list(end.values), span_of(region.location))
         tensors = [graph_type(value) for value in (*region.arguments, *region.results_)]
         self.programs = [var for var in space.variables if var not in space.rows]
-        names = _Names([tensor.shape for tensor in tensors])
-        kernel = tile.FuncOp(
-            name,
-            [ViewType(len(tensor.shape), tensor.element) for tensor in tensors],
-            len(region.results_),
-            [[names.of(extent) for extent in tensor.shape] for tensor in tensors],
-            [size(ceil_div(names.of(var.extent), self.blocks[var])) for var in self.programs],
-        )
-        kernel.location = region.location
-        for view, value in zip(kernel.arguments, (*region.arguments, *region.results_), strict=True):
-            view.name_hint = value.name_hint
+        kernel = new_kernel(name, region, [(var.extent, self.blocks[var]) for var in self.programs])
         inputs: dict[SSAValue, SSAValue] = dict(zip(region.body.block.args, kernel.arguments, strict=False))
         super().__init__(kernel, [tensor.shape for tensor in tensors], inputs, axes, self.blocks)
         self.whole = all(self._is_whole(var) for var in space.rows)
@@ -260,20 +228,8 @@ def _moved(writer: _Writer, op: Operation, at: Coordinates) -> SSAValue:
     return writer.emit(op.operands[0], pulled(op, 0, at))
 
 
-def _iota(writer: _Writer, op: graph.IotaOp, at: Coordinates) -> SSAValue:
-    return writer.counted(at[op.axis.value.data], graph_type(op.result).dtype.base)
-
-
-def _constant(writer: _Writer, op: graph.ConstantOp, at: Coordinates) -> SSAValue:
-    result = graph_type(op.result)
-    numbers = np.frombuffer(op.value.data, result.dtype.storage)
-    if len(numbers) != 1:
-        raise CompileError(
-            f"a constant of {result} has no tile program, only one number that fills it",
-            span=span_of(op.location),
-            hint="leave the constant outside the region and pass it in",
-        )
-    return writer.full(numbers[0], result.dtype.base, writer.ones)
+def _source(writer: _Writer, op: Operation, at: Coordinates) -> SSAValue:
+    return source_tile(writer, op.results[0], at)
 
 
 def _concatenate(writer: _Writer, op: graph.ConcatenateOp, at: Coordinates) -> SSAValue:
@@ -293,6 +249,22 @@ def _concatenate(writer: _Writer, op: graph.ConcatenateOp, at: Coordinates) -> S
     return writer.full(0, graph_type(op.result).dtype.base, writer.ones) if found is None else found
 
 
+def _dynamic_update(writer: _Writer, op: graph_indexing.DynamicUpdateSliceOp, at: Coordinates) -> SSAValue:
+    """The update where a position is inside of it."""
+    found, inside = writer.emit(op.operand, at), None
+    update = writer.emit(op.update, pulled(op, 1, at))
+    for axis, (index, start) in enumerate(zip(at, update_starts(op), strict=True)):
+        if start is None:
+            continue
+        place, length = index + start.times(-1), Index.of(graph_type(op.update).shape[axis])
+        for fn, bound in (("ge", Index.of(0)), ("lt", length)):
+            here = writer.add(tile.EwOp(fn, writer.matched([writer.counted(place, i64), writer.counted(bound, i64)])))
+            inside = here if inside is None else writer.add(tile.EwOp("and", writer.matched([inside, here])))
+    if inside is None:
+        return update
+    return writer.add(tile.EwOp("select", writer.matched([inside, update, found])))
+
+
 _RULES: Mapping[type[Operation], Callable[[_Writer, Any, Coordinates], SSAValue]] = MappingProxyType(
     {
         graph.EwOp: _elementwise,
@@ -301,9 +273,11 @@ _RULES: Mapping[type[Operation], Callable[[_Writer, Any, Coordinates], SSAValue]
         graph.TransposeOp: _moved,
         graph.SliceOp: _moved,
         graph.GatherOp: _moved,
+        graph_indexing.DynamicSliceOp: _moved,
+        graph_indexing.DynamicUpdateSliceOp: _dynamic_update,
         graph.ConcatenateOp: _concatenate,
-        graph.IotaOp: _iota,
-        graph.ConstantOp: _constant,
+        graph.IotaOp: _source,
+        graph.ConstantOp: _source,
         graph.ReduceOp: _Writer.reduce,
     }
 )

@@ -72,7 +72,7 @@ def test_joining_repeating_and_rolling(shape: tuple[int, ...], seed: int, data: 
 def test_grids_and_broadcasts() -> None:
     a, b = np.arange(3), np.arange(4.0)
     for indexing in ("xy", "ij"):
-        for one, other in zip(ts.meshgrid(a, b, indexing=indexing), np.meshgrid(a, b, indexing=indexing), strict=True):  # type: ignore[arg-type]
+        for one, other in zip(ts.meshgrid(a, b, indexing=indexing), np.meshgrid(a, b, indexing=indexing), strict=True):  # pyright: ignore[reportArgumentType]
             exactly(one, other)
     for one, other in zip(ts.broadcast_arrays(a, b[:, None]), np.broadcast_arrays(a, b[:, None]), strict=True):
         exactly(one, other)
@@ -278,3 +278,12 @@ def test_products() -> None:
 def test_einstein_s_sums(formula: str, shapes_given: list[tuple[int, ...]]) -> None:
     given_arrays = [array(ts.f64, shape, at, odd=False) for at, shape in enumerate(shapes_given)]
     closely(ts.einsum(formula, *given_arrays), np.einsum(formula, *given_arrays), ts.f64, least=1e-12)
+
+
+def test_masks_as_indices_outside_of_traces() -> None:
+    x = array(ts.f32, (3, 4), 1, odd=False)
+    item = ts.ops.METHODS["__getitem__"]
+    exactly(item(tensor(x, ts.f32), x > 0), x[x > 0])
+    exactly(item(tensor(x, ts.f32), x[:, 0] > 0), x[x[:, 0] > 0])
+    with pytest.raises(ts.ShapeError, match="a mask has the shape"):
+        item(tensor(x, ts.f32), x[0] > 0)

@@ -159,7 +159,7 @@ def test_places_in_a_sorted_row(size: int, shape: tuple[int, ...], dtype: DType,
     values = array(dtype, shape, seed + 1)
     sorter = np.argsort(row, stable=True)
     for side in ("left", "right"):
-        expected = np.asarray(np.searchsorted(np.sort(row), values, side=side), np.int64)  # type: ignore[call-overload]
+        expected = np.asarray(np.searchsorted(np.sort(row), values, side=side), np.int64)
         exactly(ts.searchsorted(np.sort(row), tensor(values, dtype), side=side), expected)
         exactly(ts.searchsorted(tensor(row, dtype), tensor(values, dtype), side=side, sorter=sorter), expected)
 

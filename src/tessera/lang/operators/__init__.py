@@ -1,14 +1,12 @@
 """Operators: the functions of the Array API standard and the deep-learning set, for traced values and tensors alike."""
 
-# ruff: noqa: A004  (the standard's names are those of builtins)
-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from tessera.dtypes.types import bf16 as bfloat16
-from tessera.dtypes.types import bool_ as bool
+from tessera.dtypes.types import bool_ as bool  # noqa: A004  (the standard's name)
 from tessera.dtypes.types import f16 as float16
 from tessera.dtypes.types import f32 as float32
 from tessera.dtypes.types import f64 as float64
@@ -20,8 +18,7 @@ from tessera.dtypes.types import u8 as uint8
 from tessera.dtypes.types import u16 as uint16
 from tessera.dtypes.types import u32 as uint32
 from tessera.dtypes.types import u64 as uint64
-from tessera.lang.operators.attention import flash_attention, merge_heads, rope, scaled_dot_product_attention, split_qkv
-from tessera.lang.operators.creation import (
+from tessera.lang.making import (
     arange,
     asarray,
     empty,
@@ -31,18 +28,16 @@ from tessera.lang.operators.creation import (
     full,
     full_like,
     linspace,
-    meshgrid,
-    one_hot,
     ones,
     ones_like,
-    tril,
-    triu,
     zeros,
     zeros_like,
 )
-from tessera.lang.operators.data_types import astype, can_cast, cast_like, finfo, iinfo, isdtype, result_type
+from tessera.lang.operators.attention import flash_attention, merge_heads, rope, scaled_dot_product_attention, split_qkv
+from tessera.lang.operators.creation import meshgrid, one_hot, tril, triu
+from tessera.lang.operators.data_types import astype, can_cast, cast, cast_like, finfo, iinfo, isdtype, result_type
 from tessera.lang.operators.elementwise import (
-    abs,
+    abs,  # noqa: A004  (the standard's name)
     add,
     atan2,
     bitwise_and,
@@ -85,11 +80,12 @@ from tessera.lang.operators.elementwise import (
     negative,
     not_equal,
     positive,
-    pow,
+    pow,  # noqa: A004  (the standard's name)
     real,
     reciprocal,
     remainder,
-    round,
+    round,  # noqa: A004  (the standard's name)
+    row,
     rsqrt,
     sigmoid,
     sign,
@@ -167,17 +163,17 @@ from tessera.lang.operators.searching import argmax, argmin, count_nonzero, sear
 from tessera.lang.operators.sets import nonzero, unique_all, unique_counts, unique_inverse, unique_values
 from tessera.lang.operators.sorting import argsort, sort, topk
 from tessera.lang.operators.statistics import (
-    all,
-    any,
+    all,  # noqa: A004  (the standard's name)
+    any,  # noqa: A004  (the standard's name)
     cumulative_prod,
     cumulative_sum,
     logsumexp_safe,
-    max,
+    max,  # noqa: A004  (the standard's name)
     mean,
-    min,
+    min,  # noqa: A004  (the standard's name)
     prod,
     std,
-    sum,
+    sum,  # noqa: A004  (the standard's name)
     var,
 )
 from tessera.lang.operators.updates import At
@@ -234,6 +230,8 @@ def _transposed(x: Any) -> Any:
 METHODS: Mapping[str, Callable[..., Any]] = {
     "__getitem__": get_item,
     "__matmul__": matmul,
+    "__elementwise__": row,
+    "__cast__": cast,
     "__array_namespace__": _namespace,
     "all": all,
     "any": any,

@@ -19,8 +19,9 @@ from tessera.runtime.tensor import DTypeLike, Tensor
 
 
 @operator
-def _cast(x: Array, dtype: DType) -> Traced:
-    return primitives.cast(tensor(x), dtype)
+def cast(x: Array, dtype: DType, seed: int | None = None) -> Traced:
+    """`x` in another element type; `seed` drives stochastic rounding."""
+    return primitives.cast(tensor(x), dtype, seed=seed)
 
 
 def astype(x: Array, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike | None = None) -> Any:
@@ -28,7 +29,7 @@ def astype(x: Array, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLi
     target = as_dtype(dtype)
     made: Any = x if isinstance(x, Traced | Tensor) else host_array(x)
     same = isinstance(made, Tensor) and made.dtype is target
-    made = _cast(made, target) if not same else made.copy() if copy else made
+    made = cast(made, target) if not same else made.copy() if copy else made
     return made if device is None or isinstance(made, Traced) else made.to(device)
 
 

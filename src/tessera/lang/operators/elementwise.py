@@ -82,6 +82,12 @@ subtract = _binary("subtract", "sub", "The difference.")
 
 
 @operator
+def row(fn: str, *xs: Array) -> Traced:
+    """One row of the elementwise table, as Python's operators on tensors name it."""
+    return elementwise(fn, *xs)
+
+
+@operator
 def bitwise_invert(x: Array, /) -> Traced:
     """Every bit turned over."""
     return primitives.ew("not", tensor(x))

@@ -18,7 +18,7 @@ from tessera.lang.operators.manipulation import data_dependent
 from tessera.lang.operators.operands import known, moved_from_last, moved_last, one_axis, tensor
 from tessera.lang.operators.sorting import along_rows, picked
 from tessera.lang.sizes import TracedSize, plain_size
-from tessera.lang.tracing import Array, Traced, shown
+from tessera.lang.tracing import Array, Traced, current_or_none, shown
 from tessera.shapes.expr import Size
 
 
@@ -60,14 +60,17 @@ def taken_apart(key: Any) -> tuple[Key, list[Any]]:
     parts: tuple[Any, ...] = key if isinstance(key, tuple) else (key,)  # pyright: ignore[reportUnknownVariableType]
     for part in parts:
         if isinstance(part, slice):
-            cut: Any = part
-            static.append(Cut(cut.start, cut.stop, cut.step))
+            static.append(_cut(part))
         elif isinstance(part, list) or (hasattr(part, "shape") and not isinstance(part, np.generic)):
             static.append(Given(len(arrays)))
             arrays.append(_listed(part) if isinstance(part, list) else part)
         else:
             static.append(part)
     return tuple(static), arrays
+
+
+def _cut(part: Any) -> Cut:
+    return Cut(part.start, part.stop, part.step)
 
 
 def _listed(part: Any) -> Any:
@@ -163,7 +166,15 @@ def _check_inside(x: Traced, axis: int, place: int) -> None:
 def get_item(x: Array, key: Any) -> Traced:
     """x[key]."""
     static, arrays = taken_apart(key)
+    if current_or_none() is None and len(arrays) == 1 and len(static) == 1 and _is_mask(arrays[0]):
+        from tessera.lang.operators.sets import masked  # above this file: it takes what is found
+
+        return masked(x, arrays[0])
     return _item(x, static, arrays)
+
+
+def _is_mask(x: Any) -> bool:
+    return str(x.dtype).removeprefix("torch.") == "bool"
 
 
 @operator

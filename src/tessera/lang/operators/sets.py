@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tessera.dtypes.types import i64
+from tessera.errors import ShapeError
 from tessera.lang import primitives
 from tessera.lang.arithmetic import elementwise
 from tessera.lang.operator import operator
@@ -17,6 +18,7 @@ from tessera.lang.operators.statistics import running, truth
 from tessera.lang.tracing import Array, Traced
 from tessera.runtime.creation import arange, asarray
 from tessera.runtime.tensor import Tensor
+from tessera.shapes.expr import format_shape
 
 
 class UniqueAll(NamedTuple):
@@ -94,6 +96,20 @@ def nonzero(x: Array, /) -> tuple[Any, ...]:
         step = step // size if size else 0
         found.append(_quotients(places, step, size) if places.size else places)
     return tuple(found)
+
+
+def masked(x: Any, mask: Any) -> Any:
+    """Elements, or slices, where a mask over the first axes holds, in C order."""
+    made, holds = _concrete("a mask as an index", x), _concrete("a mask as an index", mask)
+    rank = holds.ndim
+    if made.shape[:rank] != holds.shape:
+        raise ShapeError(
+            "the index does not fit: a mask has the shape of the axes that it selects from",
+            shapes=[format_shape(made.shape), format_shape(holds.shape)],
+            hint="compare the tensor itself, or one of its shape",
+        )
+    places = flat_nonzero(holds.reshape(-1))
+    return take(made.reshape(holds.size, *made.shape[rank:]), places, axis=0)
 
 
 def _distinct(name: str, x: Any) -> tuple[Tensor, Any, Any, Any]:

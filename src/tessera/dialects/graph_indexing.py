@@ -1,0 +1,185 @@
+"""Graph ops that write at places, read from places that are computed, or go along an axis step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tessera.dialects import reductions
+from tessera.dialects.attributes import IntegerConstraint, Name, integer
+from tessera.dialects.graph_effects import AnyTensor
+from tessera.dialects.graph_types import GraphTensorType, graph_type, telling
+from tessera.dialects.tile_types import check_axis
+from tessera.errors import DtypeError, TesseraError
+from tessera.shapes import rules
+from tessera.shapes.expr import DimLike, Size, dim, format_shape, shape_of
+
+SCATTERS = ("set", "add", "max", "min")
+"""How an update meets what is there: it takes its place, or is combined with it."""
+CUMULATES = ("sum", "prod", "max", "min")
+
+
+def _verify_starts(starts: Sequence[SSAValue], rank: int) -> None:
+    if len(starts) != rank:
+        raise VerifyException(f"{len(starts)} starts for {rank} axes")
+    for start in starts:
+        type_ = graph_type(start)
+        if type_.shape or not type_.dtype.is_integer:
+            raise VerifyException(f"a start is one whole number, not {type_}")
+
+
+def _verify_part(part: Sequence[Size], whole: Sequence[Size]) -> None:
+    """A part has as many axes as the whole, and is surely no larger where sizes can be compared."""
+    if len(part) != len(whole):
+        raise VerifyException(f"{format_shape(part)} is no part of {format_shape(whole)}: they have other ranks")
+    for small, large in zip(part, whole, strict=True):
+        room = (dim(large) - dim(small)).constant
+        if room is not None and room < 0:
+            raise VerifyException(f"{format_shape(part)} is no part of {format_shape(whole)}: {small} is above {large}")
+
+
+@irdl_op_definition
+class DynamicSliceOp(IRDLOperation):
+    """A part of a tensor from starts on that are known when the program runs, moved so that all of it is inside."""
+
+    name = "graph.dynamic_slice"
+    operand = operand_def(AnyTensor)
+    starts = var_operand_def(AnyTensor)
+    result = result_def(AnyTensor)
+    traits = traits_def(Pure())
+    assembly_format = "$operand `[` $starts `]` attr-dict `:` type($operand) `,` type($starts) `->` type($result)"
+
+    def __init__(self, operand: SSAValue, starts: Sequence[SSAValue], sizes: Sequence[DimLike]) -> None:
+        super().__init__(operands=[operand, starts], result_types=[graph_type(operand).with_shape(shape_of(sizes))])
+
+    def verify_(self) -> None:
+        source, result = graph_type(self.operand), graph_type(self.result)
+        _verify_starts(self.starts, len(source.shape))
+        _verify_part(result.shape, source.shape)
+        if result.dtype is not source.dtype:
+            raise VerifyException(f"a slice of {source.dtype} does not give {result.dtype}")
+
+
+@irdl_op_definition
+class DynamicUpdateSliceOp(IRDLOperation):
+    """A tensor with a part replaced, at starts that are moved so that all of the part is inside."""
+
+    name = "graph.dynamic_update_slice"
+    operand = operand_def(AnyTensor)
+    update = operand_def(AnyTensor)
+    starts = var_operand_def(AnyTensor)
+    result = result_def(AnyTensor)
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$update `into` $operand `[` $starts `]` attr-dict "
+        "`:` type($update) `into` type($operand) `,` type($starts) `->` type($result)"
+    )
+
+    def __init__(self, operand: SSAValue, update: SSAValue, starts: Sequence[SSAValue]) -> None:
+        super().__init__(operands=[operand, update, starts], result_types=[operand.type])
+
+    def verify_(self) -> None:
+        source, update = graph_type(self.operand), graph_type(self.update)
+        _verify_starts(self.starts, len(source.shape))
+        _verify_part(update.shape, source.shape)
+        if update.dtype is not source.dtype or self.result.type != source:
+            raise VerifyException(f"{update} put into {source} does not give {self.result.type}")
+
+
+@irdl_op_definition
+class CumulateOp(IRDLOperation):
+    """At each place of an axis what a reduction makes of all up to it; `exclusive`, of all before it."""
+
+    name = "graph.cumulate"
+    kind = prop_def(Name)
+    operand = operand_def(AnyTensor)
+    axis = prop_def(IntegerConstraint)
+    exclusive = opt_prop_def(UnitAttr)
+    result = result_def(AnyTensor)
+    traits = traits_def(Pure())
+    assembly_format = (
+        "`` $kind $operand `,` $axis (`exclusive` $exclusive^)? attr-dict `:` type($operand) `->` type($result)"
+    )
+
+    def __init__(self, kind: str, operand: SSAValue, axis: int, *, exclusive: bool = False) -> None:
+        source = graph_type(operand)
+        with telling(operand):
+            check_cumulation(kind, source)
+            axis = rules.normalize_axis(axis, len(source.shape))
+        super().__init__(
+            operands=[operand],
+            properties={"kind": Name(kind), "axis": integer(axis), "exclusive": UnitAttr() if exclusive else None},
+            result_types=[operand.type],
+        )
+
+    def verify_(self) -> None:
+        source = graph_type(self.operand)
+        check_axis(self.axis.value.data, len(source.shape))
+        try:
+            check_cumulation(self.kind.data, source)
+        except TesseraError as error:
+            raise VerifyException(error.message) from error
+        if self.result.type != source:
+            raise VerifyException(f"cumulating {source} gives the same type, not {self.result.type}")
+
+
+def check_cumulation(kind: str, type_: GraphTensorType) -> None:
+    if kind not in CUMULATES:
+        raise DtypeError(f"unknown cumulation {kind}", hint=f"cumulations are {', '.join(CUMULATES)}")
+    reductions.check(kind, type_.dtype)
+
+
+@irdl_op_definition
+class ScatterOp(IRDLOperation):
+    """A tensor with updates at indices along an axis, one after the other; every index must be in range."""
+
+    name = "graph.scatter"
+    kind = prop_def(Name)
+    operand = operand_def(AnyTensor)
+    indices = operand_def(AnyTensor)
+    updates = operand_def(AnyTensor)
+    axis = prop_def(IntegerConstraint)
+    result = result_def(AnyTensor)
+    traits = traits_def(Pure())
+    assembly_format = (
+        "`` $kind $updates `into` $operand `[` $indices `]` `,` $axis attr-dict "
+        "`:` type($updates) `into` type($operand) `,` type($indices) `->` type($result)"
+    )
+
+    def __init__(self, kind: str, operand: SSAValue, indices: SSAValue, updates: SSAValue, axis: int) -> None:
+        axis = rules.normalize_axis(axis, len(graph_type(operand).shape))
+        super().__init__(
+            operands=[operand, indices, updates],
+            properties={"kind": Name(kind), "axis": integer(axis)},
+            result_types=[operand.type],
+        )
+
+    def verify_(self) -> None:
+        source, indices, updates = (graph_type(value) for value in (self.operand, self.indices, self.updates))
+        check_axis(self.axis.value.data, len(source.shape))
+        if self.kind.data not in SCATTERS:
+            raise VerifyException(f"unknown way to scatter {self.kind.data}: ways are {', '.join(SCATTERS)}")
+        if not indices.dtype.is_integer:
+            raise VerifyException(f"indices are integers, got {indices.dtype}")
+        expected = rules.gather(source.shape, indices.shape, self.axis.value.data)
+        if tuple(expected) != updates.shape or updates.dtype is not source.dtype:
+            raise VerifyException(f"updates are {source.with_shape(expected)}, not {updates}")
+        if self.result.type != source:
+            raise VerifyException(f"scattering into {source} gives the same type, not {self.result.type}")
+
+
+OPERATIONS = (DynamicSliceOp, DynamicUpdateSliceOp, CumulateOp, ScatterOp)

@@ -1,0 +1,208 @@
+"""Making tensors: memory filled at once outside a trace, constants and positions as part of the program inside one.
+
+A light file: what writes a trace loads when there is one.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tessera.dtypes.promotion import as_dtype
+from tessera.dtypes.types import DType, f32, f64, i64
+from tessera.errors import DeviceError, ShapeError
+from tessera.lang.tracing import Traced, current, current_or_none
+from tessera.runtime import creation
+from tessera.runtime.creation import DeviceLike
+from tessera.runtime.device import device as find_device
+from tessera.runtime.operators import Scalar, nearest
+from tessera.runtime.tensor import DTypeLike, Tensor
+from tessera.shapes.expr import Dim, DimLike
+
+if TYPE_CHECKING:
+    from tessera.lang.tracing import Array
+
+ShapeLike: TypeAlias = "DimLike | Sequence[DimLike]"
+
+
+def _primitives() -> Any:
+    from tessera.lang import primitives
+
+    return primitives
+
+
+def _elementwise(fn: str, *xs: Any) -> Any:
+    from tessera.lang.arithmetic import elementwise
+
+    return elementwise(fn, *xs)
+
+
+def _sizes(shape: ShapeLike) -> tuple[DimLike, ...]:
+    return tuple(shape) if isinstance(shape, tuple | list) else (shape,)  # pyright: ignore[reportReturnType]
+
+
+def _here(device: DeviceLike | None) -> None:
+    """Everything in a trace is on its device."""
+    if device is not None and find_device(device) is not current().device:
+        raise DeviceError(
+            f"{current().name} runs on {current().device}, and a tensor on {device} is asked for",
+            hint="leave device= out inside a jitted function",
+        )
+
+
+def full(shape: ShapeLike, fill_value: Scalar, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
+    """A tensor of `fill_value`; f32, i64 or bool by its type unless `dtype` says otherwise."""
+    if current_or_none() is None:
+        return creation.full(shape, fill_value, dtype, device)  # pyright: ignore[reportArgumentType]  (numbers here)
+    _here(device)
+    return _primitives().constant(fill_value, _sizes(shape), as_dtype(type(fill_value) if dtype is None else dtype))
+
+
+def empty(shape: ShapeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
+    """A tensor whose elements mean nothing yet: zeros inside a trace."""
+    if current_or_none() is None:
+        return creation.empty(shape, dtype or f32, device)  # pyright: ignore[reportArgumentType]  (numbers here)
+    return zeros(shape, dtype=dtype, device=device)
+
+
+def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
+    """A tensor of zeros, f32 unless `dtype` says otherwise."""
+    return full(shape, False, dtype=dtype or f32, device=device)
+
+
+def ones(shape: ShapeLike, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
+    """A tensor of ones, f32 unless `dtype` says otherwise."""
+    return full(shape, True, dtype=dtype or f32, device=device)
+
+
+def _like(x: Any) -> tuple[Any, DType, Any]:
+    made = x if isinstance(x, Traced | Tensor) else creation.asarray(x)
+    return made.shape, made.dtype, None if isinstance(made, Traced) else made.device
+
+
+def full_like(x: Array, /, fill_value: Scalar, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
+    """`fill_value` in the shape of `x`, and in its dtype and on its device unless others are named."""
+    shape, own, place = _like(x)
+    inside = current_or_none() is not None
+    return full(shape, fill_value, dtype=dtype or own, device=device if inside else device or place)
+
+
+def empty_like(x: Array, /, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
+    """A tensor in the shape of `x` whose elements mean nothing yet."""
+    if current_or_none() is not None:
+        return zeros_like(x, dtype=dtype, device=device)
+    shape, own, place = _like(x)
+    return empty(shape, dtype=dtype or own, device=device or place)
+
+
+def zeros_like(x: Array, /, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
+    """Zeros in the shape of `x`, and in its dtype and on its device unless others are named."""
+    return full_like(x, False, dtype=dtype, device=device)
+
+
+def ones_like(x: Array, /, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Any:
+    """Ones in the shape of `x`, and in its dtype and on its device unless others are named."""
+    return full_like(x, True, dtype=dtype, device=device)
+
+
+def _typed(x: Traced) -> Traced:
+    from tessera.lang.operators.operands import tensor
+
+    return tensor(x)
+
+
+def asarray(
+    obj: Any, /, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None, copy: bool | None = None
+) -> Any:
+    """`obj` as a tensor: shared where dtype and device allow it, else copied; a traced value as it is, or cast."""
+    if not isinstance(obj, Traced):
+        return creation.asarray(obj, dtype, device=device, copy=copy)
+    _here(device)
+    return _typed(obj) if dtype is None else _primitives().cast(obj, dtype)
+
+
+def arange(
+    start: float | Dim,
+    /,
+    stop: float | Dim | None = None,
+    step: float = 1,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Any:
+    """start, start + step, … below `stop`; from 0 where only one bound is given. i64, or f32 if a bound is a float."""
+    ends: tuple[Any, Any] = (0, start) if stop is None else (start, stop)
+    first, last = ends
+    if current_or_none() is None:
+        return creation.arange(first, last, step, dtype, device)
+    _here(device)
+    bounds = (first, last, step)
+    whole = all(isinstance(bound, int | Dim) for bound in bounds)
+    target = as_dtype(dtype) if dtype is not None else (i64 if whole else f32)
+    if isinstance(first, Dim) or isinstance(last, Dim):
+        if step != 1 or not whole or isinstance(first, Dim):
+            raise ShapeError(
+                f"arange({first}, {last}, {step}): of symbolic bounds only the stop may be one, with step 1",
+                hint="count from a number in steps of 1, and compute with the result",
+            )
+        count: Any = last - first
+    elif step == 0 or not all(map(math.isfinite, bounds)):
+        raise ShapeError(
+            f"arange({first}, {last}, {step}) has no length", hint="give finite bounds and a step other than 0"
+        )
+    else:
+        count = builtins.max(0, math.ceil((last - first) / step))
+    places = _primitives().iota((count,), 0, target if whole and target.is_integer else i64)
+    return _along(places, first, step, target, whole)
+
+
+def _along(places: Traced, first: Any, step: Any, target: DType, whole: bool) -> Traced:
+    """first + step · place, computed in integers or in f64, and rounded once."""
+    values = places if whole else _primitives().cast(places, f64)
+    if step != 1:
+        values = _elementwise("mul", values, step if whole else float(step))
+    if first != 0:
+        values = _elementwise("add", values, first if whole else float(first))
+    return _primitives().cast(values, nearest(target))
+
+
+def linspace(
+    start: float,
+    stop: float,
+    /,
+    num: int,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    *,
+    endpoint: bool = True,
+) -> Any:
+    """`num` evenly spaced numbers from `start` to `stop`, which is left out without `endpoint`."""
+    if current_or_none() is None:
+        return creation.linspace(start, stop, num, dtype or f32, device, endpoint=endpoint)
+    _here(device)
+    made = creation.linspace(start, stop, num, dtype or f32, "cpu", endpoint=endpoint)
+    return _primitives().constant_array(made)
+
+
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Any:
+    """A matrix with ones on the k-th diagonal and zeros elsewhere."""
+    if current_or_none() is None:
+        return creation.eye(n_rows, n_cols, k=k, dtype=dtype or f32, device=device)
+    _here(device)
+    shape = (n_rows, n_rows if n_cols is None else n_cols)
+    on = _elementwise("eq", _primitives().iota(shape, 1), _elementwise("add", _primitives().iota(shape, 0), k))
+    return _primitives().cast(on, dtype or f32)
+
+
+def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> Tensor:
+    """The memory of anything with `__dlpack__` as a tensor, without a copy unless asked for one."""
+    return creation.from_dlpack(x, device=device, copy=copy)
