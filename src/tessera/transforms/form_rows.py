@@ -42,16 +42,21 @@ def form_rows(block: Block) -> None:
         if isinstance(op, graph.IotaOp) and all(_takes_counts(use.operation) for use in op.result.uses):
             left.add(op)
             continue
+        if isinstance(op, graph.ReshapeOp):
+            # The host hands on what is before it under other sizes; nothing is gained by making it in them.
+            left.add(op)
+            continue
         group, copied = _grown(op)
         if all(isinstance(member, VIEWS) for member in group) and _is_free(op, group):
             left.add(op)
         else:
             _form(group, copied)
     for op in list(block.ops):
-        if isinstance(op, graph.ReshapeOp) and isinstance(op.operand.owner, VIEWS) and op.operand.owner in left:
+        before = op.operand.owner if isinstance(op, graph.ReshapeOp) else None
+        if before in left and isinstance(before, VIEWS) and not isinstance(before, graph.ReshapeOp):
             # Its elements do not lie one behind the other.
-            both: set[Operation] = {op, op.operand.owner}
-            _form(both if _is_one(both, set()) else {op.operand.owner}, set())
+            both: set[Operation] = {op, before}
+            _form(both if _is_one(both, set()) else {before}, set())
         elif isinstance(op, graph.IotaOp) and op in left:
             erase_unused(op) if op.result.first_use is None else _form({op}, set())
 
