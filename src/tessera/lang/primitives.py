@@ -351,6 +351,25 @@ def gather(x: Any, indices: Any, axis: int) -> Traced:
     return emit("gather", lambda values: graph.GatherOp(*values, axis=axis), *operands)
 
 
+def scatter(kind: str, x: Any, indices: Any, updates: Any, axis: int) -> Traced:
+    """`x` with updates set, added, … at integer indices along an axis, one after the other."""
+    from tessera.dialects import graph_indexing
+
+    operands = [lift(x), lift(indices), lift(updates)]
+    return emit(
+        "scatter", lambda values: graph_indexing.ScatterOp(kind, values[0], values[1], values[2], axis), *operands
+    )
+
+
+def cumulate(kind: str, x: Any, axis: int, *, exclusive: bool = False) -> Traced:
+    """At each place of an axis what a reduction makes of all up to it; `exclusive`, of all before it."""
+    from tessera.dialects import graph_indexing
+
+    return emit(
+        "cumulate", lambda values: graph_indexing.CumulateOp(kind, values[0], axis, exclusive=exclusive), lift(x)
+    )
+
+
 # Folding and products
 
 

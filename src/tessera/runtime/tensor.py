@@ -92,6 +92,33 @@ class Tensor:
     def _view(self, array: Array) -> Tensor:
         return Tensor.wrap(array, self.dtype, self.device, self._buffer)
 
+    if TYPE_CHECKING:
+        # What operators give tensors beside their own methods; see `_operator_of`.
+        all: Any
+        any: Any
+        argmax: Any
+        argmin: Any
+        astype: Any
+        at: Any
+        clip: Any
+        cos: Any
+        exp: Any
+        flatten: Any
+        log: Any
+        max: Any
+        mean: Any
+        min: Any
+        prod: Any
+        rsqrt: Any
+        sigmoid: Any
+        sin: Any
+        softmax: Any
+        sqrt: Any
+        std: Any
+        sum: Any
+        tanh: Any
+        var: Any
+
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
