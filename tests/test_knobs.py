@@ -78,7 +78,7 @@ def test_variables_are_read_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         ("num_threads", "0", "a number from 1 to 4096"),
         ("num_threads", "4097", "a number from 1 to 4096"),
         ("num_threads", "2.5", "a number from 1 to 4096"),
-        ("cpu_level", "avx", "amx, avx512, avx2 or base"),
+        ("cpu_level", "avx", "amx, avx512, avx2 or base, on AArch64 neon"),
     ],
 )
 def test_bad_variables_are_errors_when_read(

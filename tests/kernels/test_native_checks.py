@@ -20,7 +20,7 @@ from tessera.interpreters.checks import Checks, checking
 from tessera.targets.cpu import features
 
 Array = np.ndarray[Any, np.dtype[Any]]
-LEVELS = knobs.CPU_LEVELS[: knobs.CPU_LEVELS.index(features.level()) + 1]
+LEVELS = features.up_to(features.level())
 pytestmark = pytest.mark.usefixtures("compiles")
 
 

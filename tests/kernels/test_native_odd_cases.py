@@ -224,6 +224,7 @@ QUICK: dict[str, tuple[DType, int, tuple[int, ...]]] = {
     "avx2": (f16, 31, (33, 48, 32)),
     "avx512": (f32, 65, (64, 64, 64)),
     "amx": (bf16, 33, (32, 64, 64)),
+    "neon": (f16, 33, (32, 48, 32)),
 }
 NUMBERS = st.sampled_from([-3, 0, 1, 5, 64, 1000])
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,16 +22,27 @@ from tessera.lang.operators import (
 )
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
+F = TypeVar("F", bound=Callable[..., Any])
 EPS = 1e-6
 
 
+def typed(**types: Any) -> Callable[[F], F]:
+    """Annotates parameters with types that hold names; written in place, tools would take those for variables."""
+
+    def annotate(function: F) -> F:
+        function.__annotations__.update(types)
+        return function
+
+    return annotate
+
+
+_CACHED = Tensor["B", "H", "T", "D_h"]
+
+
+@typed(x=Tensor["B", "S", "D"], cache=tuple[_CACHED, _CACHED])
 def transformer_block(
-    x: Tensor["B", "S", "D"],
-    params: dict[str, Tensor],
-    cache: tuple[Tensor["B", "H", "T", "D_h"], Tensor["B", "H", "T", "D_h"]],
-    *,
-    heads: int,
-) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    x: Any, params: dict[str, Any], cache: tuple[Any, Any], *, heads: int
+) -> tuple[Any, tuple[Any, Any]]:
     """One block: attention over what is cached and what comes, then the multilayer perceptron."""
     normal = rmsnorm_safe(x)
     q, k, v = split_qkv(matmul(normal, params["Wqkv"]), heads=heads)
@@ -80,7 +91,8 @@ def in_float64(
     k, v = (np.concatenate([_wide(held), new], axis=2) for held, new in zip(cache, (k, v), strict=True))
     scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
     past = k.shape[2] - length
-    scores = np.where(np.arange(k.shape[2]) <= np.arange(length)[:, None] + past, scores, -np.inf)
+    seen = np.tri(length, k.shape[2], past, dtype=np.bool_)
+    scores = np.where(seen, scores, -np.inf)
     powers = np.exp(scores - scores.max(-1, keepdims=True))
     attended = (powers / powers.sum(-1, keepdims=True)) @ v
     y = given + attended.transpose(0, 2, 1, 3).reshape(batch, length, width) @ weights["Wo"]

@@ -14,14 +14,11 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from tessera.targets.cpu import pool
+from tessera.targets.cpu import features, pool
 from tessera.targets.llvm.image import Image, flatten, load
 
 KERNELS = """
 declare i32 @usleep(i32)
-declare void @llvm.x86.sse2.pause()
-declare void @llvm.x86.sse.stmxcsr(ptr)
-declare void @llvm.x86.sse.ldmxcsr(ptr)
 
 ; Nothing, at once.
 define i64 @empty(ptr %args, i64 %thread, i64 %threads, ptr %scratch) {
@@ -96,7 +93,7 @@ look:
   %all = icmp sge i64 %here, %threads
   br i1 %all, label %end, label %wait
 wait:
-  call void @llvm.x86.sse2.pause()
+  call void @relax()
   %next = add i64 %turn, 1
   %tired = icmp sge i64 %next, %turns
   br i1 %tired, label %end, label %look
@@ -232,29 +229,21 @@ end:
 define i64 @rounding(ptr %args, i64 %thread, i64 %threads, ptr %scratch) {
   %board_at = getelementptr i64, ptr %args, i64 8
   %board = load ptr, ptr %board_at
-  %bits = alloca i32
-  call void @llvm.x86.sse.stmxcsr(ptr %bits)
-  %mode = load i32, ptr %bits
-  %control = and i32 %mode, 65472
-  %wide = zext i32 %control to i64
+  %mode = call i64 @float_mode()
   %at = getelementptr i64, ptr %board, i64 %thread
-  store i64 %wide, ptr %at
+  store i64 %mode, ptr %at
   %slept = call i32 @usleep(i32 200)
   ret i64 0
 }
 
 ; Not a kernel: sets, and tells, how rounding is set in the thread that calls.
-define void @set_rounding(i32 %mode) {
-  %bits = alloca i32
-  store i32 %mode, ptr %bits
-  call void @llvm.x86.sse.ldmxcsr(ptr %bits)
+define void @set_rounding(i64 %mode) {
+  call void @set_float_mode(i64 %mode)
   ret void
 }
-define i32 @get_rounding() {
-  %bits = alloca i32
-  call void @llvm.x86.sse.stmxcsr(ptr %bits)
-  %mode = load i32, ptr %bits
-  ret i32 %mode
+define i64 @get_rounding() {
+  %mode = call i64 @float_mode()
+  ret i64 %mode
 }
 
 ; Counts itself in board[0] and stays inside until board[1] is set.         slots: 8 board
@@ -284,14 +273,16 @@ define i64 @sleep(ptr %args, i64 %thread, i64 %threads, ptr %scratch) {
 }
 """
 
+# The counter that programs may read: on AArch64 the one of cycles is the system's.
+COUNTER = {"x86_64": "llvm.readcyclecounter", "aarch64": "llvm.readsteadycounter"}[features.family()]
 # What the lines that say only "delay" become: mostly nothing, sometimes a pause, a turn for others, or a sleep.
-DELAYS = """
-declare i64 @llvm.readcyclecounter()
+DELAYS = f"""
+declare i64 @{COUNTER}()
 declare i32 @usleep(i32)
 declare i32 @sched_yield()
-define internal void @delay() nounwind {
+define internal void @delay() nounwind {{
 entry:
-  %time = call i64 @llvm.readcyclecounter()
+  %time = call i64 @{COUNTER}()
   %mixed = mul i64 %time, -7046029254386353131
   %high = lshr i64 %mixed, 56
   %yields = icmp ult i64 %high, 24
@@ -313,20 +304,26 @@ perhaps:
   br i1 %pauses, label %pause, label %return
 pause:
   %turn = phi i64 [ 0, %perhaps ], [ %next, %pause ]
-  call void @llvm.x86.sse2.pause()
+  call void @relax()
   %next = add i64 %turn, 1
   %enough = icmp ugt i64 %next, %high
   br i1 %enough, label %return, label %pause
 return:
   ret void
-}
+}}
 """
 
 
 def image_of(text: str) -> bytes:
     from tessera.targets.llvm.machine import compile_text  # not by processes that get images ready made
 
-    return flatten(compile_text(text, cpu="x86-64", features=""))
+    processor = features.LEAST_PROCESSORS[features.family()]
+    return flatten(compile_text(text, cpu=processor, features="", passes="always-inline"))
+
+
+def kernels_text() -> str:
+    """The kernels, and what depends on the processor: that is the pool's own."""
+    return pool.processor_text() + KERNELS
 
 
 def delayed_runtime_text() -> str:
@@ -342,14 +339,14 @@ def kernels() -> Image:
     if folder := os.environ.get("POOL_PROGRAMS_IMAGES"):
         pool.start((Path(folder) / "runtime").read_bytes())
         return load((Path(folder) / "kernels").read_bytes())
-    return load(image_of(KERNELS))
+    return load(image_of(kernels_text()))
 
 
 @cache
 def stored_images() -> tempfile.TemporaryDirectory[str]:
     folder = tempfile.TemporaryDirectory()
     (Path(folder.name) / "runtime").write_bytes(pool.compile_runtime())
-    (Path(folder.name) / "kernels").write_bytes(image_of(KERNELS))
+    (Path(folder.name) / "kernels").write_bytes(image_of(kernels_text()))
     return folder
 
 

@@ -23,9 +23,10 @@ V4 = f"{V3} avx512f avx512bw avx512cd avx512dq avx512vl"
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
     """A host with the flags that the test puts in, which permits tiles."""
-    flags = {"flags": ""}
+    flags = {"flags": "", "machine": "x86_64"}
     monkeypatch.delenv(knobs.cpu_level.variable, raising=False)
     monkeypatch.setattr(features, "host_flags", lambda: frozenset(flags["flags"].split()))
+    monkeypatch.setattr(features, "machine", lambda: flags["machine"])
     monkeypatch.setattr(features, "_permit_tiles", lambda: "refused" not in flags)
     features.has.cache_clear()
     yield flags
@@ -95,8 +96,22 @@ def test_more_than_the_host_has_is_refused(host: dict[str, str]) -> None:
 
 
 def test_levels_that_do_not_exist_are_refused() -> None:
-    with pytest.raises(TesseraError, match="expects amx, avx512, avx2 or base, got 'sse9'"):
+    with pytest.raises(TesseraError, match="expects amx, avx512, avx2 or base, on AArch64 neon, got 'sse9'"):
         knobs.cpu_level.set("sse9")
+
+
+def test_levels_of_another_family_are_refused(host: dict[str, str]) -> None:
+    host.update(machine="aarch64", flags="fp asimd atomics")
+    assert (features.level(), features.up_to("neon")) == ("neon", ("neon",))
+    with knobs.cpu_level.using("avx2"), pytest.raises(DeviceError) as caught:
+        features.level()
+    assert caught.value.message == "expected a level of aarch64, which are neon, got avx2"
+    assert caught.value.hint == "set TESSERA_CPU_LEVEL to neon or lower, or leave it unset"
+    features.has.cache_clear()
+    host["machine"] = "riscv64"
+    assert not any(map(features.has, features.LEVELS))
+    with pytest.raises(DeviceError, match="families x86_64, aarch64, this one is riscv64"):
+        features.level()
 
 
 @pytest.mark.parametrize(
@@ -108,23 +123,29 @@ def test_levels_that_do_not_exist_are_refused() -> None:
         (V4, "avx512", ("x86-64-v4", "")),
         (f"{V4} avx512_vnni gfni avx512_bf16", "avx512", ("x86-64-v4", "+avx512bf16,+avx512vnni,+gfni")),
         (f"{V4} avx512_fp16 amx_tile amx_bf16", "amx", ("x86-64-v4", "+avx512fp16,+amx-tile,+amx-bf16")),
+        ("fp asimd", "neon", ("generic", "")),
+        ("fp asimd asimddp atomics sve asimdhp", "neon", ("generic", "+lse,+fullfp16,+dotprod")),
     ],
 )
 def test_what_llvm_is_told(host: dict[str, str], flags: str, level: str, target: tuple[str, str]) -> None:
-    host["flags"] = flags
+    host.update(flags=flags, machine="aarch64" if level == "neon" else "x86_64")
     assert features.target(level) == target
 
 
 def test_lanes_fill_a_register() -> None:
-    assert [features.lanes(level, 32) for level in features.LEVELS] == [4, 8, 16, 16]
+    assert [features.lanes(level, 32) for level in features.LEVELS] == [4, 8, 16, 16, 4]
     assert [features.lanes("avx512", bits) for bits in (8, 16, 32, 64)] == [64, 32, 16, 8]
 
 
 def test_llvm_and_the_kernel_agree_about_this_host() -> None:
     seen = binding.get_host_cpu_features()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]  # has no types
-    extras = {flag: name for level in features.EXTRAS.values() for flag, name in level.items()}
+    levels = knobs.CPU_FAMILIES[features.family()]
+    extras = {flag: name for level in levels for flag, name in features.EXTRAS.get(level, {}).items()}
     assert features.host_flags()
-    for flag, name in extras.items():
+    # Of AArch64, LLVM names but a few.
+    told = {flag: name for flag, name in extras.items() if name in seen}  # pyright: ignore[reportUnknownMemberType, reportOperatorIssue]  # has no types
+    assert told == extras if features.family() == "x86_64" else "atomics" in told
+    for flag, name in told.items():
         assert bool(seen.get(name)) == (flag in features.host_flags()), name  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]  # has no types
 
 
@@ -184,7 +205,7 @@ def run(text: str, level: str, out: np.ndarray[tuple[int], np.dtype[np.float32]]
 
 
 def test_code_of_every_level_that_the_host_has_runs(capfd: pytest.CaptureFixture[str]) -> None:
-    for level in features.LEVELS[: features.LEVELS.index(features.host_level()) + 1]:
+    for level in features.up_to(features.host_level()):
         out = np.zeros(300, np.float32)
         lanes = features.lanes(level, 32)
         run(VECTORS.format(lanes=lanes), level, out)

@@ -14,7 +14,7 @@ from tessera.interpreters.engine import symbol_in
 from tessera.targets.cpu import features
 from tessera.transforms.scaled_maxima import scale_maxima
 
-LEVELS = [level for level in features.LEVELS if features.LEVELS.index(level) <= features.LEVELS.index(features.level())]
+LEVELS = features.up_to(features.level())
 
 
 @kernel

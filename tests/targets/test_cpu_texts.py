@@ -15,7 +15,7 @@ from tessera.targets.cpu import features
 from tessera.targets.cpu.interpreter import run_cpu_kernel
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-LEVELS = features.LEVELS[: features.LEVELS.index(features.level()) + 1]
+LEVELS = features.up_to(features.level())
 
 
 def handwritten() -> Any:

@@ -214,7 +214,7 @@ def test_casts_that_need_more_than_an_element_are_refused(source: DType, target:
 
 def test_unknown_levels_are_refused() -> None:
     f = Module().function("f", [("i16", "x")])
-    with pytest.raises(CompileError, match="levels are base, avx2, avx512, amx"):
+    with pytest.raises(CompileError, match="levels are base, avx2, avx512, amx, neon"):
         decode(f, f.arguments[0], f16, "sse9")
 
 

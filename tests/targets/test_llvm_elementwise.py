@@ -43,7 +43,7 @@ from tessera.dtypes.types import (
 )
 from tessera.errors import CompileError, DtypeError
 from tessera.targets.llvm import elementwise, mathematics
-from tessera.targets.llvm.elements import reaches
+from tessera.targets.llvm.elements import fuses
 from tessera.targets.llvm.text import Function, Module, Value
 
 POLICIES = (
@@ -277,7 +277,7 @@ def test_contracted_sums_of_products_are_rounded_once(level: str, dtype: DType) 
     product = table.apply("mul", given[:2], [dtype] * 2)
     twice = table.apply("add", [product, given[2]], [dtype] * 2)
     assert (once != twice).any()
-    assert difference(loops.run("sums", *given), once if reaches(level, "avx2") else twice, *given) == ""
+    assert difference(loops.run("sums", *given), once if fuses(level) else twice, *given) == ""
 
 
 @pytest.mark.parametrize("level", HERE)

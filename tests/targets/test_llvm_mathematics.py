@@ -24,7 +24,7 @@ from tessera.targets.llvm.text import Function, Value
 # Each way of computing: the level and the number of lanes that lead to it.
 WAYS = {
     "avx512": [("avx512", 16), ("amx", 32)],
-    "avx2": [("avx2", 8), ("avx512", 4)],
+    "avx2": [("avx2", 8), ("avx512", 4), ("neon", 4), ("neon", 0)],
     "base": [("base", 4), ("base", 0)],
 }
 RUNS = [(way, level, lanes) for way, places in WAYS.items() for level, lanes in places if level in HERE]

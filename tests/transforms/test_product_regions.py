@@ -214,7 +214,7 @@ def _check_product(case: tuple[Callable[..., Any], list[tuple[Sequence[Any], DTy
     check(build(make, *types), arrays)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(products())
 def test_products_by_chance(case: Any) -> None:
     _check_product(case)

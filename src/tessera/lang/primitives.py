@@ -14,7 +14,7 @@ from tessera.dtypes.types import DType, f32, f64, i64
 from tessera.errors import DeviceError, DtypeError, EffectError, ShapeError, TesseraError, caller_span
 from tessera.lang.asking import ruled
 from tessera.lang.sizes import plain, plain_shape, plain_size
-from tessera.lang.tracing import Trace, Traced, current, shown, telling
+from tessera.lang.tracing import Trace, Traced, current, shown, stories, telling
 from tessera.runtime.creation import asarray
 from tessera.runtime.operators import weak_scalar
 from tessera.runtime.tensor import DTypeLike, Tensor
@@ -109,8 +109,12 @@ def result_of(name: str, value: SSAValue, operands: Sequence[Traced], *, weak: b
 
 def emit(name: str, make: Callable[[Sequence[SSAValue]], Operation], *operands: Traced, weak: bool = False) -> Traced:
     """Writes the op that `make` makes of operands' values; what it refuses is told with their story."""
-    with telling(*operands):
+    try:
         op = make([operand.value for operand in operands])
+    except TesseraError as error:
+        # The op tells its operands' story in terms of the IR; users know their own.
+        error.shapes, error.story = shown(*operands), stories(operands)
+        raise
     write(op)
     return result_of(name, op.results[0], operands, weak=weak)
 

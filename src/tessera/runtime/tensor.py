@@ -13,7 +13,7 @@ import numpy as np
 from tessera.dtypes import casting
 from tessera.dtypes.promotion import as_dtype, can_cast
 from tessera.dtypes.types import BY_NAME, DType, Kind, f64, i8, u8
-from tessera.errors import DeviceError, DtypeError, ResourceError, ShapeError
+from tessera.errors import DeviceError, DtypeError, EffectError, ResourceError, ShapeError
 from tessera.runtime import dlpack, indexing
 from tessera.runtime.device import CPU, Device, device, is_device_name
 from tessera.runtime.dlpack import ExchangeError
@@ -123,6 +123,11 @@ class Tensor:
 
         def __getattr__(self, name: str) -> Any:
             # Metas are made when first asked for; from then on the slot answers, as fast as an attribute can.
+            if name == "geometry":
+                raise EffectError(
+                    "this tensor was donated to a jitted function, and is gone since that was called",
+                    hint="use what the function gave back, or do not donate the argument",
+                )
             if name != "meta":
                 return _operator_of(self, name)
             array, itemsize = self.geometry, self.geometry.itemsize
@@ -355,7 +360,7 @@ class Tensor:
         if isinstance(target, Device) or (isinstance(target, str) and target not in BY_NAME and is_device_name(target)):
             return self._to_device(device(target), copy=copy)
         dtype = as_dtype(target)
-        if _stores_alike(dtype, self.dtype):
+        if stores_alike(dtype, self.dtype):
             same = self if dtype is self.dtype else Tensor.wrap(self.geometry, dtype, self.device, self._buffer)
             return same.copy() if copy else same
         if self.device.kind == "cuda":
@@ -569,7 +574,7 @@ def _integers(given: tuple[Sizes, ...], where: str) -> Shape:
         raise ShapeError(f"{where}: expected integers, got {items}", hint="sizes and axes are integers") from None
 
 
-def _stores_alike(a: DType, b: DType) -> bool:
+def stores_alike(a: DType, b: DType) -> bool:
     """Whether the two differ at most in how values are rounded and summed, and not in what a stored element means."""
     same_scales = a.policy.loss_scale == b.policy.loss_scale and a.policy.scale_axis == b.policy.scale_axis
     return a.base is b.base and same_scales

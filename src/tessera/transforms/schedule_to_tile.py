@@ -44,8 +44,8 @@ class ScheduleToTile(ModulePass):
                     kernel = _written(name, region)
                     Rewriter.insert_op(kernel, InsertPoint.before(function))
                     results = [graph_type(value) for value in region.results_]
-                    types = [value.type for value in (*region.arguments, *region.results_)]
-                    grid = substitute(kernel.grid.data, match_symbols(kernel, types))
+                    values = match_symbols(kernel, [value.type for value in (*region.arguments, *region.results_)])
+                    grid = substitute(kernel.grid.data, values)
                     replace(region, [schedule.LaunchOp(name, grid, region.config.data, region.arguments, results)])
 
 

@@ -10,13 +10,13 @@ graph.func @f(%x: !graph.tensor<[M, K], f32>, %i: !graph.tensor<[2], i32>) -> (!
 
 // CHECK: builtin.module {
 // CHECK-NEXT:   graph.func @f(%x: !graph.tensor<[M, K], f32>, %i: !graph.tensor<[2], i32>) -> (!graph.tensor<[M, 2], f32>) {
-// CHECK-NEXT:     %t = schedule.region<pointwise> <block = [64, 64]> (%x_1 : !graph.tensor<[M, K], f32> = %x) -> (!graph.tensor<[K, M], f32>) {
-// CHECK-NEXT:       %e = graph.ew<exp> %x_1 : !graph.tensor<[M, K], f32> -> !graph.tensor<[M, K], f32>
-// CHECK-NEXT:       %t_1 = graph.transpose %e, [1, 0] : !graph.tensor<[M, K], f32> -> !graph.tensor<[K, M], f32>
-// CHECK-NEXT:       schedule.yield %t_1 : !graph.tensor<[K, M], f32>
+// CHECK-NEXT:     %e = schedule.region<pointwise> <block = [16, 1024]> (%x_1 : !graph.tensor<[M, K], f32> = %x) -> (!graph.tensor<[M, K], f32>) {
+// CHECK-NEXT:       %e_1 = graph.ew<exp> %x_1 : !graph.tensor<[M, K], f32> -> !graph.tensor<[M, K], f32>
+// CHECK-NEXT:       schedule.yield %e_1 : !graph.tensor<[M, K], f32>
 // CHECK-NEXT:     }
-// CHECK-NEXT:     %p = schedule.region<product> <> (%x_1 : !graph.tensor<[M, K], f32> = %x, %t_1 : !graph.tensor<[K, M], f32> = %t) -> (!graph.tensor<[M, M], f32>) {
-// CHECK-NEXT:       %p_1 = graph.matmul %x_1, %t_1 : !graph.tensor<[M, K], f32>, !graph.tensor<[K, M], f32> -> !graph.tensor<[M, M], f32>
+// CHECK-NEXT:     %p = schedule.region<product> <> (%e_1 : !graph.tensor<[M, K], f32> = %e, %x_1 : !graph.tensor<[M, K], f32> = %x) -> (!graph.tensor<[M, M], f32>) {
+// CHECK-NEXT:       %t = graph.transpose %e_1, [1, 0] : !graph.tensor<[M, K], f32> -> !graph.tensor<[K, M], f32>
+// CHECK-NEXT:       %p_1 = graph.matmul %x_1, %t : !graph.tensor<[M, K], f32>, !graph.tensor<[K, M], f32> -> !graph.tensor<[M, M], f32>
 // CHECK-NEXT:       schedule.yield %p_1 : !graph.tensor<[M, M], f32>
 // CHECK-NEXT:     }
 // CHECK-NEXT:     %g = schedule.region<pointwise> <block = [64, 2]> (%p_1 : !graph.tensor<[M, M], f32> = %p, %i_1 : !graph.tensor<[2], i32> = %i) -> (!graph.tensor<[M, 2], f32>) {

@@ -247,3 +247,25 @@ def test_flags_are_compared_as_bools(device: str) -> None:
       graph.return %n : {kind}
     }}"""
     check(source, [drawn((100,), bool_), drawn((100,), bool_, seed=1)], device)
+
+
+def test_constants_live_as_long_as_the_call(device: str) -> None:
+    kind = tensor("3")
+    source = f"""
+    graph.func @main() -> ({kind}, {kind}) {{
+      %c = graph.constant {kind} = [1.0, -2.5, 4.0]
+      %d = graph.constant {kind} = [0.5]
+      graph.return %c, %d : {kind}, {kind}
+    }}"""
+    run = program_of(source, device).bind([]).run
+    arenas.trim()
+    first, second = run()
+    assert (first.device.kind, first.cpu().tolist()) == (device, [1.0, -2.5, 4.0])
+    assert second.cpu().tolist() == [0.5] * 3
+
+
+def test_scaled_elements_are_not_plain_ones() -> None:
+    values = [drawn((4, 6)), drawn((4, 6)), drawn((6,))]
+    scaled = values[0].to(f32 @ ts.loss_scale(1024.0))
+    with pytest.raises(DtypeError, match="argument 0 of @main: expected f32, got f32 @ loss_scale"):
+        program_of(CHAIN).bind([scaled, *values[1:]])

@@ -15,6 +15,7 @@ from tessera.kernels.native import WORK, Settings, loaded, target_of
 from tessera.lang.programs import host
 from tessera.runtime import cache
 from tessera.runtime.build import build
+from tessera.runtime.device import CPU, Device
 from tessera.runtime.launch_plan import Plan
 from tessera.runtime.tensor import Tensor
 
@@ -94,11 +95,11 @@ class Codes:
         _LOADED[key] = found
         return found
 
-    def interpreter(self, world: Callable[[], Machine]) -> Callable[..., tuple[Tensor, ...]]:
+    def interpreter(self, world: Callable[[], Machine], device: Device | None) -> Callable[..., tuple[Tensor, ...]]:
         """A function that runs the graph by what its ops mean; arrays of other devices come to the host and go back."""
         from tessera.lang.programs.compile import interpreted
 
-        return interpreted(self.graph_module, self.name, world)
+        return interpreted(self.graph_module, self.name, world, device or CPU)
 
 
 def _decoded(data: bytes) -> Executable | CudaExecutable | None:

@@ -21,7 +21,7 @@ from tessera.lang.programs.code import Codes
 from tessera.lang.programs.levels import Level, Levels
 from tessera.lang.programs.lowered import described, host_of
 from tessera.lang.programs.program import Program
-from tessera.runtime.device import device
+from tessera.runtime.device import Device, device
 from tessera.runtime.launch_plan import Plan
 from tessera.runtime.memory import aligned
 from tessera.runtime.tensor import Tensor
@@ -58,6 +58,8 @@ def compile_graph(
     """
     chosen = settings_for(target)
     program = _interpreted(module, name) if chosen is None else _lowered(module, chosen, name, stages)
+    if isinstance(target, str):
+        program.device = device(target)
     if world is not None:
         program.world = world
     return program
@@ -146,12 +148,14 @@ def _for_gpu(module: ModuleOp, kernel: host.Kernel, chosen: Settings) -> tuple[s
     return written, ptx_of(written, chosen.level)
 
 
-def interpreted(module: ModuleOp, name: str, world: Callable[[], Machine]) -> Callable[..., tuple[Tensor, ...]]:
-    """A function of tensors and numbers that runs a graph function in the interpreter."""
+def interpreted(
+    module: ModuleOp, name: str, world: Callable[[], Machine], otherwise: Device
+) -> Callable[..., tuple[Tensor, ...]]:
+    """A function of tensors and numbers that runs a graph function in the interpreter; results lie where tensors do."""
     types = symbol_in(module, name, graph.FuncOp).function_type.outputs
 
     def run(*values: Any) -> tuple[Tensor, ...]:
-        place = next((value.device for value in values if isinstance(value, Tensor)), device("cpu"))
+        place = next((value.device for value in values if isinstance(value, Tensor)), otherwise)
         given = [value.cpu().numpy() if isinstance(value, Tensor) else value for value in values]
         found = run_function(module, name, given, machine=world())
         made: list[Tensor] = []

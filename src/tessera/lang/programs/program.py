@@ -19,8 +19,9 @@ from tessera.lang.programs.host_site import HostSite
 from tessera.lang.programs.layout import Layout, lay_out
 from tessera.lang.programs.levels import Levels
 from tessera.lang.programs.writing import Site, Writer
+from tessera.runtime.device import Device
 from tessera.runtime.executable import Geometry
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.tensor import Tensor, stores_alike
 from tessera.shapes.environment import Origin, ShapeEnvironment
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ class Program:
     levels: Levels
     codes: Codes
     world: Callable[[], Machine] = field(default_factory=lambda: _one_world(Machine()))
+    device: Device | None = None
+    """Where it runs without an array among its arguments."""
     memory: Memory | None = None
     """Of the last binding."""
 
@@ -91,7 +94,7 @@ class Program:
                 continue
             if not isinstance(value, Tensor):
                 raise DtypeError(f"{what}: expected a tensor, got {type(value).__name__}", hint="use asarray first")
-            if value.dtype.base is not described.dtype.base:
+            if not stores_alike(value.dtype, described.dtype):
                 raise DtypeError(f"{what}: expected {described.dtype}, got {value.dtype}")
             if value.ndim != len(described.shape):
                 raise ShapeError(f"{what}: expected rank {len(described.shape)}, got {value.ndim}")
@@ -129,12 +132,12 @@ class Program:
             return self.codes.executable(number, chosen, lines)
 
         alignments = [value.meta.alignment if isinstance(value, Tensor) else 0 for value in values]
-        device = place if place.kind == "cuda" else cuda_device(None)
+        device = place if place.kind == "cuda" else cuda_device(self.device)
         return DeviceSite(executable, self.world, device, alignments)
 
     def _interpreted(self) -> Bound:
         """Runs the graph itself, by what its ops mean."""
-        run = self.codes.interpreter(self.world)
+        run = self.codes.interpreter(self.world, self.device)
         return Bound(self, run, Layout([], (), [], []), Memory(0, 0, 0, ()), 0)
 
 

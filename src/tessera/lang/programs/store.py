@@ -18,10 +18,11 @@ from tessera.lang.programs.levels import Level, Levels
 from tessera.lang.programs.program import Program
 from tessera.runtime import cache
 from tessera.runtime.build import build
+from tessera.runtime.device import Device
 
 
-def find(key: str, chosen: Settings) -> Program | None:
-    """The program that was kept under a key, for the same target and by the same compiler.
+def find(key: str, chosen: Settings, device: Device | None = None) -> Program | None:
+    """The program that was kept under a key, for the same target and by the same compiler, to run on a device.
 
     The key is whoever keeps programs' own: all that a program was made of, and what it assumes of its arguments.
     """
@@ -32,9 +33,11 @@ def find(key: str, chosen: Settings) -> Program | None:
     try:
         head, body = cache.unpacked(data)
         texts = json.loads(zlib.decompress(body))
-        return _program(host.Host.decoded(head), texts, chosen)
+        program = _program(host.Host.decoded(head), texts, chosen)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, zlib.error, TesseraError):
         return None
+    program.device = device
+    return program
 
 
 def keep(key: str, program: Program) -> None:

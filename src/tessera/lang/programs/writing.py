@@ -145,6 +145,7 @@ class Writer:
         exec(text, scope)
         run = scope["make"](*self.names.values())
         run.text = text
+        run.site = self.site  # it keeps constants, whose addresses are in the code
         return run
 
     def line(self, text: str) -> None:

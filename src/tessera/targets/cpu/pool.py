@@ -80,8 +80,13 @@ def has_python_entry() -> bool:
 def runtime_text() -> str:
     """The runtime image as LLVM's text, for whoever keeps compiled images; the same for every level."""
     entries = ("launch.ll", "fresh.ll") if has_python_entry() else ()
-    parts = (f"{features.family()}.ll", "pool.ll", "sequence.ll", *entries)
-    return "\n".join((_FOLDER / part).read_text(encoding="utf-8") for part in parts)
+    parts = ("pool.ll", "sequence.ll", *entries)
+    return "\n".join([processor_text(), *((_FOLDER / part).read_text(encoding="utf-8") for part in parts)])
+
+
+def processor_text() -> str:
+    """What the runtime needs of the host's family of processors: waiting, rounding, the numbers of system calls."""
+    return (_FOLDER / f"{features.family()}.ll").read_text(encoding="utf-8")
 
 
 def compile_runtime() -> bytes:

@@ -31,8 +31,8 @@ graph.func @f(%x: !graph.tensor<[S, S, S], f32>) -> (!graph.tensor<[S, S, S], f3
 // -----
 // options: -p schedule-to-tile
 graph.func @f(%x: !graph.tensor<[S, S], f32>) -> (!graph.tensor<[S, S], f32>) {
+  // expected: an online region has two products with exponentials of the first as weights of the second; here are none
   %y = schedule.region<online> <block = [16, 16]> (%u : !graph.tensor<[S, S], f32> = %x) -> (!graph.tensor<[S, S], f32>) {
-    // expected: graph.matmul of kind online has no tile program yet
     %r = graph.matmul %u, %u : !graph.tensor<[S, S], f32>, !graph.tensor<[S, S], f32> -> !graph.tensor<[S, S], f32>
     schedule.yield %r : !graph.tensor<[S, S], f32>
   }
@@ -93,4 +93,35 @@ graph.func @f(%x: !graph.tensor<[S], f32>) {
     schedule.yield %u : !graph.tensor<[S], f32>
   }
   graph.return
+}
+// -----
+// options: -p schedule-to-tile
+graph.func @f(%x: !graph.tensor<[8, 4], f32>) -> (!graph.tensor<[8, 4], f32>) {
+  // expected: a product region has one graph.matmul, here are 0
+  %y = schedule.region<product> <> (%u : !graph.tensor<[8, 4], f32> = %x) -> (!graph.tensor<[8, 4], f32>) {
+    %r = graph.ew<neg> %u : !graph.tensor<[8, 4], f32> -> !graph.tensor<[8, 4], f32>
+    schedule.yield %r : !graph.tensor<[8, 4], f32>
+  }
+  graph.return %y : !graph.tensor<[8, 4], f32>
+}
+// -----
+// options: -p schedule-to-tile
+graph.func @f(%x: !graph.tensor<[8, 8], f32>) -> (!graph.tensor<[8, 8], f32>) {
+  // expected: a product region has a block of three sizes, rows, columns and depth, got [64, 64]
+  %y = schedule.region<product> <block = [64, 64]> (%u : !graph.tensor<[8, 8], f32> = %x) -> (!graph.tensor<[8, 8], f32>) {
+    %r = graph.matmul %u, %u : !graph.tensor<[8, 8], f32>, !graph.tensor<[8, 8], f32> -> !graph.tensor<[8, 8], f32>
+    schedule.yield %r : !graph.tensor<[8, 8], f32>
+  }
+  graph.return %y : !graph.tensor<[8, 8], f32>
+}
+// -----
+// options: -p schedule-to-tile
+graph.func @f(%x: !graph.tensor<[8, 8], f32>) -> (!graph.tensor<[8], f32>) {
+  // expected: a result of a product region is not made of its product, or not all of it
+  %y = schedule.region<product> <> (%u : !graph.tensor<[8, 8], f32> = %x) -> (!graph.tensor<[8], f32>) {
+    %r = graph.matmul %u, %u : !graph.tensor<[8, 8], f32>, !graph.tensor<[8, 8], f32> -> !graph.tensor<[8, 8], f32>
+    %s = graph.reduce<sum> %r, [1] : !graph.tensor<[8, 8], f32> -> !graph.tensor<[8], f32>
+    schedule.yield %s : !graph.tensor<[8], f32>
+  }
+  graph.return %y : !graph.tensor<[8], f32>
 }

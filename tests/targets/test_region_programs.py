@@ -1,0 +1,245 @@
+"""Regions around products below the tile level: what targets make of them, beside kernels written by hand."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cpu_runs import at_cpu_level, lowered  # pyright: ignore[reportMissingImports]  (beside this file)
+from ptx_checks import check_clean, count  # pyright: ignore[reportMissingImports]  (beside this file)
+from xdsl.dialects.builtin import ModuleOp
+
+import tessera as ts
+from tessera import Schedule, bf16, f32
+from tessera.bench.operators import kernels
+from tessera.dialects import graph, schedule, tile
+from tessera.dtypes.casting import cast
+from tessera.dtypes.types import DType, f64
+from tessera.interpreters.graph import run_function
+from tessera.shapes.expr import dim
+from tessera.targets import text
+from tessera.targets.choose_blocks import candidates, stages_for
+from tessera.targets.cuda.compile import compile_kernel
+from tessera.transforms.canonicalize import Canonicalize
+from tessera.transforms.common_subexpressions import CommonSubexpressions
+from tessera.transforms.pipeline import Compiled, compile_module
+
+sys.path.append(str(Path(__file__).parents[1] / "transforms"))
+programs: Any = import_module("graph_programs")
+build, error, normal = programs.build, programs.error, programs.normal
+
+
+def softmax(x: Any) -> Any:
+    weights = (x - x.reduce("max")).ew("exp")
+    return weights / weights.reduce("sum")
+
+
+def attended(g: Any, q: Any, k: Any, v: Any, *, causal: bool = True) -> Any:
+    scores = (q @ k.T).cast(f32) * q.shape[-1] ** -0.5
+    if causal:
+        rows, keys = (g.iota(axis, scores.shape[-2:]) for axis in (0, 1))
+        scores = g.where(rows.ew("ge", keys).broadcast(scores.shape), scores, -np.inf)
+    return softmax(scores).cast(q.dtype) @ v
+
+
+def multiplied(g: Any, a: Any, b: Any) -> Any:
+    return a @ b
+
+
+def block(heads: int, width: int) -> Any:
+    """The products of a block of a model: rows of one array to queries, keys and values, and so on."""
+
+    def make(g: Any, x: Any, qkv: Any, out: Any, up: Any, bias: Any, down: Any) -> Any:
+        batch, length, _ = x.shape
+        parts = (x @ qkv).reshape(batch, length, 3, heads, width)
+        q, k, v = (
+            parts.slice(2, place, place + 1).reshape(batch, length, heads, width).transpose(0, 2, 1, 3)
+            for place in range(3)
+        )
+        found = attended(g, q, k, v).transpose(0, 2, 1, 3).reshape(batch, length, heads * width)
+        x = x + found @ out
+        hidden = x @ up + bias
+        return x + (hidden * 0.5 * ((hidden * 0.5**0.5).ew("erf") + 1.0)) @ down
+
+    return make
+
+
+def block_types(heads: int, width: int, dtype: DType, sizes: Sequence[Any] = ("B", "S")) -> list[Any]:
+    wide = heads * width
+    shapes = [(*sizes, wide), (wide, 3 * wide), (wide, wide), (wide, 4 * wide), (4 * wide,), (4 * wide, wide)]
+    return [(shape, dtype) for shape in shapes]
+
+
+def sized_by(numbers: dict[str, int], shape: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(numbers[size] if isinstance(size, str) else size for size in shape)
+
+
+def functions(made: Compiled) -> list[ModuleOp]:
+    """Each tile function of a module, alone."""
+    return [ModuleOp([op.clone()]) for op in made.module.body.block.ops if isinstance(op, tile.FuncOp)]
+
+
+def function_of(module: ModuleOp) -> tile.FuncOp:
+    (op,) = module.body.block.ops
+    assert isinstance(op, tile.FuncOp)
+    return op
+
+
+# GPUs.
+
+
+def _check_ptx(heads: int, width: int) -> None:
+    made = compile_module(
+        build(block(heads, width), *block_types(heads, width, bf16)), stages=stages_for("cuda", "sm_90a")
+    )
+    alone = functions(made)
+    assert len(alone) == 5
+    for module in alone:
+        function = function_of(module)
+        name = function.sym_name.data
+        program = compile_kernel(module, name, lined=range(len(function.arguments)))
+        assert count(program.ptx, "wgmma.mma_async") > 0, f"{name} is not given to agents"
+        assert "cp.async.bulk.tensor" in program.ptx
+        check_clean(program.ptx, "sm_90a")
+
+
+def test_products_of_a_block_are_given_to_agents() -> None:
+    """Warpgroups multiply, boxes are copied, and nothing spills; the number of rows is not known."""
+    _check_ptx(16, 64)
+
+
+@pytest.mark.acceptance
+def test_products_of_a_large_block_are_given_to_agents() -> None:
+    _check_ptx(32, 128)
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize(("dtype", "arch"), [(f32, "sm_90a"), (bf16, "sm_80")])
+def test_other_types_and_architectures_assemble(dtype: DType, arch: str) -> None:
+    made = compile_module(build(block(2, 32), *block_types(2, 32, dtype)), stages=stages_for("cuda", arch))
+    for module in functions(made):
+        function = function_of(module)
+        program = compile_kernel(module, function.sym_name.data, arch=arch, lined=range(len(function.arguments)))
+        assert count(program.ptx, "mma.sync") > 0
+        check_clean(program.ptx, arch, stack=program.local)
+
+
+def test_candidates_begin_with_what_is_chosen() -> None:
+    made = compile_module(build(block(16, 64), *block_types(16, 64, bf16)), stages=stages_for("cuda", "sm_90a"))
+    chosen = re.findall(r"schedule\.region<(\w+)> <block = \[([\d, ]+)\]>", made.levels["schedule"])
+    assert [kind for kind, _ in chosen] == ["product", "online", "product", "product", "product"]
+    regions = text.read(made.levels["schedule"])
+    for region in regions.walk():
+        if isinstance(region, schedule.RegionOp):
+            found = candidates(region, "cuda", "sm_90a")
+            assert found[0] == region.config.data
+            assert len(found) > 1
+
+
+# CPUs.
+
+
+def _counts(module: ModuleOp, level: str) -> Counter[str]:
+    return Counter(op.name for op in lowered(module, level).walk())
+
+
+def _by_hand(kernel: Any, sizes: dict[str, int], *arrays: Any, **static: Any) -> ModuleOp:
+    """A kernel of the tile language with sizes put in."""
+    written = text.write(kernel.lower(*arrays, **static).module)
+    for name, size in sizes.items():
+        written = re.sub(rf"\b{name}\b", str(size), written)
+    module = text.read(written)
+    for run in (Canonicalize(), CommonSubexpressions()):
+        run.apply(text.new_context(), module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("dtype", "level", "block"), [(f32, "avx512", (256, 256, 1024)), (bf16, "amx", (32, 512, 1024))]
+)
+def test_a_product_is_what_one_writes_by_hand(dtype: DType, level: str, block: tuple[int, int, int]) -> None:
+    size = 1024
+    module = build(multiplied, ([size, size], dtype), ([size, size], dtype))
+    (ours,) = functions(compile_module(module, stages=stages_for("cpu", level)))
+    array = ts.empty((size, size), dtype)
+    kernel = kernels.gemm.with_schedule(Schedule(block=block))[size // block[0], size // block[1]]
+    names = {f"{name}_{axis}": size for name in "abc" for axis in (0, 1)}
+    assert _counts(ours, level) == _counts(_by_hand(kernel, names, array, array, array), level)
+
+
+@pytest.mark.parametrize(("dtype", "level", "block"), [(f32, "avx512", (24, 256)), (bf16, "amx", (64, 512))])
+def test_a_loop_over_keys_takes_no_more_than_one_written_by_hand(
+    dtype: DType, level: str, block: tuple[int, int]
+) -> None:
+    shape = (8, 1024, 64)
+    module = build(attended, *[(shape, dtype)] * 3)
+    (ours,) = functions(compile_module(module, stages=stages_for("cpu", level)))
+    array = ts.empty(shape, dtype)
+    kernel = kernels.attention.with_schedule(Schedule(block=block))
+    names = {f"{name}_{axis}": shape[axis] for name in "qkv" for axis in (0, 1)}
+    hand = _counts(_by_hand(kernel, names, array, array, array, mask=kernels.causal), level)
+    found = _counts(ours, level)
+    for name in ("cpu.matmul", "cpu.dot", "cpu.pack", "cpu.buffer", "cpu.parallel", "cpu.load", "cpu.store"):
+        assert found[name] == hand[name]
+    for name in ("tile.ew", "scf.for", "scf.if", "cpu.partial"):
+        assert found[name] <= hand[name]
+
+
+@pytest.mark.parametrize(("dtype", "level"), [(f32, "avx2"), (f32, "avx512"), (bf16, "amx")])
+def test_cpu_programs_compute_the_same(dtype: DType, level: str) -> None:
+    """Every kernel of a block, lowered, in the cpu interpreter, on odd sizes."""
+    heads, width, batch, length = 2, 8, 2, 19
+    module = build(block(heads, width), *block_types(heads, width, dtype))
+    made = compile_module(module, stages=stages_for("cpu", level))
+    numbers = {"B": batch, "S": length}
+    types = block_types(heads, width, dtype)
+    shapes = [sized_by(numbers, shape) for shape, _ in types]
+    values: dict[Any, Any] = {}
+    main = next(op for op in made.module.body.block.ops if isinstance(op, graph.FuncOp))
+    arrays = [normal(shape, dtype, seed, 0.5 if seed else 1.0) for seed, shape in enumerate(shapes)]
+    values |= zip(main.arguments, arrays, strict=True)
+
+    def sized(value: Any) -> tuple[int, ...]:
+        return tuple(dim(size).evaluate(numbers) for size in value.type.shape)
+
+    found: Any = None
+    for op in main.body.block.ops:
+        if isinstance(op, graph.ReshapeOp):
+            values[op.result] = values[op.operand].reshape(sized(op.result))
+        elif isinstance(op, schedule.LaunchOp):
+            name = op.callee.string_value()
+            alone = next(one for one in functions(made) if function_of(one).sym_name.data == name)
+            given = [values[value] for value in op.arguments]
+            results = [np.zeros(sized(value), dtype.storage) for value in op.results_]
+            after = at_cpu_level(lowered(alone, level), name, [*given, *results], seed=1)
+            values |= zip(op.results_, after[len(given) :], strict=True)
+        elif isinstance(op, graph.ReturnOp):
+            found = values[op.values[0]]
+    exact = build(block(heads, width), *[(shape, f64) for shape, _ in types])
+    (expected,) = run_function(exact, "main", [cast(x, dtype, f64) for x in arrays])
+    assert error(found, dtype, expected) < (4e-6 if dtype is f32 else 8e-3)
+
+
+# For real.
+
+
+@pytest.mark.gpu
+def test_a_block_on_a_gpu() -> None:
+    from tessera.lang.programs import compile_graph
+
+    types = block_types(4, 64, bf16)
+    module = build(block(4, 64), *types)
+    shapes = [sized_by({"B": 2, "S": 200}, shape) for shape, _ in types]
+    arrays = [normal(shape, bf16, seed, shape[0] ** -0.5 if seed else 1.0) for seed, shape in enumerate(shapes)]
+    tensors = [ts.asarray(x, dtype=bf16).cuda() for x in arrays]
+    (found,) = compile_graph(module, "cuda").bind(tensors)(*tensors)
+    exact = build(block(4, 64), *[(shape, f64) for shape, _ in types])
+    (expected,) = run_function(exact, "main", [cast(x, bf16, f64) for x in arrays])
+    assert error(found.cpu().numpy(), bf16, expected) < 8e-3
