@@ -171,7 +171,7 @@ def imitate(monkeypatch: pytest.MonkeyPatch) -> Imitation:
 
     monkeypatch.setattr(compiling, "machine_code", machine_code)
     # What is loaded here is not for others, and the other way round.
-    monkeypatch.setattr(code, "_LOADED", WeakValueDictionary())
+    monkeypatch.setattr(code, "_LOADED", WeakValueDictionary[str, Any]())
 
     def loaded(self: CudaExecutable, index: int) -> Any:
         return found.loaded(self, *modules[self.ptx], context)
