@@ -101,7 +101,7 @@ def test_keys_decide_what_is_drawn() -> None:
 
 def test_the_same_key_gives_the_same_numbers_in_machine_code() -> None:
     def drawn(key: Any) -> Any:
-        return ts.random.uniform(key, (5, 3)), ts.random.randint(key, (7,), 0, 1000)
+        return (ts.random.uniform(key, (5, 3)),)
 
     key = ts.random.key(11)
     with knobs.interpret.using(True):

@@ -202,7 +202,7 @@ def from_front(x: Traced, axis: int, places: Traced) -> Traced:
         return places
     size: Any = x.sizes[axis]
     if not isinstance(size, int):
-        size = primitives.cast(primitives.reduce("sum", primitives.constant(1, (size,), i64), [0]), places.dtype)
+        size = primitives.size_value(size, places.dtype)
     return elementwise("select", elementwise("lt", places, 0), elementwise("add", places, size), places)
 
 
