@@ -81,6 +81,10 @@ VERSION = 1
 index = IndexType()
 
 
+OPEN = "tile.open"
+"""Marks a load or store that may lie outside of its view on purpose: what is there is not used, or left out."""
+
+
 def base_of(view: SSAValue) -> SSAValue:
     """The argument whose memory a view sees."""
     while isinstance(owner := view.owner, ViewOp):

@@ -136,7 +136,7 @@ class WatchedFrame(Frame):
         """Checks an access before it happens; gives the mark of what it loads."""
         view, *offsets = operands if isinstance(op, tile.LoadOp) else operands[1:]
         shape = tile_type(op.result if isinstance(op, tile.LoadOp) else op.value).get_shape()
-        if self.watch.checks.bounds:
+        if self.watch.checks.bounds and tile.OPEN not in op.attributes:
             _check_bounds(op, view, offsets, shape, self.program)
         reached, inside = _elements(view, offsets, shape)
         padding = self.watch.padding

@@ -8,26 +8,31 @@ from __future__ import annotations
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import elementwise, graph, graph_indexing, schedule
+from tessera.dialects import elementwise, graph, graph_indexing, reductions, schedule
 from tessera.dialects.attributes import Name
 from tessera.dialects.graph_types import graph_type
 from tessera.dialects.schedule_types import Config, ConfigAttr
-from tessera.shapes.expr import dim
+from tessera.dtypes.promotion import accumulator
+from tessera.shapes.expr import dim, element_count
 from tessera.transforms.index_maps import RULES, is_told
 from tessera.transforms.legality import LEVELS, VIEWS
 from tessera.transforms.region_spaces import FOLDS, Space, UnfitError, space_of
 from tessera.transforms.regions import enclosable, enclose, erase_unused, is_splat, results_of
+from tessera.transforms.rewriting import replace
 from tessera.transforms.row_blocks import choose_block
 from tessera.transforms.write_steps import steps_config
 
 _MOST_OPS = 96
 _MOST_INPUTS = 16
+_MANY = 16
+"""Programs that are worth a kernel of their own."""
 _CHEAP = 4
 """Simple steps that are sooner done again than written and read."""
 
 
 def form_rows(block: Block) -> None:
     """Puts all algebra of a block that is in no region yet into regions; views that cost nothing stay."""
+    divide_reductions(block)
     algebra = LEVELS["schedule"].region - {schedule.YieldOp, graph.ConstantOp}
     waiting = [op for op in block.ops if type(op) in algebra]
     left: set[Operation] = set()
@@ -54,6 +59,38 @@ def form_rows(block: Block) -> None:
             _form(both if _is_one(both, set()) else {before}, set())
         elif isinstance(op, graph.IotaOp) and op in left:
             erase_unused(op) if op.result.first_use is None else _form({op}, set())
+
+
+def divide_reductions(block: Block) -> None:
+    """Makes two reductions of one that leaves little: one program could not read so much."""
+    for op in list(block.ops):
+        if isinstance(op, graph.ReduceOp) and (axes := _first_axes(op)) is not None:
+            dtype, result = graph_type(op.operand).dtype, graph_type(op.result)
+            sums = reductions.TABLE[op.kind.data].combine in ("add", "mul")
+            carried = accumulator(dtype).base if sums else dtype.base
+            made: list[Operation] = []
+            value = op.operand
+            if dtype is not carried:
+                made.append(graph.EwOp("cast", [value], to=carried))
+                value = made[-1].results[0]
+            made.append(graph.ReduceOp(op.kind.data, value, axes, keepdims=True))
+            rest = [axis for axis in op.axes.iter_values() if axis not in axes]
+            made.append(graph.ReduceOp(op.kind.data, made[-1].results[0], rest, keepdims=True))
+            if dtype is not carried:
+                made.append(graph.EwOp("cast", [made[-1].results[0]], to=dtype))
+            if op.keepdims is None:
+                made.append(graph.ReshapeOp(made[-1].results[0], result.shape))
+            replace(op, made)
+
+
+def _first_axes(op: graph.ReduceOp) -> list[int] | None:
+    """The axes to fold first, where there are others, large ones too, and little is left of the whole."""
+    shape, axes = graph_type(op.operand).shape, list(op.axes.iter_values())
+    left = element_count([extent for axis, extent in enumerate(shape) if axis not in axes])
+    large = [axis for axis in axes if not isinstance(extent := shape[axis], int) or extent >= _MANY]
+    if len(large) < 2 or not isinstance(left, int) or left >= _MANY:
+        return None
+    return [axis for axis in axes if axis >= large[-1]]
 
 
 def _takes_counts(user: Operation) -> bool:
@@ -216,7 +253,7 @@ def _space(group: set[Operation], copied: set[Operation]) -> Space | None:
         space = space_of(inside | sources, results)
     except UnfitError:
         return None
-    return space if _is_worth(space, inside) else None
+    return space if _is_worth(space, inside, results) else None
 
 
 def _are_told(ops: set[Operation], results: list[SSAValue]) -> bool:
@@ -228,7 +265,7 @@ def _are_told(ops: set[Operation], results: list[SSAValue]) -> bool:
     return all(is_told(extent, sizes) for value in values for extent in graph_type(value).shape)
 
 
-def _is_worth(space: Space, ops: set[Operation]) -> bool:
+def _is_worth(space: Space, ops: set[Operation], results: list[SSAValue]) -> bool:
     """Whether no reduction is done again for every block of a variable that its result does not depend on."""
     around = {var for var in space.variables if var not in space.rows and var.extent != 1}
     for op in ops:
@@ -236,4 +273,11 @@ def _is_worth(space: Space, ops: set[Operation]) -> bool:
             used = {var for index in space.placed[op.results[0]] for var in index.variables()}
             if not around <= used:
                 return False
-    return True
+    # One program would do it all, again and again.
+    return bool(around) or len(space.rows) < 2 or not _depends(space, results)
+
+
+def _depends(space: Space, results: list[SSAValue]) -> bool:
+    """Whether a result goes along what is folded."""
+    found = (var for value in results for index in space.placed[value] for var in index.variables())
+    return any(var in space.rows for var in found)

@@ -39,7 +39,8 @@ class Instrument(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for inner in list(op.walk()):
-            if self.bounds and isinstance(inner, tile.LoadOp | tile.StoreOp | tile.AtomicOp):
+            watched = self.bounds and tile.OPEN not in inner.attributes
+            if watched and isinstance(inner, tile.LoadOp | tile.StoreOp | tile.AtomicOp):
                 _starts_inside(inner)
             if self.nan and isinstance(inner, tile.FuncOp):
                 _watch_for_nan(inner, Marks(inner, none=self.everywhere))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import IndexType, UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tessera.dialects import tile
@@ -382,8 +382,9 @@ class TileWriter(ABC):
             indices = self.matched([self._counted(index) for index in at])
             return self.add(tile.ReadOp(view, indices))
         shape = [1 if axis is None else self.widths[axis] for axis in box.axes]
-        loaded = self.add(tile.LoadOp(box.view, box.offsets, shape))
-        return self._arranged(loaded, box.axes)
+        load = tile.LoadOp(box.view, box.offsets, shape)
+        _mark(load, at)
+        return self._arranged(self.add(load), box.axes)
 
     def _arranged(self, loaded: SSAValue, axes: Sequence[int | None]) -> SSAValue:
         """A tile in the order of the axes of tiles, with size 1 along those that it does not have."""
@@ -411,7 +412,9 @@ class TileWriter(ABC):
         axes = [axis for axis in box.axes if axis is not None]
         if box.axes != tuple(range(len(self.axes))) and axes != sorted(axes):
             value = self.add(tile.TransOp(value, [1, 0]))
-        self.add_op(tile.StoreOp(value, box.view, box.offsets))
+        store = tile.StoreOp(value, box.view, box.offsets)
+        _mark(store, at)
+        self.add_op(store)
 
     def _box(self, view: SSAValue, at: Coordinates, *, exact: bool) -> _Box | None:
         """The box of an argument that a tile has its elements from; None where they are no box.
@@ -534,3 +537,9 @@ class TileWriter(ABC):
         offsets = [self.bound[self.axes[place]][1] if moved[place] else self.number(0) for place in used]
         made = self.add(tile.ViewOp(view, self.value(offset), sizes, strides))
         return _Box(made, tuple(used), tuple(offsets))
+
+
+def _mark(op: Operation, at: Coordinates) -> None:
+    """Says of an access at coordinates that may lie outside that this is meant."""
+    if any(index.open for index in at):
+        op.attributes[tile.OPEN] = UnitAttr()

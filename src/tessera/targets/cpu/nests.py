@@ -323,8 +323,9 @@ def _folds_rows(op: tile.ReduceOp) -> bool:
 
 
 def _touches(op: Operation) -> list[SSAValue]:
-    touching = tile.LoadOp | tile.ReadOp | tile.StoreOp | tile.AtomicOp
-    return [tile.base_of(op.view)] if isinstance(op, touching) else []
+    if isinstance(op, tile.LoadOp | tile.ReadOp | tile.StoreOp | tile.AtomicOp):
+        return [tile.base_of(op.view)]
+    return []
 
 
 def _touched(nest: Nest) -> set[SSAValue]:
