@@ -18,7 +18,7 @@ from tessera.dtypes.types import DType
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 erf = np.vectorize(math.erf, otypes=[np.float64])
-UNARY: dict[str, Callable[..., Any]] = {
+UNARY: dict[str, Callable[[Any], Any]] = {
     "acos": np.arccos,
     "acosh": np.arccosh,
     "asin": np.arcsin,

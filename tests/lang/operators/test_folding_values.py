@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -185,6 +186,12 @@ def test_sets(shape: tuple[int, ...], dtype: DType, seed: int) -> None:
 
 
 def test_shapes_that_values_decide_are_refused_in_a_trace() -> None:
-    for function in (ts.nonzero, ts.unique_values, lambda x: x[x > 0], lambda x: ts.repeat(x, ts.astype(x, ts.i64))):
+    functions: list[Callable[[Any], Any]] = [
+        ts.nonzero,
+        ts.unique_values,
+        lambda x: x[x > 0],
+        lambda x: ts.repeat(x, ts.astype(x, ts.i64)),
+    ]
+    for function in functions:
         with pytest.raises(ts.ShapeError, match="depends on elements"):
             ts.jit(function)(ts.ones((3,)))
