@@ -221,7 +221,10 @@ class _Search:
         found: list[Index] = []
         for axis, extent in enumerate(shape):
             if axis in axes:
-                found.append(Index.of(0) if extent == 1 else Index.of(next(rows)))
+                row = None if extent == 1 else next(rows, None)
+                if extent != 1 and row is None:
+                    raise UnfitError("a region folds the same axes in all its reductions")
+                found.append(Index.of(0) if row is None else Index.of(row))
                 if op.keepdims is not None:
                     next(kept)
             else:
