@@ -17,6 +17,7 @@ import pytest
 
 from tessera.interpreters.tile import run_kernel
 from tessera.lang.programs import compile as compiling
+from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.executable import CudaExecutable
 from tessera.runtime.cuda.pool import Pool
@@ -168,6 +169,8 @@ def imitate(monkeypatch: pytest.MonkeyPatch) -> Imitation:
         return plan, code
 
     monkeypatch.setattr(compiling, "machine_code", machine_code)
+    # Where there is a GPU, too, it is not asked what it makes of the code.
+    monkeypatch.setattr(driver, "device_count", _well)
 
     def loaded(self: CudaExecutable, index: int) -> Any:
         return found.loaded(self, *modules[self.ptx], context)
