@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from typing import Any
 
@@ -83,6 +85,33 @@ def test_sequences(calls: list[tuple[Any, ...]]) -> None:
 @given(sequences())
 def test_many_sequences(calls: list[tuple[Any, ...]]) -> None:
     play(calls)
+
+
+def test_a_child_of_a_fork_goes_on_alone() -> None:
+    made = Made(costs)
+    made.call(4, 8, times=60)
+    (region,) = made.runtime.regions()
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with region.lock:
+            held.set()
+            done.wait(30)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert held.wait(30)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        try:
+            os._exit(0 if made.call(4, 8) == [3] and made.call(5, 8) == [2] else 1)
+        finally:
+            os._exit(2)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    done.set()
+    holder.join()
+    assert status == 0
 
 
 def test_threads() -> None:

@@ -537,6 +537,11 @@ class Region:
             self.aborted(program.level, _told(error))
             self.drop(program)
 
+    def forked(self) -> None:
+        """In the child of a fork: whoever held the lock is not there, and nobody answers what was asked."""
+        self.lock = threading.RLock()
+        self.request = None
+
     def close(self) -> None:
         """Lets go of all programs: nobody calls this region any more."""
         with self.lock:
