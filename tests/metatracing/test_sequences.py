@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
+import tracemalloc
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -85,6 +88,29 @@ def test_sequences(calls: list[tuple[Any, ...]]) -> None:
 @given(sequences())
 def test_many_sequences(calls: list[tuple[Any, ...]]) -> None:
     play(calls)
+
+
+@pytest.mark.parametrize("calls", [2_000, pytest.param(100_000, marks=pytest.mark.acceptance)])
+def test_memory_does_not_grow(calls: int) -> None:
+    made = Made(lambda level, call: 1000, sample_period=7, max_trace_history=50)
+    made.client.ran = deque(maxlen=10)
+    arrays = [laid_out((rows, 3), "plain") for rows in range(2, 8)]
+
+    def work() -> int:
+        for turn in range(calls):
+            x = arrays[turn % len(arrays)]
+            made.tiered(x, x, float(turn % 5))
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        work()
+        before = work()
+        assert work() - before < 100_000
+    finally:
+        tracemalloc.stop()
+    assert len(made.runtime.manager) <= 16
 
 
 def test_a_child_of_a_fork_goes_on_alone() -> None:
