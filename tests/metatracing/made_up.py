@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -102,7 +103,7 @@ class MadeUp:
         self.options: list[Schedule | None] = [None]
         self.nbytes = 1000
         self.false_accepts = 0
-        self.ran: list[Level] = []
+        self.ran: list[Level] | deque[Level] = []
         self.on_disk: Callable[[Level], bool] = lambda level: False
         self.named: str | None = None
         self.sendable = True
@@ -131,6 +132,9 @@ class MadeUp:
         return reference(*args, **kwargs)
 
     def compiles(self, call: Call) -> bool:
+        return True
+
+    def starts_quickly(self, call: Call) -> bool:
         return True
 
     def compile(self, call: Call, level: Level) -> MadeUpProgram:

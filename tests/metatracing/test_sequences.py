@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import signal
 import threading
+import tracemalloc
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -83,6 +88,56 @@ def test_sequences(calls: list[tuple[Any, ...]]) -> None:
 @given(sequences())
 def test_many_sequences(calls: list[tuple[Any, ...]]) -> None:
     play(calls)
+
+
+@pytest.mark.parametrize("calls", [2_000, pytest.param(100_000, marks=pytest.mark.acceptance)])
+def test_memory_does_not_grow(calls: int) -> None:
+    made = Made(lambda level, call: 1000, sample_period=7, max_trace_history=50)
+    made.client.ran = deque(maxlen=10)
+    arrays = [laid_out((rows, 3), "plain") for rows in range(2, 8)]
+
+    def work() -> int:
+        for turn in range(calls):
+            x = arrays[turn % len(arrays)]
+            made.tiered(x, x, float(turn % 5))
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        work()
+        before = work()
+        assert work() - before < 100_000
+    finally:
+        tracemalloc.stop()
+    assert len(made.runtime.manager) <= 16
+
+
+def test_a_child_of_a_fork_goes_on_alone() -> None:
+    made = Made(costs)
+    made.call(4, 8, times=60)
+    (region,) = made.runtime.regions()
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with region.lock:
+            held.set()
+            done.wait(30)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert held.wait(30)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        try:
+            os._exit(0 if made.call(4, 8) == [3] and made.call(5, 8) == [2] else 1)
+        finally:
+            os._exit(2)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    done.set()
+    holder.join()
+    assert status == 0
 
 
 def test_threads() -> None:

@@ -180,6 +180,10 @@ class Client(Protocol):
         """Whether there is anything to compile to; otherwise Tier 1 is all."""
         ...
 
+    def starts_quickly(self, call: Call) -> bool:
+        """Whether a program that need not be fast is there sooner than one that is."""
+        ...
+
     def compile(self, call: Call, level: Level) -> Compiled:
         """Compiles here and now; a TesseraError where that cannot be."""
         ...

@@ -76,6 +76,10 @@ class KernelClient:
     def compiles(self, call: Call) -> bool:
         return call.context.settings is not None
 
+    def starts_quickly(self, call: Call) -> bool:
+        """On the CPU. For a GPU most of the time goes into what has to be done at any level of optimization."""
+        return call.context.settings is not None and call.context.settings.target == "cpu"
+
     def form(self, level: Level) -> Kernel:
         """The kernel as a level has it. It keeps its programs for itself, so that they go when it goes."""
         form = self.kernel.changed(_programs=Programs(), assumed=Assumptions())
@@ -85,7 +89,7 @@ class KernelClient:
 
     def compile(self, call: Call, level: Level) -> Compiled:
         here: Settings | None = call.context.settings
-        if here is None or (level.quick and here.target == "cpu" and _elements(call) <= _SOON):
+        if here is None or (level.quick and _elements(call) <= _SOON):
             return Interpreted(self.kernel, call.context.static)
         if level.quick:
             here = settings_at(0, here)

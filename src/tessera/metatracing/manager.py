@@ -59,6 +59,10 @@ class KernelManager:
         self._condemned: list[Installed] = []
         self._samples: dict[str, list[PerformanceSample]] = {}
 
+    def forked(self) -> None:
+        """In the child of a fork: whoever held the lock is not there."""
+        self._lock = threading.RLock()
+
     def __len__(self) -> int:
         return len(self._programs)
 

@@ -184,7 +184,8 @@ class Region:
             return found, full
         # Without another process that makes it faster later, it is made fast at once.
         enabled = self.config.enable_tier1_fallback and self.config.enable_tier2_compilation
-        level = Level(TIER1, quick=self.climbs and enabled and self.runtime.can_compile(call, self.client))
+        follows = self.climbs and enabled and self.client.starts_quickly(call)
+        level = Level(TIER1, quick=follows and self.runtime.can_compile(call, self.client))
         try:
             return self.client.compile(call, level), level
         except TesseraError:
@@ -377,9 +378,13 @@ class Region:
         words = self._words(entry, described, is_bridge)
         if not words:
             return False
-        others = [] if is_bridge else [one for one in self.client.schedules(call) if one != current]
-        levels = [Level(TIER3, words, one) for one in [current, *others][: self.config.candidates]]
-        self._ask(Request(self, call, levels, is_bridge=is_bridge))
+        levels = [Level(TIER3, words, current)]
+        if not is_bridge:
+            # More facts are not always better: constants may keep a compiler from what it does with sizes left open.
+            numbers = tuple(word for word in words if word in self.client.paths)
+            levels += [Level(TIER3, numbers, current)] if numbers and numbers != words else []
+            levels += [Level(TIER3, words, one) for one in self.client.schedules(call) if one != current]
+        self._ask(Request(self, call, levels[: self.config.candidates], is_bridge=is_bridge))
         return True
 
     def _values(self, call: Call, described: Described) -> tuple[Any, ...]:
@@ -473,6 +478,8 @@ class Region:
         """Puts a program to use."""
         if program not in self.programs:
             self._install(program)
+        if program.tier is TIER3:
+            self.words = program.level.assumed
         self._remember()
         self.forget()
 
@@ -536,6 +543,11 @@ class Region:
         with self.lock:
             self.aborted(program.level, _told(error))
             self.drop(program)
+
+    def forked(self) -> None:
+        """In the child of a fork: whoever held the lock is not there, and nobody answers what was asked."""
+        self.lock = threading.RLock()
+        self.request = None
 
     def close(self) -> None:
         """Lets go of all programs: nobody calls this region any more."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -88,6 +89,7 @@ class MetaTracingRuntime:
         self._lock = threading.Lock()
         self._compile_time = dict.fromkeys(ExecutionTier, 0)
         atexit.register(_close, weakref.ref(self))
+        _RUNTIMES.add(self)
 
     # Clients
 
@@ -130,6 +132,13 @@ class MetaTracingRuntime:
     def wait_for_compilation(self, timeout: float = 60.0) -> bool:
         """Waits until nothing is being compiled; False where that takes longer."""
         return self.compiling.wait(timeout)
+
+    def forked(self) -> None:
+        """In the child of a fork: whoever held a lock is not there."""
+        self._lock = threading.Lock()
+        self.manager.forked()
+        for tiered in [*self._tiered.values(), *self._kernels.values()]:
+            tiered.forked()
 
     def close(self) -> None:
         """Ends the process that compiles. Calls go on with what there is."""
@@ -201,6 +210,15 @@ class MetaTracingRuntime:
 
 
 _DEFAULT_PARAMS = AttentionParams()
+_RUNTIMES: weakref.WeakSet[MetaTracingRuntime] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    for runtime in list(_RUNTIMES):
+        runtime.forked()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 def _trace(region: Region, record: Record) -> AttentionTrace:

@@ -51,6 +51,12 @@ class Tiered:
         self.__call__ = lambda *args, **kwargs: self.slowly(args, kwargs)[0]
         self.told: Callable[..., tuple[Any, int]] = lambda *args, **kwargs: self.slowly(args, kwargs)
 
+    def forked(self) -> None:
+        """In the child of a fork: whoever held the locks is not there, and neither is who compiles."""
+        self._lock = threading.RLock()
+        for region in self.regions.values():
+            region.forked()
+
     def slowly(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, int]:
         """Any call; the next of its kind is quick."""
         call = self.client.call(args, kwargs)
