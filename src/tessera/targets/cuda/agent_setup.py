@@ -34,6 +34,8 @@ LEAST_REGISTERS, MOST_REGISTERS = 24, 232
 """Of a thread that copies, and of one that computes: with a few more it would leave too few for four indices."""
 TURN_REGISTERS, COPY_REGISTERS = 40, 32
 """Of a thread that turns tiles, and the least of one that copies beside it."""
+FIRST_PLACE = 1
+"""The named barrier at which agent 0 waits for its place; those of the others follow. 0 is for all threads."""
 DRAWS, LEAVES = 0, 1
 """Counters of a launch: programs that were drawn, and blocks that have left. Each has four bytes."""
 

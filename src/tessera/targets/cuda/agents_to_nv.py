@@ -18,7 +18,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tessera.dialects import pipe, pipe_draws, pipe_turns, tile
+from tessera.dialects import pipe, pipe_draws, pipe_places, pipe_turns, tile
 from tessera.dialects import pipe_agents as agents
 from tessera.dialects.attributes import integer
 from tessera.dialects.tile_types import tile_type
@@ -32,7 +32,16 @@ from tessera.targets.cuda import hopper_turns as turns
 from tessera.targets.cuda.agent_checks import check_alone
 from tessera.targets.cuda.agent_layouts import is_taken, left_layout, sums_layout
 from tessera.targets.cuda.agent_memory import BUFFERS, WARP_ROWS, fill_box, store_columns, store_map
-from tessera.targets.cuda.agent_setup import DRAWS, LEAVES, THREADS, TURN_REGISTERS, WARPS, AgentSetup, Ring
+from tessera.targets.cuda.agent_setup import (
+    DRAWS,
+    FIRST_PLACE,
+    LEAVES,
+    THREADS,
+    TURN_REGISTERS,
+    WARPS,
+    AgentSetup,
+    Ring,
+)
 from tessera.targets.cuda.boxes import box_of
 from tessera.targets.cuda.cursors import share_cursors
 from tessera.targets.cuda.early_votes import vote_early
@@ -140,6 +149,8 @@ class AgentLowering(AgentSetup):
             self._begin_releases()
         if self.rooms:
             self._begin_stores()
+        if any(isinstance(inner, pipe_places.AwaitPlaceOp) for inner in op.computes.walk()):
+            self._begin_places(op)
         self._run(op.computes.block)
         if self.rooms:
             self.add(copies.WaitCopiesOp(0), op)
@@ -191,6 +202,10 @@ class AgentLowering(AgentSetup):
                 self._draw(op)
             case pipe_draws.DrawnOp():
                 self._read(op)
+            case pipe_places.AwaitPlaceOp():
+                self.add(hopper.SyncOp(self.place, 2 * THREADS), op)
+            case pipe_places.PassPlaceOp():
+                self.add(hopper.AnnounceOp(self.next_place, 2 * THREADS), op)
             case agents.DotStartOp():
                 self._start(op)
             case agents.DotAwaitOp():
@@ -323,6 +338,18 @@ class AgentLowering(AgentSetup):
         is_last = self.put(arith.CmpiOp(left, last, "eq"))
         resets = Block([hopper.ResetOp(DRAWS), hopper.ResetOp(LEAVES), scf.YieldOp()])
         self.add(scf.IfOp(is_last, [], Region(resets), Region()), op)
+
+    # One after the other
+
+    def _begin_places(self, op: agents.RolesOp) -> None:
+        """An agent waits at a barrier of its own until the one before has come to it; the last comes to the first."""
+        last, first = self.number(self.count - 1), self.number(FIRST_PLACE)
+        is_last = self.put(arith.CmpiOp(self.agent, last, "eq"))
+        self.place = self.put(arith.AddiOp(self.agent, first))
+        after = self.put(arith.AddiOp(self.place, self.number(1)))
+        self.next_place = self.put(arith.SelectOp(is_last, first, after))
+        begins = Block([hopper.AnnounceOp(first, 2 * THREADS), scf.YieldOp()])
+        self.add(scf.IfOp(is_last, [], Region(begins), Region()), op)
 
     # Products
 
