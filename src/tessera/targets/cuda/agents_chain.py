@@ -11,6 +11,7 @@ from tessera.dialects.pipe_agents import RolesOp
 from tessera.errors import CompileError
 from tessera.interpreters.engine import symbol_in
 from tessera.targets.cuda import dialect as nv
+from tessera.targets.cuda.agents_model import MANY
 from tessera.targets.cuda.agents_to_nv import lower_agents
 from tessera.targets.cuda.agents_work import issues_most
 from tessera.targets.cuda.boxes import is_mapped
@@ -34,9 +35,6 @@ from tessera.transforms.skip_first_turns import skip_first_turns
 from tessera.transforms.skip_turns import skip_turns
 from tessera.transforms.specialize_roles import specialize_roles
 from tessera.transforms.turn_factors import turn_factors
-
-MANY = 2
-"""More agents than so many always begin their products one after the other, where none turns tiles."""
 
 
 def with_agents(module: ModuleOp, name: str, plans: Iterable[AgentsPlan], lined: Collection[int]) -> ModuleOp | None:

@@ -18,7 +18,7 @@ from tessera.targets.cuda.choose_agents import agents_plans, needs_turning
 from tessera.targets.cuda.preparing import prepare
 from tessera.transforms.host_checks import take_host_checks
 from tessera.transforms.lazy_maxima import lazy_maxima
-from tessera.transforms.live_ranges import ROWS_BEGIN, clip_ranges, is_marked
+from tessera.transforms.live_ranges import ROWS_BEGIN, ROWS_END, clip_ranges, is_marked
 from tessera.transforms.make_async import feeds_products
 from tessera.transforms.partition_rows import Rows, rows_of
 from tessera.transforms.promote_sums import promote_sums
@@ -85,7 +85,8 @@ class _Reading:
             computed, kept = tuple(_work(loop, self.extent)), tuple(self._kept(loop))
             reductions = [op for op in loop.body.block.ops if isinstance(op, tile.ReduceOp) and _is_tile(op.operand)]
             products, banded = tuple(map(self._product, inside)), is_marked(loop.lb, ROWS_BEGIN)
-            yield Turn(tuple(steps), products, computed, len(reductions), kept, banded)
+            ordered = bool(computed) and not banded and not is_marked(loop.ub, ROWS_END)
+            yield Turn(tuple(steps), products, computed, len(reductions), kept, banded, ordered)
 
     def _kept(self, loop: scf.ForOp) -> Iterator[Extent]:
         """Columns of the tiles that a loop carries, and that are not what its products gave."""
