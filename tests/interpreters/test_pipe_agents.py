@@ -11,7 +11,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 import tessera.targets.cuda
-from tessera.dialects import pipe_agents
+from tessera.dialects import pipe_agents, pipe_places
 from tessera.errors import RaceError
 from tessera.interpreters import pipe_agents as meanings
 from tessera.interpreters.checks import Checks
@@ -128,7 +128,7 @@ tile.func @k(%q: !view, %k: !view, %v: !view, %y: !view)
 
 
 def test_every_op_has_a_meaning() -> None:
-    assert [op.name for op in pipe_agents.OPS if op not in RULES] == []
+    assert [op.name for op in (*pipe_agents.OPS, *pipe_places.OPS) if op not in RULES] == []
 
 
 def machine(workers: int = 3, seed: int | None = None) -> Machine:
@@ -441,3 +441,24 @@ def test_copies_land_late_or_at_once() -> None:
     found = [run_small(module, seed) for seed in range(12)]
     assert not all(np.array_equal(one, right) for one in found)
     assert len({one.tobytes() for one in found}) > 2
+
+
+# One after the other
+
+PLACED = SMALL.replace(TAKE, TAKE + "\n      pipe.await_place").replace(STARTED, "pipe.pass_place")
+
+
+def test_agents_that_wait_for_their_place_are_right_in_every_order() -> None:
+    want = run_small(SMALL)
+    for seed in (None, *range(4)):
+        assert np.array_equal(run_small(PLACED, seed), want)
+
+
+def test_who_hands_the_place_on_has_it() -> None:
+    with pytest.raises(RaceError, match=r"agent . hands on the place, and has not waited for it"):
+        run_small(SMALL.replace(STARTED, "pipe.pass_place"))
+
+
+def test_a_place_that_nobody_hands_on() -> None:
+    with pytest.raises(RaceError, match=r"nobody can go on: .*agent 1 waits for its place"):
+        run_small(PLACED.replace("pipe.pass_place", ""))

@@ -26,6 +26,7 @@ from tessera.targets.cuda.agents_model import (
     ranked,
     registers,
     slots,
+    turn_clocks,
     waves,
     widest_product,
 )
@@ -175,7 +176,9 @@ def test_masks_are_for_few_turns_and_functions_for_all() -> None:
     assert plain is not None
     assert masked is not None
     assert capped is not None
-    assert masked.turns == plain.turns
+    # A mask lets agents leave loops by themselves; others go through them together.
+    assert [turn.ordered for turn in (*plain.turns, *masked.turns, *capped.turns)] == [True, False, True]
+    assert masked.turns == tuple(replace(turn, ordered=False) for turn in plain.turns)
     more, fewer = (
         [sum(getattr(one, name) for one in traced.turns[0].work) for name in ("instructions", "functions")]
         for traced in (capped, plain)
@@ -192,7 +195,21 @@ def test_windows_are_read_as_bands() -> None:
     assert plain is not None
     assert banded is not None
     assert [turn.banded for turn in (*plain.turns, *banded.turns)] == [False, True]
-    assert plain.turns == tuple(replace(turn, banded=False) for turn in banded.turns)
+    assert plain.turns == tuple(replace(turn, banded=False, ordered=True) for turn in banded.turns)
+
+
+def test_three_agents_hide_more_where_they_begin_one_after_the_other() -> None:
+    plain = attention(128)
+    ordered = replace(plain, turns=tuple(replace(turn, ordered=True) for turn in plain.turns))
+    for block, faster in (Block(192, 80, 64), True), (Block(128, 128, 64), False):
+        clocks = [turn_clocks(traced, traced.turns[0], block) for traced in (plain, ordered)]
+        assert (clocks[1] < clocks[0]) == faster
+    assert next(iter(best_by_agents(ordered).values()))[:2] == (192, 80)
+    # With more instructions than functions, two hide more, too.
+    busy = replace(ordered, turns=tuple(replace(turn, work=(*turn.work, Work("n", 6))) for turn in ordered.turns))
+    alone = replace(busy, turns=tuple(replace(turn, ordered=False) for turn in busy.turns))
+    clocks = [turn_clocks(traced, traced.turns[0], Block(128, 128, 64)) for traced in (busy, alone)]
+    assert clocks[0] < clocks[1]
 
 
 def test_bands_get_blocks_that_waste_little_at_their_ends() -> None:

@@ -23,7 +23,8 @@ from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper
 from tessera.targets.cuda import hopper_products as products
 from tessera.targets.cuda.agent_memory import RingPlan
-from tessera.targets.cuda.agents_to_nv import can_lower, lower_agents, share_registers
+from tessera.targets.cuda.agent_setup import share_registers
+from tessera.targets.cuda.agents_to_nv import can_lower, lower_agents
 from tessera.targets.cuda.boxes import Box, box_of, is_mapped
 from tessera.targets.cuda.compile import Program, compile_lowered
 from tessera.targets.cuda.cursors import share_cursors

@@ -45,7 +45,7 @@ def after(source: str, allowed: float) -> tuple[Array, set[str]]:
 
     def rewrite(function: tile.FuncOp) -> None:
         use_tails(function, MARK, lambda _: allowed)
-        use_sigmoids(function, MARK, lambda _: allowed)
+        use_sigmoids(function, MARK, "loose", lambda _: allowed)
 
     module, function, _ = rewritten(source, rewrite)
     names = {op.fn.data for op in function.body.walk() if isinstance(op, tile.EwOp)}

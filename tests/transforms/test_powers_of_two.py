@@ -182,6 +182,27 @@ def test_only_marked_ones_of_f32_are_rewritten() -> None:
     assert f32.max_value == np.finfo(np.float32).max
 
 
+# Sigmoids whose reciprocals are computed together
+
+
+@pytest.mark.parametrize("marks", ["together", "loose, together"])
+def test_divisors_of_sigmoids_have_bounds(marks: str) -> None:
+    """Four of them can be multiplied; what is far from 0 is nothing, or next to it, or one."""
+    source = SOFTMAX.format(body=f"%e = tile.ew<sigmoid> %a {{{MARK}, {marks}}} : tensor<4x8xf32> -> tensor<4x8xf32>")
+    module, function, _ = rewritten(source, lambda made: use_powers_of_two(made, MARK, "loose", "together"))
+    (inverse,) = (op for op in function.body.walk() if isinstance(op, tile.EwOp) and op.fn.data == "reciprocal")
+    assert "together" in inverse.attributes
+    x = np.concatenate([np.linspace(-100, 40, 28), [np.inf, -np.inf, np.nan, -3e38]]).astype(np.float32).reshape(4, 8)
+    found = run(module, [x, 0.0, np.zeros((4, 8), np.float32)])[1].astype(np.float64)
+    with np.errstate(over="ignore"):
+        truth = 1 / (1 + np.exp(-x.astype(np.float64)))
+    if "loose" in marks:
+        np.testing.assert_allclose(found, truth, rtol=2e-6, atol=2e-9)
+    else:
+        np.testing.assert_allclose(found, truth, rtol=2e-5, atol=1e-37)
+        assert found.flat[29] == 0
+
+
 # Maxima of multiples
 
 MAXIMUM = f"""

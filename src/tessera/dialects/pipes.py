@@ -1,12 +1,14 @@
-"""The pipe dialect as a whole: rings for one agent, and for many, programs by the draw, and tiles that are turned."""
+"""The pipe dialect as a whole: rings for one agent, and for many, and what these share."""
 
 from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from tessera.dialects import pipe, pipe_agents, pipe_draws, pipe_turns
+from tessera.dialects import pipe, pipe_agents, pipe_draws, pipe_places, pipe_turns
 
 VERSION = pipe.VERSION
 Pipe = Dialect(
-    "pipe", [*pipe.OPS, *pipe_agents.OPS, *pipe_draws.OPS, *pipe_turns.OPS], [pipe.RingType, *pipe_agents.TYPES]
+    "pipe",
+    [*pipe.OPS, *pipe_agents.OPS, *pipe_draws.OPS, *pipe_places.OPS, *pipe_turns.OPS],
+    [pipe.RingType, *pipe_agents.TYPES],
 )

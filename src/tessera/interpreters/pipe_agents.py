@@ -18,7 +18,7 @@ import numpy as np
 from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import pipe, pipe_agents, pipe_draws, pipe_turns
+from tessera.dialects import pipe, pipe_agents, pipe_draws, pipe_places, pipe_turns
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.tile_types import tile_dtype
 from tessera.dtypes.casting import cast
@@ -107,6 +107,8 @@ class Stage:
     count: int
     chance: np.random.Generator | None
     shared: dict[Ring, Turns] = field(default_factory=dict[Ring, Turns])
+    place: int = 0
+    """The agent that has the place."""
 
     def turns(self, ring: Ring, value: SSAValue) -> Turns:
         if ring not in self.shared:
@@ -140,6 +142,8 @@ class Member:
     number: int
     products: list[Product] = field(default_factory=list[Product])
     held: dict[int, Held] = field(default_factory=dict[int, Held])
+    placed: bool = False
+    """Whether it has the place."""
 
     def hold(self, array: Array, turns: Turns, turn: int) -> None:
         self.held[id(array)] = Held(array, turns, turn)
@@ -397,6 +401,30 @@ def _drawn(frame: Frame, op: pipe_draws.DrawnOp, operands: Values) -> Values:
     turns.taken[member.number] += 1
     turns.released[member.number] += 1
     return [int(mailbox.slots[turn % turns.depth])]
+
+
+# One after the other
+
+
+@meaning(pipe_places.AwaitPlaceOp)
+def _await_place(frame: Frame, op: pipe_places.AwaitPlaceOp, operands: Values) -> Values:
+    member = _member(frame)
+    _wait(member, lambda: member.stage.place == member.number, "its place")
+    member.placed = True
+    return []
+
+
+@meaning(pipe_places.PassPlaceOp)
+def _pass_place(frame: Frame, op: pipe_places.PassPlaceOp, operands: Values) -> Values:
+    member = _member(frame)
+    if not member.placed:
+        raise RaceError(
+            f"{agent_name(member.number)} hands on the place, and has not waited for it",
+            hint="put pipe.await_place in front of pipe.pass_place",
+        )
+    member.placed = False
+    member.stage.place = (member.number + 1) % member.stage.count
+    return []
 
 
 # Products

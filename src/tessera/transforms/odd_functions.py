@@ -44,12 +44,12 @@ def use_tails(function: tile.FuncOp, mark: str, relative: Tolerance) -> None:
     remove_unused(function)
 
 
-def use_sigmoids(function: tile.FuncOp, mark: str, absolute: Tolerance) -> None:
-    """Rewrites hyperbolic tangents that have no mark yet, and get one."""
+def use_sigmoids(function: tile.FuncOp, mark: str, loose: str, absolute: Tolerance) -> None:
+    """Rewrites hyperbolic tangents that have no mark yet; their sigmoids get it, and one that small ones may be off."""
     for op in list(function.body.walk()):
         known = isinstance(op, tile.EwOp) and op.fn.data == "tanh" and _is_plain(op) and mark not in op.attributes
         if known and isinstance(op, tile.EwOp) and absolute(op.result) >= TANH_ERROR:
-            replace(op, _Writer(mark).tanh(op.operands_[0]))
+            replace(op, _Writer(mark, loose).tanh(op.operands_[0]))
 
 
 def _is_plain(op: tile.EwOp) -> bool:
@@ -59,8 +59,8 @@ def _is_plain(op: tile.EwOp) -> bool:
 class _Writer:
     """New ops on tiles of one shape."""
 
-    def __init__(self, mark: str) -> None:
-        self.mark = mark
+    def __init__(self, *marks: str) -> None:
+        self.marks = marks
         self.made: list[Operation] = []
 
     def put(self, op: Operation) -> SSAValue:
@@ -72,7 +72,7 @@ class _Writer:
 
     def brief(self, name: str, operand: SSAValue) -> SSAValue:
         op = tile.EwOp(name, [operand])
-        op.attributes[self.mark] = UnitAttr()
+        op.attributes.update({mark: UnitAttr() for mark in self.marks})
         return self.put(op)
 
     def full(self, number: float, like: SSAValue) -> SSAValue:

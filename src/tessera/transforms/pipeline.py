@@ -36,6 +36,7 @@ from tessera.transforms.lazy_maxima import LazyMaxima
 from tessera.transforms.live_ranges import ClipRanges, SplitRanges
 from tessera.transforms.make_async import MakeAsync
 from tessera.transforms.merge_masks import MergeMasks
+from tessera.transforms.order_products import OrderProducts
 from tessera.transforms.partition_rows import PartitionRows
 from tessera.transforms.place_waits import PlaceWaits
 from tessera.transforms.promote_sums import PromoteSums
@@ -66,6 +67,7 @@ PASSES: Mapping[str, type[ModulePass]] = {
         LazyMaxima,
         MakeAsync,
         MergeMasks,
+        OrderProducts,
         PartitionRows,
         PlaceWaits,
         PromoteSums,

@@ -24,12 +24,17 @@ from tessera.transforms.masks import constant_of
 from tessera.transforms.rewriting import adopt_location, replace
 
 LOG2_E = log2(2.718281828459045235360287)
+_FAR = 30.0
+"""1 + 2^−30 is 1, and four numbers up to 1 + 2^30 have a product that f32 holds."""
 _LARGEST = f32.max_value / LOG2_E
 """What may be multiplied by log2 e."""
 
 
-def use_powers_of_two(function: tile.FuncOp, mark: str) -> None:
-    """Rewrites the exponentials that carry a mark: those that need not be exact to the last bits."""
+def use_powers_of_two(function: tile.FuncOp, mark: str, loose: str = "", together: str = "") -> None:
+    """Rewrites the exponentials that carry a mark: those that need not be exact to the last bits.
+
+    Reciprocals in sigmoids that are marked to be computed `together` are of numbers from 1 to 2^31, and get that mark.
+    """
     for op in list(function.body.walk()):
         if not isinstance(op, tile.EwOp) or mark not in op.attributes or tile_dtype(op.result) is not f32:
             continue
@@ -38,18 +43,50 @@ def use_powers_of_two(function: tile.FuncOp, mark: str) -> None:
             made.attributes.update(op.attributes)
             replace(op, [made])
         elif op.fn.data == "sigmoid" and op.policy is None:
-            _write_sigmoid(op)
+            _Sigmoid(op).write(loose, together)
     remove_unused(function)
 
 
-def _write_sigmoid(op: tile.EwOp) -> None:
-    scaler = _Scaler(op, -LOG2_E)
-    power = tile.EwOp("exp2", [scaler.scaled(op.operands_[0])])
-    more = tile.EwOp("add", [power.result, scaler.constant(1.0, tile_type(op.result).get_shape())])
-    inverse = tile.EwOp("reciprocal", [more.result])
-    for made in (power, inverse):
-        made.attributes.update(op.attributes)
-    replace(op, [power, more, inverse])
+class _Sigmoid:
+    """What is written for a sigmoid."""
+
+    def __init__(self, op: tile.EwOp) -> None:
+        self.op = op
+        self.made: list[Operation] = []
+
+    def write(self, loose: str, together: str) -> None:
+        op = self.op
+        if together not in op.attributes:
+            self._inverse(self._power(-1.0))
+        elif loose in op.attributes:
+            self._inverse(self._power(-1.0, _FAR))
+        else:
+            # The power in front makes nothing of what is far below 0.
+            power = self._power(1.0, _FAR)
+            self._put(tile.EwOp("mul", [power, self._inverse(power)]))
+        replace(op, self.made)
+
+    def _put(self, op: Operation) -> SSAValue:
+        self.made.append(op)
+        return op.results[0]
+
+    def _marked(self, op: tile.EwOp) -> SSAValue:
+        op.attributes.update(self.op.attributes)
+        return self._put(op)
+
+    def _power(self, sign: float, most: float | None = None) -> SSAValue:
+        """e^x or e^−x, 2^most at most."""
+        scaler = _Scaler(self.op, sign * LOG2_E)
+        raised = scaler.scaled(self.op.operands_[0])
+        if most is not None:
+            raised = self._put(tile.EwOp("min", [raised, scaler.constant(most, tile_type(raised).get_shape())]))
+        return self._marked(tile.EwOp("exp2", [raised]))
+
+    def _inverse(self, power: SSAValue) -> SSAValue:
+        """1 / (1 + a power)."""
+        ones = _Scaler(self.op, 1.0).constant(1.0, tile_type(power).get_shape())
+        more = self._put(tile.EwOp("add", [power, ones]))
+        return self._marked(tile.EwOp("reciprocal", [more]))
 
 
 class _Scaler:

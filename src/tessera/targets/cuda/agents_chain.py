@@ -7,10 +7,13 @@ from collections.abc import Collection, Iterable
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera.dialects import tile
+from tessera.dialects.pipe_agents import RolesOp
 from tessera.errors import CompileError
 from tessera.interpreters.engine import symbol_in
 from tessera.targets.cuda import dialect as nv
+from tessera.targets.cuda.agents_model import MANY
 from tessera.targets.cuda.agents_to_nv import lower_agents
+from tessera.targets.cuda.agents_work import issues_most
 from tessera.targets.cuda.boxes import is_mapped
 from tessera.targets.cuda.budget import shared_bytes
 from tessera.targets.cuda.choose_agents import AgentsPlan, is_lined, spare_registers, thread_registers
@@ -22,6 +25,7 @@ from tessera.transforms.late_stores import late_stores
 from tessera.transforms.lazy_maxima import lazy_maxima
 from tessera.transforms.live_ranges import clip_ranges, split_ranges
 from tessera.transforms.merge_masks import merge_masks
+from tessera.transforms.order_products import order_products
 from tessera.transforms.place_waits import place_waits
 from tessera.transforms.promote_sums import promote_sums
 from tessera.transforms.release_early import release_early
@@ -76,5 +80,8 @@ def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]
             lambda store: is_mapped(store) and is_lined(store.view, lined) and thread_registers(store.value) <= spare,
         )
     skip_turns(function)
+    if not any(isinstance(op, RolesOp) and op.turns is not None for op in function.body.block.ops):
+        # While one of two agents multiplies, the other has one turn to compute: that pays if there is much of it.
+        order_products(function, lambda loop: plan.agents > MANY or issues_most(loop))
     lower_agents(module, name, lined=lined)
     return True

@@ -55,6 +55,9 @@ PRODUCT_ISSUES, REDUCTION_ISSUES = 10, 10
 """Instructions of a thread for each, whatever their size: descriptors, shuffles."""
 PRODUCT_GAP = 56
 """Clocks in which tensor cores do nothing for a product that somebody waits for."""
+MANY, ORDERED_SHOWING = 2, 0.5
+"""More agents than so many begin products one after the other, and fewer where schedulers are busier than the unit for
+functions; how much of what shows otherwise shows then."""
 LATENCY = 600
 """From asking for a tile to having its first bytes."""
 START, END = 1100, 1200
@@ -141,6 +144,8 @@ class Turn:
     """Columns of tiles of the program's rows that go around it, and are not themselves sums of its products."""
     banded: bool = False
     """Whether it begins and ends with the rows that it is for: each agent has turns of its own."""
+    ordered: bool = False
+    """Whether it is as long for all agents: they may begin its products one after the other."""
 
 
 @dataclass(frozen=True)
@@ -235,8 +240,9 @@ def turn_clocks(traced: Traced, turn: Turn, block: Block) -> float:
     # A thread has half as many elements of a tile as the tile has columns.
     elements = [(one, block.of(one.columns) / 2) for one in turn.work]
     issues = sum(one.instructions * count for one, count in elements)
-    issues += PRODUCT_ISSUES * len(turn.products) + REDUCTION_ISSUES * turn.reductions
     functions = sum(one.functions * count for one, count in elements) * FUNCTION_CLOCKS
+    ordered = turn.ordered and not traced.turning and (block.agents > MANY or issues > functions)
+    issues += PRODUCT_ISSUES * len(turn.products) + REDUCTION_ISSUES * turn.reductions
     filled = [(block.of(ring.rows), block.of(ring.columns), ring.itemsize) for ring in traced.rings if ring.repeated]
     moved, written = sum(map(prod, filled)), sum(slot_bytes(*sizes) for sizes in filled)
     # Who turns tiles reads and writes them once more.
@@ -259,6 +265,8 @@ def turn_clocks(traced: Traced, turn: Turn, block: Block) -> float:
         return max(busiest, arriving)
     # Others hide as much of the rest of an agent's turn as the busiest part has to do besides.
     shown = 1.0 if block.agents == 1 else sorted(computing)[1] / max(computing)
+    if ordered:
+        shown *= ORDERED_SHOWING
     rest = (sum(computing) - max(computing)) / block.agents
     return max(busiest + shown * rest, arriving)
 

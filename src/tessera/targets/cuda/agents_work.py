@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, TensorType
@@ -12,13 +12,13 @@ from tessera.dialects import tile
 from tessera.dialects.elementwise import TABLE
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import Kind
-from tessera.targets.cuda.agents_model import Axis, Extent, Product, Ring, Traced, Turn, Work
+from tessera.targets.cuda.agents_model import FUNCTION_CLOCKS, Axis, Extent, Product, Ring, Traced, Turn, Work
 from tessera.targets.cuda.boxes import is_mapped
 from tessera.targets.cuda.choose_agents import agents_plans, needs_turning
 from tessera.targets.cuda.preparing import prepare
 from tessera.transforms.host_checks import take_host_checks
 from tessera.transforms.lazy_maxima import lazy_maxima
-from tessera.transforms.live_ranges import ROWS_BEGIN, clip_ranges, is_marked
+from tessera.transforms.live_ranges import ROWS_BEGIN, ROWS_END, clip_ranges, is_marked
 from tessera.transforms.make_async import feeds_products
 from tessera.transforms.partition_rows import Rows, rows_of
 from tessera.transforms.promote_sums import promote_sums
@@ -82,10 +82,11 @@ class _Reading:
             while around is not None:
                 steps.extend(map(self.extent, _constants(around.step)))
                 around = _loop_around(around)
-            computed, kept = tuple(self._work(loop)), tuple(self._kept(loop))
+            computed, kept = tuple(_work(loop, self.extent)), tuple(self._kept(loop))
             reductions = [op for op in loop.body.block.ops if isinstance(op, tile.ReduceOp) and _is_tile(op.operand)]
             products, banded = tuple(map(self._product, inside)), is_marked(loop.lb, ROWS_BEGIN)
-            yield Turn(tuple(steps), products, computed, len(reductions), kept, banded)
+            ordered = bool(computed) and not banded and not is_marked(loop.ub, ROWS_END)
+            yield Turn(tuple(steps), products, computed, len(reductions), kept, banded, ordered)
 
     def _kept(self, loop: scf.ForOp) -> Iterator[Extent]:
         """Columns of the tiles that a loop carries, and that are not what its products gave."""
@@ -109,20 +110,33 @@ class _Reading:
             repeated = _loop_around(op) is not None
             yield Ring(self.extent(rows), self.extent(columns), repeated, itemsize, needs_turning(op))
 
-    def _work(self, loop: scf.ForOp) -> Iterator[Work]:
-        """Work on whole tiles in every turn. Branches are for few turns, and so are masks, which most turns lose."""
-        masks = _masks(loop)
-        for op in loop.body.block.ops:
-            if isinstance(op, tile.ReduceOp) and _is_tile(op.operand):
-                yield Work(self.extent(tile_type(op.operand).get_shape()[1]), 1)
-            elif isinstance(op, tile.LoadOp) and _is_tile(op.result) and not feeds_products(op):
-                columns, itemsize = tile_type(op.result).get_shape()[1], tile_dtype(op.result).storage.itemsize
-                yield Work(self.extent(columns), LOADING, loaded=itemsize)
-            elif isinstance(op, tile.EwOp) and _is_tile(op.result) and op not in masks and not _is_fused(op):
-                cost, columns = TABLE[op.fn.data].cost, tile_type(op.result).get_shape()[1]
-                functions = cost.special + cost.divide
-                issued = cost.simple + CONVERSION * cost.convert + FUNCTION * cost.special + DIVISION * cost.divide
-                yield Work(self.extent(columns), issued, functions)
+
+def issues_most(loop: scf.ForOp) -> bool:
+    """Whether a turn of a loop keeps the schedulers longer than the unit for functions."""
+    works = list(_work(loop, lambda size: size))
+    functions = sum(one.functions * _sized(one) for one in works)
+    return sum(one.instructions * _sized(one) for one in works) > FUNCTION_CLOCKS * functions
+
+
+def _sized(work: Work) -> int:
+    assert isinstance(work.columns, int)
+    return work.columns
+
+
+def _work(loop: scf.ForOp, extent: Callable[[int], Extent]) -> Iterator[Work]:
+    """Work on whole tiles in every turn. Branches are for few turns, and so are masks, which most turns lose."""
+    masks = _masks(loop)
+    for op in loop.body.block.ops:
+        if isinstance(op, tile.ReduceOp) and _is_tile(op.operand):
+            yield Work(extent(tile_type(op.operand).get_shape()[1]), 1)
+        elif isinstance(op, tile.LoadOp) and _is_tile(op.result) and not feeds_products(op):
+            columns, itemsize = tile_type(op.result).get_shape()[1], tile_dtype(op.result).storage.itemsize
+            yield Work(extent(columns), LOADING, loaded=itemsize)
+        elif isinstance(op, tile.EwOp) and _is_tile(op.result) and op not in masks and not _is_fused(op):
+            cost, columns = TABLE[op.fn.data].cost, tile_type(op.result).get_shape()[1]
+            functions = cost.special + cost.divide
+            issued = cost.simple + CONVERSION * cost.convert + FUNCTION * cost.special + DIVISION * cost.divide
+            yield Work(extent(columns), issued, functions)
 
 
 def _loop_around(op: Operation) -> scf.ForOp | None:

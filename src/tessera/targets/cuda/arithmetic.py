@@ -26,7 +26,7 @@ from tessera.targets.cuda.positions import emit_positions
 from tessera.targets.cuda.thread_tiles import ThreadTile
 from tessera.targets.llvm import casts, elementwise, wide_functions
 from tessera.targets.llvm.elements import not_a_number
-from tessera.targets.llvm.marks import BRIEF, ROUNDED
+from tessera.targets.llvm.marks import BRIEF, ROUNDED, TOGETHER
 from tessera.targets.llvm.text import Value, number
 
 FAST = "fast"
@@ -200,6 +200,26 @@ def _casts(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> b
     return True
 
 
+# Reciprocals
+
+_SEVERAL = 4
+"""Reciprocals that are computed together, of numbers up to 2^31."""
+
+
+def _reciprocals(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> bool:
+    """Those that may be computed together: the unit for functions takes long, and products of numbers do not."""
+    if op.fn.data != "reciprocal" or TOGETHER not in op.attributes:
+        return False
+    k, (operand,) = MachineFloats(emitter.f), operands
+    values = _all_opened(emitter, operand)
+    different, known = list(dict.fromkeys(values)), dict[Value, Value]()
+    for first in range(0, len(different), _SEVERAL):
+        group = different[first : first + _SEVERAL]
+        known.update(zip(group, functions.inverses(k, group), strict=True))
+    bind_rounded(emitter, op.result, [known[value] for value in values], f32, op.result_dtype)
+    return True
+
+
 # Division
 
 _SHARES = 4
@@ -256,4 +276,4 @@ def _others(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> 
     return True
 
 
-_RULES: Sequence[Rule] = (emit_positions, emit_masks, _casts, _divisions, _signs, _floats, _others)
+_RULES: Sequence[Rule] = (emit_positions, emit_masks, _casts, _reciprocals, _divisions, _signs, _floats, _others)

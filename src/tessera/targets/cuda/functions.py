@@ -8,7 +8,7 @@ tables, `targets.llvm.mathematics` computes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from tessera.targets.cuda import angles, remainders
@@ -82,6 +82,19 @@ def brief_exp(k: MachineFloats, x: Value) -> Value:
 def brief_sigmoid(k: MachineFloats, x: Value) -> Value:
     decay = k.instruction("ex2.approx.ftz.f32", k.mul(x, -_LOG2_E - _LOG2_E_REST))
     return k.instruction("rcp.approx.ftz.f32", k.add(decay, 1.0))
+
+
+def inverses(k: MachineFloats, values: Sequence[Value]) -> list[Value]:
+    """1 / x of several numbers whose product is in range, with one reciprocal for all: that of the product."""
+    levels = [list(values)]
+    while len(last := levels[-1]) > 1:
+        pairs = [last[at : at + 2] for at in range(0, len(last), 2)]
+        levels.append([k.mul(*pair) if len(pair) == 2 else pair[0] for pair in pairs])
+    found = [k.instruction("rcp.approx.ftz.f32", *levels.pop())]
+    for level in reversed(levels):
+        beside = [level[at ^ 1] if at ^ 1 < len(level) else None for at in range(len(level))]
+        found = [found[at // 2] if b is None else k.mul(found[at // 2], b) for at, b in enumerate(beside)]
+    return found
 
 
 def _instruction(name: str) -> Recipe:

@@ -16,7 +16,8 @@ from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import DType, bf16, f8e4m3, f8e5m2, f16
 from tessera.errors import CompileError
 from tessera.targets.cuda.plain_products import make_products_plain
-from tessera.targets.llvm.marks import BRIEF, ROUNDED
+from tessera.targets.cuda.shared_reciprocals import share_reciprocals
+from tessera.targets.llvm.marks import BRIEF, LOOSE, ROUNDED, TOGETHER
 from tessera.targets.llvm.tolerances import Tolerances
 from tessera.transforms.factors import gather_factors
 from tessera.transforms.multiples import single_multiples
@@ -69,7 +70,9 @@ def prepare(function: tile.FuncOp, *, contract: bool, arch: str = "sm_90a") -> N
     for op in function.body.walk():
         if isinstance(op, tile.EwOp) and op.fn.data == "mul" and op.result not in (multiples if contract else ()):
             op.attributes[ROUNDED] = UnitAttr()
-    use_powers_of_two(function, BRIEF)
+    if arch == "sm_90a":
+        share_reciprocals(function)
+    use_powers_of_two(function, BRIEF, LOOSE, TOGETHER)
     _reduce_early(function)
 
 
@@ -80,7 +83,7 @@ def _use_brief_forms(function: tile.FuncOp) -> None:
     for op in function.body.walk():
         if isinstance(op, tile.EwOp) and tolerances.is_brief(op):
             op.attributes[BRIEF] = UnitAttr()
-    use_sigmoids(function, BRIEF, tolerances.absolute)
+    use_sigmoids(function, BRIEF, LOOSE, tolerances.absolute)
 
 
 def _reduce_early(function: tile.FuncOp) -> None:

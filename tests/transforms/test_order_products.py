@@ -1,0 +1,85 @@
+"""Checks that agents begin the products of a turn one after the other: same bits in every order, in which loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from rewritten_programs import at_length, rewritten
+from role_programs import PRODUCTS, STAGES, check_roles, prepared
+
+from tessera.dialects import tile
+from tessera.dialects.pipe_agents import DotStartOp
+from tessera.dialects.pipe_places import AwaitPlaceOp, PassPlaceOp
+from tessera.interpreters.engine import RULES, Frame, Values
+from tessera.interpreters.machine import Machine
+from tessera.interpreters.pipe_agents import Member
+from tessera.transforms.finish_in_branches import finish_in_branches
+from tessera.transforms.live_ranges import split_ranges
+from tessera.transforms.order_products import order_products
+from tessera.transforms.place_waits import place_waits
+from tessera.transforms.skew_dots import skew_dots
+from tessera.transforms.skip_first_turns import skip_first_turns
+from tessera.transforms.skip_turns import skip_turns
+from tessera.transforms.specialize_roles import specialize_roles
+
+OWN_TURNS = {"causal", "grouped queries", "window", "prefix", "alibi", "soft cap"}
+"""Kernels in which the last rows need turns that the first ones do not."""
+
+
+def rewrite(function: tile.FuncOp, agents: int = 3) -> None:
+    skew_dots(function)
+    assert specialize_roles(function, agents=agents, depth=2)
+    skip_first_turns(function)
+    split_ranges(function)
+    place_waits(function)
+    finish_in_branches(function)
+    skip_turns(function)
+    order_products(function)
+
+
+def places(function: tile.FuncOp) -> list[int]:
+    return [sum(isinstance(op, kind) for op in function.body.walk()) for kind in (AwaitPlaceOp, PassPlaceOp)]
+
+
+@pytest.mark.parametrize("name", at_length(STAGES, "full", "sigmoid", "causal"))
+def test_kernels_give_the_same_bits(name: str) -> None:
+    for length in (0, 1, 41):
+        module, given = STAGES[name](length)
+        module, _, _ = rewritten(module, prepared)
+        worlds = [Machine(workers=2, chance=np.random.default_rng(seed)) for seed in (length, 7)]
+        found = places(check_roles(module, rewrite, given, [Machine(), *worlds]))
+        assert found[0] == found[1]
+        assert (found[0] > 0) == (name not in OWN_TURNS)
+
+
+def test_agents_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two products of an agent, in different turns, every other one begins its own."""
+    module, given = STAGES["full"](41)
+    module, _, _ = rewritten(module, prepared)
+    order: list[int] = []
+    rule = RULES[PassPlaceOp]
+
+    def noted(frame: Frame, op: PassPlaceOp, operands: Values) -> Values:
+        order.append(frame.kept[Member].number)
+        return rule(frame, op, operands)
+
+    monkeypatch.setitem(RULES, PassPlaceOp, noted)
+    check_roles(module, rewrite, given, [Machine(chance=np.random.default_rng(3))])
+    assert len(order) > 30
+    assert order == [number % 3 for number in range(len(order))]
+
+
+def test_what_only_multiplies_needs_no_order() -> None:
+    for make in PRODUCTS.values():
+        module, given = make(41)
+        module, _, _ = rewritten(module, prepared)
+        function = check_roles(module, rewrite, given, [Machine()])
+        assert any(isinstance(op, DotStartOp) for op in function.body.walk())
+        assert places(function) == [0, 0]
+
+
+def test_one_agent_waits_for_nobody() -> None:
+    module, given = STAGES["full"](41)
+    module, _, _ = rewritten(module, prepared)
+    function = check_roles(module, lambda function: rewrite(function, agents=1), given, [Machine()])
+    assert places(function) == [0, 0]
