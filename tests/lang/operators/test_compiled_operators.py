@@ -93,8 +93,7 @@ def test_native_results_are_the_interpreter_s(name: str) -> None:
 
 
 def _listed(x: Any) -> list[Any]:
-    several: Any = x if isinstance(x, tuple | list) else (x,)
-    return list(several)
+    return ts.tree_leaves(x)
 
 
 def _placed(x: Any) -> Any:
