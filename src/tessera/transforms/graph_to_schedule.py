@@ -18,6 +18,7 @@ from tessera.dialects.schedule_types import Config
 from tessera.transforms.form_online import form_online
 from tessera.transforms.form_products import form_products
 from tessera.transforms.form_rows import form_rows
+from tessera.transforms.merge_siblings import merge_siblings
 from tessera.transforms.regions import erase_unused
 from tessera.transforms.rewriting import replace
 
@@ -44,6 +45,7 @@ def _lower(block: Block) -> None:
             _launch(op)
     for form in FORMERS:
         form(block)
+    merge_siblings(block)
     for op in list(block.ops):
         if isinstance(op, graph.ConstantOp):
             erase_unused(op)

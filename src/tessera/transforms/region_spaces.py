@@ -118,6 +118,10 @@ class _Search:
         self.place(anchor, at)
         self.settle()
         for value in results:
+            if value not in self.placed and not self.folds and graph_type(value).shape == graph_type(anchor).shape:
+                # It hangs together with nothing that is placed, and is made beside the anchor.
+                self.place(value, at)
+                self.settle()
             if value not in self.placed:
                 raise UnfitError(
                     "the results of a region come from one iteration space; this one does not", _owner(value)
