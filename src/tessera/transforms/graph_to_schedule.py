@@ -45,7 +45,6 @@ def _lower(block: Block) -> None:
             _launch(op)
     for form in FORMERS:
         form(block)
-    merge_siblings(block)
     for op in list(block.ops):
         if isinstance(op, graph.ConstantOp):
             erase_unused(op)
