@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import subprocess
 import sys
 import threading
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from selectors import EVENT_READ, DefaultSelector
 from typing import TYPE_CHECKING, Protocol
 
 from tessera import compile_worker
@@ -113,7 +113,7 @@ class Worker:
                     return
                 request = self._waiting[0]
             try:
-                self._serve(request)
+                request.context.run(self._serve, request)
             except Exception as error:  # whatever it is, a call must not learn of it
                 if not self._closed:
                     _fail(request, f"{type(error).__name__}: {error}")
@@ -163,8 +163,10 @@ class Worker:
             self._number += 1
             try:
                 compile_worker.write(process.stdin, self._number, True, self._build, packed)
-                if not select.select([process.stdout], [], [], self._timeout)[0]:
-                    raise TimeoutError(f"compiling took more than {self._timeout:g} s")
+                with DefaultSelector() as selector:
+                    selector.register(process.stdout, EVENT_READ)
+                    if not selector.select(self._timeout):
+                        raise TimeoutError(f"compiling took more than {self._timeout:g} s")
                 answer = compile_worker.read(process.stdout)
                 if answer is None or answer[0] != self._number:
                     raise EOFError("it gave no answer")

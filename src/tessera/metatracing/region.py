@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import copy_context
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,8 @@ class Request:
         self.levels = list(levels)
         self.is_bridge = is_bridge
         self.done: Callable[[], object] = lambda: None
+        # Settings that hold around the call, such as the folder of the cache, hold for what is done for it elsewhere.
+        self.context = copy_context()
 
     def compiled(self) -> list[tuple[Level, Compiled]]:
         """Compiles here and now; what fails is left out, and said."""
