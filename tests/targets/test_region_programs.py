@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -34,51 +33,7 @@ from tessera.transforms.pipeline import Compiled, compile_module
 sys.path.append(str(Path(__file__).parents[1] / "transforms"))
 programs: Any = import_module("graph_programs")
 build, error, normal = programs.build, programs.error, programs.normal
-
-
-def softmax(x: Any) -> Any:
-    weights = (x - x.reduce("max")).ew("exp")
-    return weights / weights.reduce("sum")
-
-
-def attended(g: Any, q: Any, k: Any, v: Any, *, causal: bool = True) -> Any:
-    scores = (q @ k.T).cast(f32) * q.shape[-1] ** -0.5
-    if causal:
-        rows, keys = (g.iota(axis, scores.shape[-2:]) for axis in (0, 1))
-        scores = g.where(rows.ew("ge", keys).broadcast(scores.shape), scores, -np.inf)
-    return softmax(scores).cast(q.dtype) @ v
-
-
-def multiplied(g: Any, a: Any, b: Any) -> Any:
-    return a @ b
-
-
-def block(heads: int, width: int) -> Any:
-    """The products of a block of a model: rows of one array to queries, keys and values, and so on."""
-
-    def make(g: Any, x: Any, qkv: Any, out: Any, up: Any, bias: Any, down: Any) -> Any:
-        batch, length, _ = x.shape
-        parts = (x @ qkv).reshape(batch, length, 3, heads, width)
-        q, k, v = (
-            parts.slice(2, place, place + 1).reshape(batch, length, heads, width).transpose(0, 2, 1, 3)
-            for place in range(3)
-        )
-        found = attended(g, q, k, v).transpose(0, 2, 1, 3).reshape(batch, length, heads * width)
-        x = x + found @ out
-        hidden = x @ up + bias
-        return x + (hidden * 0.5 * ((hidden * 0.5**0.5).ew("erf") + 1.0)) @ down
-
-    return make
-
-
-def block_types(heads: int, width: int, dtype: DType, sizes: Sequence[Any] = ("B", "S")) -> list[Any]:
-    wide = heads * width
-    shapes = [(*sizes, wide), (wide, 3 * wide), (wide, wide), (wide, 4 * wide), (4 * wide,), (4 * wide, wide)]
-    return [(shape, dtype) for shape in shapes]
-
-
-def sized_by(numbers: dict[str, int], shape: Sequence[Any]) -> tuple[int, ...]:
-    return tuple(numbers[size] if isinstance(size, str) else size for size in shape)
+attended, block, block_types, multiplied = programs.attended, programs.block, programs.block_types, programs.multiplied
 
 
 def functions(made: Compiled) -> list[ModuleOp]:
@@ -200,7 +155,7 @@ def test_cpu_programs_compute_the_same(dtype: DType, level: str) -> None:
     made = compile_module(module, stages=stages_for("cpu", level))
     numbers = {"B": batch, "S": length}
     types = block_types(heads, width, dtype)
-    shapes = [sized_by(numbers, shape) for shape, _ in types]
+    shapes = [programs.sized_by(numbers, shape) for shape, _ in types]
     values: dict[Any, Any] = {}
     main = next(op for op in made.module.body.block.ops if isinstance(op, graph.FuncOp))
     arrays = [normal(shape, dtype, seed, 0.5 if seed else 1.0) for seed, shape in enumerate(shapes)]
@@ -236,7 +191,7 @@ def test_a_block_on_a_gpu() -> None:
 
     types = block_types(4, 64, bf16)
     module = build(block(4, 64), *types)
-    shapes = [sized_by({"B": 2, "S": 200}, shape) for shape, _ in types]
+    shapes = [programs.sized_by({"B": 2, "S": 200}, shape) for shape, _ in types]
     arrays = [normal(shape, bf16, seed, shape[0] ** -0.5 if seed else 1.0) for seed, shape in enumerate(shapes)]
     tensors = [ts.asarray(x, dtype=bf16).cuda() for x in arrays]
     (found,) = compile_graph(module, "cuda").bind(tensors)(*tensors)

@@ -13,7 +13,7 @@ from tessera.dialects import graph, text
 from tessera.dialects.graph_slices import LAST
 from tessera.dialects.graph_types import GraphTensorType, graph_type
 from tessera.dtypes.casting import cast
-from tessera.dtypes.types import DType, f64, i32
+from tessera.dtypes.types import DType, f32, f64, i32
 from tessera.interpreters.graph import run_function
 from tessera.shapes.rules import broadcast
 from tessera.transforms.pipeline import Compiled, compile_module, default_stages
@@ -175,3 +175,51 @@ def check(
         wide = cast(other, dtype.base, f64)
         assert error(one, dtype, wide) <= (BOUNDS.get(dtype.base.name, 6e-2) * 2 if bound is None else bound)
     return made
+
+
+# Programs.
+
+
+def softmax(x: Value) -> Value:
+    weights = (x - x.reduce("max")).ew("exp")
+    return weights / weights.reduce("sum")
+
+
+def attended(g: Builder, q: Value, k: Value, v: Value, *, causal: bool = True) -> Value:
+    scores = (q @ k.T).cast(f32) * q.shape[-1] ** -0.5
+    if causal:
+        rows, keys = (g.iota(axis, scores.shape[-2:]) for axis in (0, 1))
+        scores = g.where(rows.ew("ge", keys).broadcast(scores.shape), scores, -np.inf)
+    return softmax(scores).cast(q.dtype) @ v
+
+
+def multiplied(g: Builder, a: Value, b: Value) -> Value:
+    return a @ b
+
+
+def block(heads: int, width: int) -> Any:
+    """The products of a block of a model: rows of one array to queries, keys and values, and so on."""
+
+    def make(g: Builder, x: Value, qkv: Value, out: Value, up: Value, bias: Value, down: Value) -> Value:
+        batch, length, _ = x.shape
+        parts = (x @ qkv).reshape(batch, length, 3, heads, width)
+        q, k, v = (
+            parts.slice(2, place, place + 1).reshape(batch, length, heads, width).transpose(0, 2, 1, 3)
+            for place in range(3)
+        )
+        found = attended(g, q, k, v).transpose(0, 2, 1, 3).reshape(batch, length, heads * width)
+        x = x + found @ out
+        hidden = x @ up + bias
+        return x + (hidden * 0.5 * ((hidden * 0.5**0.5).ew("erf") + 1.0)) @ down
+
+    return make
+
+
+def block_types(heads: int, width: int, dtype: DType, sizes: Sequence[Any] = ("B", "S")) -> list[Any]:
+    wide = heads * width
+    shapes = [(*sizes, wide), (wide, 3 * wide), (wide, wide), (wide, 4 * wide), (4 * wide,), (4 * wide, wide)]
+    return [(shape, dtype) for shape in shapes]
+
+
+def sized_by(numbers: dict[str, int], shape: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(numbers[size] if isinstance(size, str) else size for size in shape)

@@ -22,8 +22,8 @@ from tessera.transforms.merge_siblings import merge_siblings
 from tessera.transforms.regions import erase_unused
 from tessera.transforms.rewriting import replace
 
-# Each takes what it knows how to make one kernel of; what it leaves is for those behind it. The last takes all.
-FORMERS: tuple[Callable[[Block], None], ...] = (form_online, form_products, form_rows)
+# Each takes what it knows how to make one kernel of; what it leaves is for those behind it. `form_rows` takes all.
+FORMERS: tuple[Callable[[Block], None], ...] = (form_online, form_products, form_rows, merge_siblings)
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,6 @@ def _lower(block: Block) -> None:
             _launch(op)
     for form in FORMERS:
         form(block)
-    merge_siblings(block)
     for op in list(block.ops):
         if isinstance(op, graph.ConstantOp):
             erase_unused(op)

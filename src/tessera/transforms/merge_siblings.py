@@ -1,4 +1,4 @@
-"""Neighbouring pointwise regions of one shape that read the same arrays become one: a single kernel reads them once."""
+"""Pointwise regions that do alike work side by side become one: fewer launches, and what both read is read once."""
 
 from __future__ import annotations
 
@@ -6,66 +6,79 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.dialects import schedule
 from tessera.dialects.graph_types import graph_type
-from tessera.shapes.expr import Shape
+from tessera.transforms.region_spaces import UnfitError, space_of
+from tessera.transforms.rewriting import adopt_location
+
+_MOST_ARGUMENTS, _MOST_RESULTS = 10, 4
 
 
 def merge_siblings(block: Block) -> None:
-    """Merges each pointwise region with the next one like it, if nothing in between needs its results."""
+    """Merges a region into an earlier one of the same shape that reads one of the same arrays."""
+    earlier: list[schedule.RegionOp] = []
     for op in list(block.ops):
-        if isinstance(op, schedule.RegionOp) and op.parent is block:
-            other = _sibling(op)
-            if other is not None:
-                _merge(op, other)
+        if not isinstance(op, schedule.RegionOp) or op.kind.data != "pointwise":
+            continue
+        for place, found in enumerate(earlier):
+            if _are_siblings(found, op, block) and (made := _merged(found, op, block)) is not None:
+                earlier[place] = made
+                break
+        else:
+            earlier.append(op)
 
 
-def _shape(region: schedule.RegionOp) -> Shape | None:
-    """The one shape of all results of a pointwise region."""
-    shapes = {graph_type(result).shape for result in region.results_}
-    return shapes.pop() if region.kind.data == "pointwise" and len(shapes) == 1 else None
+def _are_siblings(first: schedule.RegionOp, second: schedule.RegionOp, block: Block) -> bool:
+    shapes = {graph_type(value).shape for value in (*first.results_, *second.results_)}
+    arguments = {*first.arguments, *second.arguments}
+    if first.config.data != second.config.data or len(shapes) != 1:
+        return False
+    if len(arguments) > _MOST_ARGUMENTS or len(first.results_) + len(second.results_) > _MOST_RESULTS:
+        return False
+    if not set(first.arguments) & set(second.arguments):
+        return False
+    place = block.get_operation_index(first)
+    return all(_is_before(value, place, block) for value in second.arguments)
 
 
-def _sibling(region: schedule.RegionOp) -> schedule.RegionOp | None:
-    shape, used = _shape(region), set(region.results_)
-    following: Operation | None = region.next_op
-    while shape is not None and following is not None:
-        if used & set(following.operands) or any(used & set(inner.operands) for inner in following.walk()):
-            return None
-        if isinstance(following, schedule.RegionOp) and _shape(following) == shape:
-            alike = following.config == region.config and set(following.arguments) & set(region.arguments)
-            return following if alike else None
-        following = following.next_op
-    return None
+def _is_before(value: SSAValue, place: int, block: Block) -> bool:
+    """Whether a value is there when the op at a place of the block begins."""
+    owner = value.owner
+    around = block.find_ancestor_op_in_block(owner) if isinstance(owner, Operation) else None
+    return around is None or block.get_operation_index(around) < place
 
 
-def _merge(first: schedule.RegionOp, second: schedule.RegionOp) -> None:
-    """Both in the place of the second."""
+def _merged(first: schedule.RegionOp, second: schedule.RegionOp, block: Block) -> schedule.RegionOp | None:
+    """One region with the work of two, where the first stood; None where that is not one kernel."""
     inputs = list(dict.fromkeys((*first.arguments, *second.arguments)))
-    types = [result.type for result in (*first.results_, *second.results_)]
-    merged = schedule.RegionOp("pointwise", first.config.data, inputs, types)
-    merged.location = second.location
-    body = merged.body.block
-    given = dict(zip(inputs, body.args, strict=True))
+    results = [*first.results_, *second.results_]
+    made = schedule.RegionOp(first.kind.data, first.config.data, inputs, [value.type for value in results])
+    body = made.body.block
     yielded: list[SSAValue] = []
     for region in (first, second):
+        inside = region.body.block
         mapped: dict[SSAValue, SSAValue] = {
-            argument: given[value] for argument, value in zip(region.body.block.args, region.arguments, strict=True)
+            argument: body.args[inputs.index(value)]
+            for argument, value in zip(inside.args, region.arguments, strict=True)
         }
-        for argument, value in zip(region.body.block.args, region.arguments, strict=True):
-            given[value].name_hint = argument.name_hint
-        for op in region.body.block.ops:
+        for argument, value in zip(inside.args, region.arguments, strict=True):
+            body.args[inputs.index(value)].name_hint = argument.name_hint
+        for op in inside.ops:
             if isinstance(op, schedule.YieldOp):
                 yielded += [mapped[value] for value in op.values]
             else:
                 body.add_op(op.clone(value_mapper=mapped))
-    end = schedule.YieldOp(yielded)
-    end.location = second.location
-    body.add_op(end)
-    block = second.parent
-    assert block is not None
-    block.insert_op_before(merged, second)
-    for old, new in zip((*first.results_, *second.results_), merged.results_, strict=True):
+    work = list(body.ops)
+    body.add_op(schedule.YieldOp(yielded))
+    try:
+        space_of(work, yielded)
+    except UnfitError:
+        made.erase()
+        return None
+    adopt_location([made], first)
+    block.insert_op_before(made, first)
+    for old, new in zip(results, made.results_, strict=True):
         new.name_hint = old.name_hint
         old.replace_all_uses_with(new)
     for region in (second, first):
         region.detach()
         region.erase()
+    return made

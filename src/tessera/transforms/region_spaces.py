@@ -118,10 +118,11 @@ class _Search:
         self.place(anchor, at)
         self.settle()
         for value in results:
-            if value not in self.placed and not self.folds and graph_type(value).shape == graph_type(anchor).shape:
-                # It hangs together with nothing that is placed, and is made beside the anchor.
+            # What has nothing to do with the others, but is as large, goes along with them.
+            if value not in self.placed and graph_type(value).shape == graph_type(anchor).shape:
                 self.place(value, at)
                 self.settle()
+        for value in results:
             if value not in self.placed:
                 raise UnfitError(
                     "the results of a region come from one iteration space; this one does not", _owner(value)
