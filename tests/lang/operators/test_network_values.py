@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compared import array, closely, exactly, tensor
+from compared import array, closely, exactly, tensor, traced
 
 import tessera as ts
 from tessera.dtypes.types import DType
@@ -220,3 +220,19 @@ def test_rows_of_a_table() -> None:
     table, wide = drawn(ts.f32, 5, 3)
     exactly(ts.embedding(np.array([[4, 0], [1, 1]]), table), wide.astype(np.float32)[[[4, 0], [1, 1]]])
     exactly(ts.residual(table, table), (wide * 2).astype(np.float32))
+
+
+def test_dropout_by_key() -> None:
+    x = ts.ones((64, 64))
+    key = ts.random.key(3)
+    found = ts.dropout(x, 0.25, key=key).numpy()
+    assert np.unique(found).tolist() == [0.0, float(np.float32(1 / 0.75))]
+    assert abs((found == 0).mean() - 0.25) < 0.03
+    exactly(traced(lambda xs: ts.dropout(xs[0], 0.25, key=xs[1]))((x, key)), found)
+    exactly(ts.residual(x, x, dropout=0.25, key=key), found + 1)
+    exactly(ts.dropout(x, 0.0), x.numpy())
+    assert not (ts.dropout(x, 0.25, key=ts.random.key(4)).numpy() == found).all()
+    with pytest.raises(ts.TesseraError, match="a probability from 0 up to 1"):
+        ts.dropout(x, 1.0)
+    q = ts.ones((1, 2, 4, 8))
+    assert ts.flash_attention(q, q, q, dropout=0.5, key=key).shape == q.shape
