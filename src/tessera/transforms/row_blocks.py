@@ -18,6 +18,9 @@ from tessera.transforms.region_spaces import Space
 _LONGEST_ROW = 16384
 _COLUMNS = 1024
 """The columns of a block of a longer row, or of a pointwise program."""
+_UNKNOWN = 64
+"""The same where nobody knows how long rows are: what lies beyond them is tested element by element."""
+_VECTOR = 8
 _TILE = 16384
 """Elements of a tile: enough to amortise a program, few enough for the nearest caches and a block's registers."""
 _LOOPED = 4096
@@ -81,11 +84,16 @@ def _bounded(extent: Size, most: int) -> int:
     return max(1, min(extent, most)) if isinstance(extent, int) else most
 
 
+def _columns(extent: Size, unknown: int = _UNKNOWN) -> int:
+    return _even(extent, _COLUMNS) if isinstance(extent, int) else unknown
+
+
 def _even(extent: Size, most: int) -> int:
     """A length of blocks that leaves no rest, if there is one that is not too short."""
     if not isinstance(extent, int) or extent <= most:
         return _bounded(extent, most)
-    whole = next((length for length in range(most, most // 4, -1) if extent % length == 0), None)
+    lengths = range(most - most % _VECTOR, most // 4, -_VECTOR)
+    whole = next((length for length in lengths if extent % length == 0), None)
     return most if whole is None else whole
 
 
@@ -95,7 +103,9 @@ def _choose_rows(space: Space, inner: Var | None, blocks: dict[Var, int]) -> Non
     if inner is None or inner in space.rows or inner not in kept:
         # Rows lie along the lanes.
         single = len(space.rows) == 1 and isinstance(row.extent, int) and row.extent <= _LONGEST_ROW
-        blocks[row] = max(1, row.extent) if single and isinstance(row.extent, int) else _even(row.extent, _COLUMNS)
+        blocks[row] = (
+            max(1, row.extent) if single and isinstance(row.extent, int) else _columns(row.extent, 2 * _UNKNOWN)
+        )
         if kept:
             # What is stored in loops is not divided any further: a block of threads holds all of it.
             most = _TILE if single else _LOOPED
@@ -103,8 +113,11 @@ def _choose_rows(space: Space, inner: Var | None, blocks: dict[Var, int]) -> Non
         return
     # Columns lie along the lanes, and rows are folded one behind the other.
     blocks[inner] = _even(inner.extent, 64)
-    whole = len(space.rows) == 1 and isinstance(row.extent, int) and row.extent * blocks[inner] <= _LOOPED
-    blocks[row] = max(1, row.extent) if whole and isinstance(row.extent, int) else _even(row.extent, 32)
+    if len(space.rows) == 1 and isinstance(row.extent, int) and row.extent <= _TILE // 16:
+        blocks[inner] = _even(inner.extent, min(64, _TILE // max(1, row.extent)))
+        blocks[row] = max(1, row.extent)
+    else:
+        blocks[row] = _even(row.extent, 32)
 
 
 def _choose_pointwise(
@@ -121,7 +134,7 @@ def _choose_pointwise(
     if turned:
         blocks[inner], blocks[turned[0]] = _bounded(inner.extent, 64), _bounded(turned[0].extent, 64)
         return
-    blocks[inner] = _even(inner.extent, _COLUMNS)
+    blocks[inner] = _columns(inner.extent)
     others = [var for var in large if var is not inner]
     if others:
         blocks[others[-1]] = _bounded(others[-1].extent, max(1, min(_MOST_ROWS, _TILE // blocks[inner])))

@@ -137,12 +137,27 @@ class _Writer(TileWriter):
         shape[axis] = self.widths[axis]
         value = self.spread(value, tuple(shape))
         var = self.axes[axis]
-        if not isinstance(var.extent, int) or var.extent % self.widths[axis]:
+        whole = isinstance(var.extent, int) and var.extent % self.widths[axis] == 0
+        if not whole and not (op.kind.data == "sum" and self._is_nothing_beyond(op.operand, at)):
             inside = self.spread(self.below(var), tuple(shape))
             nothing = self.full(reductions.TABLE[op.kind.data].identity(dtype), dtype, tuple(shape))
             value = self.add(tile.EwOp("select", [inside, value, nothing]))
         folded = self.add(tile.ReduceOp(op.kind.data, value, axis))
         return self.add(tile.ExpandOp(folded, axis))
+
+    def _is_nothing_beyond(self, value: SSAValue, at: Coordinates) -> bool:
+        """Whether a value is 0 behind the end of rows: what is loaded from there is."""
+        if value in self.inputs:
+            rows, shape = [index.lone for index in at], graph_type(value).shape
+            return any(
+                var in self.space.rows and var in self.axes and var.extent == extent
+                for var, extent in zip(rows, shape, strict=True)
+                if var is not None
+            )
+        op = value.owner
+        if isinstance(op, graph.EwOp) and op.fn.data in ("cast", "neg", "abs", "add", "sub", "mul"):
+            return all(self._is_nothing_beyond(operand, at) for operand in op.operands_)
+        return False
 
     def _operand_of(self, op: graph.ReduceOp) -> Coordinates:
         axes, shape = set(op.axes.iter_values()), graph_type(op.operand).shape

@@ -10,7 +10,7 @@ graph.func @f(%x: !graph.tensor<[M, K], f32>, %i: !graph.tensor<[2], i32>) -> (!
 
 // CHECK: builtin.module {
 // CHECK-NEXT:   graph.func @f(%x: !graph.tensor<[M, K], f32>, %i: !graph.tensor<[2], i32>) -> (!graph.tensor<[M, 2], f32>) {
-// CHECK-NEXT:     %e = schedule.region<pointwise> <block = [16, 1024]> (%x_1 : !graph.tensor<[M, K], f32> = %x) -> (!graph.tensor<[M, K], f32>) {
+// CHECK-NEXT:     %e = schedule.region<pointwise> <block = [64, 64]> (%x_1 : !graph.tensor<[M, K], f32> = %x) -> (!graph.tensor<[M, K], f32>) {
 // CHECK-NEXT:       %e_1 = graph.ew<exp> %x_1 : !graph.tensor<[M, K], f32> -> !graph.tensor<[M, K], f32>
 // CHECK-NEXT:       schedule.yield %e_1 : !graph.tensor<[M, K], f32>
 // CHECK-NEXT:     }

@@ -11,7 +11,7 @@ graph.func @f(%x: !graph.tensor<[B, F], f32>, %bias: !graph.tensor<[F], f32>) ->
 
 // CHECK: builtin.module {
 // CHECK-NEXT:   graph.func @f(%x: !graph.tensor<[B, F], f32>, %bias: !graph.tensor<[F], f32>) -> (!graph.tensor<[B, F], f32>, !graph.tensor<[B, F], f32>) {
-// CHECK-NEXT:     %root, %right = schedule.region<pointwise> <block = [16, 1024]> (%bias_1 : !graph.tensor<[F], f32> = %bias, %x_1 : !graph.tensor<[B, F], f32> = %x) -> (!graph.tensor<[B, F], f32>, !graph.tensor<[B, F], f32>) {
+// CHECK-NEXT:     %root, %right = schedule.region<pointwise> <block = [64, 64]> (%bias_1 : !graph.tensor<[F], f32> = %bias, %x_1 : !graph.tensor<[B, F], f32> = %x) -> (!graph.tensor<[B, F], f32>, !graph.tensor<[B, F], f32>) {
 // CHECK-NEXT:       %wide = graph.broadcast %bias_1 : !graph.tensor<[F], f32> -> !graph.tensor<[B, F], f32>
 // CHECK-NEXT:       %sum = graph.ew<add> %x_1, %wide : !graph.tensor<[B, F], f32>, !graph.tensor<[B, F], f32> -> !graph.tensor<[B, F], f32>
 // CHECK-NEXT:       %left = graph.ew<exp> %sum : !graph.tensor<[B, F], f32> -> !graph.tensor<[B, F], f32>

@@ -13,7 +13,7 @@ graph.func @f(%a: !graph.tensor<[], f32>, %b: !graph.tensor<[S], f32>, %c: !grap
 // CHECK-NEXT:       %x_1 = graph.ew<exp> %a_1 : !graph.tensor<[], f32> -> !graph.tensor<[], f32>
 // CHECK-NEXT:       schedule.yield %x_1 : !graph.tensor<[], f32>
 // CHECK-NEXT:     }
-// CHECK-NEXT:     %y = schedule.region<pointwise> <block = [1024]> (%b_1 : !graph.tensor<[S], f32> = %b) -> (!graph.tensor<[S], f32>) {
+// CHECK-NEXT:     %y = schedule.region<pointwise> <block = [64]> (%b_1 : !graph.tensor<[S], f32> = %b) -> (!graph.tensor<[S], f32>) {
 // CHECK-NEXT:       %y_1 = graph.ew<exp> %b_1 : !graph.tensor<[S], f32> -> !graph.tensor<[S], f32>
 // CHECK-NEXT:       schedule.yield %y_1 : !graph.tensor<[S], f32>
 // CHECK-NEXT:     }
