@@ -89,7 +89,7 @@ class Jitted:
         self.families: dict[tuple[object, ...], Family] = {}
         self.reasons: list[Reason] = []
         self._known: dict[tuple[object, ...], Entry] = {}
-        self._quick: Quick | None = None
+        self.quick: Quick | None = None
         self._methods: dict[int, tuple[weakref.ref[Any], Jitted]] = {}
         self._lock = RLock()
         self.__call__ = self._slowly
@@ -132,13 +132,13 @@ class Jitted:
 
     def _remember(self, arguments: dict[str, Any], chosen: Settings | None, entry: Entry) -> None:
         """Puts an entry where generated code finds it; the code is written for the first structure that comes."""
-        if self._quick is None:
+        if self.quick is None:
             quick = Quick(self.name, self.parameters, arguments, self._slowly)
             if not quick.possible:
                 return
-            self._quick, self.__call__ = quick, quick.call
-        if self._quick.fits(arguments):
-            self._quick.add(chosen, arguments, entry)
+            self.quick, self.__call__ = quick, quick.call
+        if self.quick.fits(arguments):
+            self.quick.add(chosen, arguments, entry)
 
     def _entry(self, call: Call, chosen: Settings | None) -> Entry:
         with self._lock:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import tessera as ts
 
-few = settings(max_examples=10)
+few = settings(max_examples=6)
 
 
 def drawn(shape: tuple[int, ...], seed: int) -> Any:
@@ -132,7 +132,7 @@ def keys(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Any, ...]:
     return tuple(parts)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(shape=shapes(least=1, most=4), seed=seeds, data=st.data())
 def test_indexing_is_numpy_s(shape: tuple[int, ...], seed: int, data: st.DataObject) -> None:
     x = drawn(shape, seed)
@@ -141,7 +141,7 @@ def test_indexing_is_numpy_s(shape: tuple[int, ...], seed: int, data: st.DataObj
     exactly(found, x[key])
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(shape=shapes(least=1, most=3), seed=seeds, data=st.data())
 def test_updates_are_numpy_s(shape: tuple[int, ...], seed: int, data: st.DataObject) -> None:
     x = drawn(shape, seed)

@@ -96,7 +96,7 @@ BOOLS = {
     "not_equal": np.not_equal,
 }
 float_types = st.sampled_from(FLOATS)
-few = settings(max_examples=5)
+few = settings(max_examples=4)
 
 
 @pytest.mark.parametrize("name", UNARY)

@@ -15,7 +15,7 @@ import tessera as ts
 from tessera.dtypes.types import DType
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
-few = settings(max_examples=8)
+few = settings(max_examples=5)
 numbers = st.sampled_from((ts.f32, ts.bf16, ts.i32, ts.u8))
 
 
@@ -153,7 +153,7 @@ def test_the_largest_few() -> None:
         ts.topk(tensor(values, ts.f32), 21)
 
 
-@few
+@settings(max_examples=3)
 @given(size=st.integers(0, 20), shape=shapes(), dtype=st.sampled_from((ts.f32, ts.i32)), seed=seeds)
 def test_places_in_a_sorted_row(size: int, shape: tuple[int, ...], dtype: DType, seed: int) -> None:
     row = array(dtype, (size,), seed)
