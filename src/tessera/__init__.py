@@ -130,7 +130,7 @@ _LAZY = {
     "verify": "tessera.kernels.verification",
     "while_loop": "tessera.lang.control",
 }
-_MODULES = ("cuda", "knobs", "ops", "tile", "verify")
+_MODULES = ("cuda", "knobs", "ops", "random", "tile", "verify")
 _LAZY.update(dict.fromkeys(_OPERATORS, "tessera.lang.operators"))
 _LAZY.update(dict.fromkeys(_MAKERS, "tessera.lang.making"))
 # Operators work in traces, too, where functions that only make tensors do not.

@@ -80,6 +80,9 @@ def test_the_loop_has_the_arithmetic_that_is_counted(level: str, precision: str)
 
 def _operations(one: instructions.Instruction) -> int:
     """Of one instruction, independently of how the loop was written."""
+    if one.arm:
+        products = {"fmla": 1, "sdot": 4, "bfmmla": 4, "smmla": 8}.get(one.name, 0)
+        return 2 * products * int(one.operands[0].partition(".")[2][:-1]) if products else 0
     if one.name.startswith("tdp"):
         return 2 * 16 * 16 * (64 if one.name == "tdpbssd" else 32)
     if not (found := re.match(r"(?:vf(?P<fma>madd)|v?(?:mul|add)|v(?P<dot>dpbf16))\w*p(?P<element>[sdh])$", one.name)):

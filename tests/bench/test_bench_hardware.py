@@ -85,6 +85,22 @@ def test_a_server_with_everything(tmp_path: Path) -> None:
     assert hardware.available_memory_bytes(tmp_path) == 2**29
 
 
+@pytest.mark.parametrize(
+    ("maker", "part", "name"),
+    [
+        ("0x41", "0xd0c", "Arm Neoverse N1"),
+        ("0x41", "0xfff", "Arm part 0xfff"),
+        ("0xc0", "0xac3", "Ampere part 0xac3"),
+        ("0x99", "0xd0c", "maker 0x99 part 0xd0c"),
+    ],
+)
+def test_processors_of_aarch64_have_numbers(tmp_path: Path, maker: str, part: str, name: str) -> None:
+    put(tmp_path, "proc/cpuinfo", f"Features\t: fp asimd\nCPU implementer\t: {maker}\nCPU part\t: {part}")
+    found = hardware.environment(tmp_path)
+    assert found["processor"] == name
+    assert "has no 'flags'" in found["unavailable"]["virtualised"]
+
+
 def test_conditions_of_a_server_and_shares_since_the_last_reading(tmp_path: Path) -> None:
     conditions = Conditions(server(tmp_path))
     first = conditions.read()
@@ -135,7 +151,7 @@ def test_conditions_of_this_machine() -> None:
 
 def test_detect_describes_this_machine() -> None:
     found = hardware.detect()
-    assert found.gpu_arch == f"x86-64 {features.level()}"
+    assert found.gpu_arch == f"{'AArch64' if features.family() == 'aarch64' else 'x86-64'} {features.level()}"
     assert found.gpu_count == 0
     assert found.memory_bandwidth_gbps is None
     assert found.tensor_cores == (features.level() == "amx")

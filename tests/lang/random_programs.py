@@ -42,7 +42,8 @@ class Program:
     def __call__(self, *arguments: Any) -> list[Any]:
         values = list(arguments)
         for step in self.steps:
-            values.append(RULES[step.name].run([values[at] for at in step.operands], *step.options))
+            run: Any = RULES[step.name].run
+            values.append(run([values[at] for at in step.operands], *step.options))
         return values[-self.results :]
 
     def draw(self, seed: int, first: int | None = None) -> list[ts.Tensor]:
@@ -58,20 +59,25 @@ class Program:
         return found
 
 
+Run = Callable[[Any], Any] | Callable[[Any, Any], Any] | Callable[[Any, Any, Any], Any]
+
+
 @dataclass
 class Rule:
     """An operator in programs: what kinds it takes and gives, how options are drawn, and what it does."""
 
     takes: tuple[str, ...]
     gives: str
-    run: Callable[..., Any]
+    run: Run
     choose: Callable[[st.DrawFn, Sequence[Shape]], tuple[tuple[Any, ...], Shape] | None] = field(
         default=lambda _, shapes: ((), shapes[0])
     )
 
 
 def _same(_: st.DrawFn, shapes: Sequence[Shape]) -> tuple[tuple[Any, ...], Shape] | None:
-    """All of one shape, or one with a size of 1 in front for rows."""
+    """Shapes of one rank, so that first axes stand beside first axes, with sizes that are equal or 1."""
+    if len({len(shape) for shape in shapes}) > 1:
+        return None
     try:
         return (), np.broadcast_shapes(*shapes)
     except ValueError:
@@ -92,7 +98,7 @@ def _axis(keep: bool) -> Callable[[st.DrawFn, Sequence[Shape]], tuple[tuple[Any,
 
 def _product(_: st.DrawFn, shapes: Sequence[Shape]) -> tuple[tuple[Any, ...], Shape] | None:
     a, b = shapes
-    if len(a) < 2 or len(a) != len(b) or a[-1] != b[-1] or a[:-2] != b[:-2]:
+    if len(a) != 3 or len(b) != 3 or a[-1] != b[-1]:
         return None
     return (), (*a[:-1], b[-2])
 

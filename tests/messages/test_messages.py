@@ -35,6 +35,10 @@ def test_there_are_enough_of_each_kind() -> None:
     typed = [text for text in texts if text.startswith(("ShapeError", "DtypeError"))]
     assert len(typed) >= 30
     assert len(list(HERE.glob("kernels/*.py"))) >= 25
+    models = [text.read_text(encoding="utf-8") for text in HERE.glob("models/*.txt")]
+    assert len(models) >= 30
+    assert {text.partition(":")[0] for text in models} >= {"ShapeError", "DtypeError", "EffectError", "DeviceError"}
+    assert sum("  story: " in text for text in models) >= 25
     assert sum("  shape: " in text and "  story: " in text for text in typed) >= 20
 
 

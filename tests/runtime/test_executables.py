@@ -90,7 +90,7 @@ FILLING = Plan("fill", (X, VALUE, SCRATCH, ArrayArgument(5, f32, (N,), True)), 0
 
 @cache
 def code() -> bytes:
-    processor, extras = features.target("base")
+    processor, extras = features.target(features.level())
     return image.flatten(machine.compile_text(TEXT, cpu=processor, features=extras))
 
 

@@ -137,7 +137,7 @@ def test_any_bits_are_cast_alike(run: tuple[DType, Array], level: str) -> None:
 
 def test_the_comparison_notices_one_wrong_bit() -> None:
     """The tests above rest on it."""
-    loops = Loops("base")
+    loops = Loops(HERE[0])
     loops.add("wrong", [f32], bf16, 4, lambda f, x: f.convert("trunc", f.convert("bitcast", x[0], "i32"), "i16"))
     values = elements(f32)
     assert "differ, first" in difference(loops.run("wrong", values), casting.cast(values, f32, bf16), values)
@@ -149,7 +149,7 @@ def test_the_comparison_notices_one_wrong_bit() -> None:
 @pytest.mark.parametrize("dtype", [*ALL, f16 @ saturate, i8 @ saturate, f32 @ loss_scale(8.0)])
 def test_literals_are_rounded_as_casts_are(dtype: DType) -> None:
     numbers = [0, 1, -1, 3, 300, 1.0, -0.0, 0.1, -2.5, 1e300, float("inf"), float("nan"), True]
-    loops = Loops("base")
+    loops = Loops(HERE[0])
     for at, number in enumerate(numbers):
         loops.add(f"n{at}", [bool_], dtype, 4, lambda _, __, number=number: literal(number, dtype, 4))
     for at, number in enumerate(numbers):

@@ -17,7 +17,7 @@ from tessera.dialects.elementwise import TABLE
 from tessera.dtypes.types import f32, f64
 from tessera.targets.cpu import features
 from tessera.targets.llvm import mathematics
-from tessera.targets.llvm.elements import reaches
+from tessera.targets.llvm.elements import is_arm, reaches
 from tessera.targets.llvm.machine import assembly
 from tessera.targets.llvm.text import Function, Value
 
@@ -256,12 +256,16 @@ def instructions(name: str, level: str) -> list[str]:
     cpu, flags = features.target(level)
     lines = assembly(loops.module.text(), cpu=cpu, features=flags).splitlines()
     start = max(at for at, line in enumerate(lines) if line.startswith(".LBB") and at < _last_jump(lines))
+    if is_arm(level):
+        written = [line.split() for line in lines[start : _last_jump(lines)]]
+        body = [words[0] for words in written if len(words) > 1 and re.match(r"v\d+\.", words[1])]
+        return [opcode for opcode in body if not opcode.startswith(("mov", "dup", "mvni", "fmov"))]
     body = [line.split()[0] for line in lines[start : _last_jump(lines)] if line.startswith("\tv")]
     return [opcode for opcode in body if not opcode.startswith(("vmov", "vbroadcast", "vpxor", "vxorps"))]
 
 
 def _last_jump(lines: list[str]) -> int:
-    return max(at for at, line in enumerate(lines) if line.strip().startswith("jl"))
+    return max(at for at, line in enumerate(lines) if line.strip().startswith(("jl", "b.lt")))
 
 
 LENGTHS = {"exp": 12, "exp2": 9, "rsqrt": 6, "erf": 17, "sigmoid": 19, "tanh": 24}

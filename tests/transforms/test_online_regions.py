@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from graph_programs import Array, Builder, Value, build, check, compiled, error, kinds, normal, scheduled  # pyright: ignore[reportMissingImports]  (beside this file)
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tessera import bf16, f16, f32, f64
 from tessera.dtypes.types import DType, bool_
@@ -270,3 +272,80 @@ def test_weights_that_are_no_exponentials_are_not_taken() -> None:
 
     for form in (squared, other_axis):
         assert "online" not in kinds(scheduled(form, *((shape, f32) for shape in TYPES)))
+
+
+# Loops by chance: layouts, groups, masks, guards, and what is made of rows.
+
+
+@st.composite
+def loops(draw: st.DrawFn) -> tuple[Callable[..., Any], list[tuple[Sequence[Any], DType]], list[Array]]:
+    batch, groups, shared = draw(st.integers(1, 2)), draw(st.sampled_from((1, 2))), draw(st.sampled_from((1, 3)))
+    rows, keys = draw(st.sampled_from((1, 5, 70))), draw(st.sampled_from((2, 7, 64, 70)))
+    inner, width = draw(st.sampled_from((1, 8, 20))), draw(st.sampled_from((1, 16, 24)))
+    heads_last, merged = draw(st.booleans()), draw(st.booleans())
+    fn = draw(st.sampled_from((None, "ge", "gt", "lt")))
+    guard = draw(st.sampled_from(("plain", "guarded", "late", "free")))
+    steps = draw(st.lists(st.sampled_from(("scale", "cap", "bias", "keep")), max_size=3, unique=True))
+    logarithms, symbolic = draw(st.booleans()), draw(st.booleans())
+    heads = groups * shared
+
+    def make(g: Builder, q: Value, k: Value, v: Value, bias: Value, keep: Value) -> Any:
+        if heads_last:
+            q, k, v = (x.transpose(0, 2, 1, 3) for x in (q, k, v))
+        if shared > 1:
+            k, v = (
+                x.reshape(x.shape[0], groups, 1, *x.shape[2:])
+                .broadcast((x.shape[0], groups, shared, *x.shape[2:]))
+                .reshape(x.shape[0], heads, *x.shape[2:])
+                for x in (k, v)
+            )
+        x = q @ k.T
+        for step in steps:
+            if step == "scale":
+                x = x * 0.3
+            elif step == "cap":
+                x = x.ew("tanh") * 4.0
+            elif step == "bias":
+                x = x + bias
+            else:
+                x = g.where(keep.broadcast(x.shape), x, -np.inf)
+        x = x if fn is None else masked(g, x, fn=fn)
+        top = x.reduce("max")
+        zeros, ones = (g.full(number, top.shape, top.dtype) for number in (0, 1))
+        shift = g.where(top.ew("eq", -np.inf), zeros, top) if guard == "guarded" else top
+        weights = (x if guard == "free" else x - shift).ew("exp")
+        total = weights.reduce("sum")
+        held = g.where(total.ew("eq", 0.0), ones, total) if guard == "guarded" else total
+        found = (weights @ v) / held if guard == "late" else (weights / held) @ v
+        if merged:
+            found = found.transpose(0, 2, 1, 3).reshape(found.shape[0], found.shape[2], heads * width)
+        return (found, total.ew("log") + shift) if logarithms and guard != "free" else found
+
+    shapes = [(batch, heads, rows, inner), (batch, groups, keys, inner), (batch, groups, keys, width)]
+    if heads_last:
+        shapes = [(a, c, b, d) for a, b, c, d in shapes]
+    arrays = [normal(shape, f32, seed) for seed, shape in enumerate(shapes)]
+    arrays += [normal((rows, keys), f32, 4), np.random.default_rng(5).random((batch, 1, 1, keys)) < 0.6]
+    names = (
+        {rows: "S", keys: "T"} if symbolic and rows > 1 and len({rows, keys, inner, width, heads, batch}) == 6 else {}
+    )
+    types = [tuple(names.get(size, size) for size in array.shape) for array in arrays]
+    return make, [*((shape, f32) for shape in types[:4]), (types[4], bool_)], arrays
+
+
+def _check_loop(case: tuple[Callable[..., Any], list[tuple[Sequence[Any], DType]], list[Array]]) -> None:
+    make, types, arrays = case
+    check(build(make, *types), arrays)
+
+
+@settings(max_examples=6, deadline=None)
+@given(loops())
+def test_loops_by_chance(case: Any) -> None:
+    _check_loop(case)
+
+
+@pytest.mark.acceptance
+@settings(max_examples=600, deadline=None)
+@given(loops())
+def test_many_loops_by_chance(case: Any) -> None:
+    _check_loop(case)

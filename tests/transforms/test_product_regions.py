@@ -186,7 +186,7 @@ def products(draw: st.DrawFn) -> tuple[Callable[..., Any], list[tuple[Sequence[A
     outer = np.broadcast_shapes(left, right)
     extra = draw(st.sampled_from(((n,), (m, 1), (*outer, m, n), (1, n), (*outer, 1, 1))))
     steps = draw(st.lists(st.sampled_from(("add", "mul", "max", "tanh", "abs", "half")), max_size=4))
-    mapped = draw(st.sampled_from(("none", "turn", "flat")))
+    mapped = draw(st.sampled_from(("none", "turn", "flat", "back")))
     symbolic = draw(st.booleans())
 
     def make(g: Builder, a: Value, b: Value, more: Value) -> Value:
@@ -197,8 +197,10 @@ def products(draw: st.DrawFn) -> tuple[Callable[..., Any], list[tuple[Sequence[A
             else:
                 found = found * 0.5 if step == "half" else found.ew(step, more)
         rank = len(found.shape)
-        if mapped == "turn" and rank == 2:
-            return found.T
+        if mapped == "turn":
+            return found.transpose(*reversed(range(rank)))
+        if mapped == "back" and rank > 2:
+            return found.transpose(1, 0, *range(2, rank))
         return found.reshape(*found.shape[:-2], m * n) if mapped == "flat" and not symbolic else found
 
     names = {m: "M", n: "N"} if symbolic and m != n and 1 not in (m, n) and not {m, n} & {*left, *right, k} else {}

@@ -106,7 +106,7 @@ def _threads(count: int) -> Generator[None]:
     before = pool.threads()
     if count > before:
         pool.set_threads(count)
-    launcher(_NOTHING, "base", (), count)()  # starts the workers
+    launcher(_NOTHING, features.up_to(features.host_level())[0], (), count)()  # starts the workers
     processors = sorted(os.sched_getaffinity(0))
     threads = [threading.get_native_id(), *_workers(count - 1)]
     held = {thread: os.sched_getaffinity(thread) for thread in threads}
@@ -171,7 +171,7 @@ def _float_unit(element: str, bits: int) -> Callable[[str], Unit]:
 
 def _vector_unit(level: str, element: str, lanes: int) -> Unit:
     """acc = acc·x + y, in as many chains as hide the latency: two units, four or five cycles, and some to spare."""
-    chains = 24 if level in ("avx512", "amx") else 12
+    chains = 24 if level in ("avx512", "amx", "neon") else 12  # of 32 registers, or of 16
     vector = f"<{lanes} x {element}>"
     if level == "base":
         body = f"  %p{{i}} = fmul {vector} %a{{i}}, %x\n  %n{{i}} = fadd {vector} %p{{i}}, %y"
@@ -194,6 +194,8 @@ def _bf16_unit(level: str) -> Unit:
         declared = f"declare <16 x float> {name}(<16 x float>, {pair}, {pair})\n"
         text = _chains("<16 x float>", body, 24, declared, operand=pair)
         return Unit(text, 2 * 32 * 24, "dot products of pairs of bf16, 16 sums in f32, in 24 chains")
+    if level == "neon" and "bf16" in features.host_flags():
+        return _arm_unit("bfmmla", "<4 x float>", "<8 x bfloat>", 2 * 16, "bf16")
     unit = _float_unit("float", 32)(level)
     return Unit(unit.text, unit.operations, f"as f32, there are no instructions for bf16: {unit.how}")
 
@@ -203,6 +205,8 @@ def _f16_unit(level: str) -> Unit:
         return _tile_unit("tdpfp16ps", 2 * 16 * 16 * 32, "f16")
     if level in ("avx512", "amx") and "avx512_fp16" in features.host_flags():
         return _vector_unit(level, "half", 32)
+    if level == "neon" and "asimdhp" in features.host_flags():
+        return _vector_unit(level, "half", 8)
     unit = _float_unit("float", 32)(level)
     return Unit(unit.text, unit.operations, f"as f32, there is no arithmetic in f16: {unit.how}")
 
@@ -210,7 +214,20 @@ def _f16_unit(level: str) -> Unit:
 def _i8_unit(level: str) -> Unit | str:
     if level == "amx" and "amx_int8" in features.host_flags():
         return _tile_unit("tdpbssd", 2 * 16 * 16 * 64, "i8")
-    return "only the matrix unit's products of i8 are measured, and this processor has none"
+    if level == "neon" and "i8mm" in features.host_flags():
+        return _arm_unit("smmla.v4i32.v16i8", "<4 x i32>", "<16 x i8>", 2 * 32, "i8")
+    if level == "neon" and "asimddp" in features.host_flags():
+        return _arm_unit("sdot.v4i32.v16i8", "<4 x i32>", "<16 x i8>", 2 * 16, "i8")
+    return "only the products of i8 of AMX and NEON are measured, and this processor has none"
+
+
+def _arm_unit(name: str, vector: str, operand: str, operations: int, element: str) -> Unit:
+    """Products of small matrices, or of four elements each, in vector registers."""
+    called = f"@llvm.aarch64.neon.{name}"
+    body = f"  %n{{i}} = call {vector} {called}({vector} %a{{i}}, {operand} %x, {operand} %y)"
+    declared = f"declare {vector} {called}({vector}, {operand}, {operand})\n"
+    text = _chains(vector, body, 24, declared, operand=operand)
+    return Unit(text, operations * 24, f"{name.partition('.')[0]} of {element} in 24 chains")
 
 
 _UNITS: dict[str, Callable[[str], Unit | str]] = {
@@ -349,7 +366,9 @@ def _ordinary(unit: Unit, size: int) -> Array:
         ("half", np.float16),
         ("fp16", np.float16),
         ("bf16", ml_dtypes.bfloat16),
+        ("bfmmla", ml_dtypes.bfloat16),
         ("tdpbssd", np.int8),
+        ("x i8>", np.int8),
     )
     kind: Any = next((found for word, found in kinds if word in unit.text), np.float32)
     values = random * 128 if kind is np.int8 else random

@@ -29,6 +29,31 @@ _LIBRARIES = ("numpy", "ml_dtypes", "llvmlite", "xdsl", "scipy", "torch", "jax",
 _CPU = "sys/devices/system/cpu"
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 _GIT_SECONDS = 10.0
+_FAMILIES = {"x86_64": "x86-64", "aarch64": "AArch64"}
+# AArch64 has no names in /proc/cpuinfo but numbers: of who made a processor, and of which it is among theirs.
+_MAKERS = {
+    0x41: "Arm",
+    0x42: "Broadcom",
+    0x43: "Cavium",
+    0x46: "Fujitsu",
+    0x48: "HiSilicon",
+    0x4E: "NVIDIA",
+    0x51: "Qualcomm",
+    0x53: "Samsung",
+    0x61: "Apple",
+    0x6D: "Microsoft",
+    0xC0: "Ampere",
+}
+_ARM_PARTS = {
+    0xD03: "Cortex-A53",
+    0xD07: "Cortex-A57",
+    0xD08: "Cortex-A72",
+    0xD0B: "Cortex-A76",
+    0xD0C: "Neoverse N1",
+    0xD40: "Neoverse V1",
+    0xD49: "Neoverse N2",
+    0xD4F: "Neoverse V2",
+}
 
 
 @dataclass
@@ -61,7 +86,7 @@ def environment(root: Path = _ROOT) -> dict[str, Any]:
     """What a run's figures depend on and does not change while it runs. `root` is where /proc and /sys are."""
     cpu, readings = root / _CPU, Readings()
     take = readings.take
-    take("processor", lambda: _cpuinfo(root, "model name"))
+    take("processor", lambda: _processor(root))
     take("cores", lambda: len(_numbers(_text(cpu / "online"))))
     take("affinity", lambda: sorted(os.sched_getaffinity(0)))
     take("threads", lambda: knobs.num_threads.value)
@@ -126,7 +151,7 @@ def detect() -> HardwareConfig:
     """This machine. Its bandwidth is None: it is not known before `ceilings.measure` has measured it."""
     level = features.level()
     return HardwareConfig(
-        gpu_arch=f"x86-64 {level}",
+        gpu_arch=f"{_FAMILIES[features.family()]} {level}",
         gpu_count=0,
         memory_size_gb=round(_kibibytes(_ROOT / "proc/meminfo", "MemTotal") / 1e9, 1),
         memory_bandwidth_gbps=None,
@@ -166,6 +191,19 @@ def _cpuinfo(root: Path, name: str) -> str:
         if key.strip() == name:
             return value.strip()
     raise ValueError(f"{path} has no {name!r}")
+
+
+def _processor(root: Path) -> str:
+    """The processor's name, or for AArch64 what its numbers stand for."""
+    try:
+        return _cpuinfo(root, "model name")
+    except ValueError as error:
+        try:
+            maker, part = (int(_cpuinfo(root, f"CPU {name}"), 0) for name in ("implementer", "part"))
+        except ValueError:
+            raise error from None
+    name = _ARM_PARTS.get(part) if maker == 0x41 else None
+    return f"{_MAKERS.get(maker, f'maker {maker:#x}')} {name or f'part {part:#x}'}"
 
 
 def _kibibytes(path: Path, name: str) -> int:

@@ -43,8 +43,9 @@ _NO_TARGET = "the registers are known once there is machine code: give the kerne
 _NO_OCCUPANCY = "occupancy is about warps that share a multiprocessor; a thread of a CPU has its registers to itself"
 # Ops that other dialects would add, by the name of the dialect. None exists yet, so both counts are 0.
 _AUTODIFF, _COLLECTIVE = "autodiff", "collective"
-# Vector registers that a processor has, by the widest vectors of the code.
+# Vector registers that a processor of x86-64 has, by the widest vectors of the code; those of AArch64 have 32.
 _VECTOR_REGISTERS = {512: 32, 256: 16, 128: 16, 0: 0}
+_ARM_VECTOR_REGISTERS = 32
 
 
 class IRInspector:
@@ -281,9 +282,10 @@ def _body_of(target_ir: TargetIR) -> list[instructions.Instruction]:
 def _pressure(body: list[instructions.Instruction]) -> dict[str, Any]:
     """Registers that appear, of those there are, and what goes over the stack instead."""
     used, accesses = instructions.registers(body), instructions.memory_accesses(body)
+    arm = any(one.arm for one in body)
     return {
         **used,
-        "vector_registers_there_are": _VECTOR_REGISTERS[used["vector_bits"]],
+        "vector_registers_there_are": _ARM_VECTOR_REGISTERS if arm else _VECTOR_REGISTERS[used["vector_bits"]],
         **{
             name: accesses.get(name, 0)
             for name in ("stack_vector_loads", "stack_vector_stores", "stack_scalar_loads", "stack_scalar_stores")

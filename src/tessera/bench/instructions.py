@@ -1,6 +1,6 @@
 """Reading assembly: which instructions a kernel has, what of memory they touch, and which registers they use.
 
-The text is LLVM's for x86-64, in AT&T's order: the destination comes last.
+The text is LLVM's: for x86-64 in AT&T's order, the destination comes last; that of AArch64 is in `arm_instructions`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from tessera.bench import arm_instructions
 
 # Classes of instructions, by their names; the first that fits counts.
 CLASSES: Mapping[str, re.Pattern[str]] = {
@@ -63,9 +65,13 @@ class Instruction:
     name: str
     operands: tuple[str, ...]
     locked: bool = False
+    arm: bool = False
+    """Whether it is one of AArch64."""
 
     @property
     def kind(self) -> str:
+        if self.arm:
+            return arm_instructions.class_of(self.name, self.operands)
         return "atomic" if self.locked else class_of(self.name)
 
 
@@ -73,14 +79,15 @@ def functions_of(assembly: str) -> dict[str, list[Instruction]]:
     """The instructions of each function; data and directives are left out."""
     found: dict[str, list[Instruction]] = {}
     current: list[Instruction] | None = None
+    arm = "%" not in assembly  # the mark of registers in AT&T's syntax
     for line in assembly.splitlines():
-        written = line.partition("#")[0].rstrip()
+        written = line.partition("//" if arm else "#")[0].rstrip()
         if (label := _FUNCTION.match(written)) is not None:
             current = found.setdefault(label[1], [])
         elif written.startswith((".Lfunc_end", "\t.section", "\t.data", "\t.bss")):
             current = None
         elif current is not None and written.startswith("\t") and not written.lstrip().startswith("."):
-            current.append(_instruction(written))
+            current.append(_arm_instruction(written) if arm else _instruction(written))
     return {name: body for name, body in found.items() if body}
 
 
@@ -90,6 +97,11 @@ def _instruction(written: str) -> Instruction:
     if locked and len(words) > 1:
         words = words[1].split(maxsplit=1)
     return Instruction(words[0], _operands(words[1]) if len(words) > 1 else (), locked)
+
+
+def _arm_instruction(written: str) -> Instruction:
+    name, *rest = written.split(maxsplit=1)
+    return Instruction(name, arm_instructions.operands_of(rest[0]) if rest else (), arm=True)
 
 
 def _operands(written: str) -> tuple[str, ...]:
@@ -115,6 +127,12 @@ def memory_accesses(body: list[Instruction]) -> dict[str, int]:
     `constant` loads come from beside the code. `stack` accesses are what did not fit into registers, and locals.
     """
     counts: Counter[str] = Counter()
+    if body and body[0].arm:
+        pointers = arm_instructions.frames_of(_operands_in(body))
+        for one in body:
+            counts["prefetches"] += one.name.startswith("prf")
+            counts.update(arm_instructions.accesses_of(one.name, one.operands, pointers))
+        return dict((+counts).most_common())
     frames = ("%rsp", "%rbp") if _has_frame_pointer(body) else ("%rsp",)
     for one in body:
         if one.name.startswith("prefetch"):
@@ -162,7 +180,9 @@ def _kind_of_access(one: Instruction, base: str, frames: tuple[str, ...]) -> str
 
 def registers(body: list[Instruction]) -> dict[str, Any]:
     """Distinct registers that appear, and the widest vectors among them in bits."""
-    text = "\n".join(", ".join(one.operands) for one in body)
+    text = _operands_in(body)
+    if body and body[0].arm:
+        return arm_instructions.registers(text)
     named = set(_REGISTER.findall(text))
     vectors = {number for kind, number in named if kind in _WIDTHS}
     return {
@@ -172,6 +192,10 @@ def registers(body: list[Instruction]) -> dict[str, Any]:
         "mask_registers": sum(kind == "k" for kind, _ in named),
         "general_registers": len({_whole(found) for found in _GENERAL.findall(text)}),
     }
+
+
+def _operands_in(body: list[Instruction]) -> str:
+    return "\n".join(", ".join(one.operands) for one in body)
 
 
 def _whole(name: str) -> str:

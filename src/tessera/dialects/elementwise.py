@@ -308,7 +308,14 @@ def _work_type(dtype: DType, result: DType) -> DType:
 def _decoder(dtype: DType, work: DType) -> Callable[[Array], Array] | None:
     if dtype.policy.loss_scale is not None:
         return lambda array: cast(array, dtype, work)
-    return None if dtype.storage == work.storage else lambda array: array.astype(work.storage)
+    if dtype.storage == work.storage:
+        return None
+
+    @np.errstate(invalid="ignore")  # some processors flag signalling NaN that are converted
+    def decode(array: Array) -> Array:
+        return array.astype(work.storage)
+
+    return decode
 
 
 def _needs_encoding(result: DType) -> bool:

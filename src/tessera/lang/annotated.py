@@ -26,7 +26,7 @@ def leaves_of(call: Call, parameters: Parameters) -> tuple[list[TensorType | Non
     found: dict[int, TensorType] = {}
     for name, expected in signature.parameters.items():
         if name in arguments:
-            for tensor_type, value in _pairs(expected, arguments[name]):
+            for tensor_type, value in pairs(expected, arguments[name]):
                 found[id(value)] = tensor_type
     return [found.get(id(stand)) for stand in stands], environment
 
@@ -39,7 +39,8 @@ class _Described:
     dtype: DType
 
 
-def _pairs(expected: Any, value: Any) -> Iterator[tuple[TensorType, Any]]:
+def pairs(expected: Any, value: Any) -> Iterator[tuple[TensorType, Any]]:
+    """The arrays inside of a value, each with what the annotation says about it."""
     expected = BARE.get(expected, expected) if isinstance(expected, type) else expected
     if isinstance(expected, TensorType):
         if value is not None:
@@ -48,9 +49,9 @@ def _pairs(expected: Any, value: Any) -> Iterator[tuple[TensorType, Any]]:
     origin, inner = get_origin(expected), get_args(expected)
     if origin is dict and isinstance(value, Mapping):
         for item in cast("Mapping[Any, Any]", value).values():
-            yield from _pairs(inner[1], item)
+            yield from pairs(inner[1], item)
     elif origin in (tuple, list) and isinstance(value, tuple | list):
         items = cast("Sequence[Any]", value)
         repeated = origin is list or inner[-1:] == (Ellipsis,)
         for place, item in enumerate(items):
-            yield from _pairs(inner[0] if repeated else inner[place], item)
+            yield from pairs(inner[0] if repeated else inner[place], item)

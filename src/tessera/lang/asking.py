@@ -11,13 +11,16 @@ from typing import Any, cast
 
 from tessera.errors import SourceSpan, TesseraError, caller_span
 from tessera.lang.tracing import current
-from tessera.shapes.expr import Dim, dim
+from tessera.shapes.expr import Dim, DimLike, size
 
 
 class TraceAgain(BaseException):
-    """Not an error: the function must be traced again with these symbols replaced. No user code should catch it."""
+    """Not an error: the function must be traced again with some sizes as numbers, or as others. Nobody should catch it.
 
-    def __init__(self, replaced: dict[str, Dim], reason: str, span: SourceSpan | None) -> None:
+    `replaced` says for a symbol which one stands in its place, or None: the number that it is in each call.
+    """
+
+    def __init__(self, replaced: Mapping[str, str | None], reason: str, span: SourceSpan | None) -> None:
         super().__init__(reason)
         self.replaced = replaced
         self.reason = reason
@@ -37,17 +40,46 @@ def ruled(rule: Callable[..., Any], *shapes: Any, **options: Any) -> Any:
         if not error.story:
             error.story = tuple(dict.fromkeys(line for one in options.get("histories", ()) for line in one.lines()))
         numbers = current().sizes.numbers
-        if numbers is None:
+        options.pop("histories", None)
+        replaced = None if numbers is None else _needed(rule, shapes, options, numbers)
+        if replaced is None:
             raise
-        free = sorted(symbol for symbol in _symbols(shapes) if is_automatic(symbol) and symbol in numbers)
-        if not free:
-            raise
+        raise TraceAgain(replaced, error.message, caller_span()) from None
+
+
+def _needed(
+    rule: Callable[..., Any], shapes: Any, options: Mapping[str, Any], numbers: Mapping[str, int]
+) -> dict[str, str | None] | None:
+    """The fewest symbols that must be others, or numbers, for a rule to say yes; None where that does not help.
+
+    Two sizes that a user named differently are never taken for one, whatever their numbers are.
+    """
+
+    def holds(values: Mapping[str, DimLike]) -> bool:
         try:
-            options.pop("histories", None)
-            rule(*_with_numbers(shapes, {symbol: numbers[symbol] for symbol in free}), **options)
+            rule(*_replaced(shapes, values), **options)
         except TesseraError:
-            raise error from None
-        raise TraceAgain(_fewest(shapes, free, numbers), error.message, caller_span()) from None
+            return False
+        return True
+
+    known = sorted(symbol for symbol in _symbols(shapes) if symbol in numbers)
+    automatic = [symbol for symbol in known if is_automatic(symbol)]
+    for first in automatic:
+        equal = [other for other in automatic if other != first and numbers[other] == numbers[first]]
+        if equal and holds(dict.fromkeys(equal, first)):
+            return dict.fromkeys(equal, first)
+    needed = {symbol: numbers[symbol] for symbol in known}
+    if not holds(needed):
+        return None
+    for symbol in known:
+        without = {other: number for other, number in needed.items() if other != symbol}
+        if holds(without):
+            needed = without
+    # Sizes of no meaning in place of the numbers: if they do as well, only symbols met each other.
+    elsewhere = {symbol: number + 1_000_003 for symbol, number in needed.items()}
+    if not any(is_automatic(symbol) for symbol in needed) and holds(elsewhere):
+        return None
+    return dict.fromkeys(needed)
 
 
 def _takes(rule: Callable[..., Any], name: str) -> bool:
@@ -62,20 +94,9 @@ def _symbols(value: Any) -> set[str]:
     return set()
 
 
-def _with_numbers(value: Any, numbers: dict[str, int]) -> Any:
+def _replaced(value: Any, values: Mapping[str, DimLike]) -> Any:
     if isinstance(value, Dim):
-        found = value.substitute(numbers)
-        constant = found.constant
-        return found if constant is None else constant
+        return size(value.substitute(values))
     if isinstance(value, tuple | list):
-        return [_with_numbers(item, numbers) for item in cast("Sequence[Any]", value)]
+        return tuple(_replaced(item, values) for item in cast("Sequence[Any]", value))
     return value
-
-
-def _fewest(shapes: Any, free: Sequence[str], numbers: Mapping[str, int]) -> dict[str, Dim]:
-    """One symbol in place of another where two of equal size stand alone; else numbers for all that are involved."""
-    sizes = {numbers[symbol] for symbol in free}
-    if len(free) > 1 and len(sizes) == 1:
-        first, *others = free
-        return {other: dim(first) for other in others}
-    return {symbol: dim(numbers[symbol]) for symbol in free}

@@ -6,9 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tessera.lang.annotated import pairs
+from tessera.lang.asking import is_automatic
 from tessera.lang.parameters import Parameters
 from tessera.lang.tracing import Traced
 from tessera.runtime.pytree import tree_map
+from tessera.shapes.annotations import TensorType
+from tessera.shapes.expr import dim, size
 
 
 def inlined(name: str, parameters: Parameters, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -17,6 +21,10 @@ def inlined(name: str, parameters: Parameters, args: Sequence[Any], kwargs: Mapp
         arguments = parameters.bind(args, kwargs)
         described = {key: tree_map(_described, value) for key, value in arguments.items()}
         parameters.annotations.bind(described)
+        for key, expected in parameters.annotations.parameters.items():
+            for written, value in pairs(expected, arguments.get(key)):
+                if isinstance(value, Traced):
+                    _ask(written, value)
     return parameters.function(*args, **kwargs)
 
 
@@ -29,4 +37,16 @@ class _Described:
 
 
 def _described(value: Any) -> Any:
-    return _Described(value.sizes, value.dtype) if isinstance(value, Traced) else value
+    """A value's type; sizes that nobody named are the numbers that they are in the call at hand."""
+    if not isinstance(value, Traced):
+        return value
+    numbers = value.trace.sizes.numbers or {}
+    known = {symbol: number for symbol, number in numbers.items() if is_automatic(symbol)}
+    return _Described(tuple(size(dim(one).substitute(known)) for one in value.sizes), value.dtype)
+
+
+def _ask(written: TensorType, value: Traced) -> None:
+    """A size that the annotation fixes is asked of the value: the trace is right for that number alone."""
+    for expected, one in zip(reversed(written.dims), reversed(value.sizes), strict=False):
+        if isinstance(expected, int) and not isinstance(one, int) and value.trace.sizes.numbers is not None:
+            value.trace.sizes.ask(one, "==", expected)

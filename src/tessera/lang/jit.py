@@ -89,7 +89,7 @@ class Jitted:
         self.families: dict[tuple[object, ...], Family] = {}
         self.reasons: list[Reason] = []
         self._known: dict[tuple[object, ...], Entry] = {}
-        self._quick: Quick | None = None
+        self.quick: Quick | None = None
         self._methods: dict[int, tuple[weakref.ref[Any], Jitted]] = {}
         self._lock = RLock()
         self.__call__ = self._slowly
@@ -132,13 +132,13 @@ class Jitted:
 
     def _remember(self, arguments: dict[str, Any], chosen: Settings | None, entry: Entry) -> None:
         """Puts an entry where generated code finds it; the code is written for the first structure that comes."""
-        if self._quick is None:
+        if self.quick is None:
             quick = Quick(self.name, self.parameters, arguments, self._slowly)
             if not quick.possible:
                 return
-            self._quick, self.__call__ = quick, quick.call
-        if self._quick.fits(arguments):
-            self._quick.add(chosen, arguments, entry)
+            self.quick, self.__call__ = quick, quick.call
+        if self.quick.fits(arguments):
+            self.quick.add(chosen, arguments, entry)
 
     def _entry(self, call: Call, chosen: Settings | None) -> Entry:
         with self._lock:
@@ -200,7 +200,10 @@ class Jitted:
 
     def _made(self, call: Call, family: Family, chosen: Settings | None) -> Variant:
         reason = explain.reason(self.name, call, family, caller_span(), len(self.reasons))
+        functions = [one.value for one in call.key if isinstance(one, Static) and callable(one.value)]
+        watch = watching.Watch(self.function, *functions)
         traced = self.trace(call, family.seen, family.device)
+        unchanged = watch.settled()
         fallback = None
         try:
             program = _compiled(traced, family.device, self._is_fast(chosen))
@@ -209,8 +212,7 @@ class Jitted:
                 raise
             program, fallback = _interpreted(traced), error.message
             _log_fallback(self.name, error)
-        functions = [one.value for one in call.key if isinstance(one, Static) and callable(one.value)]
-        variant = Variant(traced, program, reason, watching.watch(self.function, *functions), fallback)
+        variant = Variant(traced, program, reason, unchanged, fallback)
         family.variants = [one for one in family.variants if one.unchanged is None or one.unchanged()]
         family.variants.append(variant)
         if self.reasons and "recompiles" in knobs.logs.value:
@@ -353,7 +355,11 @@ def jit(
 
     def decorate(given: Callable[..., Any]) -> Jitted:
         return Jitted(
-            given, static_argnums=static_argnums, static_argnames=static_argnames, donate_argnums=donate_argnums
+            given,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            fast_math=fast_math,
         )
 
     return decorate if function is None else decorate(function)

@@ -86,8 +86,19 @@ def _arguments(
         elif value is parameter.empty:
             raise CompileError(f"{kernel.__name__}: argument '{name}' is missing", hint=f"it takes {signature}")
         else:
-            given[name] = value if isinstance(value, bool | int | float) else primitives.lift(value)
+            given[name] = value if isinstance(value, bool | int | float) else _array(primitives.lift(value))
     return given, static, _filled(kernel, given)
+
+
+def _array(value: Traced) -> Traced:
+    if value.weak:
+        raise DtypeError(
+            "a number that is an argument of the jitted function cannot be passed to a kernel as a number",
+            shapes=shown(value),
+            story=value.history.lines(),
+            hint="make it static (static_argnames), or pass an array without axes",
+        )
+    return value
 
 
 def _filled(kernel: Kernel, given: Mapping[str, Any]) -> dict[str, _Described]:
@@ -177,13 +188,6 @@ def _function(kernel: Kernel, instance: Instance) -> FuncOp:
 
 def _passed(value: Any) -> SSAValue:
     if isinstance(value, Traced):
-        if value.weak:
-            raise DtypeError(
-                "a number that is an argument of the jitted function cannot be passed to a kernel as a number",
-                shapes=shown(value),
-                story=value.history.lines(),
-                hint="make it static (static_argnames), or pass an array without axes",
-            )
         return value.value
     from xdsl.dialects import arith
     from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, f32, i1

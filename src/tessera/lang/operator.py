@@ -11,10 +11,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from tessera.errors import caller_span
+from tessera.errors import TesseraError, caller_span
 from tessera.lang.effects import pure
 from tessera.lang.jit import Jitted
-from tessera.lang.tracing import Traced, current_or_none
+from tessera.lang.tracing import Traced, current_or_none, shown, stories
 from tessera.runtime.pytree import tree_leaves
 
 P = ParamSpec("P")
@@ -28,14 +28,20 @@ def operator(function: Callable[P, R]) -> Callable[P, R]:
         for name, parameter in inspect.signature(function).parameters.items()
         if "Array" in str(parameter.annotation)
     ]
-    name = function.__name__
+    name = function.__name__.lstrip("_")
     reason = f"the operator {name} is pure"
 
     @functools.wraps(function)
     def traced(*args: P.args, **kwargs: P.kwargs) -> R:
         given = [value for value in tree_leaves((args, kwargs)) if isinstance(value, Traced)]
-        with pure(reason):
-            result = function(*args, **kwargs)
+        try:
+            with pure(reason):
+                result = function(*args, **kwargs)
+        except TesseraError as error:
+            # What the operator did on its way is its own affair: the story is that of what it was given.
+            error.shapes = error.shapes or shown(*given)
+            error.story = stories(given) or error.story
+            raise
         if given:
             _tell(name, given, result)
         return result

@@ -14,7 +14,7 @@ from tessera.dtypes.types import DType, f32, f64, i64
 from tessera.errors import DeviceError, DtypeError, EffectError, ShapeError, TesseraError, caller_span
 from tessera.lang.asking import ruled
 from tessera.lang.sizes import plain, plain_shape, plain_size
-from tessera.lang.tracing import Trace, Traced, current, shown, telling
+from tessera.lang.tracing import Trace, Traced, current, shown, stories, telling
 from tessera.runtime.creation import asarray
 from tessera.runtime.operators import weak_scalar
 from tessera.runtime.tensor import DTypeLike, Tensor
@@ -109,8 +109,12 @@ def result_of(name: str, value: SSAValue, operands: Sequence[Traced], *, weak: b
 
 def emit(name: str, make: Callable[[Sequence[SSAValue]], Operation], *operands: Traced, weak: bool = False) -> Traced:
     """Writes the op that `make` makes of operands' values; what it refuses is told with their story."""
-    with telling(*operands):
+    try:
         op = make([operand.value for operand in operands])
+    except TesseraError as error:
+        # The op tells its operands' story in terms of the IR; users know their own.
+        error.shapes, error.story = shown(*operands), stories(operands)
+        raise
     write(op)
     return result_of(name, op.results[0], operands, weak=weak)
 
@@ -345,6 +349,25 @@ def gather(x: Any, indices: Any, axis: int) -> Traced:
             hint="cast them to i64",
         )
     return emit("gather", lambda values: graph.GatherOp(*values, axis=axis), *operands)
+
+
+def scatter(kind: str, x: Any, indices: Any, updates: Any, axis: int) -> Traced:
+    """`x` with updates set, added, … at integer indices along an axis, one after the other."""
+    from tessera.dialects import graph_indexing
+
+    operands = [lift(x), lift(indices), lift(updates)]
+    return emit(
+        "scatter", lambda values: graph_indexing.ScatterOp(kind, values[0], values[1], values[2], axis), *operands
+    )
+
+
+def cumulate(kind: str, x: Any, axis: int, *, exclusive: bool = False) -> Traced:
+    """At each place of an axis what a reduction makes of all up to it; `exclusive`, of all before it."""
+    from tessera.dialects import graph_indexing
+
+    return emit(
+        "cumulate", lambda values: graph_indexing.CumulateOp(kind, values[0], axis, exclusive=exclusive), lift(x)
+    )
 
 
 # Folding and products

@@ -208,20 +208,23 @@ def _words(key: Traced, shape: Sequence[Any], stream: Stream, *, per_element: in
 
 def _outputs(key: Traced, block: Traced, stream: Stream) -> list[Traced]:
     """The four words of each block of Philox: its number is the counter, and `stream` a word of it."""
-    first, second = elementwise("and", key, _LOW), elementwise("shr", key, 32)
-    c0, c1 = elementwise("and", block, _LOW), elementwise("shr", block, 32)
+    # Everything in one shape, each constant once: a draw is some hundred ops already.
+    low, half, first_step, second_step, left_factor, right_factor = (
+        primitives.constant(number, block.sizes, u64) for number in (_LOW, 32, *KEY_STEPS, *MULTIPLIERS)
+    )
+    ew, wide = primitives.ew, primitives.broadcast_to(key, block.sizes)
+    k0, k1 = ew("and", wide, low), ew("shr", wide, half)
+    c0, c1 = ew("and", block, low), ew("shr", block, half)
     c2, c3 = (primitives.constant(number, block.sizes, u64) for number in (int(stream), 0))
     for turn in range(ROUNDS):
-        k0, k1 = (
-            elementwise("and", elementwise("add", part, turn * step), _LOW)
-            for part, step in zip((first, second), KEY_STEPS, strict=True)
-        )
-        left, right = elementwise("mul", c0, MULTIPLIERS[0]), elementwise("mul", c2, MULTIPLIERS[1])
+        if turn:
+            k0, k1 = ew("and", ew("add", k0, first_step), low), ew("and", ew("add", k1, second_step), low)
+        left, right = ew("mul", c0, left_factor), ew("mul", c2, right_factor)
         c0, c1, c2, c3 = (
-            elementwise("xor", elementwise("xor", elementwise("shr", right, 32), c1), k0),
-            elementwise("and", right, _LOW),
-            elementwise("xor", elementwise("xor", elementwise("shr", left, 32), c3), k1),
-            elementwise("and", left, _LOW),
+            ew("xor", ew("xor", ew("shr", right, half), c1), k0),
+            ew("and", right, low),
+            ew("xor", ew("xor", ew("shr", left, half), c3), k1),
+            ew("and", left, low),
         )
     return [c0, c1, c2, c3]
 

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from tessera.dtypes.types import DType
-from tessera.errors import EffectError, ShapeError, TesseraError, caller_span
+from tessera.errors import EffectError, ShapeError, TesseraError
 from tessera.lang.sizes import Sizes, traced_shape
 from tessera.runtime.device import Device
 from tessera.runtime.tensor import Tensor
@@ -107,9 +107,6 @@ class Traced:
 
     __slots__ = ("__weakref__", "dtype", "history", "sizes", "trace", "value", "weak")
 
-    # NumPy's arrays leave operators with a traced value to it.
-    __array_ufunc__ = None
-
     def __init__(
         self,
         value: SSAValue,
@@ -189,6 +186,13 @@ class Traced:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         self._refuse("a NumPy function", "use the function of the same name in tessera")
+
+    def __array_ufunc__(self, function: Any, method: str, *operands: Any, **options: Any) -> Any:
+        """Python's operators between a NumPy array and a traced value come by here; other functions are refused."""
+        row = _OPERATORS_OF_NUMPY.get(function.__name__)
+        if row is None or method != "__call__" or options:
+            self._refuse(f"np.{function.__name__}", "use the function of tessera: it works on traced values")
+        return _binary(row, *operands)
 
     def __setitem__(self, key: object, value: object) -> NoReturn:
         raise EffectError(
@@ -277,6 +281,28 @@ class Traced:
             raise AttributeError(f"a traced tensor has no attribute {name!r}")
 
 
+_OPERATORS_OF_NUMPY = {
+    "add": "add",
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "div",
+    "true_divide": "div",
+    "floor_divide": "floordiv",
+    "remainder": "rem",
+    "power": "pow",
+    "bitwise_and": "and",
+    "bitwise_or": "or",
+    "bitwise_xor": "xor",
+    "left_shift": "shl",
+    "right_shift": "shr",
+    "less": "lt",
+    "less_equal": "le",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "equal": "eq",
+    "not_equal": "ne",
+}
+
 Array: TypeAlias = "Tensor | Traced | bool | int | float"
 """What an operator takes for a tensor. A number in such a place is an argument; elsewhere it is static."""
 
@@ -317,6 +343,11 @@ def shown(*values: Traced) -> tuple[str, ...]:
     return tuple(f"{format_shape(value.sizes)} of {value.dtype}" for value in values)
 
 
+def stories(operands: Sequence[Traced]) -> tuple[str, ...]:
+    """How values came to their shapes, each step once."""
+    return tuple(dict.fromkeys(line for operand in operands for line in operand.history.lines()))
+
+
 @contextmanager
 def telling(*operands: Traced) -> Generator[None]:
     """An error about operands shows their types, and tells how each came to its shape."""
@@ -324,7 +355,5 @@ def telling(*operands: Traced) -> Generator[None]:
         yield
     except TesseraError as error:
         error.shapes = error.shapes or shown(*operands)
-        if not error.story:
-            error.story = tuple(dict.fromkeys(line for operand in operands for line in operand.history.lines()))
-        error.at(caller_span())
+        error.story = error.story or stories(operands)
         raise

@@ -7,7 +7,7 @@ symbol, unless the size is 0 or 1, which broadcasting treats otherwise. Axes who
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tessera.errors import SourceSpan
@@ -31,8 +31,8 @@ class Seen:
     """The sizes that one family of calls came with, as far as they were looked at."""
 
     shapes: list[tuple[tuple[int, ...], ...]] = field(default_factory=list[tuple[tuple[int, ...], ...]])
-    replaced: dict[str, Dim] = field(default_factory=dict[str, Dim])
-    """Symbols that turned out to be needed as others, or as numbers."""
+    replaced: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
+    """Symbols that turned out to be needed as others, or as numbers where it is None."""
 
     def add(self, values: Sequence[Tensor]) -> None:
         self.shapes.append(tuple(value.shape for value in values))
@@ -79,7 +79,7 @@ def pattern_of(call: Call, parameters: Parameters, seen: Seen) -> Pattern:
             if expected is not None and axis >= lead:
                 sizes.append(_annotated_size(expected.dims[axis - lead], environment))
             elif (place, axis) in changing and count not in _SPECIAL:
-                sizes.append(_automatic((place, axis), count, symbols, seen))
+                sizes.append(_automatic((place, axis), symbols, seen))
             else:
                 sizes.append(count)
         dtype = value.dtype
@@ -87,6 +87,7 @@ def pattern_of(call: Call, parameters: Parameters, seen: Seen) -> Pattern:
             dtype = expected.dtype
         span = parameters.annotations.span(leaf.name.split("[")[0]) if expected is not None else None
         types.append(ArgumentType(leaf.name, tuple(sizes), dtype, leaf.number is not None, span))
+    types = _with_replaced(types, _numbers(types, call.values, environment), seen)
     numbers = _numbers(types, call.values, environment)
     intervals: dict[str, Interval] = {symbol: (2, None) for symbol in numbers if is_automatic(symbol)}
     return Pattern(tuple(types), numbers, intervals)
@@ -106,13 +107,25 @@ def _annotated_size(written: Size, environment: ShapeEnvironment) -> Size:
     return dim("".join(letter if letter.isalnum() else "_" for letter in str(written)))
 
 
-def _automatic(axis: Axis, count: int, symbols: dict[Axis, str], seen: Seen) -> Size:
+def _automatic(axis: Axis, symbols: dict[Axis, str], seen: Seen) -> Size:
     name = next((known for other, known in symbols.items() if seen.always_equal(axis, other)), None)
     if name is None:
         name = f"_{axis[0]}_{axis[1]}"
     symbols[axis] = name
-    found = size(seen.replaced.get(name, dim(name)))
-    return count if isinstance(found, int) else found  # a size that is asked for as a number is that of each call
+    return dim(name)
+
+
+def _with_replaced(types: Sequence[ArgumentType], numbers: Mapping[str, int], seen: Seen) -> list[ArgumentType]:
+    """Types with numbers, or other symbols, for those that the function turned out to need so."""
+    values: dict[str, Size] = {}
+    for symbol, other in seen.replaced.items():
+        if symbol in numbers and other is None:
+            values[symbol] = numbers[symbol]
+        elif symbol in numbers and numbers.get(str(other)) == numbers[symbol]:
+            values[symbol] = dim(str(other))
+    if not values:
+        return list(types)
+    return [replace(one, sizes=tuple(size(dim(item).substitute(values)) for item in one.sizes)) for one in types]
 
 
 def _numbers(types: Sequence[ArgumentType], values: Sequence[Tensor], environment: ShapeEnvironment) -> dict[str, int]:

@@ -20,36 +20,39 @@ _MOST_OBJECTS = 10_000
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type, types.ModuleType, types.BuiltinFunctionType)
 
 
-def watch(function: Callable[..., Any], *more: Any) -> Check | None:
-    """A function that says whether what `function` and helpers see is unchanged; None where there is nothing to see."""
-    functions = [one for one in (function, *more) if _plain(one) is not None]
-    checks: list[Check] = []
-    roots: list[Any] = [one.__self__ for one in functions if isinstance(one, types.MethodType)]
-    seen: set[int] = set()
-    queue = list(functions)
-    while queue:
-        plain = _plain(queue.pop())
-        if plain is None or id(plain) in seen or not is_kernel_module(plain.__module__):
-            continue
-        seen.add(id(plain))
-        for capture in outside(plain):
-            value = capture.value
-            queue.append(value)
-            if not isinstance(value, types.FunctionType):
-                roots.append(value)
-    names = unchanged(*functions)
-    if names() and any(True for one in functions for _ in _captures(one)):
-        checks.append(names)
-    checks += list(_contents(roots))
-    if not checks:
-        return None
-    return checks[0] if len(checks) == 1 else lambda: all(check() for check in checks)
+class Watch:
+    """What a function, and helpers that it uses, see from outside, as it is before the function is traced.
 
+    What tracing itself changes, a list that the function appends to for one, is not looked at afterwards: it is what
+    the function does, not what it depends on.
+    """
 
-def _captures(function: Any) -> Iterator[Any]:
-    plain = _plain(function)
-    if plain is not None and is_kernel_module(plain.__module__):
-        yield from outside(plain)
+    def __init__(self, function: Callable[..., Any], *more: Any) -> None:
+        self.functions = [one for one in (function, *more) if _plain(one) is not None]
+        roots: list[Any] = [one.__self__ for one in self.functions if isinstance(one, types.MethodType)]
+        self.sees_names = False
+        seen: set[int] = set()
+        queue: list[Any] = list(self.functions)
+        while queue:
+            plain = _plain(queue.pop())
+            if plain is None or id(plain) in seen or not is_kernel_module(plain.__module__):
+                continue
+            seen.add(id(plain))
+            for capture in outside(plain):
+                self.sees_names = True
+                queue.append(capture.value)
+                if not isinstance(capture.value, types.FunctionType):
+                    roots.append(capture.value)
+        self.contents = list(_contents(roots))
+
+    def settled(self) -> Check | None:
+        """After tracing: a quick look whether all is as it was; None where there is nothing to look at."""
+        checks = [check for check in self.contents if check()]
+        if self.sees_names:
+            checks.insert(0, unchanged(*self.functions))
+        if not checks:
+            return None
+        return checks[0] if len(checks) == 1 else lambda: all(check() for check in checks)
 
 
 def _plain(value: Any) -> types.FunctionType | None:

@@ -16,7 +16,8 @@ from tessera.dtypes.types import BY_NAME, DType
 from tessera.errors import CompileError, DtypeError, ShapeError, SourceSpan, TesseraError
 from tessera.shapes.conditions import Condition, Geometry, evaluate, frozen
 from tessera.shapes.environment import Origin, ShapeEnvironment
-from tessera.shapes.expr import Shape, Size, dim, size
+from tessera.shapes.expr import Shape, Size, dim, evaluator, size
+from tessera.shapes.symbols import Symbols
 
 Sizes: TypeAlias = tuple[int, ...]
 
@@ -199,6 +200,15 @@ class Plan:
 
     def sizes(self, shapes: Sequence[Sizes | None]) -> dict[str, int]:
         """What the symbols stand for, given the shapes of the inputs, or of results too; None for numbers."""
+        quick = self._symbols.quick(shapes)
+        return self._unified(shapes) if quick is None else quick
+
+    @cached_property
+    def _symbols(self) -> Symbols:
+        return Symbols(one.shape if isinstance(one, ArrayArgument) else None for one in self.arguments)
+
+    def _unified(self, shapes: Sequence[Sizes | None]) -> dict[str, int]:
+        """The same by solving equations, or the error that says which of them cannot hold."""
         known: dict[str, int] = {}
         others: list[tuple[Size, int, Origin]] = []
         for place, (argument, shape) in enumerate(zip(self.arguments, shapes, strict=False)):
@@ -286,10 +296,11 @@ class Plan:
 
 
 def _evaluated(shape: Shape, sizes: Mapping[str, int]) -> Sizes:
-    missing = sorted(frozenset[str]().union(*(dim(part).symbols for part in shape)) - sizes.keys())
-    if missing:
-        raise ShapeError(f"the size {', '.join(missing)} of a result is not known from the arguments")
-    return tuple(dim(part).evaluate(sizes) for part in shape)
+    try:
+        return evaluator(shape)(sizes)
+    except KeyError:
+        missing = sorted(frozenset[str]().union(*(dim(part).symbols for part in shape)) - sizes.keys())
+        raise ShapeError(f"the size {', '.join(missing)} of a result is not known from the arguments") from None
 
 
 def _shape(parts: Sequence[str]) -> Shape:

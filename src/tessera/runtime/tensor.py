@@ -13,7 +13,7 @@ import numpy as np
 from tessera.dtypes import casting
 from tessera.dtypes.promotion import as_dtype, can_cast
 from tessera.dtypes.types import BY_NAME, DType, Kind, f64, i8, u8
-from tessera.errors import DeviceError, DtypeError, ResourceError, ShapeError
+from tessera.errors import DeviceError, DtypeError, EffectError, ResourceError, ShapeError
 from tessera.runtime import dlpack, indexing
 from tessera.runtime.device import CPU, Device, device, is_device_name
 from tessera.runtime.dlpack import ExchangeError
@@ -92,10 +92,42 @@ class Tensor:
     def _view(self, array: Array) -> Tensor:
         return Tensor.wrap(array, self.dtype, self.device, self._buffer)
 
+    if TYPE_CHECKING:
+        # What operators give tensors beside their own methods; see `_operator_of`.
+        all: Any
+        any: Any
+        argmax: Any
+        argmin: Any
+        astype: Any
+        at: Any
+        clip: Any
+        cos: Any
+        exp: Any
+        flatten: Any
+        log: Any
+        max: Any
+        mean: Any
+        min: Any
+        prod: Any
+        rsqrt: Any
+        sigmoid: Any
+        sin: Any
+        softmax: Any
+        sqrt: Any
+        std: Any
+        sum: Any
+        tanh: Any
+        var: Any
+
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             # Metas are made when first asked for; from then on the slot answers, as fast as an attribute can.
+            if name == "geometry":
+                raise EffectError(
+                    "this tensor was donated to a jitted function, and is gone since that was called",
+                    hint="use what the function gave back, or do not donate the argument",
+                )
             if name != "meta":
                 return _operator_of(self, name)
             array, itemsize = self.geometry, self.geometry.itemsize

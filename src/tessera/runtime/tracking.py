@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
 
 from tessera.errors import TesseraError, caller_span
 from tessera.shapes.expr import format_shape
@@ -37,7 +37,10 @@ def track_shapes() -> Generator[None]:
 
 
 def shape_history(tensor: Tensor) -> ShapeHistory:
-    """How a tensor came to its shape, as far as that was tracked."""
+    """How a tensor came to its shape, as far as that was tracked; a traced value always knows."""
+    known = getattr(type(tensor), "history", None)
+    if known is not None:
+        return cast("Any", tensor).history
     histories = _histories.get() or {}
     found = histories.get(id(tensor))
     return found[1] if found is not None else ShapeHistory("given", tensor.shape)

@@ -8,7 +8,7 @@ short again), so `S//64*64 + S%64 == S` holds as well.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import gcd, prod
 from typing import TypeAlias, cast
@@ -252,6 +252,16 @@ def shape_of(items: Iterable[DimLike]) -> Shape:
 def format_shape(shape: Sequence[Size]) -> str:
     """Text such as "[B, 2*S, 64]"."""
     return f"[{', '.join(map(str, shape))}]"
+
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@lru_cache(maxsize=4096)
+def evaluator(shape: Shape) -> Callable[[Mapping[str, int]], tuple[int, ...]]:
+    """A quick function from what symbols stand for to the sizes of a shape; KeyError where one is not known."""
+    parts = [_NAME.sub(lambda found: f"symbols[{found[0]!r}]", str(part)) for part in shape]
+    return eval(f"lambda symbols: ({''.join(f'{part}, ' for part in parts)})", {})
 
 
 def element_count(shape: Sequence[Size]) -> Size:

@@ -18,11 +18,12 @@ from tessera.dialects.schedule_types import Config
 from tessera.transforms.form_online import form_online
 from tessera.transforms.form_products import form_products
 from tessera.transforms.form_rows import form_rows
+from tessera.transforms.merge_siblings import merge_siblings
 from tessera.transforms.regions import erase_unused
 from tessera.transforms.rewriting import replace
 
-# Each takes what it knows how to make one kernel of; what it leaves is for those behind it. The last takes all.
-FORMERS: tuple[Callable[[Block], None], ...] = (form_online, form_products, form_rows)
+# Each takes what it knows how to make one kernel of; what it leaves is for those behind it. `form_rows` takes all.
+FORMERS: tuple[Callable[[Block], None], ...] = (form_online, form_products, form_rows, merge_siblings)
 
 
 @dataclass(frozen=True)

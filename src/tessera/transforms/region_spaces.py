@@ -118,6 +118,11 @@ class _Search:
         self.place(anchor, at)
         self.settle()
         for value in results:
+            # What has nothing to do with the others, but is as large, goes along with them.
+            if value not in self.placed and graph_type(value).shape == graph_type(anchor).shape:
+                self.place(value, at)
+                self.settle()
+        for value in results:
             if value not in self.placed:
                 raise UnfitError(
                     "the results of a region come from one iteration space; this one does not", _owner(value)
@@ -221,7 +226,10 @@ class _Search:
         found: list[Index] = []
         for axis, extent in enumerate(shape):
             if axis in axes:
-                found.append(Index.of(0) if extent == 1 else Index.of(next(rows)))
+                row = None if extent == 1 else next(rows, None)
+                if extent != 1 and row is None:
+                    raise UnfitError("a region folds the same axes in all its reductions")
+                found.append(Index.of(0) if row is None else Index.of(row))
                 if op.keepdims is not None:
                     next(kept)
             else:

@@ -160,7 +160,7 @@ class RegionTiles:
             if wanted in shape.data:
                 return self.scalar(tile.DimOp, view, shape.data.index(wanted))
         if str(extent).isidentifier():
-            raise CompileError(f"no argument of a region has the size {extent}", span=span_of(self.source.location))
+            return self._left_over(extent)
         total: Scalar = 0
         for monomial, coefficient in dim(extent).terms:
             term: Scalar = coefficient
@@ -173,6 +173,15 @@ class RegionTiles:
                 term = self.times(term, part)
             total = self.plus(total, term)
         return total
+
+    def _left_over(self, symbol: Dim) -> Scalar:
+        """A symbol that no argument has alone: what is left of a sum with it, such as T of S + T, where S is known."""
+        alone = {str(one) for shape in self.function.shapes for one in shape.data if str(one).isidentifier()}
+        for whole in self.spelled:
+            rest = dim(whole) - symbol
+            if str(symbol) not in rest.symbols and rest.symbols <= alone:
+                return self.minus(self.size(whole), self.size(size(rest)))
+        raise CompileError(f"no argument of a region has the size {symbol}", span=span_of(self.source.location))
 
     def loop(
         self, stop: Scalar, step: int, carried: Sequence[SSAValue], body: Callable[..., Sequence[SSAValue]]

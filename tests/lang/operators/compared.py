@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,11 @@ def array(
 
 def tensor(values: Array, dtype: DType) -> ts.Tensor:
     return ts.Tensor.wrap(np.ascontiguousarray(values).reshape(values.shape), dtype)
+
+
+def traced(function: Callable[[Any], Any]) -> Any:
+    """A jitted function of one argument."""
+    return ts.jit(function)
 
 
 def exactly(found: Any, expected: Any) -> None:

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compared import array, closely, exactly, seeds, shapes, tensor
+from compared import array, closely, exactly, seeds, shapes, tensor, traced
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tessera as ts
 
-few = settings(max_examples=10)
+few = settings(max_examples=6)
 
 
 def drawn(shape: tuple[int, ...], seed: int) -> Any:
@@ -103,10 +103,10 @@ def test_making_tensors_inside_and_outside_of_traces() -> None:
     for inside, outside in zip(ts.jit(make)(x), make(x), strict=True):
         assert inside.dtype is outside.dtype
         exactly(inside, outside.numpy())
-    exactly(ts.jit(lambda x: ts.arange(x.shape[1]))(ts.zeros((1, 4))), np.arange(4))
+    exactly(traced(lambda x: ts.arange(x.shape[1]))(ts.zeros((1, 4))), np.arange(4))
     assert ts.jit(ts.empty_like)(x).shape == ts.empty((1, 2)).shape
     with pytest.raises(ts.DeviceError):
-        ts.jit(lambda x: x + ts.zeros(2, device="cuda:0"))(x)
+        traced(lambda x: x + ts.zeros(2, device="cuda:0"))(x)
 
 
 @st.composite
@@ -132,7 +132,7 @@ def keys(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[Any, ...]:
     return tuple(parts)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(shape=shapes(least=1, most=4), seed=seeds, data=st.data())
 def test_indexing_is_numpy_s(shape: tuple[int, ...], seed: int, data: st.DataObject) -> None:
     x = drawn(shape, seed)
@@ -141,7 +141,7 @@ def test_indexing_is_numpy_s(shape: tuple[int, ...], seed: int, data: st.DataObj
     exactly(found, x[key])
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(shape=shapes(least=1, most=3), seed=seeds, data=st.data())
 def test_updates_are_numpy_s(shape: tuple[int, ...], seed: int, data: st.DataObject) -> None:
     x = drawn(shape, seed)
@@ -161,7 +161,8 @@ def test_updates_are_numpy_s(shape: tuple[int, ...], seed: int, data: st.DataObj
     exactly(t.at[key].set(tensor(values, ts.i32)), expected)
     for name, ufunc in (("add", np.add), ("max", np.maximum), ("multiply", np.multiply), ("min", np.minimum)):
         expected = x.copy()
-        ufunc.at(expected, key, values)
+        index: Any = key
+        ufunc.at(expected, index, values)
         exactly(getattr(t.at[key], name)(tensor(values, ts.i32)), expected)
     exactly(t, x)
 
@@ -184,18 +185,18 @@ def test_indices_that_do_not_fit_are_refused() -> None:
     x = ts.zeros((2, 3))
 
     def at(key: Any) -> Any:
-        return ts.jit(lambda x: x[key])(x)
+        return traced(lambda x: x[key])(x)
 
     with pytest.raises(ts.ShapeError, match="index 2 is out of range for axis 0 of size 2"):
         at(2)
     with pytest.raises(ts.ShapeError, match="3 indices for 2 axes"):
         at((0, 0, 0))
     with pytest.raises(ts.DtypeError, match="expected integer indices, got f32"):
-        ts.jit(lambda x: x[x])(x)
+        traced(lambda x: x[x])(x)
     with pytest.raises(ts.EffectError, match=r"assigned to in place"):
-        ts.jit(lambda x: x.__setitem__(0, 1))(x)
+        traced(lambda x: x.__setitem__(0, 1))(x)
     with pytest.raises(ts.ShapeError, match="along one axis"):
-        ts.jit(lambda x, i: x.at[i, i].set(0.0))(x, ts.asarray([0, 1]))
+        traced(lambda x: x.at[ts.asarray([0, 1]), ts.asarray([0, 1])].set(0.0))(x)
 
 
 def test_sizes_that_change_stay_symbols() -> None:
@@ -246,7 +247,7 @@ def test_products() -> None:
     near(ts.tensordot(a, a, axes=((0, 2), (0, 2))), np.tensordot(wide_a, wide_a, ((0, 2), (0, 2))))
     near(ts.tensordot(a, b, axes=0), np.tensordot(wide_a, wide_b, 0))
     near(ts.vecdot(a, a[:1]), np.vecdot(wide_a, wide_a[:1]))
-    near(ts.vecdot(a, a, axis=-2), np.vecdot(wide_a, wide_a, axis=-2))
+    near(ts.vecdot(a, a, axis=-2), np.einsum("bij,bij->bj", wide_a, wide_a))
     near(ts.linear(a, b, b[0]), wide_a @ wide_b + wide_b[0])
     near(ts.outer(b[0], b[1]), np.outer(wide_b[0], wide_b[1]))
     ints = np.arange(6, dtype=np.int32).reshape(2, 3)

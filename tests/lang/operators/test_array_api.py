@@ -54,9 +54,10 @@ def test_every_name_is_there_or_left_out_with_a_reason(group: str, name: str) ->
     assert (found is None) == (name in LEFT_OUT and not (group == "array" and name == "__setitem__")) or optional
 
 
-@pytest.mark.parametrize(
-    ("group", "name", "said"), [(group, name, said) for group, name, said in functions() if isinstance(said, list)]
-)
+SIGNATURES: list[tuple[str, str, Any]] = [one for one in functions() if isinstance(one[2], list)]
+
+
+@pytest.mark.parametrize(("group", "name", "said"), SIGNATURES)
 def test_signatures_are_the_standard_s(group: str, name: str, said: list[list[str]]) -> None:
     found = implementation(group, name)
     if found is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import tessera as ts
 from tessera.dtypes.types import DType
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
-few = settings(max_examples=8)
+few = settings(max_examples=5)
 numbers = st.sampled_from((ts.f32, ts.bf16, ts.i32, ts.u8))
 
 
@@ -152,7 +153,7 @@ def test_the_largest_few() -> None:
         ts.topk(tensor(values, ts.f32), 21)
 
 
-@few
+@settings(max_examples=3)
 @given(size=st.integers(0, 20), shape=shapes(), dtype=st.sampled_from((ts.f32, ts.i32)), seed=seeds)
 def test_places_in_a_sorted_row(size: int, shape: tuple[int, ...], dtype: DType, seed: int) -> None:
     row = array(dtype, (size,), seed)
@@ -185,6 +186,12 @@ def test_sets(shape: tuple[int, ...], dtype: DType, seed: int) -> None:
 
 
 def test_shapes_that_values_decide_are_refused_in_a_trace() -> None:
-    for function in (ts.nonzero, ts.unique_values, lambda x: x[x > 0], lambda x: ts.repeat(x, ts.astype(x, ts.i64))):
+    functions: list[Callable[[Any], Any]] = [
+        ts.nonzero,
+        ts.unique_values,
+        lambda x: x[x > 0],
+        lambda x: ts.repeat(x, ts.astype(x, ts.i64)),
+    ]
+    for function in functions:
         with pytest.raises(ts.ShapeError, match="depends on elements"):
             ts.jit(function)(ts.ones((3,)))

@@ -176,30 +176,44 @@ def test_losses() -> None:
         ts.mse_loss(x, y, reduction="most")  # pyright: ignore[reportArgumentType]  # that it is wrong is the point
 
 
-@pytest.mark.peers
+def windows(x: Any, size: tuple[int, ...], stride: int, padding: Any, dilation: int, fill: float = 0.0) -> Any:
+    """[batch, channels, windows…, places in a window…]."""
+    edges = (padding,) * len(size) if isinstance(padding, int) else padding
+    x = np.pad(x, ((0, 0), (0, 0), *((edge, edge) for edge in edges)), constant_values=fill)
+    reach = tuple(dilation * (width - 1) + 1 for width in size)
+    axes = tuple(range(2, x.ndim))
+    found = np.lib.stride_tricks.sliding_window_view(x, reach, axes)
+    every, apart = (slice(None, None, stride),) * len(size), (slice(None, None, dilation),) * len(size)
+    return found[(slice(None), slice(None), *every, *apart)]
+
+
+def convolved(x: Any, w: Any, options: dict[str, Any]) -> Any:
+    groups = options.get("groups", 1)
+    laid = windows(x, w.shape[2:], options.get("stride", 1), options.get("padding", 0), options.get("dilation", 1))
+    parts = zip(np.split(laid, groups, 1), np.split(w, groups, 0), strict=True)
+    places = tuple(range(-(w.ndim - 2), 0))
+    found = [np.tensordot(part, filters, ((1, *places), (1, *places))) for part, filters in parts]
+    return np.moveaxis(np.concatenate(found, -1), -1, 1)
+
+
 @pytest.mark.parametrize(
     "options", [{}, {"stride": 2, "padding": 1}, {"dilation": 2, "padding": (2, 1)}, {"groups": 2}], ids=str
 )
-def test_convolutions_and_pools_are_torch_s(options: dict[str, Any]) -> None:
-    torch = pytest.importorskip("torch")
-    functional = torch.nn.functional
+def test_convolutions_and_pools(options: dict[str, Any]) -> None:
     x, wide = drawn(ts.f32, 2, 4, 9, 8)
     w, filters = drawn(ts.f32, 6, 4 // options.get("groups", 1), 3, 2, seed=1)
     b, shift = drawn(ts.f32, 6, seed=2)
-    expected = functional.conv2d(*(torch.tensor(one) for one in (wide, filters, shift)), **options)
-    near(ts.conv2d(x, w, b, **options), expected.numpy(), ts.f32)
+    near(ts.conv2d(x, w, b, **options), convolved(wide, filters, options) + shift[:, None, None], ts.f32)
     if "dilation" not in options:
-        row = functional.conv1d(torch.tensor(wide[:, :, 0]), torch.tensor(filters[:, :, 0]), **options)
-        near(ts.conv1d(x[:, :, 0], w[:, :, 0], **options), row.numpy(), ts.f32)
+        near(ts.conv1d(x[:, :, 0], w[:, :, 0], **options), convolved(wide[:, :, 0], filters[:, :, 0], options), ts.f32)
     if not options:
-        near(ts.max_pool(x, 2), functional.max_pool2d(torch.tensor(wide), 2).numpy(), ts.f32)
-        near(
-            ts.avg_pool(x, (3, 2), stride=1, padding=1),
-            functional.avg_pool2d(torch.tensor(wide), (3, 2), 1, 1).numpy(),
-            ts.f32,
-        )
-    with pytest.raises(ts.ShapeError, match="a window of 12 does not fit"):
-        ts.max_pool(x, 12)
+        near(ts.max_pool(x, 2), windows(wide, (2, 2), 2, 0, 1).max((-1, -2)), ts.f32)
+        mean = windows(wide, (3, 2), 1, 1, 1).mean((-1, -2))
+        near(ts.avg_pool(x, (3, 2), stride=1, padding=1), mean, ts.f32)
+        with pytest.raises(ts.ShapeError, match="a window of 12 does not fit"):
+            ts.max_pool(x, 12)
+        with pytest.raises(ts.ShapeError, match="conv2d: a window of"):
+            ts.conv2d(x[:, :, :2], w)
 
 
 def test_rows_of_a_table() -> None:

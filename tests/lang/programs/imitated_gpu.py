@@ -11,11 +11,13 @@ from collections.abc import Callable
 from threading import Lock
 from types import SimpleNamespace
 from typing import Any, Self
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pytest
 
 from tessera.interpreters.tile import run_kernel
+from tessera.lang.programs import code
 from tessera.lang.programs import compile as compiling
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.executable import CudaExecutable
@@ -163,11 +165,13 @@ def imitate(monkeypatch: pytest.MonkeyPatch) -> Imitation:
     real = compiling.machine_code
 
     def machine_code(module: Any, kernel: Any, *rest: Any) -> Any:
-        plan, code = real(module, kernel, *rest)
-        modules[code] = compiling.isolated(module, kernel.name), kernel.name
-        return plan, code
+        plan, made = real(module, kernel, *rest)
+        modules[made] = compiling.isolated(module, kernel.name), kernel.name
+        return plan, made
 
     monkeypatch.setattr(compiling, "machine_code", machine_code)
+    # What is loaded here is not for others, and the other way round.
+    monkeypatch.setattr(code, "_LOADED", WeakValueDictionary[str, Any]())
 
     def loaded(self: CudaExecutable, index: int) -> Any:
         return found.loaded(self, *modules[self.ptx], context)

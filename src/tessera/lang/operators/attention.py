@@ -204,11 +204,7 @@ def _placed(rows: Traced, scores: Traced, offset: Any) -> Traced:
     apart = size(scores.sizes[3] - scores.sizes[2])
     if isinstance(apart, int):
         return elementwise("add", rows, apart) if apart else rows
-    counts = [
-        primitives.reduce("sum", primitives.constant(1, (length,), i32), [0])
-        for length in (scores.sizes[3], scores.sizes[2])
-    ]
-    return elementwise("add", rows, primitives.ew("sub", *counts))
+    return elementwise("add", rows, primitives.size_value(apart, i32))
 
 
 def _dropped(shares: Traced, p: float, key: Any) -> Traced:

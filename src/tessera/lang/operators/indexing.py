@@ -101,9 +101,8 @@ def spans_of(x: Traced, key: Key, given: Sequence[Any]) -> Spans:
         axis = len(slices)
         if part is None:
             new.append(axis)
-            continue
-        if isinstance(part, slice):
-            slices.append(part)
+        elif isinstance(part, slice):
+            slices.append(part)  # pyright: ignore[reportUnknownArgumentType]  (ends of any kind)
         elif isinstance(part, Traced):
             arrays[axis] = part
             slices.append(slice(None))
@@ -142,7 +141,7 @@ def _part(x: Traced, part: Any) -> Any:
     if isinstance(part, SupportsIndex):
         return python.index(part)
     raise DtypeError(
-        f"expected an index, got {part!r} of type {type(part).__name__}",
+        f"expected an index, got {part!r}",
         shapes=shown(x),
         hint="index with integers, slices, None, ... and integer arrays",
     )
@@ -203,7 +202,7 @@ def from_front(x: Traced, axis: int, places: Traced) -> Traced:
         return places
     size: Any = x.sizes[axis]
     if not isinstance(size, int):
-        size = primitives.cast(primitives.reduce("sum", primitives.constant(1, (size,), i64), [0]), places.dtype)
+        size = primitives.size_value(size, places.dtype)
     return elementwise("select", elementwise("lt", places, 0), elementwise("add", places, size), places)
 
 

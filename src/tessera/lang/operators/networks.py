@@ -36,7 +36,8 @@ def dropout(x: Array, p: float, /, *, key: Array | None = None) -> Any:
         )
     from tessera.lang.random import uniform
 
-    return _kept(x, uniform(key, x.shape), p)  # pyright: ignore[reportAttributeAccessIssue]  (arrays have shapes)
+    given: Any = x
+    return _kept(given, uniform(key, given.shape), p)
 
 
 @operator
@@ -126,28 +127,23 @@ def _per_axis(value: int | tuple[int, ...], count: int, name: str) -> tuple[int,
     return given
 
 
-def _windows(
-    x: Traced, size: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
-) -> list[tuple[tuple[int, ...], Traced]]:
+def _windows(x: Traced, size: tuple[int, ...], stride: tuple[int, ...]) -> list[Traced]:
     """For each place in a window, the elements that stand there in all windows."""
     counts: list[Size] = []
-    for axis, (width, step, gap) in enumerate(zip(size, stride, dilation, strict=True), 2):
+    for axis, (width, step) in enumerate(zip(size, stride, strict=True), 2):
         extent = x.sizes[axis] if step == 1 else known(x, axis, "windows")
-        reach = gap * (width - 1) + 1
-        if isinstance(extent, int) and extent < reach:
+        if isinstance(extent, int) and extent < width:
             raise ShapeError(
-                f"a window of {reach} does not fit axis {axis} of size {extent}",
+                f"a window of {width} does not fit axis {axis} of size {extent}",
                 shapes=shown(x),
                 story=x.history.lines(),
                 hint="use a smaller window, or padding",
             )
-        counts.append((extent - reach) // step + 1)
-    found: list[tuple[tuple[int, ...], Traced]] = []
-    for at in all_pairs(*(range(width) for width in size)):
-        starts = [gap * place for gap, place in zip(dilation, at, strict=True)]
+        counts.append((extent - width) // step + 1)
+    found: list[Traced] = []
+    for starts in all_pairs(*(range(width) for width in size)):
         stops = [first + (count - 1) * step + 1 for first, count, step in zip(starts, counts, stride, strict=True)]
-        cut = primitives.slice_(x, [None, None, *starts], [None, None, *stops], [1, 1, *stride])
-        found.append((at, cut))
+        found.append(primitives.slice_(x, [None, None, *starts], [None, None, *stops], [1, 1, *stride]))
     return found
 
 
@@ -169,7 +165,7 @@ def _pooled(
     steps = _per_axis(size if stride is None else stride, rank, "stride")
     edges = _per_axis(padding, rank, "padding")
     values = pad(wide(made), ((0, 0), (0, 0), *((edge, edge) for edge in edges)), value=filler)
-    parts = [part for _, part in _windows(tensor(values), window, steps, (1,) * rank)]
+    parts = _windows(tensor(values), window, steps)
     found = parts[0]
     for part in parts[1:]:
         found = ew(join, found, part)
@@ -204,6 +200,35 @@ def avg_pool(
     )
 
 
+def _spots(
+    x: Traced, size: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...], name: str
+) -> tuple[tuple[int, ...], Traced]:
+    """How many windows each axis has; and for each place in a window and each window, which element stands there."""
+    extents = [known(x, axis, name) for axis in range(2, x.ndim)]
+    counts = tuple(
+        (extent - gap * (width - 1) - 1) // step + 1
+        for extent, width, step, gap in zip(extents, size, stride, dilation, strict=True)
+    )
+    if any(count < 1 for count in counts):
+        raise ShapeError(
+            f"{name}: a window of {size}, {dilation} apart, does not fit {extents}",
+            shapes=shown(x),
+            story=x.history.lines(),
+            hint="use a smaller window, or padding",
+        )
+    grid = (math.prod(size), math.prod(counts))
+    spots = primitives.constant(0, grid, i64)
+    place, window = primitives.iota(grid, 0), primitives.iota(grid, 1)
+    places, windows, pitch = grid[0], grid[1], math.prod(extents)
+    for extent, width, count, step, gap in zip(extents, size, counts, stride, dilation, strict=True):
+        places, windows, pitch = places // width, windows // count, pitch // extent
+        inside = elementwise("rem", elementwise("floordiv", place, places), width)
+        start = elementwise("rem", elementwise("floordiv", window, windows), count)
+        at = ew("add", elementwise("mul", inside, gap), elementwise("mul", start, step))
+        spots = ew("add", spots, elementwise("mul", at, pitch))
+    return counts, spots
+
+
 def _convolved(
     name: str, rank: int, x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Traced:
@@ -228,14 +253,10 @@ def _convolved(
         for value, what in ((stride, "stride"), (padding, "padding"), (dilation, "dilation"))
     )
     held = tensor(pad(made, ((0, 0), (0, 0), *((edge, edge) for edge in edges))))
-    parts = [expanded(part, [2]) for _, part in _windows(held, window, steps, gaps)]
-    columns = primitives.concatenate(parts, 2)  # [batch, channels, places in the window, …]
-    places = columns.sizes[3:]
-    count: Size = 1
-    for size in places:
-        count = count * size
-    taps = len(parts)
-    laid = primitives.reshape(columns, (made.sizes[0], groups, depth * taps, count))
+    places, spots = _spots(held, window, steps, gaps, name)
+    taps, count = (spots.sizes[at] for at in (0, 1))
+    flat = primitives.reshape(held, (held.sizes[0], channels, -1))
+    laid = primitives.reshape(primitives.gather(flat, spots, 2), (made.sizes[0], groups, depth * taps, count))
     rows = primitives.reshape(filters, (groups, outputs // groups, depth * taps))
     found = primitives.reshape(product(rows, laid, to), (made.sizes[0], outputs, *places))
     if bias is None:

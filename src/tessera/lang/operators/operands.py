@@ -15,7 +15,7 @@ from tessera.lang.asking import TraceAgain
 from tessera.lang.tracing import Traced, shown
 from tessera.runtime.operators import nearest
 from tessera.shapes import rules
-from tessera.shapes.expr import dim, format_shape
+from tessera.shapes.expr import format_shape
 
 Axis: TypeAlias = int | tuple[int, ...] | None
 
@@ -158,5 +158,4 @@ def known(x: Traced, axis: int, where: str) -> int:
             story=x.history.lines(),
             hint="give it a number in the annotation",
         )
-    replacements = {symbol: dim(numbers[symbol]) for symbol in size.symbols}
-    raise TraceAgain(replacements, f"{where} needs the size of axis {axis} as a number", caller_span())
+    raise TraceAgain(dict.fromkeys(size.symbols), f"{where} needs the size of axis {axis} as a number", caller_span())

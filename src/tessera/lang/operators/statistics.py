@@ -16,7 +16,6 @@ from tessera.lang.operators.operands import (
     expanded,
     floats,
     folded,
-    known,
     moved_from_last,
     moved_last,
     narrow,
@@ -196,39 +195,36 @@ def _running(kind: str, x: Any, axis: int | None, dtype: DTypeLike | None, inclu
 
 
 _BLOCK = 64
-"""Rows up to this length, and rows of unknown length up to the next number, are added up n times: one pass."""
-_MOST_AT_ONCE = 1024
+_LONG = 1024
+"""Rows longer than this are folded in blocks, all at once, and then the blocks' totals."""
 _JOINS = {"sum": ("add", False), "prod": ("mul", True)}
 
 
 def running(kind: str, x: Traced, axis: int) -> Traced:
     """Partial results of a reduction along an axis: each element with all before it, carried as sums are."""
+    size = x.sizes[axis]
+    if not isinstance(size, int) or size <= _LONG:
+        return primitives.cumulate(kind, x, axis)
     values = primitives.cast(x, accumulator(x.dtype) if kind == "sum" else compute_type(x.dtype))
     last = primitives.transpose(values, moved_last(x.ndim, axis))
-    found = _running_rows(kind, last)
+    found = _in_blocks(kind, last, size)
     return narrow(primitives.transpose(found, moved_from_last(x.ndim, axis)), x.dtype)
 
 
-def _running_rows(kind: str, x: Traced) -> Traced:
-    """Along the last axis: of short rows each place folds all before it; of long ones blocks, then their totals."""
-    size, rank = x.sizes[-1], x.ndim
-    if not isinstance(size, int) and not x.trace.sizes.ask(size, "<=", _MOST_AT_ONCE):
-        size = known(x, rank - 1, f"cumulative_{kind} of a long row")
+def _in_blocks(kind: str, x: Traced, size: int) -> Traced:
+    """Along the last axis: each block by itself, then what all blocks before it give."""
     join, neutral = _JOINS[kind]
-    if not isinstance(size, int) or size <= _BLOCK:
-        square = (*x.sizes, size)
-        rows, columns = (primitives.iota(square, at) for at in (rank - 1, rank))
-        spread_out = primitives.broadcast_to(expanded(x, [rank - 1]), square)
-        held = elementwise("select", primitives.ew("le", columns, rows), spread_out, neutral)
-        return primitives.reduce(kind, held, [rank])
-    blocks = -(-size // _BLOCK)
-    filler = primitives.constant(neutral, (*x.sizes[:-1], blocks * _BLOCK - size), x.dtype)
+    lead, rank, blocks = x.sizes[:-1], x.ndim, -(-size // _BLOCK)
+    filler = primitives.constant(neutral, (*lead, blocks * _BLOCK - size), x.dtype)
     whole = primitives.concatenate([x, filler], rank - 1) if blocks * _BLOCK > size else x
-    inner = _running_rows(kind, primitives.reshape(whole, (*x.sizes[:-1], blocks, _BLOCK)))
+    inner = primitives.cumulate(kind, primitives.reshape(whole, (*lead, blocks, _BLOCK)), rank)
     ends: list[Any] = [None] * rank
-    totals = primitives.reshape(primitives.slice_(inner, [*ends, _BLOCK - 1], [*ends, None]), (*x.sizes[:-1], blocks))
-    upto = primitives.slice_(_running_rows(kind, totals), ends, [*ends[:-1], blocks - 1])
-    first = primitives.constant(neutral, (*x.sizes[:-1], 1), x.dtype)
-    before = expanded(primitives.concatenate([first, upto], rank - 1), [rank])
-    joined = primitives.ew(join, inner, primitives.broadcast_to(before, inner.sizes))
-    return primitives.slice_(primitives.reshape(joined, whole.sizes), ends, [*ends[:-1], size])
+    totals = primitives.reshape(primitives.slice_(inner, [*ends, _BLOCK - 1], [*ends, None]), (*lead, blocks))
+    if blocks <= _LONG:
+        before = primitives.cumulate(kind, totals, rank - 1, exclusive=True)
+    else:
+        upto = primitives.slice_(_in_blocks(kind, totals, blocks), ends, [*ends[:-1], blocks - 1])
+        before = primitives.concatenate([primitives.constant(neutral, (*lead, 1), x.dtype), upto], rank - 1)
+    spread_out = primitives.broadcast_to(expanded(before, [rank]), inner.sizes)
+    joined = primitives.reshape(primitives.ew(join, inner, spread_out), whole.sizes)
+    return primitives.slice_(joined, ends, [*ends[:-1], size])

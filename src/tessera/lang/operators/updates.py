@@ -16,7 +16,6 @@ from tessera.lang.tracing import Array, Traced, shown
 from tessera.shapes.expr import Size
 
 _ROWS = {"set": None, "add": "add", "multiply": "mul", "max": "max", "min": "min"}
-_FOLDS = {"add": ("sum", 0), "multiply": ("prod", 1)}
 
 
 class At:
@@ -140,29 +139,12 @@ def _at_indices(x: Traced, values: Any, kind: str, spans: Spans) -> Traced:
         count = count * one
     flat = primitives.cast(primitives.reshape(from_front(x, axis, places), (count,)), i64)
     given = primitives.reshape(given, (*x.sizes[:axis], count, *x.sizes[axis + 1 :]))
-    grid = (size, count)
+    if kind != "multiply":
+        return primitives.scatter(kind, x, flat, given, axis)
+    # Factors of one place are multiplied first: each slice looks for those that name it.
+    grid, rest = (size, count), x.ndim - axis - 1
     names = primitives.ew("eq", primitives.iota(grid, 0), primitives.broadcast_to(expanded(flat, [0]), grid))
-    if kind == "set":
-        named = _beside(primitives.reduce("or", names, [1]), x, axis)
-        last = primitives.reduce("max", elementwise("select", names, primitives.iota(grid, 1), 0), [1])
-        new = primitives.gather(given, last, axis)
-        return elementwise("select", named, new, x)
-    wide_shape = (*x.sizes[:axis], size, count, *x.sizes[axis + 1 :])
-    hits = primitives.broadcast_to(
-        primitives.reshape(names, (*(1,) * axis, size, count, *(1,) * (x.ndim - axis - 1))), wide_shape
-    )
-    spread = primitives.broadcast_to(expanded(given, [axis]), wide_shape)
-    if kind in _FOLDS:
-        fold, neutral = _FOLDS[kind]
-        held = elementwise("select", hits, spread, neutral)
-        total = primitives.reduce(fold, held, [axis + 1])
-        return primitives.ew(_ROWS[kind] or "", x, total)
-    # Those that are not named offer the element itself, which changes nothing.
-    own = primitives.broadcast_to(expanded(x, [axis + 1]), wide_shape)
-    best = primitives.reduce(kind, elementwise("select", hits, spread, own), [axis + 1])
-    return primitives.ew(kind, x, best)
-
-
-def _beside(row: Traced, x: Traced, axis: int) -> Traced:
-    """One answer per slice, for all its elements."""
-    return primitives.reshape(row, (*(1,) * axis, x.sizes[axis], *(1,) * (x.ndim - axis - 1)))
+    shape = (*x.sizes[:axis], size, count, *x.sizes[axis + 1 :])
+    hits = primitives.broadcast_to(primitives.reshape(names, (*(1,) * axis, size, count, *(1,) * rest)), shape)
+    factors = elementwise("select", hits, primitives.broadcast_to(expanded(given, [axis]), shape), True)
+    return primitives.ew("mul", x, primitives.reduce("prod", factors, [axis + 1]))

@@ -135,8 +135,8 @@ class DeviceSite:
         writer.line(f"stream = {streams}().get({self.device.index}, {default})")
         writer.line("if stream.graph is not None:")
         writer.line(f"    {writer.helper('refuse', _refuse_graph)}()")
-        nbytes = writer.memory.nbytes
-        if nbytes:
+        if writer.memory.nbytes:
+            nbytes = writer.helper("nbytes", writer.memory.nbytes)
             writer.line("try:")
             writer.line("    arena = stream.arenas.pop()")
             writer.line("except IndexError:")

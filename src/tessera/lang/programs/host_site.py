@@ -65,8 +65,9 @@ class HostSite:
             writer.line(f"    arena = {writer.helper('pop', arenas.FREE.pop)}()")
             writer.line("except IndexError:")
             writer.line(f"    arena = {writer.helper('nothing', arenas.NOTHING)}")
-            writer.line(f"if arena.nbytes < {writer.memory.nbytes}:")
-            writer.line(f"    arena = {writer.helper('larger', arenas.larger)}({writer.memory.nbytes})")
+            nbytes = writer.helper("nbytes", writer.memory.nbytes)
+            writer.line(f"if arena.nbytes < {nbytes}:")
+            writer.line(f"    arena = {writer.helper('larger', arenas.larger)}({nbytes})")
         for number, place in enumerate(writer.layout.results):
             fresh = Fresh.of(place.dtype, place.shape)
             writer.line(f"r{number} = {writer.name('fresh', fresh.maker())}()")

@@ -18,8 +18,8 @@ from tessera.dtypes.types import DType
 from tessera.errors import CompileError
 from tessera.lang.programs import host
 from tessera.runtime.executable import Geometry
-from tessera.runtime.memory import Array, contiguous_strides
-from tessera.shapes.expr import dim
+from tessera.runtime.memory import contiguous_strides
+from tessera.shapes.expr import dim, evaluator
 
 ARGUMENT, RESULT, CONSTANT, TEMPORARY, VARIABLE = "argument", "result", "constant", "temporary", "variable"
 
@@ -224,7 +224,7 @@ class _Writer:
         return found
 
     def shape(self, value: int) -> tuple[int, ...]:
-        return tuple(dim(one).evaluate(self.sizes) for one in self.program.array(value).shape)
+        return evaluator(self.program.array(value).shape)(self.sizes)
 
     def fresh(self, value: int, kind: str = TEMPORARY) -> Place:
         """A piece of its own for an array."""
@@ -296,29 +296,44 @@ class _Writer:
         self.operands[value] = Place(piece, 0, array.dtype, shape, strides)
 
     def view(self, value: int, source: Place, how: str, numbers: tuple[int, ...]) -> None:
-        """Another look at an array; a copy where no strides describe it. NumPy does the arithmetic."""
-        shape, itemsize = self.shape(value), source.dtype.storage.itemsize
-        base, start = _described(source)
+        """Another look at an array, by sizes and strides."""
+        shape, dtype = self.shape(value), self.program.array(value).dtype
         if how == "reshape":
-            try:
-                found = base.reshape(shape, copy=False)
-            except ValueError:
-                self.operands[value] = self.moved(source)._replace(shape=shape, strides=contiguous_strides(shape, 1))
-                return
+            place = self.reshaped(source, shape)
         elif how == "transpose":
-            found = base.transpose(numbers)
+            strides = tuple([source.strides[axis] for axis in numbers])
+            place = source._replace(shape=shape, strides=strides)
         elif how == "slice":
             rank = len(source.shape)
-            bounds = zip(numbers[:rank], numbers[rank : 2 * rank], numbers[2 * rank :], strict=True)
-            found = base[tuple(slice(*bound) for bound in bounds)]
+            bounds = zip(numbers[:rank], numbers[rank : 2 * rank], numbers[2 * rank :], source.shape, strict=True)
+            ranges = [range(*slice(*bound).indices(count)) for *bound, count in bounds]
+            first = sum(one.start * stride for one, stride in zip(ranges, source.strides, strict=True) if one)
+            strides = tuple([one.step * stride for one, stride in zip(ranges, source.strides, strict=True)])
+            offset = source.offset + (first * dtype.storage.itemsize if all(shape) else 0)
+            place = source._replace(offset=offset, shape=shape, strides=strides)
         elif how == "broadcast":
-            found = np.broadcast_to(base, shape)
+            lead = len(shape) - len(source.shape)
+            kept = zip(source.shape, source.strides, shape[lead:], strict=True)
+            strides = (0,) * lead + tuple([stride if count == wanted else 0 for count, stride, wanted in kept])
+            place = source._replace(shape=shape, strides=strides)
         else:
             raise CompileError(f"a view by {how} is none that the host knows")
-        offset = source.offset + (found.ctypes.data - start if found.size else 0)
-        strides = tuple(stride // itemsize for stride in found.strides)
-        dtype = self.program.array(value).dtype
-        self.operands[value] = Place(source.piece, offset, dtype, found.shape, strides)
+        self.operands[value] = place._replace(dtype=dtype)
+
+    def reshaped(self, source: Place, shape: tuple[int, ...]) -> Place:
+        """Other sizes of the same elements: a copy where no strides describe them."""
+        plain = contiguous_strides(shape, 1)
+        if source.is_plain:
+            return source._replace(shape=shape, strides=plain)
+        itemsize = source.dtype.storage.itemsize
+        steps = tuple(stride * itemsize for stride in source.strides)
+        # NumPy knows which strides there are; at this address nobody reads.
+        whole = np.lib.stride_tricks.as_strided(np.empty(1, f"V{itemsize}"), source.shape, steps)
+        try:
+            found = whole.reshape(shape, copy=False)
+        except ValueError:
+            return self.moved(source)._replace(shape=shape, strides=plain)
+        return source._replace(shape=shape, strides=tuple(stride // itemsize for stride in found.strides))
 
     # Control flow
 
@@ -454,12 +469,3 @@ def inner_of(act: Act) -> tuple[tuple[Act, ...], ...]:
             return check, body
         case _:
             return ()
-
-
-def _described(place: Place) -> tuple[Array, int]:
-    """An array of such a geometry, at an address that nobody reads, and that address."""
-    itemsize = place.dtype.storage.itemsize
-    base = np.lib.stride_tricks.as_strided(
-        np.empty(1, f"V{itemsize}"), place.shape, tuple(stride * itemsize for stride in place.strides)
-    )
-    return base, base.ctypes.data

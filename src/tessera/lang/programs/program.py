@@ -23,6 +23,7 @@ from tessera.runtime.device import Device
 from tessera.runtime.executable import Geometry
 from tessera.runtime.tensor import Tensor, stores_alike
 from tessera.shapes.environment import Origin, ShapeEnvironment
+from tessera.shapes.symbols import Symbols
 
 if TYPE_CHECKING:
     from tessera.lang.programs.code import Codes
@@ -86,11 +87,12 @@ class Program:
         """What the symbols stand for, checked against the arguments."""
         if len(values) != len(self.host.arguments):
             raise ShapeError(f"@{self.name} takes {len(self.host.arguments)} arguments, got {len(values)}")
-        environment = ShapeEnvironment()
+        shapes: list[tuple[int, ...] | None] = []
         for place, (number, value) in enumerate(zip(self.host.arguments, values, strict=True)):
             described, what = self.host.values[number], f"argument {place} of @{self.name}"
             if isinstance(described, host.Number):
                 _check_number(what, described, value)
+                shapes.append(None)
                 continue
             if not isinstance(value, Tensor):
                 raise DtypeError(f"{what}: expected a tensor, got {type(value).__name__}", hint="use asarray first")
@@ -98,8 +100,22 @@ class Program:
                 raise DtypeError(f"{what}: expected {described.dtype}, got {value.dtype}")
             if value.ndim != len(described.shape):
                 raise ShapeError(f"{what}: expected rank {len(described.shape)}, got {value.ndim}")
-            for axis, (expected, actual) in enumerate(zip(described.shape, value.shape, strict=True)):
-                environment.unify(expected, actual, Origin(f"{what}, axis {axis}"))
+            shapes.append(value.shape)
+        found = self._symbols.quick(shapes)
+        return self._unified(shapes) if found is None else found
+
+    @cached_property
+    def _symbols(self) -> Symbols:
+        described = [self.host.values[number] for number in self.host.arguments]
+        return Symbols(one.shape if isinstance(one, host.Array) else None for one in described)
+
+    def _unified(self, shapes: Sequence[tuple[int, ...] | None]) -> dict[str, int]:
+        """The same by solving equations, or the error that says which of them cannot hold."""
+        environment = ShapeEnvironment()
+        for place, (number, shape) in enumerate(zip(self.host.arguments, shapes, strict=True)):
+            for axis, actual in enumerate(shape or ()):
+                expected = self.host.array(number).shape[axis]
+                environment.unify(expected, actual, Origin(f"argument {place} of @{self.name}, axis {axis}"))
         return environment.sizes
 
     def bind(self, values: Sequence[Any]) -> Bound:

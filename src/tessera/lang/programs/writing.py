@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from tessera.lang.programs.layout import (
@@ -141,9 +142,7 @@ class Writer:
             self.line(line)
         text = f"def make({', '.join(self.names)}):\n    def run({', '.join(inputs)}):\n"
         text += "\n".join(self.lines) + "\n    return run\n"
-        scope: dict[str, Any] = {"__name__": __name__}
-        exec(text, scope)
-        run = scope["make"](*self.names.values())
+        run = _maker(text)(*self.names.values())
         run.text = text
         run.site = self.site  # it keeps constants, whose addresses are in the code
         return run
@@ -319,6 +318,14 @@ class Writer:
             value = values.setdefault((text, kind), len(values))
             fields.append(sequence.Field(place, value, added))
         return sequence.Step(prepared.entry, bytes(template), tuple(fields), prepared.scratch, prepared.threads)
+
+
+@lru_cache(maxsize=256)
+def _maker(text: str) -> Callable[..., Any]:
+    """The function that a text defines. Numbers that depend on sizes are not in texts, so that other sizes find it."""
+    scope: dict[str, Any] = {"__name__": __name__}
+    exec(text, scope)
+    return scope["make"]
 
 
 def _explain(plans: Sequence[Plan], values: Sequence[Any], kinds: Sequence[str], error: Exception) -> None:

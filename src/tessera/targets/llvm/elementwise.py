@@ -16,7 +16,7 @@ from tessera.dtypes.types import DType, Kind, f16, f32, f64
 from tessera.errors import CompileError
 from tessera.targets.llvm import integers, mathematics
 from tessera.targets.llvm.casts import cast
-from tessera.targets.llvm.elements import NAN, decode, encode, extend, literal, reaches
+from tessera.targets.llvm.elements import NAN, decode, encode, extend, is_arm, literal, reaches
 from tessera.targets.llvm.floats import Floats, Sixteen, any_lane, fits_sixteens, in_sixteens, lane_by_lane
 from tessera.targets.llvm.text import Function, Value, element_of, lanes_of, number
 
@@ -63,9 +63,26 @@ class Rule:
 
 def _arithmetic(opcode: str) -> Recipe:
     def recipe(w: Work, a: Value, b: Value) -> Value:
+        if w.contract and is_arm(w.level):
+            return _contracted(w.f, opcode, a, b)
         return w.f.binary(f"{opcode} contract" if w.contract else opcode, a, b)
 
     return recipe
+
+
+def _contracted(f: Function, opcode: str, a: Value, b: Value) -> Value:
+    """A sum that takes a product with it, on AArch64: there LLVM would contract products that do not allow it."""
+    if opcode == "fmul":
+        found = f.binary(opcode, a, b)
+        if found.name.startswith("%"):  # not a constant
+            f.products[found.name] = (a, b)
+        return found
+    if (factors := f.products.get(a.name)) is not None:
+        return f.intrinsic("fma", *factors, b if opcode == "fadd" else f.op(b.type, f"fneg {b}"))
+    if (factors := f.products.get(b.name)) is not None:
+        first, second = factors
+        return f.intrinsic("fma", first if opcode == "fadd" else f.op(first.type, f"fneg {first}"), second, a)
+    return f.binary(opcode, a, b)
 
 
 def _instruction(opcode: str) -> Recipe:

@@ -188,6 +188,8 @@ class Function:
         self._count = 0
         self._block = "entry"
         self._entry: list[str] = []
+        self.products: dict[str, tuple[Value, Value]] = {}
+        """The factors of products that a sum may take with it, by their names."""
 
     def text(self) -> str:
         linkage, group = ("internal ", "#1") if self._internal else ("", "#0")

@@ -1,0 +1,144 @@
+"""Dispatch: generated code finds bound programs, and notices whatever is not as it was."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessera as ts
+from tessera import Tensor, jit, knobs
+from tessera.lang.jit import Jitted
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+
+def entries(function: Jitted) -> int:
+    quick = function.quick
+    return 0 if quick is None else len(quick.entries)
+
+
+def slow_calls(function: Jitted) -> list[Any]:
+    """Notes the calls that go the long way."""
+    calls: list[Any] = []
+    quick = function.quick
+    assert quick is not None
+    slowly = quick.slowly
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        calls.append(args)
+        return slowly(*args, **kwargs)
+
+    quick.slowly = noted
+    return calls
+
+
+@jit
+def total(first: Any, tree: dict[str, Any], rate: float = 2.0, *, mode: str = "sum") -> Any:
+    a, b = tree["pair"]
+    found = first + a * rate + b
+    return found if mode == "sum" else ts.negative(found)
+
+
+def test_the_second_call_of_a_kind_is_quick() -> None:
+    x, y, z = (ts.randn((3,), seed=seed) for seed in range(3))
+    plain = x.numpy() + y.numpy() * np.float32(2) + z.numpy()
+    assert np.allclose(total(x, {"pair": (y, z)}), plain)
+    calls = slow_calls(total)
+    for _ in range(3):
+        assert np.allclose(total(x, {"pair": (y, z)}), plain)
+        assert np.allclose(total(tree={"pair": (y, z)}, first=x), plain)
+        assert np.allclose(total(x, {"pair": (y, z)}, 2.0, mode="sum"), plain)
+        assert np.allclose(total(x, {"pair": (y, z)}, 0.0), x.numpy() + z.numpy())
+    assert calls == []
+    assert np.allclose(total(x, {"pair": (y, z)}, mode="other"), -plain)
+    assert len(calls) == 1
+    assert np.allclose(total(x, {"pair": (y, z)}, mode="other"), -plain)
+    assert len(calls) == 1
+
+
+def test_other_structures_metas_and_settings_go_the_long_way() -> None:
+    f = jit(total.function)
+    x, y, z = (ts.randn((4,), seed=seed) for seed in range(3))
+    wanted = x.numpy() + y.numpy() * np.float32(2) + z.numpy()
+    assert np.allclose(f(x, {"pair": (y, z)}), wanted)
+    assert np.allclose(f(x, {"pair": [y, z]}), wanted)
+    assert np.allclose(f(x.numpy(), {"pair": (y, z)}), wanted)
+    assert np.allclose(f(x, {"pair": (y, z), "more": z}), wanted)
+    strided = ts.randn((8,), seed=9)[::2]
+    assert np.allclose(f(strided, {"pair": (y, z)}), wanted - x.numpy() + strided.numpy(), atol=1e-6)
+    with knobs.interpret.using(False), knobs.optimization.using(0):
+        assert np.allclose(f(x, {"pair": (y, z)}), wanted)
+    with pytest.raises(ts.TesseraError, match="missing a required argument: 'tree'"):
+        f(x)
+    with pytest.raises(ts.TesseraError, match="too many positional"):
+        f(x, {"pair": (y, z)}, 1.0, 2.0)
+    with pytest.raises(ts.TesseraError, match="unexpected keyword"):
+        f(x, {"pair": (y, z)}, other=1.0)
+
+
+def test_nothing_grows_with_calls_of_many_shapes() -> None:
+    @jit
+    def f(x: Any) -> Any:
+        return x + 1.0
+
+    for size in range(2, 60):
+        assert f(ts.zeros((size,))).shape == (size,)
+    assert entries(f) == 58
+    assert f.explain().compilations == 2
+    assert len(f.families) == 1
+
+
+def test_threads_share_a_function() -> None:
+    @jit
+    def f(x: Any, y: Any) -> Any:
+        return x * 2.0 + y
+
+    failures: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        try:
+            for size in (3, 5, 8, 13):
+                x, y = ts.randn((size,), seed=seed), ts.randn((size,), seed=seed + 1)
+                assert np.array_equal(np.asarray(f(x, y)), x.numpy() * np.float32(2) + y.numpy())
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert f.explain().compilations <= 3
+
+
+def test_shape_history_of_traced_values() -> None:
+    stories: list[tuple[str, ...]] = []
+
+    def f(x: Any) -> Any:
+        y = ts.reshape(x, (2, -1)).T
+        stories.append(ts.shape_history(y).lines())
+        return y
+
+    ts.check(f, Tensor[3, 4])
+    assert [line.partition(" (")[0] for line in stories[0]] == [
+        "argument 'x': [3, 4]",
+        "reshape: [3, 4] -> [2, 6]",
+        "matrix_transpose: [2, 6] -> [6, 2]",
+    ]
+
+
+@pytest.mark.acceptance
+def test_a_thousand_lengths_are_three_programs_at_most() -> None:
+    @jit
+    def f(x: Any, w: Any) -> Any:
+        return ts.softmax(x @ w)
+
+    w = ts.randn((16, 16), seed=0)
+    with knobs.interpret.using(False):
+        for size in np.random.default_rng(1).integers(1, 4096, 1000).tolist():
+            assert f(ts.zeros((size, 16)), w).shape == (size, 16)
+    assert f.explain().compilations <= 3

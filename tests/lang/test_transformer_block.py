@@ -1,0 +1,55 @@
+"""The specification's transformer block: right to float64, few kernels, one program for all lengths."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from transformer_block import arguments, block, error, in_float64
+
+import tessera as ts
+from tessera import DType, knobs
+
+BOUNDS = {ts.f32: 2e-6, ts.bf16: 4e-3}
+
+
+def check(dtype: DType, **sizes: int) -> None:
+    given = arguments(dtype, **sizes)
+    y, cache = block(*given, heads=4)
+    wanted, held = in_float64(*given, heads=4)
+    assert y.dtype is dtype
+    assert error(y, wanted) < BOUNDS[dtype]
+    for found, expected in zip(cache, held, strict=True):
+        assert error(found, expected) < BOUNDS[dtype]
+
+
+@pytest.mark.parametrize("dtype", [ts.f32, ts.bf16], ids=str)
+def test_the_block_is_right_in_the_interpreter(dtype: DType) -> None:
+    with knobs.interpret.using(True):
+        check(dtype, length=6, past=3)
+
+
+def test_the_block_is_right_in_machine_code_for_all_lengths() -> None:
+    before = block.explain().compilations
+    for length, past in ((24, 8), (5, 33), (1, 64)):
+        check(ts.f32, length=length, past=past)
+    assert block.explain().compilations <= before + 1
+
+
+@pytest.mark.acceptance
+def test_the_block_in_bf16_is_right_in_machine_code() -> None:
+    for length, past in ((24, 8), (64, 1), (7, 57)):
+        check(ts.bf16, length=length, past=past)
+
+
+def test_the_block_is_few_kernels_of_known_kinds() -> None:
+    given = arguments(ts.f32)
+    lowered = block.lower(*given, heads=4)
+    graph, schedule = lowered.graph_ir.text, lowered.schedule_ir.text
+    assert graph.count("graph.matmul") == 6
+    assert "!graph.tensor<[B, S, 32], f32>" in graph
+    kinds = re.findall(r"schedule\.region<(\w+)>", schedule)
+    assert kinds.count("online") == 1
+    assert kinds.count("product") == 4
+    assert kinds.count("rows") == 2
+    assert len(lowered.kernels) == len(kinds) <= 8

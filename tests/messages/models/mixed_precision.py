@@ -1,0 +1,9 @@
+import numpy as np
+import tessera as ts
+from tessera import Tensor, bf16, f32, jit
+
+@jit
+def layer(x, w):
+    return x @ w
+
+layer(ts.zeros((4, 32), bf16), ts.zeros((32, 8), ts.i8))
