@@ -203,7 +203,8 @@ def _joined(
     larger = group | {producer}
     alone = all(_around(use.operation, producer) in inside for use in producer.results[0].uses)
     if alone and not any(_around(use.operation, producer) in copied for use in producer.results[0].uses):
-        return (larger, copied) if _is_one(larger, copied) else None
+        # Elementwise work that only the group uses is done where its result is: the space stays what it was.
+        return (larger, copied) if _is_one(larger, copied, same=isinstance(producer, graph.EwOp)) else None
     if isinstance(producer, VIEWS):
         return (group, copied | {producer}) if _is_one(group, copied | {producer}) else None
     if not alone and _is_one(larger, copied):
@@ -221,7 +222,8 @@ def _is_cheap(op: Operation) -> bool:
     return not cost.special and not cost.divide and cost.simple + cost.convert <= _CHEAP and len(inputs) <= 1
 
 
-def _is_one(group: set[Operation], copied: set[Operation]) -> bool:
+def _is_one(group: set[Operation], copied: set[Operation], *, same: bool = False) -> bool:
+    """Whether ops can be one kernel; `same` says that they have an iteration space."""
     if len(group) + len(copied) > _MOST_OPS or not enclosable(group):
         return False
     inside = group | copied
@@ -233,7 +235,7 @@ def _is_one(group: set[Operation], copied: set[Operation]) -> bool:
     }
     if len(inputs) > _MOST_INPUTS and len(inputs) > max(len(op.operands) for op in inside):
         return False
-    return _space(group, copied) is not None
+    return same or _space(group, copied) is not None
 
 
 def _space(group: set[Operation], copied: set[Operation]) -> Space | None:

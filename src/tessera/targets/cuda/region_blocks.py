@@ -11,11 +11,12 @@ from itertools import product
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.dialects import schedule
+from tessera.dialects import graph, schedule
+from tessera.dialects.elementwise import TABLE
 from tessera.dialects.graph_types import graph_type
 from tessera.dialects.schedule_types import Config, ConfigAttr
 from tessera.shapes.expr import Size
-from tessera.targets.cuda.agents_model import Axis, Block, Traced, best_by_agents, ranked
+from tessera.targets.cuda.agents_model import REGISTERS, ROWS, THREADS, Axis, Block, Traced, best_by_agents, ranked
 from tessera.targets.cuda.agents_work import work_of
 from tessera.transforms.schedule_to_tile import WRITERS
 from tessera.transforms.write_online import online_of
@@ -26,6 +27,10 @@ MULTIPROCESSORS = 132
 MANY = 2048
 """Rows and the like of which nobody says how many there are."""
 _MOST = 4
+LONG = 8
+"""Instructions of an elementwise op that takes many: several elements are worked on at a time."""
+SUMS_SHARE = 0.42
+"""Of a thread's registers: as much sums may take beside long functions. With 128 by 256 sums, erf spilled."""
 
 
 def blocks_for(region: schedule.RegionOp, arch: str, multiprocessors: int = MULTIPROCESSORS) -> list[Config]:
@@ -62,7 +67,14 @@ def _ranked(region: schedule.RegionOp, traced: Traced, multiprocessors: int) -> 
     def programs(block: Block) -> int:
         return -(-rows // block.m) * -(-columns // block.n) * batch
 
-    return ranked(traced, programs, multiprocessors)[:_MOST]
+    long = any(isinstance(op, graph.EwOp) and TABLE[op.fn.data].cost.simple >= LONG for op in region.body.walk())
+    found = ranked(traced, programs, multiprocessors)
+    return [block for block in found if not long or _has_room(block)][:_MOST]
+
+
+def _has_room(block: Block) -> bool:
+    """Whether threads have registers for what long functions hold between their steps, beside the sums."""
+    return ROWS * block.n / THREADS <= SUMS_SHARE * REGISTERS[block.agents]
 
 
 def _count(size: Size) -> int:
