@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -255,6 +257,36 @@ def test_programs_are_bounded_in_number_and_bytes() -> None:
         assert heavy.runtime.manager.nbytes <= 1 << 20
 
 
+def test_the_manager_tells_of_programs_and_lets_them_go() -> None:
+    made = Made()
+    x = ts.ones((4, 8))
+    for _ in range(200):
+        made.checked(x, x, 2.0, False)
+    manager = made.runtime.manager
+    best = manager.find_best_specialized_kernel((x, x, 2.0))
+    assert best is not None
+    assert int(best.level.tier) == 3
+    assert (best.context.constant_seq_len, best.context.constant_head_dim) == (4, 8)
+    assert best.context.memory_layout == {"x.stride[0]": 8, "x.stride[1]": 1, "y.stride[0]": 8, "y.stride[1]": 1}
+    assert "factor = 2.0" in [guard.condition_code for guard in best.guards]
+    assert best.average_time_ms == pytest.approx(0.6)
+    other = manager.find_best_specialized_kernel((x, x, 3.0))
+    assert other is not None
+    assert int(other.level.tier) == 2
+    assert manager.find_best_specialized_kernel((1.0,)) is None
+    manager.evict_least_used_kernels(1)
+    assert [int(one.level.tier) for one in manager.specialized_kernels()] == [3]
+    assert made.checked(x, x, 2.0, False) == 3
+    manager.unload_specialized_kernel("scaled")
+    assert made.checked(x, x, 2.0, False) == 1
+    sample = made.runtime.get_performance_history()[-1]
+    for _ in range(100):
+        manager.record_kernel_performance("scaled", sample)
+    assert manager.kernel_performance("scaled") == [sample] * 64
+    manager.clear_kernel_cache()
+    assert len(manager) == 0
+
+
 def test_what_saves_most_stays() -> None:
     def costs(level: Level, call: Call) -> int:
         gain = 400 if call.values[0].shape[-1] == 8 else 10
@@ -300,6 +332,33 @@ def test_calls_go_on_while_something_is_compiled() -> None:
     made.call(4, 8, times=200)
     later.finish()
     assert made.call(4, 8, times=20)[-1] == 3
+
+
+class LateTimer:
+    """Times as a GPU gives them: known some calls later."""
+
+    def __init__(self, made: Made) -> None:
+        self.made, self.calls = made, 0
+
+    def timed(self, run: Callable[..., Any], values: Sequence[Any]) -> tuple[Any, Callable[[], int | None]]:
+        began = self.made.clock()
+        result = run(*values)
+        self.calls += 1
+        took, known = self.made.clock() - began, self.calls + 3
+        return result, lambda: took if self.calls >= known else None
+
+
+def test_times_may_come_late() -> None:
+    made = Made(lambda level, call: {1: 1000, 2: 500, 3: 2000}[int(level.tier)] * 1000)
+    made.call(4, 8)
+    (region,) = made.runtime.regions()
+    region.timer = LateTimer(made)
+    tiers = made.call(4, 8, times=600)
+    assert set(tiers) == {1, 2, 3}
+    assert tiers[-1] == 2
+    assert made["switch_backs"] == 1
+    assert 550 < made["traces"] <= 601
+    assert made.runtime.get_runtime_stats().total_executions == 601
 
 
 def test_a_call_that_cannot_be_traced_is_made_as_it_is() -> None:

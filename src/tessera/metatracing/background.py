@@ -20,7 +20,7 @@ from tessera import compile_worker
 from tessera.metatracing.logs import complain, log
 
 if TYPE_CHECKING:
-    from tessera.metatracing.region import Request
+    from tessera.metatracing.request import Request
 
 MOST_DEATHS = 3
 """Processes that may die before no other is started."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from tessera import knobs
+from tessera.errors import TesseraError
 
 
 def log(name: str, message: str) -> None:
@@ -16,3 +17,8 @@ def log(name: str, message: str) -> None:
 def complain(message: str) -> None:
     """A line that everybody gets: something failed, and calls go on without it."""
     logging.getLogger("tessera.tiers").warning(message)
+
+
+def told(error: BaseException) -> str:
+    """An error in one line."""
+    return error.message if isinstance(error, TesseraError) else f"{type(error).__name__}: {error}"

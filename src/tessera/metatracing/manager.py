@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tessera.kernels.schedule import Schedule
-from tessera.metatracing.client import Level, RuntimeGuard
+from tessera.metatracing.client import GuardType, Level, RuntimeGuard
 from tessera.metatracing.heat import Clock
 from tessera.metatracing.logs import log
 from tessera.metatracing.programs import Counts, Installed
@@ -33,6 +33,8 @@ class SpecializationContext:
     specialized_dtype: str | None
     always_causal: bool | None
     optimal_tile_config: Schedule | None
+    memory_layout: dict[str, int]
+    """The strides that it assumes, by words: `q.stride[0]`."""
     runtime_guards: tuple[RuntimeGuard, ...]
 
 
@@ -119,6 +121,13 @@ class KernelManager:
         best = max(serving, key=lambda one: (one.tier, len(one.compiled.guards)), default=None)
         return None if best is None else _told(best)
 
+    def unload_specialized_kernel(self, kernel_name: str) -> None:
+        """Drops all programs of a client above Tier 1."""
+        with self._lock:
+            gone = [one for one in self._programs.values() if one.region.name == kernel_name]
+        for program in gone:
+            program.region.drop(program)
+
     def evict_least_used_kernels(self, target_count: int) -> None:
         """Drops programs until so many are left."""
         with self._lock:
@@ -192,6 +201,7 @@ def _told(program: Installed) -> SpecializedKernel:
         None if meta is None else str(meta.dtype),
         next((one.params for one in guards if isinstance(one.params, bool)), None),
         program.level.schedule,
+        {one.word: int(one.params) for one in guards if one.guard_type is GuardType.STRIDE_GUARD},
         guards,
     )
     average = program.spent / program.uses / 1e6 if program.uses else None

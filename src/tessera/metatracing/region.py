@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextvars import copy_context
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -19,9 +18,10 @@ from tessera.metatracing.client import Call, Compiled, Level, RuntimeGuard
 from tessera.metatracing.contest import Contender, Contest
 from tessera.metatracing.heat import Heat
 from tessera.metatracing.invariants import few_cases, invariant_words
-from tessera.metatracing.logs import complain, log
+from tessera.metatracing.logs import complain, log, told
 from tessera.metatracing.programs import Entry, Installed, numbers_hold
 from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts, Record, Ring
+from tessera.metatracing.request import Request
 from tessera.metatracing.stand_ins import standing_in
 from tessera.metatracing.timing import Reading, timer_for
 from tessera.runtime.meta import Meta
@@ -40,44 +40,6 @@ _MOST_BASES = 64  # programs without assumptions that a region keeps: one for ea
 _MOST_REMEMBERED = 256
 _MOST_PENDING = 64
 _PATIENCE = 200  # recorded calls after which a contest is decided by what is known: its arguments may never come again
-
-
-class Request:
-    """Something to compile for a region: these levels, for such a call; and why."""
-
-    def __init__(self, region: Region, call: Call, levels: Sequence[Level], *, is_bridge: bool) -> None:
-        self.region = region
-        self.call = call
-        self.levels = list(levels)
-        self.is_bridge = is_bridge
-        self.done: Callable[[], object] = lambda: None
-        # Settings that hold around the call, such as the folder of the cache, hold for what is done for it elsewhere.
-        self.context = copy_context()
-
-    def compiled(self) -> list[tuple[Level, Compiled]]:
-        """Compiles here and now; what fails is left out, and said."""
-        found: list[tuple[Level, Compiled]] = []
-        for level in self.levels:
-            try:
-                found.append((level, self.region.client.compile(self.call, level)))
-            except Exception as error:
-                self.region.aborted(level, _told(error))
-        return found
-
-    def found(self) -> list[tuple[Level, Compiled]]:
-        """What another process has compiled."""
-        found: list[tuple[Level, Compiled]] = []
-        for level in self.levels:
-            try:
-                program = self.region.client.find(self.call, level)
-            except Exception as error:
-                self.region.aborted(level, _told(error))
-                continue
-            if program is None:
-                self.region.aborted(level, "it was compiled, and is not in the compile cache")
-            else:
-                found.append((level, program))
-        return found
 
 
 class Region:
@@ -202,7 +164,7 @@ class Region:
             try:
                 found = self.client.find(call, level)
             except Exception as error:
-                complain(f"{self.name}: a program of another process cannot be used: {_told(error)}")
+                complain(f"{self.name}: a program of another process cannot be used: {told(error)}")
                 continue
             if found is not None:
                 self.counts.add("loads")
@@ -492,8 +454,8 @@ class Region:
         best, incumbent = contest.winner(), contest.incumbent
         times = {one: contest.typical(one) for one in contest.contenders}
         for one, typical in times.items():
-            told = "never ran" if typical is None else f"{typical / 1e3:.1f} µs"
-            log("tiers", f"{self.name}: {one.program.level}: {told}{', taken' if one is best else ''}")
+            took = "never ran" if typical is None else f"{typical / 1e3:.1f} µs"
+            log("tiers", f"{self.name}: {one.program.level}: {took}{', taken' if one is best else ''}")
         won, lost = times[best], times[incumbent]
         is_old = incumbent.program in self.programs
         if best is not incumbent and is_old and lost is not None:
@@ -544,7 +506,7 @@ class Region:
     def fail(self, program: Installed, error: Exception) -> None:
         """Takes a program out of use that could not begin."""
         with self.lock:
-            self.aborted(program.level, _told(error))
+            self.aborted(program.level, told(error))
             self.drop(program)
 
     def forked(self) -> None:
@@ -596,7 +558,3 @@ class Region:
 def _geometry(described: Described) -> tuple[object, ...]:
     """What tells arguments apart for programs: how well arrays are aligned does not."""
     return tuple([(one.shape, one.strides) if isinstance(one, Meta) else one for one in described])
-
-
-def _told(error: BaseException) -> str:
-    return error.message if isinstance(error, TesseraError) else f"{type(error).__name__}: {error}"

@@ -28,7 +28,8 @@ from tessera.metatracing.records import (
     Record,
     bytes_of,
 )
-from tessera.metatracing.region import Region, Request
+from tessera.metatracing.region import Region
+from tessera.metatracing.request import Request
 from tessera.metatracing.tiered import Tiered
 from tessera.runtime.creation import asarray
 from tessera.runtime.meta import Meta

@@ -1,0 +1,51 @@
+"""Requests: what a region wants to be compiled, by whoever compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from typing import TYPE_CHECKING
+
+from tessera.metatracing.client import Call, Compiled, Level
+from tessera.metatracing.logs import told
+
+if TYPE_CHECKING:
+    from tessera.metatracing.region import Region
+
+
+class Request:
+    """Something to compile for a region: these levels, for such a call; and why."""
+
+    def __init__(self, region: Region, call: Call, levels: Sequence[Level], *, is_bridge: bool) -> None:
+        self.region = region
+        self.call = call
+        self.levels = list(levels)
+        self.is_bridge = is_bridge
+        self.done: Callable[[], object] = lambda: None
+        # Settings that hold around the call, such as the folder of the cache, hold for what is done for it elsewhere.
+        self.context = copy_context()
+
+    def compiled(self) -> list[tuple[Level, Compiled]]:
+        """Compiles here and now; what fails is left out, and said."""
+        found: list[tuple[Level, Compiled]] = []
+        for level in self.levels:
+            try:
+                found.append((level, self.region.client.compile(self.call, level)))
+            except Exception as error:
+                self.region.aborted(level, told(error))
+        return found
+
+    def found(self) -> list[tuple[Level, Compiled]]:
+        """What another process has compiled."""
+        found: list[tuple[Level, Compiled]] = []
+        for level in self.levels:
+            try:
+                program = self.region.client.find(self.call, level)
+            except Exception as error:
+                self.region.aborted(level, told(error))
+                continue
+            if program is None:
+                self.region.aborted(level, "it was compiled, and is not in the compile cache")
+            else:
+                found.append((level, program))
+        return found
