@@ -209,13 +209,14 @@ def gelu(x: Array, /, *, approximate: bool | str = False) -> Traced:
     """x times the normal distribution's share below x; with `approximate` (or "tanh") by the usual formula in tanh."""
 
     def exact(x: Traced) -> Traced:
-        half = elementwise("mul", x, 0.5)
-        return elementwise("fma", half, ew("erf", elementwise("mul", x, math.sqrt(0.5))), half)
+        # In this form it is seen how exact erf has to be: next to one it is no more exact than one.
+        return ew(
+            "mul", elementwise("mul", x, 0.5), elementwise("add", ew("erf", elementwise("mul", x, math.sqrt(0.5))), 1.0)
+        )
 
     def by_tanh(x: Traced) -> Traced:
         cube = ew("mul", ew("mul", x, x), x)
         inner = elementwise("mul", elementwise("fma", cube, 0.044715, x), math.sqrt(2 / math.pi))
-        half = elementwise("mul", x, 0.5)
-        return elementwise("fma", half, ew("tanh", inner), half)
+        return ew("mul", elementwise("mul", x, 0.5), elementwise("add", ew("tanh", inner), 1.0))
 
     return computed("gelu", x, by=by_tanh if approximate and approximate != "none" else exact)
