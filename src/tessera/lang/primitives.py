@@ -173,13 +173,14 @@ def size_value(size: DimLike, dtype: DTypeLike = i64) -> Traced:
     target, known = as_dtype(dtype), plain(size)
     total: Traced | None = None
     for monomial, coefficient in known.terms:
-        term = constant(coefficient, (), i64)
+        term = constant(coefficient, (), i64) if coefficient != 1 or not monomial else None
         for atom in monomial:
             if not isinstance(atom, str):
                 factor = ew("floordiv", size_value(atom.numerator), constant(atom.divisor, (), i64))
             else:
                 factor = reduce("sum", constant(1, (dim(atom),), i64), [0])
-            term = ew("mul", term, factor)
+            term = factor if term is None else ew("mul", term, factor)
+        assert term is not None
         total = term if total is None else ew("add", total, term)
     return cast(constant(0, (), i64) if total is None else total, target)
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tessera.dtypes.promotion import compute_type
-from tessera.dtypes.types import bool_, f32, i32
+from tessera.dtypes.types import bool_, f32, i32, i64
 from tessera.errors import DtypeError, ShapeError
 from tessera.lang import primitives
 from tessera.lang.arithmetic import elementwise
@@ -171,7 +171,8 @@ def _shared(x: Traced, group: int) -> Traced:
 def _seen(scores: Traced, mask: Any, causal: bool, offset: Any, window: int | None, key_lengths: Any) -> Traced | None:
     """Which keys each query looks at; None where it is all of them."""
     parts: list[Traced] = []
-    rows, columns = (primitives.iota(scores.sizes, axis, i32) for axis in (2, 3))
+    # In 64 bits no sum of places wraps, so the compiler may take masks apart.
+    rows, columns = (primitives.iota(scores.sizes, axis, i64) for axis in (2, 3))
     if causal or window is not None:
         place = _placed(rows, scores, offset)
         if causal:
@@ -179,7 +180,7 @@ def _seen(scores: Traced, mask: Any, causal: bool, offset: Any, window: int | No
         if window is not None:
             parts.append(elementwise("lt", elementwise("sub", place, columns), window))
     if key_lengths is not None:
-        lengths = primitives.cast(tensor(key_lengths), i32)
+        lengths = primitives.cast(tensor(key_lengths), i64)
         parts.append(elementwise("lt", columns, primitives.reshape(lengths, (-1, 1, 1, 1))))
     if mask is not None:
         made = tensor(mask)
@@ -200,11 +201,11 @@ def _seen(scores: Traced, mask: Any, causal: bool, offset: Any, window: int | No
 def _placed(rows: Traced, scores: Traced, offset: Any) -> Traced:
     """The place of each query among the keys."""
     if offset is not None:
-        return elementwise("add", rows, offset if isinstance(offset, int) else primitives.cast(offset, i32))
+        return elementwise("add", rows, offset if isinstance(offset, int) else primitives.cast(offset, i64))
     apart = size(scores.sizes[3] - scores.sizes[2])
     if isinstance(apart, int):
         return elementwise("add", rows, apart) if apart else rows
-    return elementwise("add", rows, primitives.size_value(apart, i32))
+    return elementwise("add", rows, primitives.size_value(apart, i64))
 
 
 def _dropped(shares: Traced, p: float, key: Any) -> Traced:
