@@ -6,6 +6,7 @@ import os
 from collections.abc import Generator
 from importlib.util import find_spec
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -17,8 +18,10 @@ if "TESSERA_CACHE_DIR" not in os.environ:  # what tests compile is kept for one 
     _cache = TemporaryDirectory(prefix="tessera-tests-", ignore_cleanup_errors=True)
     os.environ["TESSERA_CACHE_DIR"] = _cache.name
 
-# Timing belongs to benchmarks; machines that run tests are busy. `make acceptance` explores, `make test` repeats.
-settings.register_profile("steady", deadline=None, derandomize=True, database=None)
+# Timing belongs to benchmarks; machines that run tests are busy. `make acceptance` explores, `make test` repeats, and
+# takes so many examples of each property at most.
+QUICK_EXAMPLES = 25
+settings.register_profile("steady", deadline=None, derandomize=True, database=None, max_examples=QUICK_EXAMPLES)
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile("steady")
 
@@ -33,6 +36,16 @@ def pytest_configure(config: pytest.Config) -> None:
     missing = [name for name in PEERS if find_spec(name) is None]
     if config.getoption("--require-peers") and missing:
         raise pytest.UsageError(f"--require-peers: {', '.join(missing)} not installed; install the `peers` extra")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if settings.get_current_profile_name() != "steady":
+        return
+    for item in items:
+        test: Any = getattr(item, "obj", None)
+        asked: settings | None = getattr(test, "_hypothesis_internal_use_settings", None)
+        if asked is not None and asked.max_examples > QUICK_EXAMPLES and "acceptance" not in item.keywords:
+            test._hypothesis_internal_use_settings = settings(asked, max_examples=QUICK_EXAMPLES)
 
 
 @pytest.hookimpl(wrapper=True)
