@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from graph_cases import WRITTEN, Written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_values import (
@@ -434,6 +435,17 @@ def _print(draw: Draw) -> Case:
         assert written == []
 
     return Case(module, [x], check, lambda: Machine(write=written.append))
+
+
+def _as_case(made: Callable[[Draw], Written]) -> Callable[[Draw], Case]:
+    def drawn(draw: Draw) -> Case:
+        written = made(draw)
+        return Case(text.read(written.text), list(written.arguments), expecting(*written.expected))
+
+    return drawn
+
+
+CASES |= {kind: _as_case(made) for kind, made in WRITTEN.items()}
 
 
 def test_every_graph_op_has_a_case() -> None:

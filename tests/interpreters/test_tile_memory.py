@@ -31,7 +31,7 @@ from reference_values import (
 from tile_programs import constants, covers, examples, kernel, tensor, view, zeros
 
 from tessera.dialects import tile
-from tessera.dtypes.types import DType, Kind, bool_, f16, f32, i32
+from tessera.dtypes.types import DType, Kind, bool_, f16, f32, i32, i64
 from tessera.errors import ShapeError
 from tessera.interpreters.machine import Machine
 from tessera.interpreters.tile import run_kernel
@@ -74,6 +74,40 @@ def test_a_load_gives_the_pad_outside_the_view(data: st.DataObject) -> None:
 
     assert_same(y, indexed(extents, dtype, element))
     assert_same(x, kept)
+
+
+@covers(tile.ReadOp)
+@examples(50)
+def test_a_read_looks_at_one_place_for_each_element(data: st.DataObject) -> None:
+    draw: Draw = data.draw
+    dtype, sizes = draw(st.sampled_from(DTYPES)), (draw(st.integers(1, 4)), draw(st.integers(1, 4)))
+    generator = np.random.default_rng(draw(st.integers(0, 99)))
+    rows, columns = (generator.integers(0, size, (2, 3)) for size in sizes)
+    x, y = arrays(draw, sizes, dtype), np.zeros((2, 3), dtype.storage)
+    places, type_, made = view(2, i64), view(2, dtype), tensor((2, 3), dtype)
+    looked = "tensor<2x3xi64>"
+    body = ZERO + "".join(
+        f"%{name} = tile.load %{number}[{zeros(2)}] : {places} -> {looked}\n" for number, name in ((2, "i"), (3, "j"))
+    )
+    body += f"%t = tile.read %0[%i, %j] : {type_}, {looked}, {looked} -> {made}\n"
+    body += f"tile.store %t, %1[{zeros(2)}] : {made}, {type_}"
+    run_kernel(kernel(body, type_, type_, places, places), "k", [x, y, rows, columns])
+    assert_same(y, x[rows, columns])
+
+
+@covers(tile.ItemOp)
+@examples(20)
+def test_an_item_is_one_element_as_a_scalar(data: st.DataObject) -> None:
+    draw: Draw = data.draw
+    x = np.random.default_rng(draw(st.integers(0, 99))).integers(-9, 9, (3, 4))
+    place, y = (draw(st.integers(0, 2)), draw(st.integers(0, 3))), np.zeros(2, np.int64)
+    lines, names = constants("at", place)
+    body = (
+        f"{ZERO}{lines}%s = tile.item %0[{names}] : {view(2, i64)} -> i64\n"
+        f"%t = tile.full %s : tensor<2xi64>\ntile.store %t, %1[{zeros(1)}] : tensor<2xi64>, {view(1, i64)}"
+    )
+    run_kernel(kernel(body, view(2, i64), view(1, i64)), "k", [x, y])
+    assert_same(y, np.full(2, x[place]))
 
 
 def put(how: str, x: Array, y: Array, dtype: DType, offsets: Sequence[int]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from made_up import Made
+from made_up_client import Made
 
 from tessera import compile_worker, knobs
 from tessera.metatracing.background import MOST_DEATHS, Worker
@@ -22,7 +22,7 @@ class Background:
     """A made-up client whose programs are compiled, as far as anybody can tell, by a process."""
 
     def __init__(self, timeout: float = 20.0) -> None:
-        self.worker = Worker(timeout, "made_up:build")
+        self.worker = Worker(timeout, "made_up_client:build")
         self.made = Made(compiling=self.worker)
         self.made.client.on_disk = lambda level: level.tier > 1
 
@@ -49,7 +49,7 @@ def test_requests_and_answers() -> None:
     half = io.BytesIO(stream.getvalue()[:-1])
     assert compile_worker.read(half) is None
     requests, answers = io.BytesIO(), io.BytesIO()
-    compile_worker.write(requests, 1, True, "made_up:build", b"nonsense")
+    compile_worker.write(requests, 1, True, "made_up_client:build", b"nonsense")
     compile_worker.write(requests, 2, True, "json:loads", b"{")
     requests.seek(0)
     compile_worker.serve(requests, answers)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up import MILLISECOND, Made
+from made_up_client import MILLISECOND, Made
 
 import tessera as ts
 from tessera import Tensor

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_up import MILLISECOND, Later, Made, usual_costs
+from made_up_client import MILLISECOND, Later, Made, usual_costs
 
 import tessera as ts
 from tessera import Schedule, knobs

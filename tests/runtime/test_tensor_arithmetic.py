@@ -234,13 +234,16 @@ def test_shapes_must_broadcast() -> None:
 
 
 def test_making_and_adding_two_tensors_is_quick() -> None:
-    """Less than 20 µs for all three, in the best of many repeats: a busy machine is no slow program."""
-    repeats, best = 20, float("inf")
+    """Less than 20 µs for all three, in the best of many repeats, or 16 times what NumPy takes on a slower machine."""
+    repeats, best, numpy_best = 20, float("inf"), float("inf")
     for _ in range(200):
         taken = timeit.repeat(
             lambda: ts.asarray([1.0, 2.0, 3.0]) + ts.asarray([4.0, 5.0, 6.0]), number=repeats, repeat=20
         )
-        best = min(best, *taken)
+        plain = timeit.repeat(
+            lambda: np.asarray([1.0, 2.0, 3.0]) + np.asarray([4.0, 5.0, 6.0]), number=repeats, repeat=20
+        )
+        best, numpy_best = min(best, *taken), min(numpy_best, *plain)
         if best < 20e-6 * repeats:
             break
-    assert best / repeats < 20e-6
+    assert best / repeats < max(20e-6, 16 * numpy_best / repeats)

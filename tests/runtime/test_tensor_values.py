@@ -262,5 +262,5 @@ def test_printing_reads_only_the_edges() -> None:
 
 
 def test_unknown_attributes() -> None:
-    with pytest.raises(AttributeError, match="no attribute 'astype'"):
-        getattr(ts.ones(1), "astype")  # noqa: B009  (the type checker knows that there is none)
+    with pytest.raises(AttributeError, match="no attribute 'numel'"):
+        getattr(ts.ones(1), "numel")  # noqa: B009  (the type checker knows that there is none)

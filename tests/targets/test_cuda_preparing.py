@@ -43,9 +43,9 @@ def _given(name: str) -> tuple[Any, list[Any], dict[str, Any]]:
 # Ops on tiles of scores: what is left of them, by function.
 LEAST = {
     "own_score": Counter(max=1, mul=2, add=1, sub=1, exp2=1, cast=1, select=1),
-    "soft_cap": Counter(mul=2, exp2=2, add=2, reciprocal=1, sub=1, cast=1, select=1),
+    "soft_cap": Counter(mul=2, exp2=2, add=2, reciprocal=1, sub=1, cast=1, select=1, min=1),
     "alibi_attention": Counter(sub=2, cast=2, abs=1, mul=2, add=1, exp2=1, select=1),
-    "sigmoid_attention": Counter(mul=2, add=2, exp2=1, reciprocal=1, cast=1),
+    "sigmoid_attention": Counter(mul=3, add=2, exp2=1, reciprocal=1, cast=1, min=1),
     "mlp": Counter(abs=1, min=1, fma=6, max=1, neg=1, exp2=1, cast=1),
 }
 

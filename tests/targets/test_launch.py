@@ -280,7 +280,8 @@ print(type(fill).__name__, fill(out, 2, 1.5), out.tolist(), pool.start().image.n
 """
     done = pool_programs.run_process(["-c", code])
     assert done.stderr == ""
-    assert done.stdout == "function 0 [1.5, 1.5, 0.0] ('prepare', 'resize', 'wanted', 'forget', 'dispatch')\n"
+    names = "('prepare', 'resize', 'wanted', 'forget', 'dispatch', 'sequence')"
+    assert done.stdout == f"function 0 [1.5, 1.5, 0.0] {names}\n"
 
 
 def test_objects_laid_out_differently_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,6 +106,9 @@ def agreement(name: str, result: DType, got: Array, wanted: Array, given: Sequen
         return difference(got, wanted, *given)
     wide, expected = got.astype(np.float64), wanted.astype(np.float64)
     equal = (words(got) == words(wanted)) | (np.isnan(wide) & np.isnan(expected))
+    if name == "copysign" and result.bits < 16:
+        # A NaN of so few bits has no sign to speak of: casts of machines do not keep it.
+        equal |= np.isnan(given[1].astype(np.float64)) & (np.abs(wide) == np.abs(expected))
     if name in mathematics.F32:
         steps = np.abs(_order(got) - _order(wanted))
         equal |= steps <= _allowed(result)
