@@ -179,6 +179,7 @@ def test_a_row_that_fails_now_is_a_regression(tmp_path: Path) -> None:
     bench("compare", tmp_path / "a.json", tmp_path / "b.json", check=4)
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize(("factor", "status"), [(0.3, 4), (3.0, 0)])
 def test_check_runs_what_the_baseline_ran(factor: float, status: int, tmp_path: Path) -> None:
     brief = ("--seconds", "0.9", "--samples", "60", "--threads", "1", "--measure", "latency")
@@ -228,6 +229,7 @@ def test_ctrl_c_while_the_worker_starts_leaves_a_file_and_no_traceback(tmp_path:
     assert read_json(target).interrupted
 
 
+@pytest.mark.acceptance
 def test_a_run_that_was_stopped_and_continued_is_no_cheat(tmp_path: Path) -> None:
     target = tmp_path / "a.json"
     words = ("--seconds", "1.0", "--samples", "100", "--threads", "1", "--precision", "f32", "--measure", "latency")
@@ -243,6 +245,7 @@ def test_a_run_that_was_stopped_and_continued_is_no_cheat(tmp_path: Path) -> Non
     assert process.returncode == 0, output
 
 
+@pytest.mark.acceptance
 def test_the_journal_of_a_killed_run_is_kept_by_the_next(tmp_path: Path) -> None:
     journal = tmp_path / "a.json.journal"
     with Journal(journal) as left:
@@ -285,6 +288,7 @@ def test_a_killed_run_leaves_a_journal(tmp_path: Path) -> None:
     assert "honest" in bench("report", journal).output
 
 
+@pytest.mark.acceptance
 def test_a_full_disk_loses_neither_the_results_on_the_screen_nor_the_old_file(tmp_path: Path) -> None:
     target = tmp_path / "a.json"
     target.write_text("what was there before\n")

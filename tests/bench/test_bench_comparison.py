@@ -291,6 +291,7 @@ def looked_at(baseline: Any, current: Any) -> Verdict:
     return sequential.result().verdict
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize("correlation", [0.0, 0.5])
 def test_equal_code_raises_no_alarm(correlation: float):
     found = simulated(500, 1.0, correlation, 500, seed=2024)

@@ -26,6 +26,7 @@ from tessera.bench.results import BenchmarkError, BenchmarkResult, BenchmarkSuit
 # Names, sizes, precisions
 
 
+@pytest.mark.acceptance
 def test_every_benchmark_that_ships_runs_accurately() -> None:
     small: dict[str, dict[str, Any]] = {
         "gemm": {"m": 48, "n": 40, "k": 24},

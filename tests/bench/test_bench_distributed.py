@@ -218,6 +218,7 @@ def spread(count: int, **settings: Any) -> BenchmarkConfig:
     )
 
 
+@pytest.mark.acceptance
 @needs_two
 def test_a_suite_of_replicas() -> None:
     told: list[Row] = []
@@ -242,6 +243,7 @@ def test_a_suite_of_replicas() -> None:
     assert last.key in suite.get_successful_results()
 
 
+@pytest.mark.acceptance
 def test_an_operator_on_two_devices() -> None:
     config = spread(2, sizes=({"rows": 32, "cols": 64},), timing_iterations=3, seconds_per_case=0.5)
     suite = run_spread([registry.get("softmax")], config)

@@ -69,6 +69,7 @@ def test_cleverer_cheats_are_refused(name: str, why: str, sample: float) -> None
     assert why in cheat.error_message
 
 
+@pytest.mark.acceptance
 def test_nothing_can_be_computed_ahead() -> None:
     """The inputs of a sample are made after the last call that is not timed."""
     config = dataclasses.replace(

@@ -158,6 +158,7 @@ def test_utilisation_is_of_the_measured_peak() -> None:
     assert row.compute_utilization_percent == pytest.approx(100 * row.flops / (row.latency_ms / 1e3) / peak)
 
 
+@pytest.mark.acceptance
 def test_every_optimisation_level_is_a_row_of_ours() -> None:
     config = dataclasses.replace(QUICK, ir_optimization_levels=["O3", "O0"], autotuning_enabled=False)
     rows = run_softmax(config, "tessera", "numpy")
@@ -277,6 +278,7 @@ def test_a_comparison_is_by_pairs() -> None:
     assert row.speedup_interval[0] <= row.speedup <= row.speedup_interval[1]
 
 
+@pytest.mark.acceptance
 def test_a_regression_run_takes_samples_in_several_processes() -> None:
     config = dataclasses.replace(QUICK, mode=BenchmarkMode.REGRESSION, implementations=["tessera"])
     with Isolated() as runner:
@@ -324,6 +326,7 @@ def test_a_crash_has_a_name_and_the_others_run() -> None:
     assert [row.implementation for row in suite.get_successful_results().values()] == ["honest"]
 
 
+@pytest.mark.acceptance
 def test_who_hangs_is_ended() -> None:
     config = dataclasses.replace(QUICK, implementations=["honest", "hangs"], sizes=[cheats.ROWS])
     with Isolated([CHEATS], hang_seconds=8.0) as runner:

@@ -79,6 +79,7 @@ def assembled(function: nv.FuncOp) -> tuple[Program, Usage]:
     return program, assemble(program.ptx, "sm_90a").kernels[symbol]
 
 
+@pytest.mark.acceptance
 def test_estimates_are_near_what_the_assembler_finds() -> None:
     """Within 15 % for nearly all kernels of the library, and never far off; shared memory to the byte."""
     off: dict[str, float] = {}
