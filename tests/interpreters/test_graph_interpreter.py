@@ -445,7 +445,7 @@ def _as_case(made: Callable[[Draw], Written]) -> Callable[[Draw], Case]:
     return drawn
 
 
-CASES |= {kind: _as_case(made) for kind, made in WRITTEN.items()}
+CASES.update({kind: _as_case(made) for kind, made in WRITTEN.items()})
 
 
 def test_every_graph_op_has_a_case() -> None:
