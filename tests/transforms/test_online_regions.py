@@ -326,9 +326,9 @@ def loops(draw: st.DrawFn) -> tuple[Callable[..., Any], list[tuple[Sequence[Any]
         shapes = [(a, c, b, d) for a, b, c, d in shapes]
     arrays = [normal(shape, f32, seed) for seed, shape in enumerate(shapes)]
     arrays += [normal((rows, keys), f32, 4), np.random.default_rng(5).random((batch, 1, 1, keys)) < 0.6]
-    names = (
-        {rows: "S", keys: "T"} if symbolic and rows > 1 and len({rows, keys, inner, width, heads, batch}) == 6 else {}
-    )
+    # Names go by sizes: those that are named must not be the size of anything else.
+    others = {inner, width, heads, groups, batch}
+    names = {rows: "S", keys: "T"} if symbolic and rows > 1 and rows != keys and not {rows, keys} & others else {}
     types = [tuple(names.get(size, size) for size in array.shape) for array in arrays]
     return make, [*((shape, f32) for shape in types[:4]), (types[4], bool_)], arrays
 
