@@ -110,7 +110,7 @@ class Region:
             chain[0].rival = self.rivals.get(_geometry(kept.described))
             self.entries += chain
             if (first := chain[0]).failed is not None:
-                found = first.failed.asked(call.values[first.failed.place])
+                found = first.failed.found(call.values)
                 log("guards", f"{self.name}: {first.failed} does not hold, it is {found}; {first.program.level} runs")
             return first
 
@@ -199,7 +199,9 @@ class Region:
             run = entry.run if contender is None else contender.run
         flat = [value.geometry if isinstance(value, Tensor) else value for value in values]
         try:
-            result, took = self.timer.timed(run, flat if program.compiled.is_native else values)
+            result, took = self.timer.timed(
+                run, flat if program.compiled.is_native and not self.client.takes_tensors else values
+            )
         except FAULTS as error:
             return self.recover(entry, contender, error, values)
         described = tuple([value.meta if isinstance(value, Tensor) else value for value in values])

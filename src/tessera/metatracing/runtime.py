@@ -106,6 +106,12 @@ class MetaTracingRuntime:
                 self._tiered[id(client)] = Tiered(self, client)
             return self._tiered[id(client)]
 
+    def forget(self, tiered: Tiered) -> None:
+        """Lets go of a client that nobody calls any more."""
+        with self._lock:
+            self._tiered.pop(id(tiered.client), None)
+        tiered.close()
+
     def regions(self) -> list[Region]:
         with self._lock:
             everything = [*self._tiered.values(), *self._kernels.values()]
