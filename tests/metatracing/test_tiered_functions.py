@@ -44,6 +44,10 @@ def scaled(x: Any, params: dict[str, Any], rate: float) -> dict[str, Any]:
     return {"y": x * params["w"] * rate + params["b"], "rows": x.shape[0]}
 
 
+def more(x: Any) -> Any:
+    return x + 1.0
+
+
 def check(function: Callable[..., Any], rows: int, rate: float, layout: str = "plain") -> None:
     """A call, compared with NumPy."""
     x = ts.arange(rows * 8, dtype=ts.f32).reshape(rows, 8)
@@ -133,7 +137,7 @@ def test_structures_static_values_and_types_have_regions_of_their_own() -> None:
 
 def test_captured_arrays_are_arguments_and_captured_objects_are_watched() -> None:
     runtime = eager_runtime(enable_tier2_compilation=False)
-    held = {"w": ts.ones((4,)), "factor": 2.0}
+    held: dict[str, Any] = {"w": ts.ones((4,)), "factor": 2.0}
 
     @jit(tiers=runtime)
     def product(x: Any) -> Any:
@@ -155,14 +159,18 @@ def test_captured_arrays_are_arguments_and_captured_objects_are_watched() -> Non
 
 def test_inside_of_other_functions_it_is_part_of_them() -> None:
     runtime = eager_runtime()
-    inner = jit(tiers=runtime)(lambda x: x + 1.0)
-    outer = jit(lambda x: inner(x) * 2.0)
+    inner = jit(tiers=runtime)(more)
+
+    @jit
+    def outer(x: Any) -> Any:
+        return inner(x) * 2.0
+
     assert outer(ts.ones((3,))).numpy().tolist() == [4.0] * 3
     assert runtime.regions() == []
 
 
 def test_arguments_are_given_away_at_every_tier() -> None:
-    function = jit(tiers=eager_runtime(enable_tier2_compilation=False), donate_argnums=0)(lambda x: x + 1.0)
+    function = jit(tiers=eager_runtime(enable_tier2_compilation=False), donate_argnums=0)(more)
     for _ in range(4):
         x = ts.ones((4,))
         assert function(x).numpy().tolist() == [2.0] * 4

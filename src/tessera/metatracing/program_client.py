@@ -208,7 +208,7 @@ class ProgramClient:
     def _made(self, variant: Variant, program: Program, call: Call, recipe: Recipe | None) -> FunctionProgram:
         facts = () if recipe is None else recipe.guarded
         guards = guards_of(variant.traced, self.paths, facts, facts_of(self.paths, call.described))
-        fixed = {} if recipe is None else recipe.numbers
+        fixed = () if recipe is None else recipe.numbers
         return FunctionProgram(variant.traced, program, guards, dict(fixed), call.context.device)
 
     def _recipe(self, variant: Variant, call: Call, level: Level) -> Recipe:

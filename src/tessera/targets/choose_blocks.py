@@ -26,8 +26,8 @@ KINDS = ("product", "online")
 class ChooseBlocks(ModulePass):
     """`target` is `cpu` or `cuda`, `level` its instruction set, such as `amx` or `sm_90a`.
 
-    `hints` say about how large symbols are, as `S=512`: blocks are chosen for that, and serve any size. `rank` takes the
-    second best blocks, or the third, where there are so many.
+    `hints` say about how large symbols are, as `S=512`: blocks are chosen for that, and serve any size. `rank` takes
+    the second best blocks, or the third, where there are so many.
     """
 
     name = "choose-blocks"
