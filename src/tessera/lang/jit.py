@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _MOST_TRACES = 32  # of one function for one call, each with more sizes known to be equal
 _MOST_FAMILIES = 512
+_MOST_STRUCTURES = 4  # of arguments that there is generated code for
 
 
 @dataclass(eq=False)
@@ -93,7 +94,7 @@ class Jitted:
         self.families: dict[tuple[object, ...], Family] = {}
         self.reasons: list[Reason] = []
         self._known: dict[tuple[object, ...], Entry] = {}
-        self.quick: Quick | None = None
+        self.quicks: list[Quick] = []
         self._methods: dict[int, tuple[weakref.ref[Any], Jitted]] = {}
         self._lock = RLock()
         self.tiers = wanted_tiers(tiers)
@@ -148,14 +149,22 @@ class Jitted:
         return results if entry.finish is None else entry.finish(results)
 
     def _remember(self, arguments: dict[str, Any], chosen: Settings | None, entry: Entry) -> None:
-        """Puts an entry where generated code finds it; the code is written for the first structure that comes."""
-        if self.quick is None:
-            quick = Quick(self.name, self.parameters, arguments, self._slowly)
-            if not quick.possible:
-                return
-            self.quick, self.__call__ = quick, quick.call
-        if self.quick.fits(arguments):
-            self.quick.add(chosen, arguments, entry)
+        """Puts an entry where generated code finds it; there is code for each of the first structures that come."""
+        with self._lock:
+            quick = next((one for one in self.quicks if one.fits(arguments)), None)
+            if quick is None:
+                if len(self.quicks) >= _MOST_STRUCTURES:
+                    return
+                quick = Quick(self.name, self.parameters, arguments, self._slowly)
+                if not quick.possible:
+                    return
+                self.quicks.append(quick)
+            if quick.add(chosen, arguments, entry):
+                # Each passes what it does not know on to the next; the last one goes the long way.
+                following = [*(one.call for one in self.quicks[1:]), self._slowly]
+                for one, other in zip(self.quicks, following, strict=True):
+                    one.slowly = other
+                self.__call__ = self.quicks[0].call
 
     def _entry(self, call: Call, chosen: Settings | None) -> Entry:
         with self._lock:
