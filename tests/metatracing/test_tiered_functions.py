@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "lang"))
+
+from decode_model import arguments, decode_step
+
 import tessera as ts
 from tessera import jit, knobs
 from tessera.errors import CompileError, ShapeError, TesseraError
 from tessera.metatracing import ManualClock, MetaTracingRuntime, RuntimeConfig
+from tessera.metatracing.program import FunctionProgram
 from tessera.metatracing.recipes import Recipe
 
 EAGER: dict[str, Any] = {
@@ -250,3 +257,35 @@ def test_tiers_are_auto_off_or_a_runtime() -> None:
 
     with pytest.raises(TesseraError, match="MetaTracingRuntime, got Other"):
         jit(tiers=Other())(scaled)(ts.ones((2, 2)), {}, 1.0)
+
+
+@pytest.mark.gpu
+def test_a_decoder_climbs_on_a_gpu_and_its_launches_become_a_graph() -> None:
+    runtime = eager_runtime()
+    x, position, layers, cache = ts.tree_map(
+        lambda one: one.cuda(), arguments(ts.f32, layers=2, width=64, heads=4, length=16)
+    )
+    step, plain = jit(tiers=runtime)(decode_step), jit(decode_step)
+    given, wanted = (x, position, cache), (x, position, cache)
+    for _ in range(12):
+        given = step(given[0], given[1], layers, given[2])
+        wanted = plain(wanted[0], wanted[1], layers, wanted[2])
+        error = np.linalg.norm(given[0].numpy() - wanted[0].numpy()) / np.linalg.norm(wanted[0].numpy())
+        assert error < 1e-5
+    assert int(given[1].numpy()) == 12
+    assert runtime.counts["aborts"] == 0
+    (region,) = runtime.regions()
+    best = region.programs[0].compiled
+    assert isinstance(best, FunctionProgram)
+    assert int(region.programs[0].tier) == 3
+    assert best.recorded > 10
+
+
+@pytest.mark.gpu
+def test_numbers_that_are_known_are_not_sent_to_a_gpu() -> None:
+    runtime = eager_runtime()
+    function = jit(tiers=runtime)(scaled)
+    x, params = ts.ones((4, 8)).cuda(), {"w": ts.full((8,), 3.0).cuda(), "b": ts.ones((8,)).cuda()}
+    for rate in (2.0, 2.0, 2.0, 2.0, 2.0, 5.0, 2.0, -1.0):
+        assert function(x, params, rate)["y"].numpy().tolist() == [[3.0 * rate + 1.0] * 8] * 4
+    assert runtime.counts.guard_failures == {"rate": 2}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _SIGNS = {1: "▁", 2: "▄", 3: "█"}
 _COLOURS = {1: "yellow", 2: "cyan", 3: "green"}
-_WIDTH = 32
+_WIDTH = 24
 _MOST_REGIONS = 12
 
 
@@ -45,7 +45,6 @@ class Case:
     calls: int
     line: tuple[int, ...]
     timed: tuple[Timed, ...]
-    guards: int
 
     @property
     def speedup(self) -> float | None:
@@ -91,18 +90,14 @@ def view_of(runtime: MetaTracingRuntime) -> View:
 
 def _cases(region: Region) -> list[Case]:
     with region.lock:
-        records, programs = list(region.ring), list(region.programs)
+        records = list(region.ring)
     found: dict[object, list[Record]] = {}
     for record in records:
         found.setdefault(tuple([one.shape for one in record.arguments if isinstance(one, Meta)]), []).append(record)
     cases: list[Case] = []
     for some in found.values():
-        serving = [one for one in programs if int(one.tier) == int(some[-1].tier)]
-        guards = max((len(one.compiled.guards) for one in serving), default=0)
         calls = sum(record.stands_for for record in some)
-        cases.append(
-            Case(region.name, _described(some[-1].arguments), calls, line_of(some, _WIDTH), _timed(some), guards)
-        )
+        cases.append(Case(region.name, _described(some[-1].arguments), calls, line_of(some, _WIDTH), _timed(some)))
     return cases
 
 
@@ -158,18 +153,18 @@ def drawn(view: View) -> RenderableType:
     from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("region", "arguments", "calls", "tiers over calls", "tier 1", "tier 2", "tier 3", "faster", "guards"):
-        table.add_column(
-            name, no_wrap=name == "tiers over calls", justify="right" if name[:4] in ("tier", "call") else "left"
-        )
+    table.add_column("region")
+    table.add_column("calls", justify="right", no_wrap=True)
+    table.add_column("tiers over calls", no_wrap=True)
+    table.add_column("a call, by tier", no_wrap=True)
+    table.add_column("faster", justify="right", no_wrap=True)
     for case in view.cases:
         line = Text()
         for tier in case.line:
             line.append(_SIGNS[tier], _COLOURS[tier])
-        times = {one.tier: one for one in case.timed}
-        told = [_time(times[tier].nanoseconds) if tier in times else "" for tier in (1, 2, 3)]
+        times = "\n".join(f"{one.tier}: {_time(one.nanoseconds)}" for one in case.timed)
         faster = "" if case.speedup is None else f"×{case.speedup:.1f}"
-        table.add_row(case.name, case.arguments, f"{case.calls:,}", line, *told, faster, str(case.guards))
+        table.add_row(f"{case.name}\n {case.arguments}", f"{case.calls:,}", line, times, faster)
     happened = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in view.events.items() if count)
     lines = [
         Text(f"{_SIGNS[1]} tier 1, at once  {_SIGNS[2]} tier 2, sizes open  {_SIGNS[3]} tier 3, what calls show"),

@@ -55,7 +55,10 @@ def guards_of(
 
 
 class FunctionProgram:
-    """A compiled function. `fixed` are numbers that are part of it, by the places of their arguments."""
+    """A compiled function. `fixed` are numbers that are part of it, by the places of their arguments.
+
+    With `graph`, launches that follow each other on a GPU are replayed as one graph, where that can be.
+    """
 
     def __init__(
         self,
@@ -64,10 +67,14 @@ class FunctionProgram:
         guards: tuple[RuntimeGuard, ...],
         fixed: Mapping[int, Number],
         device: Device,
+        *,
+        graph: bool = False,
     ) -> None:
         self.traced, self.program, self.guards = traced, program, guards
-        self._fixed, self._device = fixed, device
+        self._fixed, self._device, self._graph = fixed, device, graph
         self._last: tuple[object, Runner] | None = None
+        self.recorded = 0
+        """Launches that are replayed as graphs, of the last binding."""
 
     @property
     def is_native(self) -> bool:
@@ -88,9 +95,10 @@ class FunctionProgram:
         values = tensors_of(call.values, self._device)
         sizes = sizes_for(traced, values)
         assert sizes is not None
-        run = self.program.bind([*values, *traced.hidden]).run
+        bound = self.program.bind([*values, *traced.hidden], graph=self._graph)
+        self.recorded = bound.recorded
         finish = finish_for(traced, sizes)
-        scope: dict[str, Any] = {"run": run, "finish": finish, "scalar": scalar, "place": self._device}
+        scope: dict[str, Any] = {"run": bound.run, "finish": finish, "scalar": scalar, "place": self._device}
         names = [f"v{place}" for place in range(len(values))]
         moved = "" if self._device.kind == "cpu" else ".to(place)"
         passed: list[str] = []

@@ -172,20 +172,20 @@ class ProgramClient:
     def compile(self, call: Call, level: Level) -> Compiled:
         variant, here = self._variant(call), call.context.settings
         if here is None or (level.quick and _elements(call) <= _SOON):
-            return self._made(variant, interpreted(variant.traced), call, None)
+            return self._made(variant, interpreted(variant.traced), call, level, None)
         recipe = self._recipe(variant, call, level)
         if level.quick:
             here = settings_at(0, here)
         try:
             program = recipe.program(variant.traced.module, here, str(call.context.device))
-            made = self._made(variant, program, call, recipe)
+            made = self._made(variant, program, call, level, recipe)
             made.bind(call)  # machine code is made for arrays
         except CompileError as error:
             if level.tier is not ExecutionTier.TIER1_INTERPRETER or call.context.chosen.demanded:
                 raise
             log_fallback(self.name, error)
             variant.fallback = error.message
-            return self._made(variant, interpreted(variant.traced), call, None)
+            return self._made(variant, interpreted(variant.traced), call, level, None)
         if not level.quick:
             recipe.keep(program)
             variant.program = program
@@ -200,16 +200,19 @@ class ProgramClient:
         program = recipe.find(here, call.context.device)
         if program is None:
             return None
-        made = self._made(variant, program, call, recipe)
+        made = self._made(variant, program, call, level, recipe)
         made.bind(call)  # not in the call that is to use it first
         variant.program = program
         return made
 
-    def _made(self, variant: Variant, program: Program, call: Call, recipe: Recipe | None) -> FunctionProgram:
+    def _made(
+        self, variant: Variant, program: Program, call: Call, level: Level, recipe: Recipe | None
+    ) -> FunctionProgram:
         facts = () if recipe is None else recipe.guarded
         guards = guards_of(variant.traced, self.paths, facts, facts_of(self.paths, call.described))
         fixed = () if recipe is None else recipe.numbers
-        return FunctionProgram(variant.traced, program, guards, dict(fixed), call.context.device)
+        graph = level.tier is ExecutionTier.TIER3_SPECIALIZED
+        return FunctionProgram(variant.traced, program, guards, dict(fixed), call.context.device, graph=graph)
 
     def _recipe(self, variant: Variant, call: Call, level: Level) -> Recipe:
         """What is compiled at a level, for such a call."""
