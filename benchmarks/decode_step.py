@@ -117,7 +117,7 @@ def main() -> None:
         if error > bound:
             sys.exit(1)
     laps: dict[str, list[float]] = {name: [] for name in decoders}
-    for name, decoder in decoders.items():
+    for decoder in decoders.values():
         timed(decoder.step, wait, 20)
     count = max(5, int(0.02 / timed(decoders["tier 1"].step, wait, 20)))
     for _ in range(chosen.rounds):

@@ -20,13 +20,13 @@ def decode_step(x: Any, position: Any, layers: Sequence[dict[str, Any]], cache: 
     Gives what comes out, the next position, and the caches with this row in them.
     """
     kept: list[Any] = []
-    for params, (keys, values) in zip(layers, cache, strict=True):
-        batch, heads, length, width = keys.shape
+    for params, (old_keys, old_values) in zip(layers, cache, strict=True):
+        batch, heads, length, width = old_keys.shape
         rows = ts.arange(length)
         here = (rows == position)[None, None, :, None]
         qkv = (ts.ops.rmsnorm_safe(x) @ params["Wqkv"]).reshape(batch, 3, heads, width)
         q, k, v = (qkv[:, part, :, None, :] for part in range(3))
-        keys, values = ts.where(here, k, keys), ts.where(here, v, values)
+        keys, values = ts.where(here, k, old_keys), ts.where(here, v, old_values)
         scores = (q @ keys.mT) * float(width) ** -0.5
         scores = ts.where((rows <= position)[None, None, None, :], scores, float("-inf"))
         attended = ts.softmax(scores, axis=-1) @ values
