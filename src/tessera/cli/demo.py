@@ -20,7 +20,7 @@ import tessera as ts
 from tessera import knobs
 from tessera.errors import DeviceError
 from tessera.kernels.native import settings
-from tessera.metatracing import BASELINE, AttentionParams, MetaTracingRuntime, flash_attention
+from tessera.metatracing import BASELINE, AttentionParams, MetaTracingRuntime, RuntimeConfig, flash_attention
 from tessera.metatracing.live import Case, drawn, view_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -28,6 +28,11 @@ _BOUNDS = {"f32": 2e-6, "bf16": 4e-3}
 """Relative error in norm against float64."""
 _SETTLED = 40
 """Calls at Tier 3 after which there is nothing new to see."""
+_QUIET = 150
+"""Calls during which nothing was compiled or compared: nothing will come of waiting."""
+_LONGEST_PAUSE = 0.02
+_CANDIDATES = 2
+"""Schedules that are tried at a time: each takes its while on a slow machine."""
 
 
 class Size(NamedTuple):
@@ -58,15 +63,21 @@ class Demo:
     errors: list[tuple[str, float, float]] = field(default_factory=list[tuple[str, float, float]])
 
     def until_settled(self, call: Callable[[], int], share: float) -> None:
-        """Calls until Tier 3 was reached for a while, or a share of the time that is left is over."""
+        """Calls until Tier 3 was reached for a while or nothing more will come, or a share of the time is over."""
         stops = time.monotonic() + share * max(0.0, self.ends - time.monotonic())
-        settled = 0
-        while settled < _SETTLED and time.monotonic() < stops:
+        settled = quiet = 0
+        while settled < _SETTLED and quiet < _QUIET and time.monotonic() < stops:
+            began = time.monotonic()
             settled = settled + 1 if call() == 3 else 0
+            quiet = 0 if self.is_working() else quiet + 1
             if self.device == "cuda":
                 ts.cuda.synchronize()
-        if not settled:
-            call()
+            # Calls come with pauses, as from users, so that there are cores left for the process that compiles.
+            time.sleep(min(_LONGEST_PAUSE, 2 * (time.monotonic() - began)))
+
+    def is_working(self) -> bool:
+        """Whether something is being compiled or compared."""
+        return any(one.request is not None or one.trials or one.contests for one in self.runtime.regions())
 
     def note(self, what: str, found: ts.Tensor, exact: Array, bound: float) -> None:
         """Notes how far a result is from what it should be."""
@@ -156,7 +167,7 @@ def _demo(console: Console, place: str, ends: float, plain: bool) -> bool:
         f"Attention on {place}: called at once by a program that knows nothing, which is replaced while it is called. "
         "Programs that know more are compiled beside it, compared on the calls, and guarded by what they know.\n"
     )
-    with MetaTracingRuntime() as runtime:
+    with MetaTracingRuntime(RuntimeConfig(candidates=_CANDIDATES)) as runtime:
         shown = Demo(console, runtime, place, ends)
         is_live = console.is_terminal and not plain
         with runtime.live(console) if is_live else ExitStack():
@@ -182,7 +193,7 @@ def _story(cases: tuple[Case, ...], runtime: MetaTracingRuntime) -> Iterator[str
         if case.speedup is None:
             yield f"{case.name} {case.arguments}: stayed at one tier in this time"
             continue
-        first, last = case.timed[0], case.timed[-1]
+        first, last = case.timed[0], case.last
         yield (
             f"{case.name} {case.arguments}: tier {last.tier} takes {last.nanoseconds / 1e6:.3f} ms, "
             f"tier {first.tier} took {first.nanoseconds / 1e6:.3f} ms: {case.speedup:.1f} times faster"
@@ -213,7 +224,7 @@ def _again(shown: Demo, size: Size) -> None:
 def _baseline(cases: tuple[Case, ...], size: Size, place: str) -> Iterator[str]:
     """The last tier beside the schedule that tiers are compared with."""
     case = next((case for case in cases if case.name == flash_attention.__name__), None)
-    if case is None or place != "cpu" or settings() is None or case.timed[-1].tier == 1:
+    if case is None or place != "cpu" or settings() is None or case.tier == 1:
         return
     q, k, v = (ts.randn(size.shape, size.dtype, seed=seed) for seed in range(3))
     o, scale = ts.empty(size.shape, size.dtype), size.width**-0.5
@@ -223,7 +234,7 @@ def _baseline(cases: tuple[Case, ...], size: Size, place: str) -> Iterator[str]:
         began = time.perf_counter()
         fixed(q, k, v, o, scale, causal=True)
         laps.append(1e9 * (time.perf_counter() - began))
-    ratio = min(laps[2:]) / case.timed[-1].nanoseconds
+    ratio = min(laps[2:]) / case.last.nanoseconds
     yield f"against the frozen baseline ({BASELINE}, sizes open, at its best): ×{ratio:.2f}"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, mode
 from typing import TYPE_CHECKING, Any
 
 from tessera.metatracing.records import Described, ExecutionTier, Record
@@ -25,6 +25,7 @@ _SIGNS = {1: "▁", 2: "▄", 3: "█"}
 _COLOURS = {1: "yellow", 2: "cyan", 3: "green"}
 _WIDTH = 24
 _MOST_REGIONS = 12
+_LATEST = 5
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,19 @@ class Case:
     calls: int
     line: tuple[int, ...]
     timed: tuple[Timed, ...]
+    tier: int
+    """That its last calls were at; it may have been at a higher one before, which was slower."""
+
+    @property
+    def last(self) -> Timed:
+        """How long calls take now."""
+        return next(one for one in self.timed if one.tier == self.tier)
 
     @property
     def speedup(self) -> float | None:
-        """The first tier's time over that of the last one reached."""
-        if len(self.timed) < 2 or not self.timed[-1].nanoseconds:
-            return None
-        return self.timed[0].nanoseconds / self.timed[-1].nanoseconds
+        """The time of the first tier that was seen over that of now."""
+        first, last = self.timed[0], self.last
+        return None if first is last or not last.nanoseconds else first.nanoseconds / last.nanoseconds
 
 
 @dataclass(frozen=True)
@@ -97,8 +104,15 @@ def _cases(region: Region) -> list[Case]:
     cases: list[Case] = []
     for some in found.values():
         calls = sum(record.stands_for for record in some)
-        cases.append(Case(region.name, _described(some[-1].arguments), calls, line_of(some, _WIDTH), _timed(some)))
+        cases.append(
+            Case(region.name, _described(some[-1].arguments), calls, line_of(some, _WIDTH), _timed(some), _tier(some))
+        )
     return cases
+
+
+def _tier(records: Sequence[Record]) -> int:
+    """That most of the last calls were at: single ones may belong to a contest."""
+    return int(mode([record.tier for record in records[-_LATEST:]]))
 
 
 def _timed(records: Sequence[Record]) -> tuple[Timed, ...]:
