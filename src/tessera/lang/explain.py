@@ -71,10 +71,14 @@ class Lowered:
 class Explanation:
     """What a jitted function was compiled for. `str` of it is for people; the fields are for programs."""
 
-    def __init__(self, name: str, families: Sequence[Family], reasons: Sequence[Reason]) -> None:
+    def __init__(
+        self, name: str, families: Sequence[Family], reasons: Sequence[Reason], tiers: Sequence[str] = ()
+    ) -> None:
         self.name = name
         self.families = families
         self.reasons = tuple(reasons)
+        self.tiers = tuple(tiers)
+        """What runs at which tier and is guarded by what, in lines; nothing for functions without tiers."""
 
     @property
     def variants(self) -> list[Variant]:
@@ -105,7 +109,7 @@ class Explanation:
                 lines.append(f"    runs in the interpreter: {variant.fallback or 'so it was asked, or must be here'}")
             else:
                 lines.append(f"    kernels: {', '.join(variant.program.kernels) or 'none'}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.tiers])
 
     __repr__ = __str__
 

@@ -49,15 +49,17 @@ def compile_graph(
     *,
     name: str = "main",
     stages: Mapping[str, Stage] | None = None,
+    facts: Facts | None = None,
     world: Callable[[], Machine] | None = None,
 ) -> Program:
     """Compiles a graph function with all that it calls. The module is left as it is.
 
     Machine code is made when the program is first bound. Where the interpreter is to run programs, nothing is lowered.
-    `world` says what effects touch; without it, the program has a world of its own.
+    With `facts` about sizes of arguments, it is right only where they hold: that is for the caller to ask. `world` says
+    what effects touch; without it, the program has a world of its own.
     """
     chosen = settings_for(target)
-    program = _interpreted(module, name) if chosen is None else _lowered(module, chosen, name, stages)
+    program = _interpreted(module, name) if chosen is None else _lowered(module, chosen, name, stages, facts)
     if isinstance(target, str):
         program.device = device(target)
     if world is not None:
@@ -65,8 +67,11 @@ def compile_graph(
     return program
 
 
-def _lowered(module: ModuleOp, chosen: Settings, name: str, stages: Mapping[str, Stage] | None) -> Program:
-    lowered = compile_module(module, stages=stages_for(chosen.target, chosen.level) if stages is None else stages)
+def _lowered(
+    module: ModuleOp, chosen: Settings, name: str, stages: Mapping[str, Stage] | None, facts: Facts | None
+) -> Program:
+    stages = stages_for(chosen.target, chosen.level) if stages is None else stages
+    lowered = compile_module(module, stages=stages, facts=facts)
     program = host_of(lowered.module, name, located=bool(chosen.checks))
     codes = Codes(
         name,
@@ -76,7 +81,7 @@ def _lowered(module: ModuleOp, chosen: Settings, name: str, stages: Mapping[str,
         module,
         lowered.module,
     )
-    log_compile(f"@{name}", "all that fits its signature", lowered.seconds)
+    log_compile(f"@{name}", str(facts or "all that fits its signature"), lowered.seconds)
     texts = [Level(lowered.levels.get(level, "")) for level in ("graph", "schedule", "tile")]
     levels = Levels(*texts, below=lambda: machine_texts(codes, chosen))
     return Program(program, chosen, levels, codes)

@@ -44,17 +44,24 @@ _PACKING = {"i64": "<q", "f32": "<f4x", "f64": "<d", "i1": "<?7x"}
 
 
 class Extra(NamedTuple):
-    """A word of a launch that is no argument: what a Python expression gives, of a kind that launches know."""
+    """A word of a launch that is no argument: what a Python expression gives, of a kind that launches know.
+
+    `added` is added to it.
+    """
 
     text: str
     kind: str
+    added: int = 0
 
 
 Source: TypeAlias = Operand | Extra
 
 
 class Prepared(NamedTuple):
-    """A launch: machine code, its args block, and what goes into which bytes of it. `plan` says what failures mean."""
+    """A launch: machine code, its args block, and what goes into which bytes of it. `plan` says what failures mean.
+
+    `params` is how many bytes of the args block are the params block of a GPU's kernel.
+    """
 
     entry: int
     template: bytes
@@ -63,6 +70,7 @@ class Prepared(NamedTuple):
     threads: int
     plan: Plan
     keep: object
+    params: int = 0
 
 
 class Site(Protocol):
@@ -74,6 +82,10 @@ class Site(Protocol):
 
     def begin(self, writer: Writer) -> None:
         """Lines at the beginning of a call: the arena and the results."""
+        ...
+
+    def grouped(self, writer: Writer, prepared: Sequence[Prepared]) -> Sequence[Prepared]:
+        """What a sequence runs for launches that follow each other."""
         ...
 
     def after(self, writer: Writer, prepared: Sequence[Prepared]) -> None:
@@ -130,6 +142,8 @@ class Writer:
     def __post_init__(self) -> None:
         self.offsets: Mapping[int, list[int]] = self.memory.offsets()
         self.turned: set[int] = set()
+        self.looping = 0
+        """How many loops are around what is written."""
 
     def write(self, finish: Sequence[str]) -> Callable[..., Any]:
         """The function; `finish` are the lines that end a call."""
@@ -168,7 +182,7 @@ class Writer:
         if isinstance(operand, Given):
             return f"v{operand.number}", operand.kind, 0
         if isinstance(operand, Extra):
-            return operand.text, operand.kind, 0
+            return operand.text, operand.kind, operand.added
         assert isinstance(operand, Place)
         piece = self.layout.pieces[operand.piece]
         if piece.kind == ARGUMENT:
@@ -267,6 +281,7 @@ class Writer:
             self.line(f"s{piece} = {base} + {first}")
             self.line(f"o{piece} = {base} + {second}")
         self.turned |= set(pairs)
+        self.looping += 1
         swaps = [f"s{piece}, o{piece} = o{piece}, s{piece}" for piece in pairs]
         if act.trips is not None:
             turns = f"{act.trips - 1}, -1, -1" if act.reversed else f"{act.trips}"
@@ -279,13 +294,15 @@ class Writer:
             self.line("while True:")
             self.inside(act.check, f"if not {self.test(act.test)}:", "    break")
             self.inside(act.body, *swaps)
+        self.looping -= 1
         self.turned -= set(pairs)
 
     def flush(self) -> None:
         """One call for all launches that wait for it."""
-        prepared, self.pending = self.pending, []
-        if not prepared:
+        waiting, self.pending = self.pending, []
+        if not waiting:
             return
+        prepared = self.site.grouped(self, waiting)
         values: dict[tuple[str, str], int] = {}
         steps = [self._step(one, values) for one in prepared]
         kinds = [kind for _, kind in values]

@@ -71,6 +71,12 @@ _PROTOTYPES: dict[str, tuple[str, tuple[Any, ...]]] = {
     "synchronize_event": ("cuEventSynchronize", (_HANDLE,)),
     "elapsed_time": ("cuEventElapsedTime", (_OUT, _HANDLE, _HANDLE)),
     "launch_graph": ("cuGraphLaunch", (_HANDLE, _HANDLE)),
+    "create_graph": ("cuGraphCreate", (_OUT, _UINT)),
+    "add_node": ("cuGraphAddKernelNode_v2", (_OUT, _HANDLE, _OUT, _SIZE, _OUT)),
+    "set_node": ("cuGraphExecKernelNodeSetParams_v2", (_HANDLE, _HANDLE, _OUT)),
+    "instantiate_graph": ("cuGraphInstantiateWithFlags", (_OUT, _HANDLE, ctypes.c_uint64)),
+    "destroy_graph": ("cuGraphDestroy", (_HANDLE,)),
+    "destroy_instance": ("cuGraphExecDestroy", (_HANDLE,)),
 }
 
 
@@ -104,6 +110,12 @@ class Calls:
     synchronize_event: Any
     elapsed_time: Any
     launch_graph: Any
+    create_graph: Any
+    add_node: Any
+    set_node: Any
+    instantiate_graph: Any
+    destroy_graph: Any
+    destroy_instance: Any
 
     def __init__(self, library: Any) -> None:
         for name, (symbol, arguments) in _PROTOTYPES.items():

@@ -1,0 +1,71 @@
+"""The transformer block called with a thousand random lengths: how often it is compiled, and which calls are late.
+
+    python benchmarks/lengths.py                    on the CPU
+    python benchmarks/lengths.py --device cuda      on a GPU
+
+Each call is waited for. A call is late if it takes more than twice the median of calls of its length, taken afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "lang"))
+
+import numpy as np
+from transformer_block import arguments, transformer_block
+
+import tessera as ts
+from tessera import Tensor, jit
+
+FIRST, AGAIN, LATE = 10, 7, 2.0
+WIDTHS, HEADS, LONGEST = {"cpu": 256, "cuda": 1024}, 8, {"cpu": 256, "cuda": 2048}
+
+
+def main() -> None:
+    """Prints counts, then the late calls."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=list(WIDTHS), default="cpu")
+    parser.add_argument("--calls", type=int, default=1000)
+    chosen = parser.parse_args()
+    where, longest = chosen.device, LONGEST[chosen.device]
+    dtype = ts.bf16 if where == "cuda" else ts.f32
+    x, params, cache = arguments(dtype, batch=1, length=longest, past=0, width=WIDTHS[where], heads=HEADS)
+    x, cache = x.to(where), (cache[0].to(where), cache[1].to(where))
+    params = {name: value.to(where) for name, value in params.items()}
+    block = jit(transformer_block)
+    wait: Callable[[], None] = lambda: None  # noqa: E731  (as the other)
+    if where == "cuda":
+        from tessera.runtime.cuda import synchronize as wait
+
+    def seconds(given: Tensor) -> float:
+        wait()
+        start = time.perf_counter()
+        block(given, params, cache, heads=HEADS)
+        wait()
+        return time.perf_counter() - start
+
+    lengths = np.random.default_rng(0).integers(1, longest + 1, chosen.calls).tolist()
+    given = {length: x[:, :length].copy() for length in set(lengths)}
+    times = [seconds(given[length]) for length in lengths]
+    steady = {length: statistics.median(seconds(one) for _ in range(AGAIN)) for length, one in given.items()}
+    ratios = [(took / steady[length], place, length) for place, (took, length) in enumerate(zip(times, lengths))]
+    late = sorted((one for one in ratios[FIRST:] if one[0] > LATE), reverse=True)
+    print(f"{where}, {dtype}, width {WIDTHS[where]}, lengths up to {longest}: {chosen.calls} calls")
+    print(f"{block.explain().compilations} compilations; {len(late)} calls behind the first {FIRST} are late")
+    seen: set[int] = set()
+    first = [one[0] for one in ratios[FIRST:] if one[2] not in seen and not seen.add(one[2])]
+    print(f"first call of a length: {statistics.median(first):.2f} of the steady median, at worst {max(first):.2f}")
+    shortest = min(steady.values())
+    print(f"steady medians from {1e3 * shortest:.3f} to {1e3 * max(steady.values()):.3f} ms")
+    for ratio, place, length in late[:10]:
+        print(f"  call {place}, length {length}: {ratio:.2f} times {1e3 * steady[length]:.3f} ms")
+
+
+if __name__ == "__main__":
+    main()
