@@ -61,6 +61,16 @@ class _Operators:
 OPERATORS = _Operators()
 
 
+def is_traced(value: object) -> bool:
+    """Whether a value stands for a tensor of a function that is traced: whatever meets it is part of the trace."""
+    return hasattr(type(value), "__traced__")
+
+
+def traced_in(key: Any) -> bool:
+    """Whether a value is traced, or part of an index is."""
+    return any(map(is_traced, key)) if isinstance(key, tuple) else is_traced(key)  # pyright: ignore[reportUnknownArgumentType]  (parts of any kind)
+
+
 def nearest(dtype: DType) -> DType:
     """`dtype` with rounding to nearest: a single value that is written has no seed to be rounded by."""
     policy = dtype.policy
@@ -105,6 +115,8 @@ def operand(value: Operand, dtype: DType) -> tuple[Array, DType] | None:
     """The elements and the type of `value` beside a tensor of `dtype`; None for what is not an operand."""
     if type(value) in _FITTING_KINDS:
         return weak_scalar(value, dtype), dtype
+    if is_traced(value):  # it knows what to do with a tensor
+        return None
     if not isinstance(value, type) and (hasattr(value, "__dlpack__") or hasattr(value, "__array__")):
         from tessera.runtime.creation import asarray  # above this file: it makes tensors
 

@@ -176,7 +176,7 @@ from tessera.lang.operators.statistics import (
     sum,  # noqa: A004  (the standard's name)
     var,
 )
-from tessera.lang.operators.updates import At
+from tessera.lang.operators.updates import At, stored
 
 __array_api_version__ = API_VERSION
 
@@ -229,6 +229,7 @@ def _transposed(x: Any) -> Any:
 
 METHODS: Mapping[str, Callable[..., Any]] = {
     "__getitem__": get_item,
+    "__setitem__": stored,
     "__matmul__": matmul,
     "__elementwise__": row,
     "__cast__": cast,
