@@ -341,6 +341,8 @@ class Tensor:
             return same.copy() if copy else same
         if self.device.kind == "cuda":
             return OPERATORS.method("__cast__")(self, dtype, seed)
+        if seed is None and (compiled := OPERATORS.compiled("__cast__", self.size)) is not None:
+            return compiled(self, dtype)
         array = casting.cast(self.numpy(), self.dtype, dtype, seed=seed)
         return Tensor.wrap(aligned(array), dtype)
 

@@ -172,8 +172,10 @@ def test_updates_are_numpy_s(shape: tuple[int, ...], seed: int, data: st.DataObj
 def test_updates_at_masks_are_numpy_s(shape: tuple[int, ...], seed: int, data: st.DataObject) -> None:
     x = drawn(shape, seed)
     mask = array(ts.bool_, shape[: data.draw(st.integers(1, len(shape)))], seed)
-    for name, expected in (("set", np.full_like(x, 3)), ("add", x + 3), ("max", np.maximum(x, 3))):
-        picked: Any = np.where(mask.reshape(*mask.shape, *(1,) * (x.ndim - mask.ndim)), expected, x)
+    spread: Any = mask.reshape(*mask.shape, *(1,) * (x.ndim - mask.ndim))
+    changed: dict[str, Any] = {"set": np.full_like(x, 3), "add": x + 3, "max": np.maximum(x, 3)}
+    for name, expected in changed.items():
+        picked = np.where(spread, expected, x)
         exactly(getattr(tensor(x, ts.i32).at[mask], name)(3), picked)
         exactly(traced(lambda xs, name=name: getattr(xs[0].at[xs[1]], name)(3))((x, mask)), picked)
 
