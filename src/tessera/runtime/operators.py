@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import cast as cast_type
 
 import numpy as np
 
@@ -192,7 +193,8 @@ def _evaluate(
         raise
     count = a.size if a.size > b.size else b.size
     if a.shape != b.shape and a.ndim and b.ndim:
-        count = math.prod(rules.broadcast(a.shape, b.shape, where=name))
+        shape = cast_type("tuple[int, ...]", rules.broadcast(a.shape, b.shape, where=name))
+        count = math.prod(shape)
     compiled = OPERATORS.compiled("__elementwise__", count)
     if compiled is not None and not any(type(one) is int and abs(one) >= _MOST_NUMBER for one in given):
         return compiled(name, *given)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compared import array, closely, exactly, seeds, shapes, tensor, traced
+from compared import Array, array, closely, exactly, seeds, shapes, tensor, traced
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -175,7 +175,7 @@ def test_updates_at_masks_are_numpy_s(shape: tuple[int, ...], seed: int, data: s
     spread: Any = mask.reshape(*mask.shape, *(1,) * (x.ndim - mask.ndim))
     changed: dict[str, Any] = {"set": np.full_like(x, 3), "add": x + 3, "max": np.maximum(x, 3)}
     for name, expected in changed.items():
-        picked = np.where(spread, expected, x)
+        picked: Array = np.where(spread, expected, x)
         exactly(getattr(tensor(x, ts.i32).at[mask], name)(3), picked)
         exactly(traced(lambda xs, name=name: getattr(xs[0].at[xs[1]], name)(3))((x, mask)), picked)
 

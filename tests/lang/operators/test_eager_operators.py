@@ -34,7 +34,7 @@ def whole(shape: tuple[int, ...]) -> ts.Tensor:
 
 def programs() -> int:
     """How many programs operators on tensors have become."""
-    rows = [*row_programs(), ts.ops.METHODS["__cast__"]]
+    rows: list[Any] = [*row_programs(), ts.ops.METHODS["__cast__"]]
     return sum(vars(one)["eager"].explain().compilations for one in rows)
 
 
@@ -50,8 +50,8 @@ def check(call: Callable[[], ts.Tensor]) -> None:
 
 
 X, Y = floats(LARGE), floats(LARGE)
-I, J = whole(LARGE), whole(LARGE)
-BYTES, SHIFTS = ts.asarray(J.numpy().astype(np.uint8)), ts.asarray(J.numpy() % 5)
+M, N = whole(LARGE), whole(LARGE)
+BYTES, SHIFTS = ts.asarray(N.numpy().astype(np.uint8)), ts.asarray(N.numpy() % 5)
 CASES: dict[str, Callable[[], ts.Tensor]] = {
     "add": lambda: X + Y,
     "row": lambda: X * Y[:1],
@@ -62,11 +62,11 @@ CASES: dict[str, Callable[[], ts.Tensor]] = {
     "compare": lambda: X < Y,
     "negative": lambda: -X,
     "strided": lambda: X.T + Y.T,
-    "integers": lambda: I // J,
-    "remainder": lambda: I % 7,
-    "shift": lambda: I << SHIFTS,
+    "integers": lambda: M // N,
+    "remainder": lambda: M % 7,
+    "shift": lambda: M << SHIFTS,
     "unsigned": lambda: BYTES + 200,
-    "mixed": lambda: BYTES * I,
+    "mixed": lambda: BYTES * M,
     "cast": lambda: X.to(ts.bf16),
 }
 QUICK = ("add", "number", "cast")
@@ -91,7 +91,7 @@ def test_every_size_does_where_it_is_asked_for() -> None:
 
 @pytest.mark.parametrize(
     ("left", "function", "right"),
-    [(X, python.add, ts.zeros((3, 131))), (X, python.and_, Y), (I, python.add, 1 << 40), (X, python.add, I)],
+    [(X, python.add, ts.zeros((3, 131))), (X, lambda x, y: x & y, Y), (M, python.add, 1 << 40), (X, python.add, M)],
     ids=["shapes", "bits of floats", "a number too large", "types"],
 )
 def test_what_does_not_fit_is_refused_as_ever(left: ts.Tensor, function: Callable[..., Any], right: Any) -> None:
@@ -126,5 +126,5 @@ def test_checks_look_at_every_size() -> None:
     zeros = ts.zeros((3,))
     assert np.isnan((zeros / zeros).numpy()).all()
     with knobs.checks.using("nan"), pytest.raises(ts.TesseraError, match="NaN") as caught:
-        zeros / zeros
+        _ = zeros / zeros
     assert "zeros / zeros" in str(caught.value)

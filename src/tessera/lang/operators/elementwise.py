@@ -90,7 +90,7 @@ def _row_of_two(fn: str, x1: Array, x2: Array) -> Traced:
 
 
 # One for each kind of operands: calls are generated for the first that comes.
-_ROWS = {
+_ROWS: dict[tuple[bool, ...], Callable[..., Traced]] = {
     (False,): operator(_row_of_one),
     (False, False): operator(_row_of_two),
     (False, True): operator(_row_of_two),
