@@ -70,8 +70,7 @@ class Region:
         self.rivals: dict[tuple[object, ...], tuple[Installed, float]] = {}
         self.pending: deque[tuple[Entry, Installed, Contender | None, Reading, int, Described]] = deque()
         self.contests: list[tuple[Entry, Contest, int]] = []  # with the number of the record that each began at
-        self.calls = dict.fromkeys(ExecutionTier, 0)
-        self.spent = dict.fromkeys(ExecutionTier, 0)
+        self.calls = 0
         place = next((value.device for value in call.values if isinstance(value, Tensor)), None)
         self.timer = timer_for(place, self.clock)
         self.numbers = tuple(place for place, value in enumerate(call.values) if not isinstance(value, Tensor))
@@ -188,6 +187,7 @@ class Region:
     def sampled(self, entry: Entry, values: tuple[Any, ...]) -> tuple[Any, int]:
         """A call that is timed and recorded; its result, and the tier that it ran at."""
         with self.lock:
+            before = self._settle(entry)
             if self.trials and entry.contest is None:
                 self._begin_contest(entry, values)
                 if entry.is_stale:
@@ -208,11 +208,12 @@ class Region:
             return self.recover(entry, contender, error, values)
         described = tuple([value.meta if isinstance(value, Tensor) else value for value in values])
         with self.lock:
-            count = entry.restart(self._period(entry))
+            count = before + 1
+            entry.restart(self._period(entry))
+            self._count(program, entry, 1)
             if isinstance(took, int):
-                self._note(entry, program, contender, took, count, described)
+                self._record(entry, program, contender, took, count, described)
             else:
-                self._count(program, entry, count)
                 if len(self.pending) >= _MOST_PENDING:
                     self.pending.popleft()
                 self.pending.append((entry, program, contender, took, count, described))
@@ -231,24 +232,23 @@ class Region:
             self.pending.popleft()
             self._record(entry, program, contender, took, count, described)
 
-    def _note(
-        self, entry: Entry, program: Installed, contender: Contender | None, took: int, count: int, described: Described
-    ) -> None:
-        self._count(program, entry, count)
-        self._record(entry, program, contender, took, count, described)
+    def _settle(self, entry: Entry) -> int:
+        """Counts the calls of an entry since its last recorded one."""
+        count = entry.settle()
+        if count:
+            self._count(entry.program, entry, count)
+        return count
 
     def _count(self, program: Installed, entry: Entry, count: int) -> None:
-        self.calls[program.tier] += count
-        if entry.failed is not None and program.tier < TIER3:
-            self.counts.add("deopts", count)
-            self.counts.guard_failures[entry.failed.word] += count
+        self.calls += count
+        self.counts.ran(program.tier, entry.failed, count)
 
     def _record(
         self, entry: Entry, program: Installed, contender: Contender | None, took: int, count: int, described: Described
     ) -> None:
         now = self.clock()
         program.note(now, took, count)
-        self.spent[program.tier] += took * count
+        self.counts.took(program.tier, took, count)
         self.heat.add(now, took * count)
         entry.heat.add(now, took * count)
         entry.recent.append(took)
@@ -533,20 +533,21 @@ class Region:
         with self.lock:
             gone = [entry for entry in self.entries if program is None or entry.has(program)]
             for entry in gone:
+                self._settle(entry)
                 entry.is_stale = True
             self.entries = [entry for entry in self.entries if not entry.is_stale]
             self.tiered.forget_stale()
 
-    def counted(self, tier: ExecutionTier) -> int:
-        """How many calls ran at a tier, those since the last recorded ones included."""
+    def unrecorded(self, tier: ExecutionTier) -> int:
+        """Calls at a tier since the last recorded ones: those that nobody has counted yet."""
         with self.lock:
-            since = sum(entry.period - entry.left for entry in self.entries if entry.tier is tier and entry.left >= 0)
-            return self.calls[tier] + since
+            return sum(entry.unrecorded for entry in self.entries if entry.tier is tier)
 
     def told(self) -> Iterator[str]:
         """The region in words."""
         hot = self.heat.at(self.clock()) / 1e6
-        yield f"{self.name}: {sum(self.calls.values())} calls, {hot:.1f} ms lately"
+        calls = self.calls + sum(map(self.unrecorded, ExecutionTier))
+        yield f"{self.name}: {calls} calls, {hot:.1f} ms lately"
         for program in self.programs:
             guards = shown(program.compiled.guards)
             average = f", {program.spent / program.uses / 1e3:.1f} µs a call" if program.uses else ""

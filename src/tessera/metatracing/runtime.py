@@ -148,6 +148,7 @@ class MetaTracingRuntime:
         """In the child of a fork: whoever held a lock is not there."""
         self._lock = threading.Lock()
         self.manager.forked()
+        self.counts.forked()
         for tiered in [*self._tiered.values(), *self._kernels.values()]:
             tiered.forked()
 
@@ -182,12 +183,11 @@ class MetaTracingRuntime:
     # What it tells
 
     def get_runtime_stats(self) -> RuntimeStats:
-        regions = self.regions()
-        calls = {tier: sum(region.counted(tier) for region in regions) for tier in ExecutionTier}
-        timed = {tier: sum(region.calls[tier] for region in regions) for tier in ExecutionTier}
-        spent = {tier: sum(region.spent[tier] for region in regions) for tier in ExecutionTier}
+        regions, counts = self.regions(), self.counts
+        calls = {tier: counts.calls[tier] + sum(one.unrecorded(tier) for one in regions) for tier in ExecutionTier}
         mean = {
-            tier: spent[tier] / timed[tier] / 1e6 if timed[tier] and spent[tier] else None for tier in ExecutionTier
+            tier: counts.spent[tier] / counts.timed[tier] / 1e6 if counts.spent[tier] else None
+            for tier in ExecutionTier
         }
         tier1, tier2, tier3 = ExecutionTier
         return RuntimeStats(

@@ -230,12 +230,12 @@ def {mark}call({parameters}):
 {inline}
         if {mark}entry.holds is not None:
             {mark}entry = {mark}entry.for_numbers(({numbers}))
-        {mark}entry.left = {mark}left = {mark}entry.left - 1
         {mark}good = not {mark}extra and not {mark}more and {mark}entry.unchanged()
     except {mark}not_found:
         {mark}good = False
     if not {mark}good:
         return {mark}otherwise(({values}), {mark}extra, ({static}), {mark}more){only}
+    {mark}entry.left = {mark}left = {mark}entry.left - 1
     if {mark}left < 0:
         return {mark}entry.region.sampled({mark}entry, ({values})){only}
     try:
@@ -246,6 +246,7 @@ def {mark}call({parameters}):
 
 
 def _recover(entry: Entry, fault: Exception, values: tuple[Any, ...]) -> tuple[Any, int]:
+    entry.left += 1  # another entry makes this call, and counts it
     return entry.region.recover(entry, None, fault, values)
 
 
