@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from imitated_gpu import Imitation, imitate
-from test_device_site import _has_gpu  # pyright: ignore[reportPrivateUsage]
+from test_device_site import has_gpu
 
 import tessera as ts
 from tessera import knobs
@@ -21,7 +21,7 @@ PLACES = np.array([2, 0, -1])
 
 @pytest.fixture(name="gpu", autouse=True)
 def _gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Imitation]:
-    if _has_gpu():
+    if has_gpu():
         pytest.skip("there is a GPU, and the tests marked gpu use it; an imitation would get into its way")
     with knobs.cache_dir.using(tmp_path), knobs.backend.using("auto"):
         yield imitate(monkeypatch)
