@@ -224,7 +224,9 @@ class Quick:
         dictionary = f"{mark}which, {mark}entry = -1, {mark}entries[{', '.join([f'{mark}now', *parts[1:]])},]"
         if not inline:
             return f"        {dictionary}\n"
-        different = [place for place in range(len(parts)) if any(one.key[place] is not inline[0].key[place] for one in inline)]
+        different = [
+            place for place in range(len(parts)) if any(one.key[place] is not inline[0].key[place] for one in inline)
+        ]
         texts = [f"{mark}now", *parts[1:]]
 
         def tests(number: int, places: Sequence[int]) -> str:

@@ -19,6 +19,7 @@ from tessera.lang.asking import TraceAgain
 from tessera.lang.dispatch import MOST_ENTRIES, Entry, Place, Quick, finishing
 from tessera.lang.functions import TracedFunction, trace_function
 from tessera.lang.inlining import inlined
+from tessera.lang.kept import Shelf
 from tessera.lang.parameters import Call, Parameters, Static
 from tessera.lang.tracing import current_or_none
 from tessera.lang.variants import Reason, Seen, pattern_of, sizes_for
@@ -47,6 +48,8 @@ class Variant:
     unchanged: watching.Check | None
     fallback: str | None = None
     """Why the interpreter runs it, where that was not asked for."""
+    found: bool = False
+    """Whether another process made it."""
 
 
 @dataclass(eq=False)
@@ -75,9 +78,12 @@ class Jitted:
         fast_math: bool | None = None,
         number_parameters: Iterable[str] | None = None,
         name: str | None = None,
+        identity: Callable[..., Any] | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
+        self.identity = function if identity is None else identity
+        """What stands for the function in keys on the disk."""
         self.name = name or getattr(function, "__name__", "function")
         self._options: dict[str, Any] = {
             "static_argnums": _several(static_argnums),
@@ -192,7 +198,7 @@ class Jitted:
         return [*moved, *variant.traced.hidden]
 
     def _variant(self, call: Call, chosen: Settings | None) -> tuple[Variant, dict[str, int]]:
-        """The variant that serves a call: one that there is, or a new one."""
+        """The variant that serves a call: one that there is, one from the disk, or a new one."""
         device = self._device(call)
         if len(self.families) > _MOST_FAMILIES:
             self.families.clear()
@@ -211,23 +217,39 @@ class Jitted:
         reason = explain.reason(self.name, call, family, caller_span(), len(self.reasons))
         functions = [one.value for one in call.key if isinstance(one, Static) and callable(one.value)]
         watch = watching.Watch(self.function, *functions)
+        fast = self._is_fast(chosen)
+        shelf = Shelf.of(self.name, self.identity, self.parameters, call, family.device, chosen, fast)
+        found = None if shelf is None else shelf.find(call)
+        if found is not None:
+            traced, program = found
+            traced.name = self.name
+            return self._added(family, Variant(traced, program, reason, watch.settled(), found=True))
         traced = self.trace(call, family.seen, family.device)
         unchanged = watch.settled()
         fallback = None
         try:
-            program = _compiled(traced, family.device, self._is_fast(chosen))
+            program = _compiled(traced, family.device, fast)
+            if shelf is not None:
+                shelf.keep(traced, program)
         except CompileError as error:
             if chosen is None or chosen.demanded:
                 raise
             program, fallback = _interpreted(traced), error.message
             _log_fallback(self.name, error)
-        variant = Variant(traced, program, reason, unchanged, fallback)
-        family.variants = [one for one in family.variants if one.unchanged is None or one.unchanged()]
-        family.variants.append(variant)
         if self.reasons and "recompiles" in knobs.logs.value:
             logging.getLogger("tessera.recompiles").warning("%s is compiled again: %s", self.name, reason)
-        self.reasons.append(reason)
+        return self._added(family, Variant(traced, program, reason, unchanged, fallback))
+
+    def _added(self, family: Family, variant: Variant) -> Variant:
+        family.variants = [one for one in family.variants if one.unchanged is None or one.unchanged()]
+        family.variants.append(variant)
+        self.reasons.append(variant.reason)
         return variant
+
+    def identity_parts(self) -> tuple[Any, ...]:
+        """What a function that uses this one depends on, as `kernels/fingerprint.py` has it."""
+        options = {name: value for name, value in self._options.items() if value is not None}
+        return (self.identity, self.fast_math, *[(name, tuple(value)) for name, value in sorted(options.items())])
 
     def _is_fast(self, chosen: Settings | None) -> bool:
         """Whether results may be rounded differently for speed: as the function says, or the knob."""
