@@ -241,8 +241,10 @@ class Quick:
         if not different:
             return f"        if {same}:\n            {mark}which = 0\n        else:\n            {dictionary}\n"
         lines = [f"        if not ({same}):\n            {dictionary}\n"]
-        for number in range(len(inline)):
-            lines.append(f"        elif {tests(number, different)}:\n            {mark}which = {number}\n")
+        lines += [
+            f"        elif {tests(number, different)}:\n            {mark}which = {number}\n"
+            for number in range(len(inline))
+        ]
         return "".join([*lines, f"        else:\n            {dictionary}\n"])
 
     def _runs(self, inline: Sequence[Inline], arguments: str, scope: dict[str, Any]) -> str:

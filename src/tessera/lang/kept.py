@@ -2,17 +2,18 @@
 
 Variants of a function lie under a key of all that is known before it is traced: its fingerprint with everything that it
 sees from outside, the kinds and structure of its arguments, static values, the target and the compiler. The entry says
-for which sizes each variant serves and where its program is. What has no fingerprint is not kept: functions that capture
-arrays, lists, dictionaries or objects, that use states, or whose arguments or results are classes of users.
+for which sizes each variant serves and where its program is. What has no fingerprint is not kept: functions that
+capture arrays, lists, dictionaries or objects, that use states, or whose arguments or results are classes of users.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from tessera import knobs
+from tessera.dtypes.types import DType
 from tessera.errors import TesseraError
 from tessera.kernels.fingerprint import identity_of
 from tessera.kernels.native import Settings, settings_on, target_of
@@ -98,11 +99,11 @@ class Shelf:
     def _entries(self) -> list[Any]:
         data = cache.shared().get(self.key)
         try:
-            found: Any = [] if data is None else json.loads(data)
-        except ValueError as error:
+            found = [] if data is None else list[Any](json.loads(data))
+        except (ValueError, TypeError) as error:
             _log(f"the variants of a function are not read: {error}")
             return []
-        return found if isinstance(found, list) else []
+        return found
 
 
 def _kinds(call: Call) -> tuple[object, ...] | None:
@@ -116,7 +117,8 @@ def _kinds(call: Call) -> tuple[object, ...] | None:
         elif isinstance(part, type):
             parts.append(("number", part.__name__))
         elif isinstance(part, tuple):
-            parts.append(tuple([one if isinstance(one, int) else str(one) for one in part]))
+            rank, dtype = cast("tuple[int, DType]", part)
+            parts.append((rank, str(dtype)))
         else:
             structure: Any = part
             if _tree(tree_unflatten(structure, [0] * structure.num_leaves)) is None:
