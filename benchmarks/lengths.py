@@ -27,6 +27,15 @@ FIRST, AGAIN, LATE = 10, 7, 2.0
 WIDTHS, HEADS, LONGEST = {"cpu": 256, "cuda": 1024}, 8, {"cpu": 256, "cuda": 2048}
 
 
+def waiting(where: str) -> Callable[[], None]:
+    """What waits for a device."""
+    if where == "cuda":
+        from tessera.runtime.cuda import synchronize
+
+        return synchronize
+    return lambda: None
+
+
 def main() -> None:
     """Prints counts, then the late calls."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -39,9 +48,7 @@ def main() -> None:
     x, cache = x.to(where), (cache[0].to(where), cache[1].to(where))
     params = {name: value.to(where) for name, value in params.items()}
     block = jit(transformer_block)
-    wait: Callable[[], None] = lambda: None  # noqa: E731  (as the other)
-    if where == "cuda":
-        from tessera.runtime.cuda import synchronize as wait
+    wait = waiting(where)
 
     def seconds(given: Tensor) -> float:
         wait()
@@ -50,17 +57,18 @@ def main() -> None:
         wait()
         return time.perf_counter() - start
 
-    lengths = np.random.default_rng(0).integers(1, longest + 1, chosen.calls).tolist()
+    lengths: list[int] = np.random.default_rng(0).integers(1, longest + 1, chosen.calls).tolist()
     given = {length: x[:, :length].copy() for length in set(lengths)}
     times = [seconds(given[length]) for length in lengths]
     steady = {length: statistics.median(seconds(one) for _ in range(AGAIN)) for length, one in given.items()}
-    ratios = [(took / steady[length], place, length) for place, (took, length) in enumerate(zip(times, lengths))]
+    ratios = [
+        (took / steady[length], place, length) for place, (took, length) in enumerate(zip(times, lengths, strict=True))
+    ]
     late = sorted((one for one in ratios[FIRST:] if one[0] > LATE), reverse=True)
     print(f"{where}, {dtype}, width {WIDTHS[where]}, lengths up to {longest}: {chosen.calls} calls")
     print(f"{block.explain().compilations} compilations; {len(late)} calls behind the first {FIRST} are late")
-    seen: set[int] = set()
-    first = [one[0] for one in ratios[FIRST:] if one[2] not in seen and not seen.add(one[2])]
-    print(f"first call of a length: {statistics.median(first):.2f} of the steady median, at worst {max(first):.2f}")
+    firsts = {length: ratio for ratio, _, length in reversed(ratios[FIRST:])}.values()
+    print(f"first call of a length: {statistics.median(firsts):.2f} of the steady median, at worst {max(firsts):.2f}")
     shortest = min(steady.values())
     print(f"steady medians from {1e3 * shortest:.3f} to {1e3 * max(steady.values()):.3f} ms")
     for ratio, place, length in late[:10]:

@@ -194,3 +194,16 @@ def test_a_thousand_lengths_are_three_programs_at_most() -> None:
         for size in np.random.default_rng(1).integers(1, 4096, 1000).tolist():
             assert f(ts.zeros((size, 16)), w).shape == (size, 16)
     assert f.explain().compilations <= 3
+
+
+def test_a_structure_is_asked_for_before_anything_is_taken_out_of_it() -> None:
+    """A tensor can be indexed like a list, and says no where it is too short."""
+
+    @jit
+    def second(x: Any) -> Any:
+        return x[1] + 0 if isinstance(x, list) else x * 2
+
+    one = ts.ones((1, 3))
+    for _ in range(2):
+        assert second([one, 3 * one]).numpy().tolist() == [[3, 3, 3]]
+        assert second(one).numpy().tolist() == [[2, 2, 2]]

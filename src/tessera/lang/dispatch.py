@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from textwrap import indent
 from typing import Any, NamedTuple
 
 from tessera.kernels.native import Settings, settings
@@ -135,17 +136,19 @@ class Quick:
     def fits(self, arguments: Mapping[str, Any]) -> bool:
         """Whether arguments have the structure that the code was written for."""
         try:
-            tests, metas, numbers, statics = self._seen(**arguments)
+            seen = self._seen(**arguments)
         except NOT_FOUND:
             return False
+        if seen is None:
+            return False
+        metas, numbers, statics = seen
         return (
-            tests
-            and all(meta.__class__ is Meta for meta in metas)
+            all(meta.__class__ is Meta for meta in metas)
             and all(map(is_number, numbers))
             and all(is_free or _is_static(value, numbered) for is_free, numbered, value in statics)
         )
 
-    def _looking(self) -> Callable[..., tuple[Any, ...]]:
+    def _looking(self) -> Callable[..., tuple[Any, ...] | None]:
         """What `fits` asks about arguments, written once."""
         tests = [test for one in self.accesses for test in one.tests]
         metas = [f"{path}.meta" for one in self.accesses for path in one.arrays]
@@ -156,7 +159,8 @@ class Quick:
             for path in one.statics
         ]
         listed = ["".join(f"{one}, " for one in several) for several in (metas, numbers, statics)]
-        text = f"({' and '.join(tests) or 'True'}, ({listed[0]}), ({listed[1]}), ({listed[2]}))"
+        # What is behind the tests may only be looked at where they hold: a tensor can be indexed like a list.
+        text = f"(({listed[0]}), ({listed[1]}), ({listed[2]})) if {' and '.join(tests) or 'True'} else None"
         return eval(f"lambda {', '.join(self.names)}: {text}", {})
 
     def _parts(self) -> list[str]:
@@ -206,7 +210,7 @@ class Quick:
         text = _TEMPLATE.format(
             mark=mark,
             signature=", ".join(signature),
-            look=self._look(inline, parts, scope),
+            look=indent(self._look(inline, parts, scope), "    "),
             tests="".join(f" and {test}" for test in tests),
             runs=self._runs(inline, arguments, scope),
             passed=arguments,
@@ -224,7 +228,9 @@ class Quick:
         dictionary = f"{mark}which, {mark}entry = -1, {mark}entries[{', '.join([f'{mark}now', *parts[1:]])},]"
         if not inline:
             return f"        {dictionary}\n"
-        different = [place for place in range(len(parts)) if any(one.key[place] is not inline[0].key[place] for one in inline)]
+        different = [
+            place for place in range(len(parts)) if any(one.key[place] is not inline[0].key[place] for one in inline)
+        ]
         texts = [f"{mark}now", *parts[1:]]
 
         def tests(number: int, places: Sequence[int]) -> str:
@@ -239,8 +245,10 @@ class Quick:
         if not different:
             return f"        if {same}:\n            {mark}which = 0\n        else:\n            {dictionary}\n"
         lines = [f"        if not ({same}):\n            {dictionary}\n"]
-        for number in range(len(inline)):
-            lines.append(f"        elif {tests(number, different)}:\n            {mark}which = {number}\n")
+        lines += [
+            f"        elif {tests(number, different)}:\n            {mark}which = {number}\n"
+            for number in range(len(inline))
+        ]
         return "".join([*lines, f"        else:\n            {dictionary}\n"])
 
     def _runs(self, inline: Sequence[Inline], arguments: str, scope: dict[str, Any]) -> str:
@@ -287,9 +295,10 @@ def _holds(unchanged: Check) -> bool:
 _TEMPLATE = """
 def {mark}call({signature}):
     try:
-        {mark}now = {mark}settings()
-{look}
         {mark}good = {mark}tracing() is None and not {mark}extra and not {mark}more{tests}
+        if {mark}good:
+            {mark}now = {mark}settings()
+{look}
     except {mark}not_found:
         {mark}good = False
     if {mark}good:

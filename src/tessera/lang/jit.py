@@ -19,6 +19,7 @@ from tessera.lang.asking import TraceAgain
 from tessera.lang.dispatch import MOST_ENTRIES, Entry, Finish, Place, Quick, finishing
 from tessera.lang.functions import TracedFunction, trace_function
 from tessera.lang.inlining import inlined
+from tessera.lang.kept import Shelf
 from tessera.lang.parameters import Call, Parameters, Static
 from tessera.lang.tiering import Tiers, tiers_of, wanted_tiers
 from tessera.lang.tracing import current_or_none
@@ -50,6 +51,8 @@ class Variant:
     unchanged: watching.Check | None
     fallback: str | None = None
     """Why the interpreter runs it, where that was not asked for."""
+    found: bool = False
+    """Whether another process made it."""
 
 
 @dataclass(eq=False)
@@ -79,9 +82,12 @@ class Jitted:
         number_parameters: Iterable[str] | None = None,
         name: str | None = None,
         tiers: Any = "off",
+        identity: Callable[..., Any] | None = None,
     ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
+        self.identity = function if identity is None else identity
+        """What stands for the function in keys on the disk."""
         self.name = name or getattr(function, "__name__", "function")
         self._options: dict[str, Any] = {
             "static_argnums": _several(static_argnums),
@@ -201,7 +207,7 @@ class Jitted:
         return [*moved, *variant.traced.hidden]
 
     def _variant(self, call: Call, chosen: Settings | None) -> tuple[Variant, dict[str, int]]:
-        """The variant that serves a call: one that there is, or a new one."""
+        """The variant that serves a call: one that there is, one from the disk, or a new one."""
         device = self._device(call)
         if len(self.families) > _MOST_FAMILIES:
             self.families.clear()
@@ -217,12 +223,24 @@ class Jitted:
         return variant, sizes
 
     def _made(self, call: Call, family: Family, chosen: Settings | None) -> Variant:
-        return self.new_variant(call, family, lambda traced: self._program(traced, family, chosen))
+        shelf = Shelf.of(self.name, self.identity, self.parameters, call, family.device, chosen, self.is_fast(chosen))
+        found = None if shelf is None else shelf.find(call)
+        if found is None:
+            return self.new_variant(call, family, lambda traced: self._program(traced, family, chosen, shelf))
+        reason, watch = self._reason(call, family), self._watch(call)
+        traced, program = found
+        traced.name = self.name
+        return self._added(family, Variant(traced, program, reason, watch.settled(), found=True))
 
-    def _program(self, traced: TracedFunction, family: Family, chosen: Settings | None) -> tuple[Program, str | None]:
-        """A traced function compiled; in the interpreter, and why, where it has no machine code."""
+    def _program(
+        self, traced: TracedFunction, family: Family, chosen: Settings | None, shelf: Shelf | None
+    ) -> tuple[Program, str | None]:
+        """A traced function compiled and kept; in the interpreter, and why, where it has no machine code."""
         try:
-            return _compiled(traced, family.device, self.is_fast(chosen)), None
+            program = _compiled(traced, family.device, self.is_fast(chosen))
+            if shelf is not None:
+                shelf.keep(traced, program)
+            return program, None
         except CompileError as error:
             if chosen is None or chosen.demanded:
                 raise
@@ -233,19 +251,31 @@ class Jitted:
         self, call: Call, family: Family, compile_: Callable[[TracedFunction], tuple[Program, str | None]]
     ) -> Variant:
         """The function traced for a call of a family, and compiled."""
-        reason = explain.reason(self.name, call, family, caller_span(), len(self.reasons))
-        functions = [one.value for one in call.key if isinstance(one, Static) and callable(one.value)]
-        watch = watching.Watch(self.function, *functions)
+        reason, watch = self._reason(call, family), self._watch(call)
         traced = self.trace(call, family.seen, family.device)
         unchanged = watch.settled()
         program, fallback = compile_(traced)
-        variant = Variant(traced, program, reason, unchanged, fallback)
-        family.variants = [one for one in family.variants if one.unchanged is None or one.unchanged()]
-        family.variants.append(variant)
         if self.reasons and "recompiles" in knobs.logs.value:
             logging.getLogger("tessera.recompiles").warning("%s is compiled again: %s", self.name, reason)
-        self.reasons.append(reason)
+        return self._added(family, Variant(traced, program, reason, unchanged, fallback))
+
+    def _reason(self, call: Call, family: Family) -> Reason:
+        return explain.reason(self.name, call, family, caller_span(), len(self.reasons))
+
+    def _watch(self, call: Call) -> watching.Watch:
+        functions = [one.value for one in call.key if isinstance(one, Static) and callable(one.value)]
+        return watching.Watch(self.function, *functions)
+
+    def _added(self, family: Family, variant: Variant) -> Variant:
+        family.variants = [one for one in family.variants if one.unchanged is None or one.unchanged()]
+        family.variants.append(variant)
+        self.reasons.append(variant.reason)
         return variant
+
+    def identity_parts(self) -> tuple[Any, ...]:
+        """What a function that uses this one depends on, as `kernels/fingerprint.py` has it."""
+        options = {name: value for name, value in self._options.items() if value is not None}
+        return (self.identity, self.fast_math, *[(name, tuple(value)) for name, value in sorted(options.items())])
 
     def is_fast(self, chosen: Settings | None) -> bool:
         """Whether results may be rounded differently for speed: as the function says, or the knob."""

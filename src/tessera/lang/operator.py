@@ -52,7 +52,7 @@ def operator(function: Callable[P, R]) -> Callable[P, R]:
             for one in parameters
         ]
     )
-    eager = Jitted(traced, number_parameters=arrays, name=name)
+    eager = Jitted(traced, number_parameters=arrays, name=name, identity=function)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -126,7 +126,7 @@ class Imitation:
 
     def _set(self, node: int, params: int) -> None:
         function, *_, listed, extra, kernel, context = _NODE.unpack(ctypes.string_at(params, _NODE.size))
-        assert not (extra or kernel or context)
+        assert (extra, kernel, context) == (0, 0, 0)
         block = ctypes.c_uint64.from_address(listed).value
         self.nodes[node] = function, ctypes.string_at(block, 8 * self.kernels[function][0].words)
 

@@ -64,7 +64,9 @@ class Score:
         set_node = struct.pack("<Q", address_of(calls.set_node))
         for template, nbytes in blocks:
             first = WORD * FIRST_WORD
-            step = template[: WORD * host_launch.FIRST_SLOT] + set_node + template[WORD * (host_launch.FIRST_SLOT + 1) :]
+            step = (
+                template[: WORD * host_launch.FIRST_SLOT] + set_node + template[WORD * (host_launch.FIRST_SLOT + 1) :]
+            )
             nodes.append(Node(step, template[first : first + nbytes], self.nbytes))
             self.nbytes += WORD * _HEAD + nbytes
         self.graphs.append(nodes)
