@@ -164,6 +164,9 @@ class Later:
     def can_compile(self, packed: bytes | None) -> bool:
         return True
 
+    def prepare(self) -> None:
+        return
+
     def submit(self, request: Request) -> None:
         self.requests.append(request)
 

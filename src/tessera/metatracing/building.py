@@ -8,6 +8,15 @@ from tessera.metatracing.kernel_client import Shipment
 from tessera.metatracing.shipping import unpack
 
 
+def get_ready() -> None:
+    """Loads what compiling takes: that may be done while nothing is to be compiled yet."""
+    from tessera.kernels import compiling, trace
+    from tessera.targets.cpu import compile as for_cpu
+    from tessera.targets.llvm import machine
+
+    assert compiling and trace and for_cpu and machine
+
+
 def build(data: bytes) -> bytes:
     """Compiles a shipment; the answer has what went wrong with each of its levels."""
     shipment: Shipment = unpack(data)

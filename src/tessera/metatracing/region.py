@@ -147,9 +147,10 @@ class Region:
         if found is not None:
             return found, full
         # Without another process that makes it faster later, it is made fast at once.
-        enabled = self.config.enable_tier1_fallback and self.config.enable_tier2_compilation
-        follows = self.climbs and enabled and self.client.starts_quickly(call)
-        level = Level(TIER1, quick=follows and self.runtime.can_compile(call, self.client))
+        follows = self.climbs and self.config.enable_tier2_compilation and self.runtime.can_compile(call, self.client)
+        if follows:
+            self.runtime.compiling.prepare()
+        level = Level(TIER1, quick=follows and self.config.enable_tier1_fallback and self.client.starts_quickly(call))
         try:
             return self.client.compile(call, level), level
         except TesseraError:
@@ -402,9 +403,21 @@ class Region:
             self.request = None
             request.done()
             self.counts.add("compiles", len(found))
-            self.trials = [Installed(self, level, program, is_bridge=request.is_bridge) for level, program in found]
+            self.trials = [
+                Installed(self, level, program, is_bridge=request.is_bridge)
+                for level, program in found
+                if program is not request.taken
+            ]
             for entry in self.entries:
                 entry.hurry()
+
+    def arrived(self, request: Request, level: Level, compiled: Compiled) -> None:
+        """One of several programs is there. It takes over at once from what was only made to be there soon."""
+        with self.lock:
+            waiting = self.request is request and request.taken is None
+            if waiting and any(entry.program.level.quick for entry in self.entries):
+                request.taken = compiled
+                self._take(Installed(self, level, compiled))
 
     def aborted(self, level: Level, why: str) -> None:
         """Something could not be compiled: calls go on as they are."""
