@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 
 from tessera.metatracing.kernel_client import Shipment
 from tessera.metatracing.shipping import unpack
@@ -10,11 +11,8 @@ from tessera.metatracing.shipping import unpack
 
 def get_ready() -> None:
     """Loads what compiling takes: that may be done while nothing is to be compiled yet."""
-    from tessera.kernels import compiling, trace
-    from tessera.targets.cpu import compile as for_cpu
-    from tessera.targets.llvm import machine
-
-    assert compiling and trace and for_cpu and machine
+    for module in ("kernels.trace", "kernels.compiling", "targets.cpu.compile", "targets.cuda.compile"):
+        import_module(f"tessera.{module}")
 
 
 def build(data: bytes) -> bytes:
