@@ -116,7 +116,11 @@ def test_how_an_end_depends_on_the_program(bound: str) -> None:
 @pytest.mark.parametrize(("rows", "drawn"), [("M", True), ("16000", True), ("160", False)])
 def test_sizes_may_be_numbers(rows: str, drawn: bool) -> None:
     """Ends that are known are ends, too; and of few programs nobody draws a second."""
-    known = LOOP.replace(f"tile.dim %b, 0 : {VIEW}", "arith.constant 64 : index").replace("BOUND", next(iter(BOUNDS))).replace("M", rows)
+    known = (
+        LOOP.replace(f"tile.dim %b, 0 : {VIEW}", "arith.constant 64 : index")
+        .replace("BOUND", next(iter(BOUNDS)))
+        .replace("M", rows)
+    )
     module = text.read(known.replace(f"({rows} + 15)//16", "(M + 15)//16" if rows == "M" else f"{int(rows) // 16}"))
     (function,) = (op for op in module.ops if isinstance(op, tile.FuncOp))
     found = Uneven(True, 64, 4, 4 * (16 * 4 + 4 * 8))

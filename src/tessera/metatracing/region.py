@@ -14,6 +14,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from tessera.errors import DeviceError, ResourceError, TesseraError
+from tessera.kernels.schedule import Schedule
+from tessera.metatracing.candidates import bridge_levels, general_beside, tier2_levels, tier3_levels
 from tessera.metatracing.client import Call, Compiled, GuardType, Level, RuntimeGuard
 from tessera.metatracing.contest import Contender, Contest
 from tessera.metatracing.heat import Heat
@@ -67,6 +69,7 @@ class Region:
         self.bridges = 0
         self.generalised: set[tuple[str, ...]] = set()
         self.asked: dict[tuple[object, ...], set[ExecutionTier]] = {}
+        self.times: dict[Schedule | None, float] = {}  # of schedules, when they were last compared
         self.rivals: dict[tuple[object, ...], tuple[Installed, float]] = {}
         self.pending: deque[tuple[Entry, Installed, Contender | None, Reading, int, Described]] = deque()
         self.contests: list[tuple[Entry, Contest, int]] = []  # with the number of the record that each began at
@@ -149,9 +152,10 @@ class Region:
         if found is not None:
             return found, full
         # Without another process that makes it faster later, it is made fast at once.
-        enabled = self.config.enable_tier1_fallback and self.config.enable_tier2_compilation
-        follows = self.climbs and enabled and self.client.starts_quickly(call)
-        level = Level(TIER1, quick=follows and self.runtime.can_compile(call, self.client))
+        follows = self.climbs and self.config.enable_tier2_compilation and self.runtime.can_compile(call, self.client)
+        if follows:
+            self.runtime.compiling.prepare()
+        level = Level(TIER1, quick=follows and self.config.enable_tier1_fallback and self.client.starts_quickly(call))
         try:
             return self.client.compile(call, level), level
         except TesseraError:
@@ -307,8 +311,6 @@ class Region:
         if self._look_back(entry, values):
             return
         config, now, tier = self.config, self.clock(), entry.tier
-        first_of_tier = all(program.tier <= tier for program in self.programs)
-        heat = self.heat.at(now) if first_of_tier else entry.heat.at(now)
         asked = self.asked.setdefault(self._case(described), set())
         if len(self.asked) > _MOST_REMEMBERED:
             del self.asked[next(iter(self.asked))]
@@ -316,11 +318,15 @@ class Region:
             (TIER2, config.tier2_threshold, config.enable_tier2_compilation),
             (TIER3, config.tier3_threshold, config.enable_tier3_specialization),
         ):
-            if enabled and tier < wanted and wanted not in asked and heat >= threshold:
-                if not first_of_tier and entry.calls < config.bridge_calls:
+            # Where a program of the highest tier refused a call, one for it may be better than a general one.
+            climbs = tier < wanted or (wanted is TIER3 and entry.failed is not None)
+            first = all(program.tier < wanted for program in self.programs)
+            heat = self.heat.at(now) if first else entry.heat.at(now)
+            if enabled and climbs and wanted not in asked and heat >= threshold:
+                if not first and entry.calls < config.bridge_calls:
                     return
                 asked.add(wanted)
-                climbing = self._climb(entry, described, wanted, is_bridge=not first_of_tier)
+                climbing = self._climb(entry, described, wanted, is_bridge=not first)
                 # By now numbers may count that did not before.
                 self.asked.setdefault(self._case(described), asked).add(wanted)
                 if climbing:
@@ -339,21 +345,15 @@ class Region:
     def _climb(self, entry: Entry, described: Described, tier: ExecutionTier, *, is_bridge: bool) -> bool:
         """Asks for programs of a tier; False where there is nothing to ask for."""
         call = entry.call._replace(values=self._values(entry.call, described))
-        current = entry.program.level.schedule
+        current, most = entry.program.level.schedule, self.config.candidates
         if tier is TIER2:
-            schedules = [current] if is_bridge else list(self.client.schedules(call))[: self.config.candidates]
-            self._ask(Request(self, call, [Level(TIER2, (), one) for one in schedules], is_bridge=is_bridge))
-            return True
-        words = self._words(entry, described, is_bridge)
-        if not words:
+            levels = bridge_levels(TIER2, (), current) if is_bridge else tier2_levels(self.client, call, most)
+        elif words := self._words(entry, described, is_bridge):
+            regular = tier3_levels(self.client, call, words, current, self.times, most)
+            levels = bridge_levels(TIER3, words, current) if is_bridge else regular
+        else:
             return False
-        levels = [Level(TIER3, words, current)]
-        if not is_bridge:
-            # More facts are not always better: constants may keep a compiler from what it does with sizes left open.
-            numbers = tuple(word for word in words if word in self.client.paths)
-            levels += [Level(TIER3, numbers, current)] if numbers and numbers != words else []
-            levels += [Level(TIER3, words, one) for one in self.client.schedules(call) if one != current]
-        self._ask(Request(self, call, levels[: self.config.candidates], is_bridge=is_bridge))
+        self._ask(Request(self, call, levels, is_bridge=is_bridge))
         return True
 
     def _values(self, call: Call, described: Described) -> tuple[Any, ...]:
@@ -406,9 +406,21 @@ class Region:
             self.request = None
             request.done()
             self.counts.add("compiles", len(found))
-            self.trials = [Installed(self, level, program, is_bridge=request.is_bridge) for level, program in found]
+            self.trials = [
+                Installed(self, level, program, is_bridge=request.is_bridge)
+                for level, program in found
+                if program is not request.taken
+            ]
             for entry in self.entries:
                 entry.hurry()
+
+    def arrived(self, request: Request, level: Level, compiled: Compiled) -> None:
+        """One of several programs is there. It takes over at once from what was only made to be there soon."""
+        with self.lock:
+            waiting = self.request is request and request.taken is None
+            if waiting and any(entry.program.level.quick for entry in self.entries):
+                request.taken = compiled
+                self._take(Installed(self, level, compiled))
 
     def aborted(self, level: Level, why: str) -> None:
         """Something could not be compiled: calls go on as they are."""
@@ -460,6 +472,7 @@ class Region:
         for one, typical in times.items():
             took = "never ran" if typical is None else f"{typical / 1e3:.1f} µs"
             log("tiers", f"{self.name}: {one.program.level}: {took}{', taken' if one is best else ''}")
+        self.times.update((one.program.level.schedule, took) for one, took in times.items() if took is not None)
         won, lost = times[best], times[incumbent]
         is_old = incumbent.program in self.programs
         if best is not incumbent and is_old and lost is not None:
@@ -469,13 +482,16 @@ class Region:
         before = lost if is_old else contest.before
         if best.program not in self.programs and won is not None and before is not None:
             best.program.gain = max(0.0, before - won)
-        losers = [one.program for one in contest.contenders if one is not best]
+        general = general_beside(self.client, best, times, lost)
+        losers = [one.program for one in contest.contenders if one not in (best, general)]
         if best.program.tier < max(one.tier for one in losers):
             self.counts.add("switch_backs")
             log("tiers", f"{self.name}: more facts were not faster, it stays at {best.program.level}")
         for program in losers:
             if program is not incumbent.program or program.tier > best.program.tier:
                 self.drop(program)
+        if general is not None and general.program not in self.programs:
+            self._install(general.program)
         self._take(best.program)
 
     def _look_back(self, entry: Entry, values: tuple[Any, ...]) -> bool:
