@@ -176,6 +176,8 @@ class ProgramClient:
         recipe = self._recipe(variant, call, level)
         if level.quick:
             here = settings_at(0, here)
+        elif (found := self.find(call, level)) is not None:
+            return found
         try:
             program = recipe.program(variant.traced.module, here, str(call.context.device))
             made = self._made(variant, program, call, level, recipe)
