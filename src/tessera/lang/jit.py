@@ -76,6 +76,7 @@ class Jitted:
         static_argnames: str | Iterable[str] = (),
         donate_argnums: int | Iterable[int] = (),
         fast_math: bool | None = None,
+        graphs: bool = False,
         number_parameters: Iterable[str] | None = None,
         name: str | None = None,
         identity: Callable[..., Any] | None = None,
@@ -92,6 +93,7 @@ class Jitted:
         }
         self.parameters = Parameters(function, **self._options)
         self.fast_math = fast_math
+        self.graphs = graphs
         self.donated = self.parameters.names_of(_several(donate_argnums))
         self.families: dict[tuple[object, ...], Family] = {}
         self.reasons: list[Reason] = []
@@ -113,7 +115,8 @@ class Jitted:
         found = self._methods.get(id(instance))
         if found is None or found[0]() is not instance:
             method = types.MethodType(self.function, instance)
-            bound = Jitted(method, name=self.name, fast_math=self.fast_math, **_shifted(self._options))
+            options = {"fast_math": self.fast_math, "graphs": self.graphs, **_shifted(self._options)}
+            bound = Jitted(method, name=self.name, **options)
             found = self._methods[id(instance)] = (weakref.ref(instance), bound)
         return found[1]
 
@@ -180,7 +183,7 @@ class Jitted:
         variant, sizes = self._variant(call, chosen)
         values = self._on_device(call, variant)
         try:
-            return variant, sizes, variant.program.bind(values)
+            return variant, sizes, variant.program.bind(values, graph=self.graphs)
         except CompileError as error:
             if chosen is None or chosen.demanded:
                 raise
@@ -377,11 +380,13 @@ def jit(
     static_argnames: str | Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
     fast_math: bool | None = None,
+    graphs: bool = False,
 ) -> Any:
     """A function over tensors that is traced once per kind of arguments, compiled, and run.
 
     Static arguments are part of the program: each value has one of its own. Donated arguments are gone after the call.
-    With `fast_math` results may differ in their last places for speed; the knob decides where it is None.
+    With `fast_math` results may differ in their last places for speed; the knob decides where it is None. With `graphs`
+    the launches of a call on a GPU are replayed as a CUDA graph, with an arena of its own for each kind of arguments.
     """
 
     def decorate(given: Callable[..., Any]) -> Jitted:
@@ -391,6 +396,7 @@ def jit(
             static_argnames=static_argnames,
             donate_argnums=donate_argnums,
             fast_math=fast_math,
+            graphs=graphs,
         )
 
     return decorate if function is None else decorate(function)

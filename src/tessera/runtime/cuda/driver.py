@@ -77,6 +77,7 @@ _PROTOTYPES: dict[str, tuple[str, tuple[Any, ...]]] = {
     "instantiate_graph": ("cuGraphInstantiateWithFlags", (_OUT, _HANDLE, ctypes.c_uint64)),
     "destroy_graph": ("cuGraphDestroy", (_HANDLE,)),
     "destroy_instance": ("cuGraphExecDestroy", (_HANDLE,)),
+    "encode_map": ("cuTensorMapEncodeTiled", (_OUT, _INT, _UINT, _HANDLE, *[_OUT] * 4, *[_INT] * 4)),
 }
 
 
@@ -116,6 +117,7 @@ class Calls:
     instantiate_graph: Any
     destroy_graph: Any
     destroy_instance: Any
+    encode_map: Any
 
     def __init__(self, library: Any) -> None:
         for name, (symbol, arguments) in _PROTOTYPES.items():
