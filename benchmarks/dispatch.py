@@ -17,6 +17,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from lengths import waiting
+
 import tessera as ts
 from tessera import jit
 
@@ -100,11 +102,9 @@ def main() -> None:
         "jitted, a dictionary and a tuple": lambda: deep(tree, rest),
         "bound program": lambda: run(*arrays),
     }
-    wait: Callable[[], None] = lambda: None  # noqa: E731  (as the other)
+    wait = waiting(chosen.device)
     if chosen.device == "cuda":
-        from tessera.runtime.cuda import synchronize
-
-        calls, wait = calls | bare_launches(flat, arrays), synchronize
+        calls |= bare_launches(flat, arrays)
     for call in calls.values():
         call()
     found = rounds_of(calls, wait)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from tessera.kernels.native import Settings, settings
@@ -224,7 +225,9 @@ class Quick:
         dictionary = f"{mark}which, {mark}entry = -1, {mark}entries[{', '.join([f'{mark}now', *parts[1:]])},]"
         if not inline:
             return f"        {dictionary}\n"
-        different = [place for place in range(len(parts)) if any(one.key[place] is not inline[0].key[place] for one in inline)]
+        different = [
+            place for place in range(len(parts)) if any(one.key[place] is not inline[0].key[place] for one in inline)
+        ]
         texts = [f"{mark}now", *parts[1:]]
 
         def tests(number: int, places: Sequence[int]) -> str:
@@ -239,8 +242,10 @@ class Quick:
         if not different:
             return f"        if {same}:\n            {mark}which = 0\n        else:\n            {dictionary}\n"
         lines = [f"        if not ({same}):\n            {dictionary}\n"]
-        for number in range(len(inline)):
-            lines.append(f"        elif {tests(number, different)}:\n            {mark}which = {number}\n")
+        lines += [
+            f"        elif {tests(number, different)}:\n            {mark}which = {number}\n"
+            for number in range(len(inline))
+        ]
         return "".join([*lines, f"        else:\n            {dictionary}\n"])
 
     def _runs(self, inline: Sequence[Inline], arguments: str, scope: dict[str, Any]) -> str:
@@ -316,6 +321,11 @@ def finishing(structure: Any, leaves: Sequence[Any]) -> Finish | None:
     text = _expression(example)
     if text is None:
         return lambda results: tree_unflatten(structure, [results[one.number] for one in leaves])
+    return _finisher(text)
+
+
+@lru_cache(maxsize=256)
+def _finisher(text: str) -> Finish:
     made = eval(f"lambda results: {text}")
     made.text = text
     return made

@@ -86,14 +86,20 @@ class Explanation:
 
     @property
     def compilations(self) -> int:
-        """How often the function was compiled."""
+        """How many programs the function took; those that another process compiled count, too."""
         return len(self.reasons)
+
+    @property
+    def found(self) -> int:
+        """How many of its programs were found on the disk."""
+        return sum(variant.found for variant in self.variants)
 
     def __str__(self) -> str:
         lines = [f"{self.name}: compiled {_times(self.compilations)}"]
         for number, variant in enumerate(self.variants, 1):
             traced = variant.traced
-            lines.append(f"  program {number}, because: {variant.reason}")
+            found = ", found on the disk" if variant.found else ""
+            lines.append(f"  program {number}{found}, because: {variant.reason}")
             lines += [f"    {one.name}: {format_shape(one.sizes)} of {one.dtype}" for one in traced.types]
             if traced.hidden:
                 lines.append(f"    captured arrays: {len(traced.hidden)}")

@@ -19,6 +19,7 @@ from tessera.lang.asking import TraceAgain
 from tessera.lang.dispatch import MOST_ENTRIES, Entry, Finish, Place, Quick, finishing
 from tessera.lang.functions import TracedFunction, trace_function
 from tessera.lang.inlining import inlined
+from tessera.lang.kept import Shelf
 from tessera.lang.parameters import Call, Parameters, Static
 from tessera.lang.tiering import Tiers, tiers_of, wanted_tiers
 from tessera.lang.tracing import current_or_none
@@ -50,6 +51,8 @@ class Variant:
     unchanged: watching.Check | None
     fallback: str | None = None
     """Why the interpreter runs it, where that was not asked for."""
+    found: bool = False
+    """Whether another process made it."""
 
 
 @dataclass(eq=False)
@@ -76,12 +79,16 @@ class Jitted:
         static_argnames: str | Iterable[str] = (),
         donate_argnums: int | Iterable[int] = (),
         fast_math: bool | None = None,
+        graphs: bool = False,
         number_parameters: Iterable[str] | None = None,
         name: str | None = None,
+        identity: Callable[..., Any] | None = None,
         tiers: Any = "off",
     ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
+        self.identity = function if identity is None else identity
+        """What stands for the function in keys on the disk."""
         self.name = name or getattr(function, "__name__", "function")
         self._options: dict[str, Any] = {
             "static_argnums": _several(static_argnums),
@@ -90,6 +97,7 @@ class Jitted:
         }
         self.parameters = Parameters(function, **self._options)
         self.fast_math = fast_math
+        self.graphs = graphs
         self.donated = self.parameters.names_of(_several(donate_argnums))
         self.families: dict[tuple[object, ...], Family] = {}
         self.reasons: list[Reason] = []
@@ -113,9 +121,8 @@ class Jitted:
         found = self._methods.get(id(instance))
         if found is None or found[0]() is not instance:
             method = types.MethodType(self.function, instance)
-            bound = Jitted(
-                method, name=self.name, fast_math=self.fast_math, tiers=self.tiers, **_shifted(self._options)
-            )
+            options = {"fast_math": self.fast_math, "graphs": self.graphs, **_shifted(self._options)}
+            bound = Jitted(method, name=self.name, tiers=self.tiers, **options)
             found = self._methods[id(instance)] = (weakref.ref(instance), bound)
         return found[1]
 
@@ -183,7 +190,7 @@ class Jitted:
         variant, sizes = self._variant(call, chosen)
         values = self._on_device(call, variant)
         try:
-            return variant, sizes, variant.program.bind(values)
+            return variant, sizes, variant.program.bind(values, graph=self.graphs)
         except CompileError as error:
             if chosen is None or chosen.demanded:
                 raise
@@ -201,7 +208,7 @@ class Jitted:
         return [*moved, *variant.traced.hidden]
 
     def _variant(self, call: Call, chosen: Settings | None) -> tuple[Variant, dict[str, int]]:
-        """The variant that serves a call: one that there is, or a new one."""
+        """The variant that serves a call: one that there is, one from the disk, or a new one."""
         device = self._device(call)
         if len(self.families) > _MOST_FAMILIES:
             self.families.clear()
@@ -217,7 +224,20 @@ class Jitted:
         return variant, sizes
 
     def _made(self, call: Call, family: Family, chosen: Settings | None) -> Variant:
-        return self.new_variant(call, family, lambda traced: self._program(traced, family, chosen))
+        shelf = self.shelf(call, family.device, chosen)
+
+        def made(traced: TracedFunction) -> tuple[Program, str | None]:
+            program, fallback = self._program(traced, family, chosen)
+            if fallback is None and shelf is not None:
+                shelf.keep(traced, program)
+            return program, fallback
+
+        return self.new_variant(call, family, made, shelf)
+
+    def shelf(self, call: Call, device: Device, chosen: Settings | None, name: str | None = None) -> Shelf | None:
+        """Where variants for such calls are kept; None where they cannot be."""
+        fast = self.is_fast(chosen)
+        return Shelf.of(name or self.name, self.identity, self.parameters, call, device, chosen, fast)
 
     def _program(self, traced: TracedFunction, family: Family, chosen: Settings | None) -> tuple[Program, str | None]:
         """A traced function compiled; in the interpreter, and why, where it has no machine code."""
@@ -230,22 +250,38 @@ class Jitted:
             return interpreted(traced), error.message
 
     def new_variant(
-        self, call: Call, family: Family, compile_: Callable[[TracedFunction], tuple[Program, str | None]]
+        self,
+        call: Call,
+        family: Family,
+        compile_: Callable[[TracedFunction], tuple[Program, str | None]],
+        shelf: Shelf | None = None,
     ) -> Variant:
-        """The function traced for a call of a family, and compiled."""
+        """The function traced for a call of a family, and compiled; or found, as it was left on a shelf."""
         reason = explain.reason(self.name, call, family, caller_span(), len(self.reasons))
         functions = [one.value for one in call.key if isinstance(one, Static) and callable(one.value)]
         watch = watching.Watch(self.function, *functions)
+        found = None if shelf is None else shelf.find(call)
+        if found is not None:
+            traced, program = found
+            traced.name = self.name
+            return self._added(family, Variant(traced, program, reason, watch.settled(), found=True))
         traced = self.trace(call, family.seen, family.device)
         unchanged = watch.settled()
         program, fallback = compile_(traced)
-        variant = Variant(traced, program, reason, unchanged, fallback)
-        family.variants = [one for one in family.variants if one.unchanged is None or one.unchanged()]
-        family.variants.append(variant)
         if self.reasons and "recompiles" in knobs.logs.value:
             logging.getLogger("tessera.recompiles").warning("%s is compiled again: %s", self.name, reason)
-        self.reasons.append(reason)
+        return self._added(family, Variant(traced, program, reason, unchanged, fallback))
+
+    def _added(self, family: Family, variant: Variant) -> Variant:
+        family.variants = [one for one in family.variants if one.unchanged is None or one.unchanged()]
+        family.variants.append(variant)
+        self.reasons.append(variant.reason)
         return variant
+
+    def identity_parts(self) -> tuple[Any, ...]:
+        """What a function that uses this one depends on, as `kernels/fingerprint.py` has it."""
+        options = {name: value for name, value in self._options.items() if value is not None}
+        return (self.identity, self.fast_math, *[(name, tuple(value)) for name, value in sorted(options.items())])
 
     def is_fast(self, chosen: Settings | None) -> bool:
         """Whether results may be rounded differently for speed: as the function says, or the knob."""
@@ -388,12 +424,14 @@ def jit(
     static_argnames: str | Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
     fast_math: bool | None = None,
+    graphs: bool = False,
     tiers: Any = "off",
 ) -> Any:
     """A function over tensors that is traced once per kind of arguments, compiled, and run.
 
     Static arguments are part of the program: each value has one of its own. Donated arguments are gone after the call.
-    With `fast_math` results may differ in their last places for speed; the knob decides where it is None.
+    With `fast_math` results may differ in their last places for speed; the knob decides where it is None. With `graphs`
+    the launches of a call on a GPU are replayed as a CUDA graph, with an arena of its own for each kind of arguments.
     `tiers="auto"` starts with a program that is there soon, and makes it faster while it runs; a `MetaTracingRuntime`
     does the same under its own settings.
     """
@@ -405,6 +443,7 @@ def jit(
             static_argnames=static_argnames,
             donate_argnums=donate_argnums,
             fast_math=fast_math,
+            graphs=graphs,
             tiers=tiers,
         )
 

@@ -46,7 +46,7 @@ def operator(function: Callable[P, R]) -> Callable[P, R]:
             _tell(name, given, result)
         return result
 
-    eager = Jitted(traced, number_parameters=arrays, name=name)
+    eager = Jitted(traced, number_parameters=arrays, name=name, identity=function)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:

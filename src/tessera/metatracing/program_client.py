@@ -21,6 +21,7 @@ from tessera.kernels.native import Settings, settings, settings_at, settings_on,
 from tessera.kernels.schedule import Schedule
 from tessera.lang import parameters
 from tessera.lang.jit import Family, Jitted, Variant, device_of, interpreted, log_fallback
+from tessera.lang.kept import Shelf
 from tessera.lang.parameters import Leaf, is_array
 from tessera.lang.variants import Seen, sizes_for
 from tessera.metatracing.client import Call, Choice, Compiled, Level, facts_of
@@ -82,11 +83,12 @@ class ProgramClient:
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         self.signature = inspect.Signature([inspect.Parameter(path, kind) for path in self.paths])
         self.token = settings
-        # Ranks and types of arrays are not part of a structure: each has a region of its own.
-        self._key = tuple(part for part in call.key if not isinstance(part, tuple))
+        self._key = call.key
         self._rebuild = call.rebuild
         self._epoch = Epoch()
         self._lock = threading.RLock()
+        self._shelves: WeakKeyDictionary[Variant, Shelf] = WeakKeyDictionary()
+        """Of variants that are not kept yet."""
 
     # Calls
 
@@ -95,16 +97,16 @@ class ProgramClient:
         if values is None:
             return None
         chosen = settings()
-        device = device_of(self.name, self._as_traced(values))
+        traced = self._as_traced(values)
+        device = device_of(self.name, traced)
         here = None if chosen is None else settings_on(device, chosen)
-        kinds = tuple([(one.ndim, one.dtype) if isinstance(one, Tensor) else one.__class__ for one in values])
         with self._lock:
             if not self._epoch.holds():
                 for family in self._epoch.families:
                     self.jitted.families.pop(family, None)
                 self._epoch = Epoch()
             epoch = self._epoch
-        family = (device, chosen, *kinds, *self._key)
+        family = (device, chosen, *traced.key)
         return Call(values, (here, family, epoch), Context(chosen, here, device, epoch, family))
 
     def _values(self, args: Sequence[Any]) -> tuple[Any, ...] | None:
@@ -124,7 +126,10 @@ class ProgramClient:
         return tuple(values)
 
     def _as_traced(self, values: Sequence[Any]) -> parameters.Call:
-        return parameters.Call(tensors_of(values), self.leaves, self._key, self._rebuild)
+        # Ranks and types of arrays are not part of a structure: those of the call take the place of the first one's.
+        arrays = iter([(value.ndim, value.dtype) for value in values if isinstance(value, Tensor)])
+        key = tuple(next(arrays) if isinstance(part, tuple) else part for part in self._key)
+        return parameters.Call(tensors_of(values), self.leaves, key, self._rebuild)
 
     def plainly(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Leaves of another structure: all of it is looked at anew."""
@@ -154,10 +159,19 @@ class ProgramClient:
             for variant in family.variants:
                 if sizes_for(variant.traced, traced_call.values) is not None:
                     return variant
-            variant = self.jitted.new_variant(traced_call, family, lambda traced: (interpreted(traced), None))
+            shelf = self.jitted.shelf(traced_call, context.device, context.chosen, f"{self.name}, open")
+            variant = self.jitted.new_variant(traced_call, family, lambda traced: (interpreted(traced), None), shelf)
             if variant.unchanged is not None:
                 context.epoch.checks.append(variant.unchanged)
+            if shelf is not None and not variant.found:
+                self._shelves[variant] = shelf
             return variant
+
+    def _shelve(self, variant: Variant, program: Program, recipe: Recipe) -> None:
+        """Leaves a trace for other processes, with a program that serves all that it serves."""
+        shelf = None if recipe.guarded else self._shelves.pop(variant, None)
+        if shelf is not None:
+            shelf.keep(variant.traced, program)
 
     # Programs
 
@@ -191,6 +205,7 @@ class ProgramClient:
         if not level.quick:
             recipe.keep(program)
             variant.program = program
+            self._shelve(variant, program, recipe)
         return made
 
     def find(self, call: Call, level: Level) -> Compiled | None:
@@ -205,6 +220,7 @@ class ProgramClient:
         made = self._made(variant, program, call, level, recipe)
         made.bind(call)  # not in the call that is to use it first
         variant.program = program
+        self._shelve(variant, program, recipe)
         return made
 
     def _made(
@@ -273,10 +289,12 @@ def _digest(variant: Variant) -> str:
     """What tells graphs apart: their texts."""
     found = _DIGESTS.get(variant)
     if found is None:
-        from tessera.dialects import text
+        written = variant.traced.source
+        if not isinstance(written, str):
+            from tessera.dialects import text
 
-        found = blake2b(text.write(variant.traced.module).encode(), digest_size=16).hexdigest()
-        _DIGESTS[variant] = found
+            written = text.write(written, locations=True)
+        found = _DIGESTS[variant] = blake2b(written.encode(), digest_size=16).hexdigest()
     return found
 
 

@@ -130,10 +130,11 @@ class Program:
             return self._interpreted()
         given = [_geometry(value) if isinstance(value, Tensor) else None for value in values]
         layout = lay_out(self.host, sizes, given)
-        plan = memory_plan.plan(layout)
+        graph = graph and self.settings.target == "cuda"
+        # The arena of a graph stays where it is, and so do its nodes; results may be elsewhere in each call.
+        plan = memory_plan.plan(layout, lend=not graph)
         results = sum(place.nbytes for place in layout.results)
         self.memory = Memory(plan.nbytes, results, plan.least, plan.slots)
-        graph = graph and self.settings.target == "cuda"
         site = self._site(values, self.settings, graph)
         run = _written(layout, plan, site)
         recorded = getattr(site, "recorded", 0)

@@ -141,6 +141,7 @@ class Writer:
 
     def __post_init__(self) -> None:
         self.offsets: Mapping[int, list[int]] = self.memory.offsets()
+        self.homes: Mapping[int, int] = self.memory.homes()
         self.turned: set[int] = set()
         self.looping = 0
         """How many loops are around what is written."""
@@ -192,6 +193,9 @@ class Writer:
         if piece.kind == TEMPORARY:
             if operand.piece in self.turned:
                 return f"s{operand.piece}", "i64", operand.offset
+            if (home := self.homes.get(operand.piece)) is not None:
+                lender = self.layout.pieces[home].number
+                return f"r{lender}", "array", self.offsets[operand.piece][0] + operand.offset
             return (*self.site.arena_text(), self.offsets[operand.piece][0] + operand.offset)
         return f"c{operand.piece}", "i64", operand.offset
 
@@ -206,11 +210,15 @@ class Writer:
     def address(self, place: Place) -> str:
         """The address of a place, as an expression."""
         if (known := self.known(place)) is not None:
-            return str(known)
+            return self.number(known)
         text, kind, added = self.source(place)
         if kind == "array":
             text = f"{self.helper('address', data_address)}({text})"
-        return f"{text} + {added}" if added else text
+        return f"{text} + {self.number(added)}"
+
+    def number(self, value: int) -> str:
+        """A number that depends on sizes or addresses: a name in the code, which is the same for all of them."""
+        return self.name("number", value)
 
     def helper(self, name: str, value: Any) -> str:
         """An object under a name of its own."""
@@ -278,16 +286,17 @@ class Writer:
             text, kind = self.site.arena_text()
             base = f"{self.helper('address', data_address)}({text})" if kind == "array" else text
             first, second = self.offsets[piece]
-            self.line(f"s{piece} = {base} + {first}")
-            self.line(f"o{piece} = {base} + {second}")
+            self.line(f"s{piece} = {base} + {self.number(first)}")
+            self.line(f"o{piece} = {base} + {self.number(second)}")
         self.turned |= set(pairs)
         self.looping += 1
         swaps = [f"s{piece}, o{piece} = o{piece}, s{piece}" for piece in pairs]
         if act.trips is not None:
-            turns = f"{act.trips - 1}, -1, -1" if act.reversed else f"{act.trips}"
+            trips = self.number(act.trips)
+            turns = f"{trips} - 1, -1, -1" if act.reversed else trips
             self.line(f"for turn in range({turns}):")
             for one in act.along:
-                self.line(f"    c{one.variable} = {self.address(one.array)} + turn * {one.step}")
+                self.line(f"    c{one.variable} = {self.address(one.array)} + turn * {self.number(one.step)}")
             self.inside(act.body, *swaps)
         else:
             assert act.test is not None
