@@ -89,6 +89,7 @@ class ProgramClient:
         self._lock = threading.RLock()
         self._shelves: WeakKeyDictionary[Variant, Shelf] = WeakKeyDictionary()
         """Of variants that are not kept yet."""
+        self._digests: WeakKeyDictionary[Variant, str] = WeakKeyDictionary()
 
     # Calls
 
@@ -163,6 +164,7 @@ class ProgramClient:
             variant = self.jitted.new_variant(traced_call, family, lambda traced: (interpreted(traced), None), shelf)
             if variant.unchanged is not None:
                 context.epoch.checks.append(variant.unchanged)
+            self._digests[variant] = _digest(variant, shelf)
             if shelf is not None and not variant.found:
                 self._shelves[variant] = shelf
             return variant
@@ -241,7 +243,7 @@ class ProgramClient:
         hints = tuple(f"{symbol}={_about(number)}" for symbol, number in sorted(sizes.items())) if is_guided else ()
         rank = level.schedule.rank if isinstance(level.schedule, Choice) else 0
         fast = self.jitted.is_fast(call.context.chosen)
-        return Recipe.of(_digest(variant), traced.types, self.paths, facts, level.assumed, hints, rank, fast)
+        return Recipe.of(self._digests[variant], traced.types, self.paths, facts, level.assumed, hints, rank, fast)
 
     def request(self, call: Call, levels: Sequence[Level]) -> bytes | None:
         if build() is None or not levels:
@@ -262,7 +264,7 @@ class ProgramClient:
         here, compiler = call.context.settings, build()
         if here is None or compiler is None:
             return None
-        return cache.key_of("tiers of a function", compiler, target_of(here), _digest(self._variant(call)))
+        return cache.key_of("tiers of a function", compiler, target_of(here), self._digests[self._variant(call)])
 
 
 def _always() -> bool:
@@ -285,20 +287,17 @@ def _about(number: int) -> int:
     return min(_LARGEST_HINT, 1 << max(0, number - 1).bit_length())
 
 
-def _digest(variant: Variant) -> str:
-    """What tells graphs apart: their texts."""
-    found = _DIGESTS.get(variant)
-    if found is None:
-        written = variant.traced.source
-        if not isinstance(written, str):
-            from tessera.dialects import text
+def _digest(variant: Variant, shelf: Shelf | None) -> str:
+    """What tells traces apart, in every process: by where they are kept and what they serve, else by their texts."""
+    traced = variant.traced
+    if shelf is not None:
+        served = [(one.name, str(one.sizes), str(one.dtype), one.weak) for one in traced.types]
+        told = repr((shelf.key, served, sorted(map(str, traced.guards)), sorted(traced.least.items())))
+    else:
+        from tessera.dialects import text
 
-            written = text.write(written, locations=True)
-        found = _DIGESTS[variant] = blake2b(written.encode(), digest_size=16).hexdigest()
-    return found
-
-
-_DIGESTS: WeakKeyDictionary[Variant, str] = WeakKeyDictionary()
+        told = text.write(traced.module)
+    return blake2b(told.encode(), digest_size=16).hexdigest()
 
 
 def _elements(call: Call) -> int:
