@@ -4,11 +4,13 @@
     python benchmarks/lengths.py --device cuda      on a GPU
 
 Each call is waited for. A call is late if it takes more than twice the median of calls of its length, taken afterwards.
+Calls in which Python collects all its garbage (tens of milliseconds, whatever runs) are counted apart.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import statistics
 import sys
 import time
@@ -24,7 +26,7 @@ import tessera as ts
 from tessera import Tensor, jit
 
 FIRST, AGAIN, LATE = 10, 7, 2.0
-WIDTHS, HEADS, LONGEST = {"cpu": 256, "cuda": 1024}, 8, {"cpu": 256, "cuda": 2048}
+WIDTHS, LONGEST, PER_HEAD = {"cpu": 512, "cuda": 4096}, {"cpu": 512, "cuda": 2048}, 64
 
 
 def waiting(where: str) -> Callable[[], None]:
@@ -41,10 +43,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=list(WIDTHS), default="cpu")
     parser.add_argument("--calls", type=int, default=1000)
+    parser.add_argument("--width", type=int)
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--shortest", type=int, default=1)
     chosen = parser.parse_args()
     where, longest = chosen.device, LONGEST[chosen.device]
+    width = chosen.width or WIDTHS[where]
+    heads = width // (2 * PER_HEAD if where == "cuda" else PER_HEAD)
     dtype = ts.bf16 if where == "cuda" else ts.f32
-    x, params, cache = arguments(dtype, batch=1, length=longest, past=0, width=WIDTHS[where], heads=HEADS)
+    x, params, cache = arguments(dtype, batch=chosen.batch, length=longest, past=0, width=width, heads=heads)
     x, cache = x.to(where), (cache[0].to(where), cache[1].to(where))
     params = {name: value.to(where) for name, value in params.items()}
     block = jit(transformer_block)
@@ -53,20 +60,34 @@ def main() -> None:
     def seconds(given: Tensor) -> float:
         wait()
         start = time.perf_counter()
-        block(given, params, cache, heads=HEADS)
+        block(given, params, cache, heads=heads)
         wait()
         return time.perf_counter() - start
 
-    lengths: list[int] = np.random.default_rng(0).integers(1, longest + 1, chosen.calls).tolist()
+    lengths: list[int] = np.random.default_rng(0).integers(chosen.shortest, longest + 1, chosen.calls).tolist()
     given = {length: x[:, :length].copy() for length in set(lengths)}
-    times = [seconds(given[length]) for length in lengths]
+    collected: set[int] = set()
+    times: list[float] = []
+
+    def note(phase: str, about: dict[str, int]) -> None:
+        if phase == "stop" and about["generation"] == 2:
+            collected.add(len(times))
+
+    gc.callbacks.append(note)
+    for length in lengths:
+        times.append(seconds(given[length]))  # noqa: PERF401  (notes say in which call they were made)
+    gc.callbacks.remove(note)
     steady = {length: statistics.median(seconds(one) for _ in range(AGAIN)) for length, one in given.items()}
     ratios = [
         (took / steady[length], place, length) for place, (took, length) in enumerate(zip(times, lengths, strict=True))
     ]
     late = sorted((one for one in ratios[FIRST:] if one[0] > LATE), reverse=True)
-    print(f"{where}, {dtype}, width {WIDTHS[where]}, lengths up to {longest}: {chosen.calls} calls")
-    print(f"{block.explain().compilations} compilations; {len(late)} calls behind the first {FIRST} are late")
+    print(f"{where}, {dtype}, {chosen.batch}×({chosen.shortest} to {longest})×{width}: {chosen.calls} calls")
+    pauses = sum(place in collected for _, place, _ in late)
+    print(
+        f"{block.explain().compilations} compilations; {len(late)} calls behind the first {FIRST} are late, "
+        f"{pauses} of them while Python collected all its garbage"
+    )
     firsts = {length: ratio for ratio, _, length in reversed(ratios[FIRST:])}.values()
     print(f"first call of a length: {statistics.median(firsts):.2f} of the steady median, at worst {max(firsts):.2f}")
     shortest = min(steady.values())

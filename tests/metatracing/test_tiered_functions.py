@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -208,6 +210,30 @@ def test_another_runtime_starts_where_one_has_ended() -> None:
         assert runtime.counts["loads"] == loads, place
     assert tiers_reached(runtime) == [0, 0, 10]
     assert runtime.counts["compiles"] == 0
+
+
+SECOND = """
+import sys
+import tessera as ts
+from test_tiered_functions import check, eager_runtime, scaled, tiers_reached
+runtime = eager_runtime()
+function = ts.jit(tiers=runtime)(scaled)
+for _ in range(5):
+    check(function, 4, 2.0)
+assert tiers_reached(runtime) == [0, 0, 5], tiers_reached(runtime)
+assert function.explain().found == 1
+assert "xdsl.ir" not in sys.modules, [one for one in sys.modules if "xdsl" in one][:9]  # nothing was traced
+"""
+
+
+def test_another_process_starts_there_without_tracing(tmp_path: Path) -> None:
+    function = jit(tiers=eager_runtime())(scaled)
+    for _ in range(10):
+        check(function, 4, 2.0)
+    folders = [Path(__file__).parent, Path(__file__).parents[1] / "lang", *map(Path, sys.path)]
+    environment = {**os.environ, "TESSERA_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(map(str, folders))}
+    ran = subprocess.run([sys.executable, "-c", SECOND], env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
 
 
 def test_another_process_compiles(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from textwrap import indent
 from typing import Any, NamedTuple
 
@@ -325,6 +326,11 @@ def finishing(structure: Any, leaves: Sequence[Any]) -> Finish | None:
     text = _expression(example)
     if text is None:
         return lambda results: tree_unflatten(structure, [results[one.number] for one in leaves])
+    return _finisher(text)
+
+
+@lru_cache(maxsize=256)
+def _finisher(text: str) -> Finish:
     made = eval(f"lambda results: {text}")
     made.text = text
     return made

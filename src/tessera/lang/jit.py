@@ -79,10 +79,11 @@ class Jitted:
         static_argnames: str | Iterable[str] = (),
         donate_argnums: int | Iterable[int] = (),
         fast_math: bool | None = None,
+        graphs: bool = False,
         number_parameters: Iterable[str] | None = None,
         name: str | None = None,
-        tiers: Any = "off",
         identity: Callable[..., Any] | None = None,
+        tiers: Any = "off",
     ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
@@ -96,6 +97,7 @@ class Jitted:
         }
         self.parameters = Parameters(function, **self._options)
         self.fast_math = fast_math
+        self.graphs = graphs
         self.donated = self.parameters.names_of(_several(donate_argnums))
         self.families: dict[tuple[object, ...], Family] = {}
         self.reasons: list[Reason] = []
@@ -119,9 +121,8 @@ class Jitted:
         found = self._methods.get(id(instance))
         if found is None or found[0]() is not instance:
             method = types.MethodType(self.function, instance)
-            bound = Jitted(
-                method, name=self.name, fast_math=self.fast_math, tiers=self.tiers, **_shifted(self._options)
-            )
+            options = {"fast_math": self.fast_math, "graphs": self.graphs, **_shifted(self._options)}
+            bound = Jitted(method, name=self.name, tiers=self.tiers, **options)
             found = self._methods[id(instance)] = (weakref.ref(instance), bound)
         return found[1]
 
@@ -189,7 +190,7 @@ class Jitted:
         variant, sizes = self._variant(call, chosen)
         values = self._on_device(call, variant)
         try:
-            return variant, sizes, variant.program.bind(values)
+            return variant, sizes, variant.program.bind(values, graph=self.graphs)
         except CompileError as error:
             if chosen is None or chosen.demanded:
                 raise
@@ -223,24 +224,25 @@ class Jitted:
         return variant, sizes
 
     def _made(self, call: Call, family: Family, chosen: Settings | None) -> Variant:
-        shelf = Shelf.of(self.name, self.identity, self.parameters, call, family.device, chosen, self.is_fast(chosen))
-        found = None if shelf is None else shelf.find(call)
-        if found is None:
-            return self.new_variant(call, family, lambda traced: self._program(traced, family, chosen, shelf))
-        reason, watch = self._reason(call, family), self._watch(call)
-        traced, program = found
-        traced.name = self.name
-        return self._added(family, Variant(traced, program, reason, watch.settled(), found=True))
+        shelf = self.shelf(call, family.device, chosen)
 
-    def _program(
-        self, traced: TracedFunction, family: Family, chosen: Settings | None, shelf: Shelf | None
-    ) -> tuple[Program, str | None]:
-        """A traced function compiled and kept; in the interpreter, and why, where it has no machine code."""
-        try:
-            program = _compiled(traced, family.device, self.is_fast(chosen))
-            if shelf is not None:
+        def made(traced: TracedFunction) -> tuple[Program, str | None]:
+            program, fallback = self._program(traced, family, chosen)
+            if fallback is None and shelf is not None:
                 shelf.keep(traced, program)
-            return program, None
+            return program, fallback
+
+        return self.new_variant(call, family, made, shelf)
+
+    def shelf(self, call: Call, device: Device, chosen: Settings | None, name: str | None = None) -> Shelf | None:
+        """Where variants for such calls are kept; None where they cannot be."""
+        fast = self.is_fast(chosen)
+        return Shelf.of(name or self.name, self.identity, self.parameters, call, device, chosen, fast)
+
+    def _program(self, traced: TracedFunction, family: Family, chosen: Settings | None) -> tuple[Program, str | None]:
+        """A traced function compiled; in the interpreter, and why, where it has no machine code."""
+        try:
+            return _compiled(traced, family.device, self.is_fast(chosen)), None
         except CompileError as error:
             if chosen is None or chosen.demanded:
                 raise
@@ -248,23 +250,27 @@ class Jitted:
             return interpreted(traced), error.message
 
     def new_variant(
-        self, call: Call, family: Family, compile_: Callable[[TracedFunction], tuple[Program, str | None]]
+        self,
+        call: Call,
+        family: Family,
+        compile_: Callable[[TracedFunction], tuple[Program, str | None]],
+        shelf: Shelf | None = None,
     ) -> Variant:
-        """The function traced for a call of a family, and compiled."""
-        reason, watch = self._reason(call, family), self._watch(call)
+        """The function traced for a call of a family, and compiled; or found, as it was left on a shelf."""
+        reason = explain.reason(self.name, call, family, caller_span(), len(self.reasons))
+        functions = [one.value for one in call.key if isinstance(one, Static) and callable(one.value)]
+        watch = watching.Watch(self.function, *functions)
+        found = None if shelf is None else shelf.find(call)
+        if found is not None:
+            traced, program = found
+            traced.name = self.name
+            return self._added(family, Variant(traced, program, reason, watch.settled(), found=True))
         traced = self.trace(call, family.seen, family.device)
         unchanged = watch.settled()
         program, fallback = compile_(traced)
         if self.reasons and "recompiles" in knobs.logs.value:
             logging.getLogger("tessera.recompiles").warning("%s is compiled again: %s", self.name, reason)
         return self._added(family, Variant(traced, program, reason, unchanged, fallback))
-
-    def _reason(self, call: Call, family: Family) -> Reason:
-        return explain.reason(self.name, call, family, caller_span(), len(self.reasons))
-
-    def _watch(self, call: Call) -> watching.Watch:
-        functions = [one.value for one in call.key if isinstance(one, Static) and callable(one.value)]
-        return watching.Watch(self.function, *functions)
 
     def _added(self, family: Family, variant: Variant) -> Variant:
         family.variants = [one for one in family.variants if one.unchanged is None or one.unchanged()]
@@ -418,12 +424,14 @@ def jit(
     static_argnames: str | Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
     fast_math: bool | None = None,
+    graphs: bool = False,
     tiers: Any = "off",
 ) -> Any:
     """A function over tensors that is traced once per kind of arguments, compiled, and run.
 
     Static arguments are part of the program: each value has one of its own. Donated arguments are gone after the call.
-    With `fast_math` results may differ in their last places for speed; the knob decides where it is None.
+    With `fast_math` results may differ in their last places for speed; the knob decides where it is None. With `graphs`
+    the launches of a call on a GPU are replayed as a CUDA graph, with an arena of its own for each kind of arguments.
     `tiers="auto"` starts with a program that is there soon, and makes it faster while it runs; a `MetaTracingRuntime`
     does the same under its own settings.
     """
@@ -435,6 +443,7 @@ def jit(
             static_argnames=static_argnames,
             donate_argnums=donate_argnums,
             fast_math=fast_math,
+            graphs=graphs,
             tiers=tiers,
         )
 

@@ -21,6 +21,7 @@ from tessera.kernels.native import Settings, settings, settings_at, settings_on,
 from tessera.kernels.schedule import Schedule
 from tessera.lang import parameters
 from tessera.lang.jit import Family, Jitted, Variant, device_of, interpreted, log_fallback
+from tessera.lang.kept import Shelf
 from tessera.lang.parameters import Leaf, is_array
 from tessera.lang.variants import Seen, sizes_for
 from tessera.metatracing.client import Call, Choice, Compiled, Level, facts_of
@@ -82,11 +83,13 @@ class ProgramClient:
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         self.signature = inspect.Signature([inspect.Parameter(path, kind) for path in self.paths])
         self.token = settings
-        # Ranks and types of arrays are not part of a structure: each has a region of its own.
-        self._key = tuple(part for part in call.key if not isinstance(part, tuple))
+        self._key = call.key
         self._rebuild = call.rebuild
         self._epoch = Epoch()
         self._lock = threading.RLock()
+        self._shelves: WeakKeyDictionary[Variant, Shelf] = WeakKeyDictionary()
+        """Of variants that are not kept yet."""
+        self._digests: WeakKeyDictionary[Variant, str] = WeakKeyDictionary()
 
     # Calls
 
@@ -95,16 +98,16 @@ class ProgramClient:
         if values is None:
             return None
         chosen = settings()
-        device = device_of(self.name, self._as_traced(values))
+        traced = self._as_traced(values)
+        device = device_of(self.name, traced)
         here = None if chosen is None else settings_on(device, chosen)
-        kinds = tuple([(one.ndim, one.dtype) if isinstance(one, Tensor) else one.__class__ for one in values])
         with self._lock:
             if not self._epoch.holds():
                 for family in self._epoch.families:
                     self.jitted.families.pop(family, None)
                 self._epoch = Epoch()
             epoch = self._epoch
-        family = (device, chosen, *kinds, *self._key)
+        family = (device, chosen, *traced.key)
         return Call(values, (here, family, epoch), Context(chosen, here, device, epoch, family))
 
     def _values(self, args: Sequence[Any]) -> tuple[Any, ...] | None:
@@ -124,7 +127,10 @@ class ProgramClient:
         return tuple(values)
 
     def _as_traced(self, values: Sequence[Any]) -> parameters.Call:
-        return parameters.Call(tensors_of(values), self.leaves, self._key, self._rebuild)
+        # Ranks and types of arrays are not part of a structure: those of the call take the place of the first one's.
+        arrays = iter([(value.ndim, value.dtype) for value in values if isinstance(value, Tensor)])
+        key = tuple(next(arrays) if isinstance(part, tuple) else part for part in self._key)
+        return parameters.Call(tensors_of(values), self.leaves, key, self._rebuild)
 
     def plainly(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Leaves of another structure: all of it is looked at anew."""
@@ -154,10 +160,20 @@ class ProgramClient:
             for variant in family.variants:
                 if sizes_for(variant.traced, traced_call.values) is not None:
                     return variant
-            variant = self.jitted.new_variant(traced_call, family, lambda traced: (interpreted(traced), None))
+            shelf = self.jitted.shelf(traced_call, context.device, context.chosen, f"{self.name}, open")
+            variant = self.jitted.new_variant(traced_call, family, lambda traced: (interpreted(traced), None), shelf)
             if variant.unchanged is not None:
                 context.epoch.checks.append(variant.unchanged)
+            self._digests[variant] = _digest(variant, shelf)
+            if shelf is not None and not variant.found:
+                self._shelves[variant] = shelf
             return variant
+
+    def _shelve(self, variant: Variant, program: Program, recipe: Recipe) -> None:
+        """Leaves a trace for other processes, with a program that serves all that it serves."""
+        shelf = None if recipe.guarded else self._shelves.pop(variant, None)
+        if shelf is not None:
+            shelf.keep(variant.traced, program)
 
     # Programs
 
@@ -191,6 +207,7 @@ class ProgramClient:
         if not level.quick:
             recipe.keep(program)
             variant.program = program
+            self._shelve(variant, program, recipe)
         return made
 
     def find(self, call: Call, level: Level) -> Compiled | None:
@@ -205,6 +222,7 @@ class ProgramClient:
         made = self._made(variant, program, call, level, recipe)
         made.bind(call)  # not in the call that is to use it first
         variant.program = program
+        self._shelve(variant, program, recipe)
         return made
 
     def _made(
@@ -225,7 +243,7 @@ class ProgramClient:
         hints = tuple(f"{symbol}={_about(number)}" for symbol, number in sorted(sizes.items())) if is_guided else ()
         rank = level.schedule.rank if isinstance(level.schedule, Choice) else 0
         fast = self.jitted.is_fast(call.context.chosen)
-        return Recipe.of(_digest(variant), traced.types, self.paths, facts, level.assumed, hints, rank, fast)
+        return Recipe.of(self._digests[variant], traced.types, self.paths, facts, level.assumed, hints, rank, fast)
 
     def request(self, call: Call, levels: Sequence[Level]) -> bytes | None:
         if build() is None or not levels:
@@ -246,7 +264,7 @@ class ProgramClient:
         here, compiler = call.context.settings, build()
         if here is None or compiler is None:
             return None
-        return cache.key_of("tiers of a function", compiler, target_of(here), _digest(self._variant(call)))
+        return cache.key_of("tiers of a function", compiler, target_of(here), self._digests[self._variant(call)])
 
 
 def _always() -> bool:
@@ -269,18 +287,17 @@ def _about(number: int) -> int:
     return min(_LARGEST_HINT, 1 << max(0, number - 1).bit_length())
 
 
-def _digest(variant: Variant) -> str:
-    """What tells graphs apart: their texts."""
-    found = _DIGESTS.get(variant)
-    if found is None:
+def _digest(variant: Variant, shelf: Shelf | None) -> str:
+    """What tells traces apart, in every process: by where they are kept and what they serve, else by their texts."""
+    traced = variant.traced
+    if shelf is not None:
+        served = [(one.name, str(one.sizes), str(one.dtype), one.weak) for one in traced.types]
+        told = repr((shelf.key, served, sorted(map(str, traced.guards)), sorted(traced.least.items())))
+    else:
         from tessera.dialects import text
 
-        found = blake2b(text.write(variant.traced.module).encode(), digest_size=16).hexdigest()
-        _DIGESTS[variant] = found
-    return found
-
-
-_DIGESTS: WeakKeyDictionary[Variant, str] = WeakKeyDictionary()
+        told = text.write(traced.module)
+    return blake2b(told.encode(), digest_size=16).hexdigest()
 
 
 def _elements(call: Call) -> int:

@@ -6,7 +6,9 @@ import gc
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
+import numpy as np
 import pytest
 from imitated_gpu import Imitation, imitate
 from program_cases import CHAIN, check_close, drawn, expected, program_of
@@ -14,7 +16,7 @@ from test_device_site import has_gpu
 from test_program_control import BRANCH, SCAN, flag
 
 import tessera as ts
-from tessera import Tensor, knobs
+from tessera import Tensor, jit, knobs
 from tessera.runtime.cuda.streams import Stream
 
 
@@ -116,6 +118,22 @@ def test_graphs_go_with_their_program(gpu: Imitation) -> None:
     del bound
     gc.collect()
     assert not gpu.graphs
+
+
+def test_jitted_functions_ask_for_graphs(gpu: Imitation) -> None:
+    @jit(graphs=True)
+    def f(x: Any, w: Any) -> Any:
+        return ts.tanh(x @ w) @ w
+
+    x, w = drawn((16, 32)), drawn((32, 32), seed=1)
+    given = x.to("cuda"), w.to("cuda")
+    plain = jit(f.function)(*given)
+    launches = len(gpu.launched)
+    assert not gpu.replayed
+    for _ in range(2):
+        assert np.array_equal(f(*given).cpu().numpy(), plain.cpu().numpy())
+    assert len(gpu.replayed) == 2
+    assert len(gpu.launched) == 3 * launches >= 6
 
 
 def test_what_cannot_be_replayed_is_launched() -> None:
