@@ -115,7 +115,7 @@ class Jitted:
         found = self._methods.get(id(instance))
         if found is None or found[0]() is not instance:
             method = types.MethodType(self.function, instance)
-            options = {"fast_math": self.fast_math, "graphs": self.graphs, **_shifted(self._options)}
+            options: dict[str, Any] = {"fast_math": self.fast_math, "graphs": self.graphs, **_shifted(self._options)}
             bound = Jitted(method, name=self.name, **options)
             found = self._methods[id(instance)] = (weakref.ref(instance), bound)
         return found[1]
