@@ -25,7 +25,7 @@ from transformer_block import arguments, transformer_block
 import tessera as ts
 from tessera import Tensor, jit
 
-FIRST, AGAIN, LATE = 10, 7, 2.0
+FIRST, AGAIN, LATE = 10, 5, 2.0
 WIDTHS, LONGEST, PER_HEAD = {"cpu": 512, "cuda": 4096}, {"cpu": 512, "cuda": 2048}, 64
 
 

@@ -11,6 +11,10 @@ from typing import Any
 
 import pytest
 
+import tessera as ts
+from tessera import jit, knobs
+from tessera.kernels.native import settings
+from tessera.lang.kept import Shelf
 from tessera.runtime.cache import Store
 
 SCRIPT = Path(__file__).with_name("kept_process.py")
@@ -65,3 +69,18 @@ def test_damaged_entries_are_a_line_in_the_log(first: tuple[Path, dict[str, Any]
     assert again["found"] == 0
     assert again["3"] == made["3"]
     assert "a variant of a function is not read: KeyError" in again["log"]
+
+
+def test_whoever_looks_at_stages_compiles(tmp_path: Path) -> None:
+    f = jit(ts.tanh.__wrapped__)
+    x = ts.ones((3,))
+    call = f.parameters.call(f.parameters.bind((x,), {}))
+
+    def has_shelf() -> bool:
+        return Shelf.of(f.name, f.identity, f.parameters, call, x.device, settings(), False) is not None
+
+    assert has_shelf()
+    with knobs.dump_dir.using(tmp_path):
+        assert not has_shelf()
+    with knobs.override_dir.using(tmp_path):
+        assert not has_shelf()

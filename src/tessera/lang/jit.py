@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 _MOST_TRACES = 32  # of one function for one call, each with more sizes known to be equal
 _MOST_FAMILIES = 512
+_MOST_GRAPHS = 64  # of one function: each has an arena of its own
 _MOST_STRUCTURES = 4  # of arguments that there is generated code for
 
 
@@ -98,6 +99,7 @@ class Jitted:
         self.parameters = Parameters(function, **self._options)
         self.fast_math = fast_math
         self.graphs = graphs
+        self._recorded = 0
         self.donated = self.parameters.names_of(_several(donate_argnums))
         self.families: dict[tuple[object, ...], Family] = {}
         self.reasons: list[Reason] = []
@@ -121,7 +123,7 @@ class Jitted:
         found = self._methods.get(id(instance))
         if found is None or found[0]() is not instance:
             method = types.MethodType(self.function, instance)
-            options = {"fast_math": self.fast_math, "graphs": self.graphs, **_shifted(self._options)}
+            options: dict[str, Any] = {"fast_math": self.fast_math, "graphs": self.graphs, **_shifted(self._options)}
             bound = Jitted(method, name=self.name, tiers=self.tiers, **options)
             found = self._methods[id(instance)] = (weakref.ref(instance), bound)
         return found[1]
@@ -190,7 +192,9 @@ class Jitted:
         variant, sizes = self._variant(call, chosen)
         values = self._on_device(call, variant)
         try:
-            return variant, sizes, variant.program.bind(values, graph=self.graphs)
+            bound = variant.program.bind(values, graph=self.graphs and self._recorded < _MOST_GRAPHS)
+            self._recorded += bound.recorded > 0
+            return variant, sizes, bound
         except CompileError as error:
             if chosen is None or chosen.demanded:
                 raise

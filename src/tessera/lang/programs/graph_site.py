@@ -76,7 +76,9 @@ class GraphSite(DeviceSite):
         writer.line("base = recording.base")
 
     def put_arena(self, writer: Writer) -> None:
-        writer.line("waiting[stream].append(recording)")
+        writer.line("waiting_here = waiting.get(stream)")
+        writer.line("if waiting_here is not None:")  # else the stream had to make room for others meanwhile
+        writer.line("    waiting_here.append(recording)")
 
     def _record(self, stream: Stream) -> Recording:
         while len(self.waiting) >= _MOST_STREAMS and stream not in self.waiting:
