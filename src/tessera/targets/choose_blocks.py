@@ -5,6 +5,7 @@ It stands between `graph-to-schedule` and `schedule-to-tile`; what it chose is i
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -14,6 +15,7 @@ from xdsl.passes import ModulePass
 from tessera.dialects import schedule
 from tessera.dialects.schedule_types import Config, ConfigAttr
 from tessera.errors import TesseraError
+from tessera.transforms.check_indices import CheckIndices
 from tessera.transforms.pipeline import Stage, default_stages
 
 KINDS = ("product", "online")
@@ -34,9 +36,11 @@ class ChooseBlocks(ModulePass):
                 region.properties["config"] = ConfigAttr(candidates(region, self.target, self.level)[0])
 
 
-def stages_for(target: str, level: str) -> dict[str, Stage]:
-    """The stages of a compile for a target."""
+def stages_for(target: str, level: str, checks: AbstractSet[str] = frozenset()) -> dict[str, Stage]:
+    """The stages of a compile for a target, with the safety checks that are about graphs."""
     stages: dict[str, Stage] = {}
+    if "bounds" in checks:
+        stages[CheckIndices.name] = Stage(CheckIndices(), "graph")
     for name, stage in default_stages().items():
         if name == "schedule-to-tile":
             stages[ChooseBlocks.name] = Stage(ChooseBlocks(target, level), "schedule")
