@@ -205,7 +205,10 @@ def workload(device: str) -> dict[str, Any]:
     slower = took / np.asarray([steady[which] for which in plan])
     shifts = [turn for turn in range(PHASE, CALLS, PHASE)]
     after = [
-        1 / float(np.median([slower[place] for place in range(turn + 150, turn + 200) if plan[place] == plan[turn + 199]]))
+        1
+        / float(
+            np.median([slower[place] for place in range(turn + 150, turn + 200) if plan[place] == plan[turn + 199]])
+        )
         for turn in shifts
     ]
     return {
@@ -261,7 +264,12 @@ def child(part: str, device: str, cache: Path) -> dict[str, Any]:
     # Files are edited before the process starts that runs them.
     (cache / "edited.py").write_text(EDITED.replace("NUMBER", "1.5"), "utf-8")
     done = subprocess.run(
-        [sys.executable, __file__, part, device], env=environment, capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, __file__, part, device],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
     if done.returncode:
         print(done.stderr[-2000:], file=sys.stderr)
@@ -272,7 +280,11 @@ def child(part: str, device: str, cache: Path) -> dict[str, Any]:
 def measured(device: str) -> tuple[dict[str, Any], Bars]:
     """Everything, and the bars."""
     found: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as cold, tempfile.TemporaryDirectory() as other, tempfile.TemporaryDirectory() as third:
+    with (
+        tempfile.TemporaryDirectory() as cold,
+        tempfile.TemporaryDirectory() as other,
+        tempfile.TemporaryDirectory() as third,
+    ):
         caches = {"costs": other, "climbing": cold, "second": cold, "workload": third, "editing": other}
         for part, cache in caches.items():
             found[part] = child(part, device, Path(cache))

@@ -300,7 +300,11 @@ def told(row: dict[str, Any]) -> str:
     peer = row.get("tier3 against cudnn")
     said = f"{row['name']:34} baseline {1e3 * row['ms']['baseline']:.1f} µs  {ratios}"
     said += f"  tier3/untraced {row['tier3 against untraced']['ratio']:.3f}"
-    said += "" if peer is None else f"  tier3/cudnn {peer['ratio']:.3f} [{peer['interval'][0]:.3f}, {peer['interval'][1]:.3f}]"
+    said += (
+        ""
+        if peer is None
+        else f"  tier3/cudnn {peer['ratio']:.3f} [{peer['interval'][0]:.3f}, {peer['interval'][1]:.3f}]"
+    )
     return said + f"  headroom {row['headroom']['tier3']:.2f}"
 
 
@@ -311,9 +315,11 @@ def mean(values: Sequence[float]) -> float:
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Bars and whether they hold."""
     ratios = {name: [row["against baseline"][name]["ratio"] for row in rows] for name in SPEEDS}
-    peers = [row["tier3 against cudnn"]["ratio"] for row in rows if row["set"].startswith(("Medium", "Large"))] if all(
-        "tier3 against cudnn" in row for row in rows if row["set"].startswith(("Medium", "Large"))
-    ) else []
+    peers = (
+        [row["tier3 against cudnn"]["ratio"] for row in rows if row["set"].startswith(("Medium", "Large"))]
+        if all("tier3 against cudnn" in row for row in rows if row["set"].startswith(("Medium", "Large")))
+        else []
+    )
     found: dict[str, Any] = {
         "tier 1, least": (min(ratios["tier1"]), BARS["tier1"]),
         "tier 2, geometric mean": (mean(ratios["tier2"]), BARS["tier2 mean"]),
@@ -332,7 +338,9 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def markdown(record: dict[str, Any], title: str) -> str:
     lines = [f"# {title}", "", f"Baseline: {record['baseline']['schedule']}, hash `{record['baseline']['hash']}`.", ""]
     if rows := record.get("speeds"):
-        lines += ["| configuration | baseline | tier 1 | tier 2 | tier 3 (interval, p) | over untraced | over cuDNN | headroom |"]
+        lines += [
+            "| configuration | baseline | tier 1 | tier 2 | tier 3 (interval, p) | over untraced | over cuDNN | headroom |"
+        ]
         lines += ["|---|---:|---:|---:|---:|---:|---:|---:|"]
         for row in rows:
             one, peer = row["against baseline"], row.get("tier3 against cudnn")
@@ -348,7 +356,10 @@ def markdown(record: dict[str, Any], title: str) -> str:
     for name, one in record["bars"].items():
         lines.append(f"| {name} | {one['found']:.4g} | {one['bar']:g} | {'holds' if one['holds'] else 'MISSED'} |")
     about = record["environment"]
-    lines += ["", f"{about.get('gpu', about.get('processor'))}, {about.get('date')}, commit {str(about.get('commit'))[:12]}."]
+    lines += [
+        "",
+        f"{about.get('gpu', about.get('processor'))}, {about.get('date')}, commit {str(about.get('commit'))[:12]}.",
+    ]
     return "\n".join(lines) + "\n"
 
 
