@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -21,8 +22,9 @@ from decode_model import arguments, decode_step
 import tessera as ts
 from tessera import jit, knobs
 from tessera.errors import CompileError, ShapeError, TesseraError
-from tessera.metatracing import ManualClock, MetaTracingRuntime, RuntimeConfig
+from tessera.metatracing import ExecutionTier, Level, ManualClock, MetaTracingRuntime, RuntimeConfig
 from tessera.metatracing.program import FunctionProgram
+from tessera.metatracing.program_client import ProgramClient
 from tessera.metatracing.recipes import Recipe
 
 EAGER: dict[str, Any] = {
@@ -198,7 +200,7 @@ def test_what_cannot_be_compiled_stays_where_it_is(monkeypatch: pytest.MonkeyPat
     for _ in range(5):
         check(function, 4, 2.0)
     assert tiers_reached(runtime) == [5, 0, 0]
-    assert runtime.counts["aborts"] == 2
+    assert runtime.counts["aborts"] == 3  # Tier 2, and Tier 3 with all facts and with numbers alone
 
 
 def test_another_runtime_starts_where_one_has_ended() -> None:
@@ -249,7 +251,7 @@ def test_another_process_compiles(caplog: pytest.LogCaptureFixture) -> None:
             check(function, 4, 2.0)
         assert runtime.counts["aborts"] == 0, caplog.text
         assert tiers_reached(runtime)[2] >= 3
-    assert "scaled: 1 programs were compiled by another process" in caplog.text
+    assert re.search(r"scaled: \d programs were compiled by another process", caplog.text)
 
 
 def test_threads() -> None:
@@ -307,11 +309,16 @@ def test_a_decoder_climbs_on_a_gpu_and_its_launches_become_a_graph() -> None:
     assert best.recorded > 10
 
 
-@pytest.mark.gpu
-def test_numbers_that_are_known_are_not_sent_to_a_gpu() -> None:
-    runtime = eager_runtime()
-    function = jit(tiers=runtime)(scaled)
-    x, params = ts.ones((4, 8)).cuda(), {"w": ts.full((8,), 3.0).cuda(), "b": ts.ones((8,)).cuda()}
-    for rate in (2.0, 2.0, 2.0, 2.0, 2.0, 5.0, 2.0, -1.0):
-        assert function(x, params, rate)["y"].cpu().numpy().tolist() == [[3.0 * rate + 1.0] * 8] * 4
-    assert runtime.counts.guard_failures == {"rate": 2}
+@pytest.mark.parametrize("place", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_a_number_that_is_known_is_part_of_the_program(place: str) -> None:
+    function = jit(scaled)
+    x, params = ts.ones((4, 8)).to(place), {"w": ts.full((8,), 3.0).to(place), "b": ts.ones((8,)).to(place)}
+    client = ProgramClient(function, function.parameters.call(function.parameters.bind((x, params, 2.0), {})))
+    call = client.call((x, params["b"], params["w"], 2.0), {})
+    assert call is not None
+    program = client.compile(call, Level(ExecutionTier.TIER3_SPECIALIZED, ("rate", "x.size[0]")))
+    assert [str(guard) for guard in program.guards if guard.is_about_a_number] == ["rate = 2.0"]
+    run = program.bind(call)
+    # Nobody looks at what comes in its place: the guard is asked before.
+    for rate in (2.0, 7.0):
+        assert run(x, params["b"], params["w"], rate)["y"].cpu().numpy().tolist() == [[7.0] * 8] * 4
