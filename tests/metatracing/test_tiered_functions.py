@@ -9,23 +9,23 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "lang"))
-
-from decode_model import arguments, decode_step
-
 import tessera as ts
-from tessera import jit, knobs
+from tessera import Tensor, jit, knobs
 from tessera.errors import CompileError, ShapeError, TesseraError
 from tessera.metatracing import ExecutionTier, Level, ManualClock, MetaTracingRuntime, RuntimeConfig
 from tessera.metatracing.program import FunctionProgram
 from tessera.metatracing.program_client import ProgramClient
 from tessera.metatracing.recipes import Recipe
+
+sys.path.append(str(Path(__file__).parents[1] / "lang"))
+decoder: Any = import_module("decode_model")
 
 EAGER: dict[str, Any] = {
     "background_compilation": False,
@@ -287,13 +287,23 @@ def test_tiers_are_auto_off_or_a_runtime() -> None:
         jit(tiers=Other())(scaled)(ts.ones((2, 2)), {}, 1.0)
 
 
+def test_a_decoder_takes_steps_in_tiers() -> None:
+    runtime = eager_runtime(enable_tier2_compilation=False)
+    x, position, layers, cache = decoder.arguments(ts.f32, layers=1, width=16, heads=2, length=8)
+    step, given = jit(tiers=runtime)(decoder.decode_step), (x, position, cache)
+    for _ in range(6):
+        given = step(given[0], given[1], layers, given[2])
+    exact = decoder.in_float64(x.numpy().astype(np.float64), layers, 6, 2)
+    assert np.linalg.norm(given[0].numpy() - exact) / np.linalg.norm(exact) < 1e-5
+    assert tiers_reached(runtime)[2] > 0
+
+
 @pytest.mark.gpu
 def test_a_decoder_climbs_on_a_gpu_and_its_launches_become_a_graph() -> None:
     runtime = eager_runtime()
-    x, position, layers, cache = ts.tree_map(
-        lambda one: one.cuda(), arguments(ts.f32, layers=2, width=64, heads=4, length=16)
-    )
-    step, plain = jit(tiers=runtime)(decode_step), jit(decode_step)
+    sizes = {"layers": 2, "width": 64, "heads": 4, "length": 16}
+    x, position, layers, cache = ts.tree_map(Tensor.cuda, decoder.arguments(ts.f32, **sizes))
+    step, plain = jit(tiers=runtime)(decoder.decode_step), jit(decoder.decode_step)
     given, wanted = (x, position, cache), (x, position, cache)
     for _ in range(12):
         given = step(given[0], given[1], layers, given[2])
