@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import re
@@ -216,12 +217,14 @@ def test_another_runtime_starts_where_one_has_ended() -> None:
 
 SECOND = """
 import sys
+import numpy as np
 import tessera as ts
-from test_tiered_functions import check, eager_runtime, scaled, tiers_reached
+from test_tiered_functions import eager_runtime, scaled, tiers_reached
 runtime = eager_runtime()
 function = ts.jit(tiers=runtime)(scaled)
+x, w, b = (ts.asarray(np.full(shape, value, np.float32)) for shape, value in (((4, 8), 5), ((8,), 3), ((8,), 1)))
 for _ in range(5):
-    check(function, 4, 2.0)
+    assert function(x, {"w": w, "b": b}, 2.0)["y"].numpy().tolist() == [[31.0] * 8] * 4
 assert tiers_reached(runtime) == [0, 0, 5], tiers_reached(runtime)
 assert function.explain().found == 1
 assert "xdsl.ir" not in sys.modules, [one for one in sys.modules if "xdsl" in one][:9]  # nothing was traced
@@ -252,6 +255,28 @@ def test_another_process_compiles(caplog: pytest.LogCaptureFixture) -> None:
         assert runtime.counts["aborts"] == 0, caplog.text
         assert tiers_reached(runtime)[2] >= 3
     assert re.search(r"scaled: \d programs were compiled by another process", caplog.text)
+
+
+def test_a_function_that_is_gone_leaves_nothing() -> None:
+    runtime = eager_runtime(enable_tier2_compilation=False, enable_tier3_specialization=False)
+    function = jit(tiers=runtime)(scaled)
+    check(function, 4, 2.0)
+    assert len(runtime.regions()) == 1
+    del function
+    gc.collect()
+    assert runtime.regions() == []
+
+
+def test_the_interpreter_runs_all_where_it_was_asked_for() -> None:
+    runtime = eager_runtime()
+    function = jit(tiers=runtime)(scaled)
+    with knobs.interpret.using(True):
+        for _ in range(4):
+            check(function, 4, 2.0)
+    assert tiers_reached(runtime) == [4, 0, 0]
+    for _ in range(4):
+        check(function, 4, 2.0)
+    assert tiers_reached(runtime)[2] > 0
 
 
 def test_threads() -> None:
