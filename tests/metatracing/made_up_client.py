@@ -91,6 +91,7 @@ class MadeUp:
     """The client. `failing` levels cannot be compiled; faults are raised by programs of a tier."""
 
     name = "scaled"
+    takes_tensors = False
     paths = PATHS
     signature = inspect.signature(_signature)
 

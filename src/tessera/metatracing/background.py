@@ -197,7 +197,7 @@ class Worker:
                     raise EOFError("it gave no answer")
                 return answer[1], answer[3]
             except (BrokenPipeError, EOFError):
-                if fresh:
+                if fresh or self._closed:
                     raise
                 complain(f"the process that compiles had ended, status {self._end()}; another one is started")
                 self.deaths += 1

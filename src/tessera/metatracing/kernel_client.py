@@ -40,6 +40,8 @@ class Context(NamedTuple):
 class KernelClient:
     """A kernel, in the form that its user gave it. Kernels that are verified at every call have no tiers."""
 
+    takes_tensors = False
+
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.name = kernel.__name__

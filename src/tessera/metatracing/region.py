@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tessera.errors import DeviceError, ResourceError, TesseraError
 from tessera.kernels.schedule import Schedule
 from tessera.metatracing.candidates import bridge_levels, general_beside, tier2_levels, tier3_levels
-from tessera.metatracing.client import Call, Compiled, Level, RuntimeGuard
+from tessera.metatracing.client import Call, Compiled, GuardType, Level, RuntimeGuard
 from tessera.metatracing.contest import Contender, Contest
 from tessera.metatracing.heat import Heat
 from tessera.metatracing.invariants import few_cases, invariant_words
@@ -41,6 +41,8 @@ _SLOWER = 1.1  # times what another program took: then that one gets another cha
 _MOST_BASES = 64  # programs without assumptions that a region keeps: one for each width, say
 _MOST_REMEMBERED = 256
 _MOST_PENDING = 64
+_MOST_TOLD = 8  # guards of one program
+_USUAL = (GuardType.SHAPE_GUARD, GuardType.STRIDE_GUARD)
 _PATIENCE = 200  # recorded calls after which a contest is decided by what is known: its arguments may never come again
 
 
@@ -112,7 +114,7 @@ class Region:
             chain[0].rival = self.rivals.get(_geometry(kept.described))
             self.entries += chain
             if (first := chain[0]).failed is not None:
-                found = first.failed.asked(call.values[first.failed.place])
+                found = first.failed.found(call.values)
                 log("guards", f"{self.name}: {first.failed} does not hold, it is {found}; {first.program.level} runs")
             return first
 
@@ -203,7 +205,9 @@ class Region:
             run = entry.run if contender is None else contender.run
         flat = [value.geometry if isinstance(value, Tensor) else value for value in values]
         try:
-            result, took = self.timer.timed(run, flat if program.compiled.is_native else values)
+            result, took = self.timer.timed(
+                run, flat if program.compiled.is_native and not self.client.takes_tensors else values
+            )
         except FAULTS as error:
             return self.recover(entry, contender, error, values)
         described = tuple([value.meta if isinstance(value, Tensor) else value for value in values])
@@ -561,7 +565,7 @@ class Region:
         calls = self.calls + sum(map(self.unrecorded, ExecutionTier))
         yield f"{self.name}: {calls} calls, {hot:.1f} ms lately"
         for program in self.programs:
-            guards = ", ".join(map(str, program.compiled.guards)) or "nothing"
+            guards = shown(program.compiled.guards)
             average = f", {program.spent / program.uses / 1e3:.1f} µs a call" if program.uses else ""
             bridge = ", a bridge" if program.is_bridge else ""
             yield f"  {program.level}{bridge}: {program.uses} calls{average}; guarded by {guards}"
@@ -570,6 +574,13 @@ class Region:
         """Tells the next process what this one found."""
         if self.identity is not None:
             self.runtime.manager.remember(self.identity, [one.level for one in self.programs if one.tier > TIER1])
+
+
+def shown(guards: Sequence[RuntimeGuard]) -> str:
+    """Guards in words: what a program knows beyond its kinds; of many sizes, the first."""
+    told = sorted(guards, key=lambda guard: guard.guard_type in _USUAL)
+    more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
+    return ", ".join(map(str, told[:_MOST_TOLD])) + more if told else "nothing"
 
 
 def _geometry(described: Described) -> tuple[object, ...]:

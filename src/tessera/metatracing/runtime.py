@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from tessera.kernels.function import Kernel
 from tessera.metatracing.attention import AttentionParams, attention_operations, flash_attention
@@ -34,6 +34,10 @@ from tessera.metatracing.tiered import Tiered
 from tessera.runtime.creation import asarray
 from tessera.runtime.meta import Meta
 from tessera.runtime.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,12 @@ class MetaTracingRuntime:
             if id(client) not in self._tiered:
                 self._tiered[id(client)] = Tiered(self, client)
             return self._tiered[id(client)]
+
+    def forget(self, tiered: Tiered) -> None:
+        """Lets go of a client that nobody calls any more."""
+        with self._lock:
+            self._tiered.pop(id(tiered.client), None)
+        tiered.close()
 
     def regions(self) -> list[Region]:
         with self._lock:
@@ -208,6 +218,12 @@ class MetaTracingRuntime:
     def explain(self) -> str:
         """The regions, their programs, and what these are guarded by, in words."""
         return "\n".join(line for region in self.regions() for line in region.told())
+
+    def live(self, console: Console | None = None) -> Live:
+        """A view of all this in the terminal, kept up to date as long as a `with` is around."""
+        from tessera.metatracing.live import live
+
+        return live(self, console)
 
 
 _DEFAULT_PARAMS = AttentionParams()

@@ -93,6 +93,12 @@ class Tiered:
             region = self.regions[call.fixed] = Region(self.runtime, self, call)
         return region
 
+    def close(self) -> None:
+        """Lets go of all programs."""
+        with self._lock:
+            for fixed in list(self.regions):
+                self._leave(fixed)
+
     def _leave(self, fixed: tuple[Any, ...]) -> None:
         region = self.regions.pop(fixed)
         region.close()
@@ -154,7 +160,8 @@ class Tiered:
             },
         }
         values = "".join(f"{name}, " for name in names)
-        run = f"{mark}entry.run({', '.join(f'{name}.geometry' if arrays[name] else name for name in names)})"
+        taken = "" if self.client.takes_tensors else ".geometry"
+        run = f"{mark}entry.run({', '.join(f'{name}{taken}' if arrays[name] else name for name in names)})"
         text = _TEMPLATE.format(
             mark=mark,
             parameters=self._parameters(mark),
