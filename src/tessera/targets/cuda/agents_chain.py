@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera.dialects import tile
-from tessera.dialects.pipe_agents import RolesOp
 from tessera.errors import CompileError
 from tessera.interpreters.engine import symbol_in
 from tessera.targets.cuda import dialect as nv
@@ -80,8 +79,7 @@ def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]
             lambda store: is_mapped(store) and is_lined(store.view, lined) and thread_registers(store.value) <= spare,
         )
     skip_turns(function)
-    if not any(isinstance(op, RolesOp) and op.turns is not None for op in function.body.block.ops):
-        # While one of two agents multiplies, the other has one turn to compute: that pays if there is much of it.
-        order_products(function, lambda loop: plan.agents > MANY or issues_most(loop))
+    # While one of two agents multiplies, the other has one turn to compute: that pays if there is much of it.
+    order_products(function, lambda loop: plan.agents > MANY or issues_most(loop))
     lower_agents(module, name, lined=lined)
     return True

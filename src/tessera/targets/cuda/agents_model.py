@@ -241,7 +241,7 @@ def turn_clocks(traced: Traced, turn: Turn, block: Block) -> float:
     elements = [(one, block.of(one.columns) / 2) for one in turn.work]
     issues = sum(one.instructions * count for one, count in elements)
     functions = sum(one.functions * count for one, count in elements) * FUNCTION_CLOCKS
-    ordered = turn.ordered and not traced.turning and (block.agents > MANY or issues > functions)
+    ordered = turn.ordered and (block.agents > MANY or issues > functions)
     issues += PRODUCT_ISSUES * len(turn.products) + REDUCTION_ISSUES * turn.reductions
     filled = [(block.of(ring.rows), block.of(ring.columns), ring.itemsize) for ring in traced.rings if ring.repeated]
     moved, written = sum(map(prod, filled)), sum(slot_bytes(*sizes) for sizes in filled)
