@@ -3,12 +3,16 @@
     python benchmarks/block.py                      on the CPU, f32 and bf16
     python benchmarks/block.py --device cuda        on a GPU: bf16, width 1024 and 4096, length 2048
 
-A ratio is torch's time over ours: above 1, ours is faster. Errors are relative, in norm, against float64.
+A ratio is torch's time over ours: above 1, ours is faster. Errors are relative, in norm, against float64. Memory is
+the most that one call has at once beside its arguments: on a GPU what the pools of both say, on a CPU ours by the plan
+of memory, torch's by its profiler. What threads pack operands into is told apart: of torch's libraries nobody knows it.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
+import os
 import platform
 import statistics
 import sys
@@ -74,8 +78,60 @@ def seconds(call: Callable[[], Any], wait: Callable[[], None], count: int) -> fl
     return (time.perf_counter() - start) / count
 
 
-def compare(case: Case, rounds: int) -> None:
-    """One row, printed."""
+def own_memory(bound: Any, call: Callable[[], Any]) -> int:
+    """The bytes that a call of a bound program has at once."""
+    if bound.program.settings.target == "cuda":
+        from tessera.runtime.cuda.context import Context
+        from tessera.runtime.cuda.pool import Pool
+        from tessera.runtime.cuda.streams import current_stream, synchronize
+
+        pool = Pool.of(Context.of(0))
+        synchronize()
+        current_stream().arenas.clear()
+        pool.trim()
+        before = pool.statistics().used
+        pool.reset_peak()
+        call()
+        synchronize()
+        return pool.statistics().peak - before
+    return bound.memory.peak
+
+
+def scratch_of(bound: Any, threads: int) -> int:
+    """The bytes that threads of a CPU pack operands into; they are kept and serve all programs."""
+    from tessera.lang.programs.host_site import geometry_of
+    from tessera.lang.programs.layout import Run
+
+    site, scratch = bound.run.site, 0
+    for act in bound.layout.acts:
+        if isinstance(act, Run):
+            ready = site.executables[act.kernel].ready([geometry_of(one) for one in act.operands])
+            scratch = max(scratch, (ready.scratch or 0) * min(ready.threads, threads))
+    return scratch
+
+
+def torch_memory(call: Callable[[], Any], device: str) -> int:
+    """The bytes that a call of torch's has at once."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        call()
+        torch.cuda.synchronize()
+        return torch.cuda.max_memory_allocated() - before
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        result = call()
+    held = most = 0
+    for event in profile.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            held += event.nbytes()
+            most = max(most, held)
+    del result
+    return most
+
+
+def compare(case: Case, rounds: int) -> str:
+    """One row."""
     generator = torch.Generator(case.device).manual_seed(0)
     dtype = getattr(torch, case.dtype)
 
@@ -108,27 +164,52 @@ def compare(case: Case, rounds: int) -> None:
     count = max(3, int(0.2 / seconds(ours, wait, 2)))
     pairs = [(seconds(ours, wait, count), seconds(theirs, wait, count)) for _ in range(rounds)]
     ratios = sorted(peer_time / own for own, peer_time in pairs)
-    kernels = len(block.lower(*given, cache, heads=case.heads).kernels)
-    print(
+    program = block.lower(*given, cache, heads=case.heads).program
+    leaves = [given[0], *(given[1][name] for name in sorted(given[1])), *cache]
+    bound = program.bind(leaves)
+    memory = own_memory(bound, ours), torch_memory(theirs, case.device)
+    beside = ""
+    if case.device == "cpu":
+        beside = f", scratch of threads beside it {scratch_of(bound, torch.get_num_threads()) / 2**20:.1f} MiB"
+    return (
         f"{case.device} {case.dtype} {case.batch}×{case.length}×{case.width}, {case.heads} heads: "
         f"ours ×{statistics.median(ratios):.3f} [{ratios[0]:.3f}–{ratios[-1]:.3f}], "
         f"{1e3 * statistics.median(own for own, _ in pairs):.3f} ms against "
-        f"{1e3 * statistics.median(other for _, other in pairs):.3f} ms, {kernels} kernels, "
-        f"errors {errors['ours']:.2e} and {errors['torch.compile']:.2e}",
-        flush=True,
+        f"{1e3 * statistics.median(other for _, other in pairs):.3f} ms, {len(program.kernels)} kernels, "
+        f"errors {errors['ours']:.2e} and {errors['torch.compile']:.2e}, "
+        f"memory {memory[0] / 2**20:.1f} and {memory[1] / 2**20:.1f} MiB, ×{memory[0] / memory[1]:.3f}{beside}"
     )
+
+
+def processor() -> str:
+    """The name of the CPU."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if sys.platform == "linux" else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def environment(device: str) -> str:
+    """What was measured where."""
+    where = f"{processor()}, {len(os.sched_getaffinity(0))} CPUs, torch's threads: {torch.get_num_threads()}"
+    if device == "cuda":
+        where = f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}; host {where}"
+    return f"{where}; torch {torch.__version__}, tessera {ts.__version__}, Python {platform.python_version()}"
 
 
 def main() -> None:
     """Every case of a device."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=list(CASES), default="cpu")
+    parser.add_argument("--dtype", help="only cases of this dtype")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--out", type=Path, help="a file that the rows are added to")
     chosen = parser.parse_args()
-    where = torch.cuda.get_device_name() if chosen.device == "cuda" else platform.processor() or platform.machine()
-    print(f"{where}, torch {torch.__version__}, {torch.get_num_threads()} threads")
-    for case in CASES[chosen.device]:
-        compare(case, chosen.rounds)
+    rows = (compare(case, chosen.rounds) for case in CASES[chosen.device] if chosen.dtype in (None, case.dtype))
+    for line in itertools.chain([environment(chosen.device)], rows):
+        print(line, flush=True)
+        if chosen.out is not None:
+            with chosen.out.open("a", encoding="utf-8") as file:
+                file.write(f"{line}\n")
 
 
 if __name__ == "__main__":

@@ -51,6 +51,7 @@ from tessera.errors import (
 )
 from tessera.lang.operator_names import MAKERS as _MAKERS
 from tessera.lang.operator_names import NAMES as _OPERATORS
+from tessera.lang.tiering import provide as _provide_tiers
 from tessera.runtime.creation import (
     arange,
     array,
@@ -145,6 +146,15 @@ def _operators() -> Any:
 
 
 _OPERATORS_OF_TENSORS.use(_operators)
+
+
+def _tiers(jitted: Any, wanted: Any) -> Any:
+    from tessera.metatracing.functions import tiers_of
+
+    return tiers_of(jitted, wanted)
+
+
+_provide_tiers(_tiers)
 
 
 def __getattr__(name: str) -> Any:

@@ -183,6 +183,12 @@ def usable_processors() -> int:
     return len(usable(0)) if usable is not None else os.cpu_count() or 1
 
 
+def _count(value: int | str) -> int:
+    if not re.fullmatch(r"\d+", text := str(value).strip()):
+        raise ValueError(value)
+    return int(text)
+
+
 OPTIMIZATIONS = range(4)
 
 
@@ -264,6 +270,13 @@ optimization = Knob(
     lambda: 3,
     accepts="a number from 0 to 3",
     meaning="how much work compiling for speed may be; 0 compiles fastest",
+)
+eager_elements = Knob(
+    "eager_elements",
+    _count,
+    lambda: 1 << 14,
+    accepts="a number of elements",
+    meaning="how many elements make Python's operators on tensors of the CPU compiled programs; 0: always",
 )
 num_threads = Knob(
     "num_threads",

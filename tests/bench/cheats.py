@@ -284,7 +284,7 @@ class FailingBenchmark(_Product):
     @implementation("numpy")
     def eats_memory(self, size: Any, precision: Any) -> Any:
         def call(a: Any, b: Any) -> Any:
-            return np.ones((1 << 46,), np.uint8)
+            return np.ones((1 << 60,), np.uint8)  # more than any address space has
 
         return call
 

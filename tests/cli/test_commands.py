@@ -6,13 +6,15 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+import tessera as ts
 from tessera import __version__, knobs
-from tessera.cli import demo_machine_code
+from tessera.cli import demo, demo_machine_code
 from tessera.cli.main import cli
 from tessera.errors import TesseraError
 
@@ -36,18 +38,37 @@ def test_help_lists_the_commands() -> None:
     assert __version__ in invoke("--version").output
 
 
-def test_the_demo_checks_every_level() -> None:
-    result = invoke("demo", "--plain", "--rows", "19")
+def test_the_demo_climbs_the_tiers_and_checks_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(demo.SIZES, "cpu", demo.Size(1, 2, 12, 8, ts.f32))
+    result = invoke("demo", "--plain", "--device", "cpu", "--seconds", "2")
+    assert result.exit_code == 0, result.output
+    assert result.output.count(" ok ") == 6
+    assert "WRONG" not in result.output
+    assert "tiers over calls" in result.output
+    assert re.search(r"\d+ calls, \d+ programs compiled in the background, .*, 0 failures", result.output)
+
+    def wrong(*arrays: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return np.ones_like(arrays[0])
+
+    monkeypatch.setattr(demo, "_attention", wrong)
+    monkeypatch.setattr(demo, "_again", lambda *_: None)
+    result = invoke("demo", "--plain", "--device", "cpu", "--seconds", "0")
+    assert result.exit_code == 1
+    assert "WRONG" in result.output
+
+
+def test_the_tour_checks_every_level() -> None:
+    result = invoke("demo", "--tour", "--plain", "--rows", "19")
     assert result.exit_code == 0
     assert result.output.count(" ok ") == 6
     assert "scores = tile.dot(rows, tile.transpose(keys)) * tile.rsqrt(float(here.d))" in result.output
     assert all(f"{level} IR" in result.output for level in ("graph", "schedule", "tile"))
 
 
-def test_the_demo_runs_machine_code_and_finds_torch_if_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tour_runs_machine_code_and_finds_torch_if_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo_machine_code, "SHAPE", (2, 40, 16))
     monkeypatch.setattr(demo_machine_code, "find_spec", dict[str, None]().get)
-    result = invoke("demo", "--plain", "--rows", "5")
+    result = invoke("demo", "--tour", "--plain", "--rows", "5")
     assert result.exit_code == 0
     assert re.search(r"2×40×16, as machine code \(\w+, \d+ threads\): \d+\.\d\d ms; the first call", result.output)
     assert "there is no torch here to compare with: pip install torch" in result.output
@@ -58,7 +79,7 @@ def test_the_demo_runs_machine_code_and_finds_torch_if_it_is_there(monkeypatch: 
         return wrong
 
     monkeypatch.setattr(demo_machine_code, "machine_code", zeros)
-    assert invoke("demo", "--plain", "--rows", "5").exit_code == 1
+    assert invoke("demo", "--tour", "--plain", "--rows", "5").exit_code == 1
 
 
 def test_env_shows_every_setting() -> None:

@@ -16,15 +16,13 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 def entries(function: Jitted) -> int:
-    quick = function.quick
-    return 0 if quick is None else len(quick.entries)
+    return sum(len(quick.entries) for quick in function.quicks)
 
 
 def slow_calls(function: Jitted) -> list[Any]:
     """Notes the calls that go the long way."""
     calls: list[Any] = []
-    quick = function.quick
-    assert quick is not None
+    quick = function.quicks[-1]
     slowly = quick.slowly
 
     def noted(*args: Any, **kwargs: Any) -> Any:
@@ -77,6 +75,60 @@ def test_other_structures_metas_and_settings_go_the_long_way() -> None:
         f(x, {"pair": (y, z)}, 1.0, 2.0)
     with pytest.raises(ts.TesseraError, match="unexpected keyword"):
         f(x, {"pair": (y, z)}, other=1.0)
+
+
+def test_there_is_code_for_several_structures() -> None:
+    f = jit(total.function)
+    x, y, z = (ts.randn((4,), seed=seed) for seed in range(3))
+    wanted = x.numpy() + y.numpy() * np.float32(2) + z.numpy()
+    structures = [{"pair": (y, z)}, {"pair": [y, z]}, {"pair": (y, z), "more": z}]
+    for tree in structures:
+        assert np.allclose(f(x, tree), wanted)
+    assert len(f.quicks) == 3
+    calls = slow_calls(f)
+    for tree in structures:
+        assert np.allclose(f(x, tree), wanted)
+        assert np.allclose(f(tree=tree, first=x, rate=2.0), wanted)
+    assert calls == []
+    for count in range(5, 9):
+        f(x, {"pair": (y, z), **{str(number): z for number in range(count)}})
+    assert len(f.quicks) == 4  # the rest goes the long way
+
+
+def test_entries_beside_the_first_few() -> None:
+    @jit
+    def f(x: Any, y: Any, *, by: float = 1.0) -> Any:
+        return (x * y + by,)
+
+    y = ts.full((), 3.0)
+    given = [ts.full((size,), float(size)) for size in range(2, 11)]
+    for _ in range(2):
+        for x in given:
+            for by in (1.0, 2.0):
+                assert f(x, y, by=by)[0].tolist() == [x.shape[0] * 3.0 + by] * x.shape[0]
+    assert entries(f) == 18
+    calls = slow_calls(f)
+    for x in given:
+        assert f(x, y, by=float("1.0"))[0].tolist() == [x.shape[0] * 3.0 + 1.0] * x.shape[0]
+    assert calls == []
+    assert f(given[0], y, by=1)[0].tolist() == [7.0, 7.0]  # another class is another program
+    assert len(calls) == 1
+    assert f(given[0], 3.0)[0].tolist() == [7.0, 7.0]  # a number where an array was
+    assert len(calls) == 2
+
+
+def test_an_entry_in_the_code_sees_what_changes_outside() -> None:
+    scope: dict[str, Any] = {"rate": 2.0}
+
+    @jit
+    def f(x: Any) -> Any:
+        return x * scope["rate"]
+
+    x = ts.ones((3,))
+    assert f(x).tolist() == f(x).tolist() == [2.0] * 3
+    scope["rate"] = 5.0
+    assert f(x).tolist() == f(x).tolist() == [5.0] * 3
+    assert f.explain().compilations == 2
 
 
 def test_nothing_grows_with_calls_of_many_shapes() -> None:
@@ -142,3 +194,16 @@ def test_a_thousand_lengths_are_three_programs_at_most() -> None:
         for size in np.random.default_rng(1).integers(1, 4096, 1000).tolist():
             assert f(ts.zeros((size, 16)), w).shape == (size, 16)
     assert f.explain().compilations <= 3
+
+
+def test_a_structure_is_asked_for_before_anything_is_taken_out_of_it() -> None:
+    """A tensor can be indexed like a list, and says no where it is too short."""
+
+    @jit
+    def second(x: Any) -> Any:
+        return x[1] + 0 if isinstance(x, list) else x * 2
+
+    one = ts.ones((1, 3))
+    for _ in range(2):
+        assert second([one, 3 * one]).numpy().tolist() == [[3, 3, 3]]
+        assert second(one).numpy().tolist() == [[2, 2, 2]]

@@ -240,6 +240,26 @@ def test_a_named_size_that_meets_a_number_is_that_number() -> None:
     assert "x: [S, 4] of f32" in str(f.explain())
 
 
+def test_captured_arrays_stand_on_either_side_of_traced_values() -> None:
+    table = ts.asarray(np.arange(12, dtype=np.float32).reshape(3, 4))
+
+    @jit
+    def uses(places: Any, x: Any) -> Any:
+        return table[places], table[places, 1:], table * x, x * table, table < x, table @ x
+
+    places, x = np.array([2, 0]), np.array([1, 2, 3, 4], np.float32)
+    t = table.numpy()
+    for found, wanted in zip(uses(places, x), (t[places], t[places, 1:], t * x, x * t, t < x, t @ x), strict=True):
+        np.testing.assert_array_equal(np.asarray(found), wanted)
+
+    def assigns(x: Any) -> Any:
+        table[0] = x
+        return x
+
+    with pytest.raises(ts.EffectError, match="a tensor from outside is assigned to in a jitted function"):
+        jit(assigns)(x)
+
+
 def test_captured_arrays_are_arguments_that_callers_do_not_see() -> None:
     class Model:
         def __init__(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import hypothesis
 import pytest
 from hypothesis import HealthCheck, given, settings
 from random_programs import Program, agree, programs
@@ -34,7 +35,8 @@ def check(program: Program, seed: int, *, device: str = "cpu", eager: bool = Fal
         agree([one.cpu() for one in compiled(*placed)], expected, program.narrow)
         assert fallbacks(compiled) == []
         if eager and first is None:
-            agree([one.cpu() for one in program(*placed)], expected, program.narrow)
+            with knobs.eager_elements.using(0):  # Python's operators are programs, too
+                agree([one.cpu() for one in program(*placed)], expected, program.narrow)
 
 
 @settings(relaxed, max_examples=25)
@@ -49,22 +51,35 @@ def test_eager_programs_are_interpreted_ones(program: Program) -> None:
     check(program, 2, eager=True)
 
 
-@pytest.mark.acceptance
-@settings(relaxed, max_examples=1000)
-@given(program=programs(least=10, most=25))
-def test_a_thousand_programs(program: Program) -> None:
-    check(program, 3)
+PARTS = 20
+"""So many tests, each with its own share of programs: they may run side by side."""
+
+
+def run_part(part: int, count: int, seed: int, **options: Any) -> None:
+    """One share of `count` programs in all."""
+
+    @hypothesis.seed(1000 * seed + part)
+    @settings(relaxed, max_examples=count // PARTS, derandomize=False, database=None)
+    @given(program=programs(least=10, most=25))
+    def run(program: Program) -> None:
+        check(program, seed, **options)
+
+    run()
 
 
 @pytest.mark.acceptance
-@settings(relaxed, max_examples=100)
-@given(program=programs(least=10, most=25))
-def test_a_hundred_eager_programs(program: Program) -> None:
-    check(program, 4, eager=True)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_thousand_programs(part: int) -> None:
+    run_part(part, 1000, 3)
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_hundred_eager_programs(part: int) -> None:
+    run_part(part, 100, 4, eager=True)
 
 
 @pytest.mark.gpu
-@settings(relaxed, max_examples=200)
-@given(program=programs(least=10, most=25))
-def test_programs_on_a_gpu(program: Program) -> None:
-    check(program, 5, device="cuda:0")
+@pytest.mark.parametrize("part", range(PARTS))
+def test_two_hundred_programs_on_a_gpu(part: int) -> None:
+    run_part(part, 200, 5, device="cuda:0")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import re
 
 import pytest
-from transformer_block import arguments, block, error, in_float64
+from transformer_block import arguments, block, error, in_float64, transformer_block
 
 import tessera as ts
-from tessera import DType, knobs
+from tessera import DType, jit, knobs
+from tessera.runtime.pytree import tree_map
 
 BOUNDS = {ts.f32: 2e-6, ts.bf16: 4e-3}
 
@@ -53,3 +56,49 @@ def test_the_block_is_few_kernels_of_known_kinds() -> None:
     assert kinds.count("product") == 4
     assert kinds.count("rows") == 2
     assert len(lowered.kernels) == len(kinds) == 8
+
+
+def test_the_block_has_no_more_memory_than_it_needs_at_its_worst_moment() -> None:
+    x, params, cache = arguments(ts.f32, batch=1, length=64, past=0, width=64)
+    program = block.lower(x, params, cache, heads=4).program
+    memory = program.bind([x, *(params[name] for name in sorted(params)), *cache]).memory
+    # When the perceptron's inner array of four is written: it, the two caches, what goes around it, and what it reads.
+    assert memory.peak == 8 * x.nbytes
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize(
+    ("device", "graphs"),
+    [
+        ("cpu", False),
+        pytest.param("cuda", False, marks=pytest.mark.gpu),
+        pytest.param("cuda", True, marks=pytest.mark.gpu),
+    ],
+)
+def test_ten_thousand_calls_of_the_block_leave_nothing_behind(device: str, graphs: bool) -> None:
+    given = tree_map(lambda one: one.to(device), arguments(ts.f32, batch=1, length=4, past=4, width=32))
+    called = jit(transformer_block, graphs=graphs)
+
+    def call(count: int) -> tuple[int, int, int]:
+        for _ in range(count):
+            called(*given, heads=4)
+        gc.collect()
+        with open("/proc/self/statm", encoding="ascii") as file:
+            resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return len(gc.get_objects()), resident, used(device)
+
+    objects, resident, held = call(100)
+    objects_after, resident_after, held_after = call(10_000)
+    assert objects_after - objects < 50
+    assert resident_after - resident < 8 << 20
+    assert held_after == held
+
+
+def used(device: str) -> int:
+    """Bytes of a GPU that tensors, arenas and graphs have."""
+    if device == "cpu":
+        return 0
+    from tessera.runtime.cuda.context import Context
+    from tessera.runtime.cuda.pool import Pool
+
+    return Pool.of(Context.of(0)).statistics().used

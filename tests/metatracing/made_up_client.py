@@ -28,8 +28,9 @@ MILLISECOND = 1_000_000
 
 
 def usual_costs(level: Level, call: Call) -> int:
-    """A millisecond, less with each tier."""
-    return {1: 1000, 2: 800, 3: 600}[int(level.tier)] * 1000
+    """A millisecond, less with each tier; numbers alone help nobody."""
+    helps = level.tier == 3 and any("." in word for word in level.assumed)
+    return {1: 1000, 2: 800, 3: 600 if helps else 800}[int(level.tier)] * 1000
 
 
 def reference(x: Any, y: Any, factor: float, flag: bool = False) -> Any:
@@ -90,6 +91,7 @@ class MadeUp:
     """The client. `failing` levels cannot be compiled; faults are raised by programs of a tier."""
 
     name = "scaled"
+    takes_tensors = False
     paths = PATHS
     signature = inspect.signature(_signature)
 
@@ -163,6 +165,9 @@ class Later:
 
     def can_compile(self, packed: bytes | None) -> bool:
         return True
+
+    def prepare(self) -> None:
+        return
 
     def submit(self, request: Request) -> None:
         self.requests.append(request)

@@ -34,7 +34,7 @@ def test_a_hot_region_climbs_to_the_third_tier() -> None:
     assert [made[name] for name in ("bridges", "deopts", "aborts", "switch_backs", "generalisations")] == [0] * 5
     stats = made.runtime.get_runtime_stats()
     assert stats.total_executions == 200
-    assert stats.average_tier3_time_ms == pytest.approx(0.6)
+    assert stats.average_tier3_time_ms == pytest.approx(0.6 + 6 * 0.2 / stats.tier3_executions)
     assert stats.active_specialized_kernels == 2
 
 
@@ -68,6 +68,32 @@ def test_a_refused_call_runs_a_lower_tier_and_gets_a_bridge() -> None:
     assert made.call(5, 8, times=200)[-1] == 3
     assert made["bridges"] == 1
     assert made.call(4, 8) == [3]
+
+
+def test_a_program_for_numbers_alone_serves_what_others_refuse() -> None:
+    """It stays where it is faster than the tier below; hot calls that it serves still get a bridge."""
+    made = Made(lambda level, call: usual_costs(level, call) - 100_000 * (level.tier == 3))
+    made.call(4, 8, times=200)
+    (region,) = made.runtime.regions()
+    assert [program.level.assumed for program in region.programs[1:]] == [("factor",), (), ()]
+    assert made.call(5, 8) == [3]
+    assert made.client.ran[-1].assumed == ("factor",)
+    assert made.runtime.counts.guard_failures == {}
+    assert made.call(5, 8, factor=3.0) == [2]
+    made.call(5, 8, times=300)
+    assert made["bridges"] == 1
+    assert "x.size[0]" in made.client.ran[-1].assumed
+    assert made.call(4, 8) == [3]
+
+
+def test_schedules_that_did_well_come_first_and_those_far_behind_not_again() -> None:
+    options = [Schedule(block=(size,)) for size in (16, 32, 64)]
+    factors = dict(zip([None, *options], (1.0, 0.9, 1.8, 0.8), strict=True))
+    made = Made(lambda level, call: round(usual_costs(level, call) * factors[level.schedule]), candidates=4)
+    made.client.options = [None, *options]
+    made.call(4, 8, times=300)
+    third = [level.schedule for level in dict.fromkeys(made.client.ran) if level.tier == 3 and len(level.assumed) > 1]
+    assert third == [options[2], options[0], None]
 
 
 def test_bridges_have_a_cap_and_then_the_region_is_generalised() -> None:

@@ -35,7 +35,7 @@ KEYS_AND_VALUES = 2 * BLOCK * DEPTH * 2
 
 @pytest.mark.parametrize("name", ["causal", "grouped queries", "prefix", "soft cap", "alibi"])
 def test_later_queries_see_more_keys(name: str) -> None:
-    assert found_in(name) == Uneven(rising=True, argument=1, axis=1, step=BLOCK, bytes=KEYS_AND_VALUES)
+    assert found_in(name) == Uneven(rising=True, size=(1, 1), step=BLOCK, bytes=KEYS_AND_VALUES)
 
 
 def later_keys(rows: Any, cols: Any) -> Any:
@@ -44,7 +44,7 @@ def later_keys(rows: Any, cols: Any) -> Any:
 
 def test_later_queries_see_fewer_keys() -> None:
     assert found_in(attention(kernels.attention, mask=later_keys)) == Uneven(
-        rising=False, argument=1, axis=1, step=BLOCK, bytes=KEYS_AND_VALUES
+        rising=False, size=(1, 1), step=BLOCK, bytes=KEYS_AND_VALUES
     )
 
 
@@ -110,7 +110,22 @@ def test_how_an_end_depends_on_the_program(bound: str) -> None:
     (function,) = (op for op in module.ops if isinstance(op, tile.FuncOp))
     rising = BOUNDS[bound]
     moved = 4 * (16 * 4 + 4 * 8)
-    assert unevenness(function) == (None if rising is None else Uneven(rising, 1, 0, 4, moved))
+    assert unevenness(function) == (None if rising is None else Uneven(rising, (1, 0), 4, moved))
+
+
+@pytest.mark.parametrize(("rows", "drawn"), [("M", True), ("16000", True), ("160", False)])
+def test_sizes_may_be_numbers(rows: str, drawn: bool) -> None:
+    """Ends that are known are ends, too; and of few programs nobody draws a second."""
+    known = (
+        LOOP.replace(f"tile.dim %b, 0 : {VIEW}", "arith.constant 64 : index")
+        .replace("BOUND", next(iter(BOUNDS)))
+        .replace("M", rows)
+    )
+    module = text.read(known.replace(f"({rows} + 15)//16", "(M + 15)//16" if rows == "M" else f"{int(rows) // 16}"))
+    (function,) = (op for op in module.ops if isinstance(op, tile.FuncOp))
+    found = Uneven(True, 64, 4, 4 * (16 * 4 + 4 * 8))
+    assert unevenness(function) == found
+    assert Programs(function, bands=False).uneven == (found if drawn else None)
 
 
 # Orders

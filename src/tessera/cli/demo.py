@@ -1,128 +1,276 @@
-"""`tessera demo`: an attention kernel and a small model at each of their levels, run and checked."""
+"""`tessera demo`: attention that climbs the tiers while it is called, then a model that does; results are checked."""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
-from importlib import resources
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import click
 import numpy as np
 from rich.console import Console
-from rich.syntax import Syntax
 from rich.table import Table
 
 import tessera as ts
-from tessera.cli import demo_machine_code
-from tessera.cli.demo_attention import attention
-from tessera.cli.inspect import beside_source
-from tessera.dialects import text
-from tessera.dialects.structural_hash import structural_hash
-from tessera.interpreters.checks import Checks, checking
-from tessera.interpreters.graph import run_function
-from tessera.kernels.levels import lower_through
+from tessera import knobs
+from tessera.errors import DeviceError
 from tessera.kernels.native import settings
-from tessera.transforms.facts import Facts
-from tessera.transforms.pipeline import compile_module
+from tessera.metatracing import BASELINE, AttentionParams, MetaTracingRuntime, RuntimeConfig, flash_attention
+from tessera.metatracing.live import Case, drawn, view_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
-# Relative error in norm against float64.
-_BOUNDS = {"bf16": 4e-3, "f32": 2e-6}
+_BOUNDS = {"f32": 2e-6, "bf16": 4e-3}
+"""Relative error in norm against float64."""
+_SETTLED = 40
+"""Calls at Tier 3 after which there is nothing new to see."""
+_QUIET = 150
+"""Calls during which nothing was compiled or compared: nothing will come of waiting."""
+_LONGEST_PAUSE = 0.02
+_CANDIDATES = 2
+"""Schedules that are tried at a time: each takes its while on a slow machine."""
 
 
-class Row(NamedTuple):
-    """One check: what ran, as which program, how far it was from float64, and how far it may be."""
+class Size(NamedTuple):
+    """What is computed: attention over so many heads, rows and columns."""
 
-    what: str
-    program: str
-    error: float
-    bound: float
+    batch: int
+    heads: int
+    rows: int
+    width: int
+    dtype: ts.DType
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        return self.batch, self.heads, self.rows, self.width
+
+
+SIZES = {"cpu": Size(1, 4, 192, 32, ts.f32), "cuda": Size(4, 16, 2048, 64, ts.bf16)}
+
+
+@dataclass
+class Demo:
+    """The demo under one runtime, with an end to the time it may take."""
+
+    console: Console
+    runtime: MetaTracingRuntime
+    device: str
+    ends: float
+    errors: list[tuple[str, float, float]] = field(default_factory=list[tuple[str, float, float]])
+
+    def until_settled(self, call: Callable[[], int], share: float) -> None:
+        """Calls until Tier 3 was reached for a while or nothing more will come, or a share of the time is over."""
+        stops = time.monotonic() + share * max(0.0, self.ends - time.monotonic())
+        settled = quiet = 0
+        while settled < _SETTLED and quiet < _QUIET and time.monotonic() < stops:
+            began = time.monotonic()
+            settled = settled + 1 if call() == 3 else 0
+            quiet = 0 if self.is_working() else quiet + 1
+            if self.device == "cuda":
+                ts.cuda.synchronize()
+            # Calls come with pauses, as from users, so that there are cores left for the process that compiles.
+            time.sleep(min(_LONGEST_PAUSE, 2 * (time.monotonic() - began)))
+
+    def is_working(self) -> bool:
+        """Whether something is being compiled or compared."""
+        return any(one.request is not None or one.trials or one.contests for one in self.runtime.regions())
+
+    def note(self, what: str, found: ts.Tensor, exact: Array, bound: float) -> None:
+        """Notes how far a result is from what it should be."""
+        values = found.cpu().values().astype(np.float64)
+        self.errors.append((what, float(np.linalg.norm(values - exact) / np.linalg.norm(exact)), bound))
+
+    def attention(self, size: Size, share: float) -> None:
+        """The kernel, called until it is as fast as it gets."""
+        q, k, v = (ts.randn(size.shape, size.dtype, seed=seed).to(self.device) for seed in range(3))
+        o = ts.empty(size.shape, size.dtype, device=self.device)
+        params = AttentionParams(is_causal=True)
+        exact = _attention(*(_wide(one) for one in (q, k, v)))
+
+        def call() -> int:
+            return int(self.runtime.execute_flash_attention(q, k, v, o, params).tier_used)
+
+        tier = call()
+        self.note(f"attention of {size.rows} rows, the first call, tier {tier}", o, exact, _BOUNDS[str(size.dtype)])
+        self.until_settled(call, share)
+        tier = call()
+        self.note(f"attention of {size.rows} rows, the last call, tier {tier}", o, exact, _BOUNDS[str(size.dtype)])
+
+    def model(self, size: Size, share: float) -> None:
+        """A jitted function: attention between two products."""
+        width = size.heads * size.width
+        x = ts.randn((size.batch, size.rows, width), size.dtype, seed=4).to(self.device)
+        weights = [ts.randn((width, columns), seed=seed) for seed, columns in ((5, 3 * width), (6, width))]
+        inward, outward = ((one * float(width**-0.5)).to(size.dtype).to(self.device) for one in weights)
+
+        @ts.jit(tiers=self.runtime)
+        def layer(x: Any, inward: Any, outward: Any) -> Any:
+            q, k, v = ts.ops.split_qkv(x @ inward, heads=size.heads)
+            return x + ts.ops.merge_heads(ts.flash_attention(q, k, v, causal=True)) @ outward
+
+        exact = _layer(*(_wide(one) for one in (x, inward, outward)), heads=size.heads)
+        # Rounding to few bits happens four times on the way, not once.
+        bound = 2 * _BOUNDS[str(size.dtype)]
+        self.note("a jitted layer, the first call", layer(x, inward, outward), exact, bound)
+
+        def call() -> int:
+            layer(x, inward, outward)
+            return _latest_tier(self.runtime, "layer")
+
+        self.until_settled(call, share)
+        self.note("a jitted layer, the last call", layer(x, inward, outward), exact, bound)
+
+    def show(self, title: str) -> None:
+        self.console.rule(title, align="left")
+        self.console.print(drawn(view_of(self.runtime)))
+
+
+def _latest_tier(runtime: MetaTracingRuntime, name: str) -> int:
+    for region in runtime.regions():
+        if region.name == name:
+            with region.lock:
+                return max((int(entry.tier) for entry in region.entries if entry.contest is None), default=1)
+    return 1
 
 
 @click.command()
-@click.option("--rows", default=50, help="Rows of the inputs.")
-@click.option("--plain", is_flag=True, help="No colours and no boxes.")
-def demo(rows: int, plain: bool) -> None:
-    """Shows attention from Python to Tile IR, runs it and a small model at every level, and as machine code."""
+@click.option("--seconds", default=40.0, help="About how long it may take.")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Where to compute.")
+@click.option("--plain", is_flag=True, help="No colours, no boxes, and nothing that is drawn over.")
+@click.option("--tour", "wants_tour", is_flag=True, help="Instead, one program at every level, checked at each.")
+@click.option("--rows", default=50, help="Rows of the inputs of the tour.")
+def demo(seconds: float, device: str, plain: bool, wants_tour: bool, rows: int) -> None:
+    """Attention calls that climb the tiers, live; the status is 1 if any result is wrong, whatever the speed."""
     console = Console(no_color=plain, highlight=not plain)
-    q, k, v = (ts.randn((2, rows, 16), ts.bf16, seed=seed) for seed in range(3))
-    instance = attention.lower(q, k, v, causal=True)
-    compiled = lower_through(instance, instance.schedule)
-    for level, written in compiled.levels.items():
-        # The kernel is the same at every level: show it once, beside its source, where it belongs.
-        shown = beside_source(text.write(compiled.module, locations=True)) if level == "tile" else _host(written)
-        console.rule(f"{level} IR", align="left")
-        console.print(shown if plain else Syntax(shown, "llvm", background_color="default"), soft_wrap=True)
-    console.print(f"schedule: {instance.schedule}; guards: {', '.join(map(str, instance.guards))}\n")
+    if wants_tour:
+        from tessera.cli.demo_tour import tour
 
-    table = Table("what", "program", "relative error against float64", "at most", "")
-    found = [*_attention_rows(q, k, v), *_model_rows(rows)]
-    for row in found:
-        verdict = "ok" if row.error <= row.bound else "WRONG"
-        table.add_row(row.what, row.program, f"{row.error:.1e}", f"{row.bound:.0e}", verdict)
-    console.print(table)
-    console.print("attention ran under checks for races, bounds, padding, uninitialised reads, NaNs and overflow\n")
-    if any(row.error > row.bound for row in found) or not _machine_code_is_right(console):
-        sys.exit(1)
+        sys.exit(0 if tour(console, rows, plain) else 1)
+    began = time.monotonic()
+    place = _has_gpu() if device == "auto" else device
+    with tempfile.TemporaryDirectory(prefix="tessera-demo-") as folder, ExitStack() as stack:
+        # A cache of its own: with what an earlier run has left, there would be no climb to see.
+        stack.enter_context(knobs.cache_dir.using(folder))
+        good = _demo(console, place, began + seconds, plain)
+    console.print(f"{time.monotonic() - began:.0f} s in all; `tessera demo --tour` shows the levels of a program")
+    sys.exit(0 if good else 1)
 
 
-def _machine_code_is_right(console: Console) -> bool:
-    if settings() is None:
-        console.print("kernels run in the interpreter here: there is no machine code to time")
-        return True
-    q, k, v = demo_machine_code.inputs()
-    found = demo_machine_code.machine_code(q, k, v)
-    exact = _attention(*(tensor.numpy().astype(np.float64) for tensor in (q, k, v)), causal=True)
-    error = _error(found.result, exact)
-    for line in demo_machine_code.told(found, q, k, v):
+def _demo(console: Console, place: str, ends: float, plain: bool) -> bool:
+    size = SIZES[place]
+    longer = size._replace(rows=size.rows + size.rows // 3)
+    console.print(
+        f"Attention on {place}: called at once by a program that knows nothing, which is replaced while it is called. "
+        "Programs that know more are compiled beside it, compared on the calls, and guarded by what they know.\n"
+    )
+    with MetaTracingRuntime(RuntimeConfig(candidates=_CANDIDATES)) as runtime:
+        shown = Demo(console, runtime, place, ends)
+        is_live = console.is_terminal and not plain
+        with runtime.live(console) if is_live else ExitStack():
+            shown.attention(size, 0.4)
+            shown.attention(longer, 0.45)
+            if settings() is not None:
+                shown.model(size, 0.7)
+        if not is_live:
+            shown.show("what happened")
+        cases = view_of(runtime).cases
+        for line in _story(cases, runtime):
+            console.print(line, soft_wrap=True)
+    _again(shown, size)
+    for line in _baseline(cases, size, place):
         console.print(line, soft_wrap=True)
-    console.print(f"relative error of the machine code against float64: {error:.1e}, at most {_BOUNDS['bf16']:.0e}")
-    return error <= _BOUNDS["bf16"]
+    return _verdict(console, shown)
 
 
-def _attention_rows(q: ts.Tensor, k: ts.Tensor, v: ts.Tensor) -> Iterator[Row]:
-    for causal in (False, True):
-        with checking(Checks.all()):
-            found, _ = attention(q, k, v, causal=causal)
-        exact = _attention(*(tensor.numpy().astype(np.float64) for tensor in (q, k, v)), causal=causal)
-        program = structural_hash(attention.lower(q, k, v, causal=causal).module)[:12]
-        yield Row(
-            f"attention, {'causal' if causal else 'full'}", program, _error(found.numpy(), exact), _BOUNDS["bf16"]
+def _story(cases: tuple[Case, ...], runtime: MetaTracingRuntime) -> Iterator[str]:
+    """What the view says, in words."""
+    yield ""
+    for case in cases:
+        if case.speedup is None:
+            yield f"{case.name} {case.arguments}: stayed at one tier in this time"
+            continue
+        first, last = case.timed[0], case.last
+        yield (
+            f"{case.name} {case.arguments}: tier {last.tier} takes {last.nanoseconds / 1e6:.3f} ms, "
+            f"tier {first.tier} took {first.nanoseconds / 1e6:.3f} ms: {case.speedup:.1f} times faster"
         )
+    stats = runtime.get_runtime_stats()
+    counted = stats.events
+    yield (
+        f"{stats.total_executions:,} calls, {counted['compiles']} programs compiled in the background, "
+        f"{counted['contests']} contests, {counted['deopts']} calls that guards refused and a lower tier served, "
+        f"{counted['bridges']} bridges, {counted['aborts']} failures"
+    )
 
 
-def _model_rows(rows: int) -> Iterator[Row]:
-    """gelu(x·w + b): a tile kernel and a fused epilogue, at each level and with its sizes known."""
-    module = text.read(resources.files("tessera.cli").joinpath("demo.mlir").read_text(encoding="utf-8"), "demo.mlir")
-    programs = {name: text.read(written) for name, written in compile_module(module).levels.items()}
-    facts = Facts.parse(f"arg0.size[0] = {rows}", "arg0.size[1] = 40", "arg1.size[1] = 70")
-    programs["tile, sizes known"] = compile_module(module, facts=facts).module
-    arguments = [ts.randn(shape, seed=seed).numpy() for seed, shape in enumerate(((rows, 40), (40, 70), (70,)))]
-    exact = _layer(*(array.astype(np.float64) for array in arguments))
-    for name, program in programs.items():
-        (found,) = run_function(program, "layer", arguments)
-        yield Row(f"gelu(x·w + b), {name}", structural_hash(program)[:12], _error(found, exact), _BOUNDS["f32"])
+def _again(shown: Demo, size: Size) -> None:
+    """Another runtime, as another process would have it: it starts where the first one has ended."""
+    if settings() is None:
+        return
+    with MetaTracingRuntime() as runtime:
+        q, k, v = (ts.randn(size.shape, size.dtype, seed=seed).to(shown.device) for seed in range(3))
+        began = time.perf_counter()
+        tier = int(runtime.execute_flash_attention(q, k, v, params=AttentionParams(is_causal=True)).tier_used)
+        took = 1e3 * (time.perf_counter() - began)
+    shown.console.print(
+        f"another runtime, with what this one left on the disk: its first call is at tier {tier}, {took:.0f} ms"
+    )
 
 
-def _error(found: Array, exact: Array) -> float:
-    return float(np.linalg.norm(found.astype(np.float64) - exact) / np.linalg.norm(exact))
+def _baseline(cases: tuple[Case, ...], size: Size, place: str) -> Iterator[str]:
+    """The last tier beside the schedule that tiers are compared with."""
+    case = next((case for case in cases if case.name == flash_attention.__name__), None)
+    if case is None or place != "cpu" or settings() is None or case.tier == 1:
+        return
+    q, k, v = (ts.randn(size.shape, size.dtype, seed=seed) for seed in range(3))
+    o, scale = ts.empty(size.shape, size.dtype), size.width**-0.5
+    fixed: Any = flash_attention.with_schedule(BASELINE)
+    laps: list[float] = []
+    for _ in range(12):
+        began = time.perf_counter()
+        fixed(q, k, v, o, scale, causal=True)
+        laps.append(1e9 * (time.perf_counter() - began))
+    ratio = min(laps[2:]) / case.last.nanoseconds
+    yield f"against the frozen baseline ({BASELINE}, sizes open, at its best): ×{ratio:.2f}"
 
 
-def _attention(q: Array, k: Array, v: Array, *, causal: bool) -> Array:
-    scores = q @ k.swapaxes(1, 2) / math.sqrt(q.shape[-1])
-    if causal:
-        scores = np.where(np.tri(scores.shape[1], scores.shape[2], dtype=np.bool_), scores, -np.inf)
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    return weights @ v / weights.sum(-1, keepdims=True)
+def _verdict(console: Console, shown: Demo) -> bool:
+    table = Table("result", "relative error against float64", "at most", "")
+    for what, error, bound in shown.errors:
+        table.add_row(what, f"{error:.1e}", f"{bound:.0e}", "ok" if error <= bound else "WRONG")
+    console.print(table)
+    return all(error <= bound for _, error, bound in shown.errors)
 
 
-def _layer(x: Array, w: Array, b: Array) -> Array:
-    y = x @ w + b
-    return 0.5 * y * (1.0 + np.vectorize(math.erf)(y * math.sqrt(0.5)))
+def _has_gpu() -> str:
+    from tessera.runtime.cuda import driver
+
+    try:
+        return "cuda" if driver.device_count() else "cpu"
+    except DeviceError:
+        return "cpu"
 
 
-def _host(written: str) -> str:
-    start = written.index("  graph.func")
-    return "builtin.module {\n  // tile.func @attention: see the tile level\n" + written[start:]
+def _wide(value: ts.Tensor) -> Array:
+    return value.cpu().values().astype(np.float64)
+
+
+def _attention(q: Array, k: Array, v: Array) -> Array:
+    exact = np.empty_like(q)
+    seen = np.tri(q.shape[2], k.shape[2], dtype=np.bool_)
+    for place in np.ndindex(q.shape[:2]):
+        scores = np.where(seen, q[place] @ k[place].T / math.sqrt(q.shape[-1]), -np.inf)
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        exact[place] = weights @ v[place] / weights.sum(-1, keepdims=True)
+    return exact
+
+
+def _layer(x: Array, inward: Array, outward: Array, *, heads: int) -> Array:
+    batch, rows, width = x.shape
+    parts = np.split(x @ inward, 3, axis=-1)
+    q, k, v = (part.reshape(batch, rows, heads, -1).transpose(0, 2, 1, 3) for part in parts)
+    return x + _attention(q, k, v).transpose(0, 2, 1, 3).reshape(batch, rows, width) @ outward

@@ -60,7 +60,9 @@ def read(
     except ParseError as error:
         raise _unreadable(error.msg, progress.blame(error.span.start, error.msg)) from error
     except (VerifyException, *_CARELESS) as error:
-        message = str(error) or type(error).__name__
+        # struct words this differently in every version of Python.
+        message = "a number does not fit its type" if isinstance(error, struct.error) else str(error)
+        message = message or type(error).__name__
         raise _unreadable(" ".join(message.splitlines()), progress.place(progress.start)) from error
     if isinstance(module.location, UnknownLoc):
         module.location = location_of(progress.place(0))

@@ -56,6 +56,8 @@ class Fingerprints:
         if isinstance(value, np.generic):
             number = cast("Any", value)
             return ("number", number.dtype.str, number.tobytes())
+        if (parts := getattr(kind, "identity_parts", None)) is not None:
+            return (kind.__qualname__, self.all(parts(value)))
         if isinstance(value, type) and not is_kernel_module(value.__module__):
             return ("type", *_place(value))
         raise NoFingerprint(f"{value!r} of type {kind.__qualname__}")

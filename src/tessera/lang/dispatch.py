@@ -1,25 +1,31 @@
 """Calls of jitted functions: generated code from Python's arguments to a bound program, with nothing slow on the way.
 
-The code is written for the arguments' structure: it takes each array out of dictionaries, lists and tuples, and looks
-up what arrays with such metas led to before. Whatever is not found there goes the long way.
+The code is written for the arguments' structure: it takes each array out of dictionaries, lists and tuples, compares
+its meta with those of the first few entries, then looks up what arrays with such metas led to before. Whatever is not
+found there goes to the code of another structure, and at last the long way.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from textwrap import indent
 from typing import Any, NamedTuple
 
 from tessera.kernels.native import Settings, settings
 from tessera.lang.parameters import Parameters, is_array, is_number, scalar
 from tessera.lang.tracing import current_or_none
 from tessera.lang.watching import Check
+from tessera.runtime.meta import Meta
 from tessera.runtime.pytree import tree_leaves, tree_unflatten
 from tessera.runtime.tensor import Tensor
 
 MISSING: Any = object()
 NOT_FOUND = (KeyError, IndexError, AttributeError, TypeError, NameError, ValueError)
 MOST_ENTRIES = 4096
+INLINE = 4
+"""Entries that are compared one by one before there is a look into the dictionary."""
 
 Finish = Callable[[Sequence[Tensor]], Any]
 
@@ -76,7 +82,7 @@ def access(name: str, value: Any, parameters: Parameters) -> Access | None:
         elif is_number(item) and name in parameters.numbered:
             numbers.append(path)
             order.append(path)
-        elif item is None or (not is_array(item) and tree_leaves(item) == [item]):
+        elif _is_static(item, name in parameters.numbered):
             statics.append(path)
         else:
             return False
@@ -89,74 +95,108 @@ def access(name: str, value: Any, parameters: Parameters) -> Access | None:
     return Access(tuple(tests), tuple(arrays), tuple(numbers), tuple(statics), tuple(order))
 
 
+class Inline(NamedTuple):
+    """An entry whose key is compared in the code itself."""
+
+    key: tuple[Any, ...]
+    entry: Entry
+
+
 class Quick:
-    """The generated function for one structure of arguments."""
+    """The generated function for one structure of arguments.
+
+    It compares metas with those of the entries that came first, then looks into a dictionary. Metas are interned, so
+    comparing is by identity; what these entries have in common is compared once.
+    """
 
     def __init__(
         self, name: str, parameters: Parameters, arguments: Mapping[str, Any], slowly: Callable[..., Any]
     ) -> None:
+        self.name = name
         self.entries: Entries = {}
         self.slowly = slowly
         self.parameters = parameters
         self.names = parameters.labels()
         found = [access(parameter, value, parameters) for parameter, value in arguments.items()]
         kinds = inspect.Parameter
-        listed = list(parameters.signature.parameters.values())
+        self.listed = list(parameters.signature.parameters.values())
         self.possible = all(one is not None for one in found) and not any(
-            one.kind in (kinds.VAR_KEYWORD, kinds.VAR_POSITIONAL, kinds.POSITIONAL_ONLY) for one in listed
+            one.kind in (kinds.VAR_KEYWORD, kinds.VAR_POSITIONAL, kinds.POSITIONAL_ONLY) for one in self.listed
         )
         if not self.possible:
             return
         self.accesses = [one for one in found if one is not None]
-        self.call = self._written(name, listed)
+        self.mark = "_"
+        while any(parameter.name.startswith(self.mark) for parameter in self.listed):
+            self.mark += "_"
+        self._seen = self._looking()
+        inner = "".join(f"{part}, " for part in self._parts()[1:])
+        self._keyed: Callable[..., tuple[Any, ...]] = eval(f"lambda {', '.join(self.names)}: ({inner})", {})
+        self.call = self._written(())
 
     def fits(self, arguments: Mapping[str, Any]) -> bool:
         """Whether arguments have the structure that the code was written for."""
-        return all(
-            access(name, value, self.parameters) == one
-            for (name, value), one in zip(arguments.items(), self.accesses, strict=True)
+        try:
+            seen = self._seen(**arguments)
+        except NOT_FOUND:
+            return False
+        if seen is None:
+            return False
+        metas, numbers, statics = seen
+        return (
+            all(meta.__class__ is Meta for meta in metas)
+            and all(map(is_number, numbers))
+            and all(is_free or _is_static(value, numbered) for is_free, numbered, value in statics)
         )
+
+    def _looking(self) -> Callable[..., tuple[Any, ...] | None]:
+        """What `fits` asks about arguments, written once."""
+        tests = [test for one in self.accesses for test in one.tests]
+        metas = [f"{path}.meta" for one in self.accesses for path in one.arrays]
+        numbers = [path for one in self.accesses for path in one.numbers]
+        statics = [
+            f"({name in self.parameters.static}, {name in self.parameters.numbered}, {path})"
+            for name, one in zip(self.names, self.accesses, strict=True)
+            for path in one.statics
+        ]
+        listed = ["".join(f"{one}, " for one in several) for several in (metas, numbers, statics)]
+        # What is behind the tests may only be looked at where they hold: a tensor can be indexed like a list.
+        text = f"(({listed[0]}), ({listed[1]}), ({listed[2]})) if {' and '.join(tests) or 'True'} else None"
+        return eval(f"lambda {', '.join(self.names)}: {text}", {})
+
+    def _parts(self) -> list[str]:
+        """What the code looks at, settings first."""
+        parts = [f"{self.mark}settings()"]
+        parts += [f"{path}.meta" for one in self.accesses for path in one.arrays]
+        parts += [f"{path}.__class__" for one in self.accesses for path in one.numbers]
+        parts += [part for one in self.accesses for path in one.statics for part in (f"{path}.__class__", path)]
+        return parts
 
     def key(self, chosen: Settings | None, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
         """What the generated code looks up for these arguments."""
-        scope: dict[str, Any] = dict(arguments)
-        parts: list[Any] = [chosen]
-        parts += [eval(f"{path}.meta", scope) for one in self.accesses for path in one.arrays]
-        parts += [eval(f"{path}.__class__", scope) for one in self.accesses for path in one.numbers]
-        for one in self.accesses:
-            for path in one.statics:
-                value = eval(path, scope)
-                parts += [value.__class__, value]
-        return tuple(parts)
+        return (chosen, *self._keyed(**arguments))
 
-    def add(self, chosen: Settings | None, arguments: Mapping[str, Any], entry: Entry) -> None:
+    def add(self, chosen: Settings | None, arguments: Mapping[str, Any], entry: Entry) -> bool:
+        """Keeps an entry; says whether `call` is another function now."""
         if len(self.entries) >= MOST_ENTRIES:
             self.entries.clear()
-        self.entries[self.key(chosen, arguments)] = entry
+        key = self.key(chosen, arguments)
+        known = list(self.entries)[:INLINE]
+        self.entries[key] = entry
+        if len(known) >= INLINE and key not in known:
+            return False
+        self.call = self._written([Inline(one, self.entries[one]) for one in list(self.entries)[:INLINE]])
+        return True
 
-    def _written(self, name: str, listed: Sequence[inspect.Parameter]) -> Callable[..., Any]:
-        mark = "_"
-        while any(parameter.name.startswith(mark) for parameter in listed):
-            mark += "_"
-        keys = [f"{path}.meta" for one in self.accesses for path in one.arrays]
-        keys += [f"{path}.__class__" for one in self.accesses for path in one.numbers]
-        keys += [f"{path}.__class__, {path}" for one in self.accesses for path in one.statics]
+    def _written(self, inline: Sequence[Inline]) -> Callable[..., Any]:
+        mark, parts = self.mark, self._parts()
         numbers = {path for one in self.accesses for path in one.numbers}
         passed = [f"{mark}scalar({path})" if path in numbers else path for one in self.accesses for path in one.order]
         tests = [test for one in self.accesses for test in one.tests]
-        given = [one.name for one in listed if one.kind is not one.KEYWORD_ONLY]
-        named = [one.name for one in listed if one.kind is one.KEYWORD_ONLY]
+        given = [one.name for one in self.listed if one.kind is not one.KEYWORD_ONLY]
+        named = [one.name for one in self.listed if one.kind is one.KEYWORD_ONLY]
         signature = [f"{one}={mark}defaults[{one!r}]" for one in given]
         signature += [f"*{mark}extra", *(f"{one}={mark}defaults[{one!r}]" for one in named), f"**{mark}more"]
-        text = _TEMPLATE.format(
-            mark=mark,
-            signature=", ".join(signature),
-            key=", ".join([f"{mark}settings()", *keys]) + ",",
-            tests="".join(f" and {test}" for test in tests),
-            passed="".join(f"{one}, " for one in passed),
-            given="".join(f"{one}, " for one in given),
-            named=", ".join(f"{one!r}: {one}" for one in named),
-        )
         scope: dict[str, Any] = {
             "__name__": __name__,  # errors are told at the user's line, which is not in here
             f"{mark}settings": settings,
@@ -165,12 +205,70 @@ class Quick:
             f"{mark}not_found": NOT_FOUND,
             f"{mark}scalar": scalar,
             f"{mark}otherwise": self._otherwise,
-            f"{mark}defaults": {one.name: MISSING if one.default is one.empty else one.default for one in listed},
+            f"{mark}defaults": {one.name: MISSING if one.default is one.empty else one.default for one in self.listed},
         }
+        arguments = "".join(f"{one}, " for one in passed)
+        text = _TEMPLATE.format(
+            mark=mark,
+            signature=", ".join(signature),
+            look=indent(self._look(inline, parts, scope), "    "),
+            tests="".join(f" and {test}" for test in tests),
+            runs=self._runs(inline, arguments, scope),
+            passed=arguments,
+            given="".join(f"{one}, " for one in given),
+            named=", ".join(f"{one!r}: {one}" for one in named),
+        )
         exec(text, scope)
         quick = scope[f"{mark}call"]
-        quick.__name__ = quick.__qualname__ = name
+        quick.__name__ = quick.__qualname__ = self.name
         return quick
+
+    def _look(self, inline: Sequence[Inline], parts: Sequence[str], scope: dict[str, Any]) -> str:
+        """Code that finds an entry, or the number of one that is compared here."""
+        mark = self.mark
+        dictionary = f"{mark}which, {mark}entry = -1, {mark}entries[{', '.join([f'{mark}now', *parts[1:]])},]"
+        if not inline:
+            return f"        {dictionary}\n"
+        different = [
+            place for place in range(len(parts)) if any(one.key[place] is not inline[0].key[place] for one in inline)
+        ]
+        texts = [f"{mark}now", *parts[1:]]
+
+        def tests(number: int, places: Sequence[int]) -> str:
+            listed: list[str] = []
+            for place in places:
+                value = f"{mark}key{number}_{place}"
+                scope[value] = inline[number].key[place]
+                listed.append(f"{texts[place]} is {value}")
+            return " and ".join(listed)
+
+        same = tests(0, [place for place in range(len(parts)) if place not in different]) or "True"
+        if not different:
+            return f"        if {same}:\n            {mark}which = 0\n        else:\n            {dictionary}\n"
+        lines = [f"        if not ({same}):\n            {dictionary}\n"]
+        lines += [
+            f"        elif {tests(number, different)}:\n            {mark}which = {number}\n"
+            for number in range(len(inline))
+        ]
+        return "".join([*lines, f"        else:\n            {dictionary}\n"])
+
+    def _runs(self, inline: Sequence[Inline], arguments: str, scope: dict[str, Any]) -> str:
+        """Code that runs the entries that are compared here."""
+        mark, lines = self.mark, list[str]()
+        for number, (_, entry) in enumerate(inline):
+            scope[f"{mark}run{number}"] = entry.run
+            hidden = "" if not entry.hidden else f"*{mark}hidden{number}"
+            scope[f"{mark}hidden{number}"] = entry.hidden
+            call = f"{mark}run{number}({arguments}{hidden})"
+            if entry.finish is not None:
+                text: str | None = getattr(entry.finish, "text", None)
+                scope[f"{mark}finish{number}"] = entry.finish
+                call = f"{call}[0]" if text == ONLY else f"{mark}finish{number}({call})"
+            scope[f"{mark}unchanged{number}"] = entry.unchanged
+            holds = "" if entry.unchanged is None else f" and {mark}holds({mark}unchanged{number})"
+            lines.append(f"        if {mark}which == {number}{holds}:\n            return {call}\n")
+        scope[f"{mark}holds"] = _holds
+        return "".join(lines)
 
     def _otherwise(self, given: tuple[Any, ...], extra: tuple[Any, ...], named: dict[str, Any], more: Any) -> Any:
         count = next((place for place, value in enumerate(given) if value is MISSING), len(given))
@@ -180,21 +278,40 @@ class Quick:
         return self.slowly(*given[:count], *extra, **rest, **more)
 
 
+def _is_static(value: Any, numbered: bool) -> bool:
+    """Whether a value is static wherever it is, and not taken apart."""
+    if value is None or isinstance(value, str):
+        return True
+    return not (numbered and is_number(value)) and not is_array(value) and tree_leaves(value) == [value]
+
+
+def _holds(unchanged: Check) -> bool:
+    """Whether what a function sees from outside is as it was; a name that is gone is not."""
+    try:
+        return unchanged()
+    except NOT_FOUND:
+        return False
+
+
 _TEMPLATE = """
 def {mark}call({signature}):
     try:
-        {mark}unchanged, {mark}run, {mark}hidden, {mark}finish = {mark}entries[{key}]
-        {mark}good = (
-            ({mark}unchanged is None or {mark}unchanged())
-            and {mark}tracing() is None and not {mark}extra and not {mark}more{tests}
-        )
+        {mark}good = {mark}tracing() is None and not {mark}extra and not {mark}more{tests}
+        if {mark}good:
+            {mark}now = {mark}settings()
+{look}
     except {mark}not_found:
         {mark}good = False
     if {mark}good:
-        {mark}results = {mark}run({passed}*{mark}hidden)
-        return {mark}results if {mark}finish is None else {mark}finish({mark}results)
+{runs}        if {mark}which == -1:
+            {mark}unchanged, {mark}run, {mark}hidden, {mark}finish = {mark}entry
+            if {mark}unchanged is None or {mark}holds({mark}unchanged):
+                {mark}results = {mark}run({passed}*{mark}hidden)
+                return {mark}results if {mark}finish is None else {mark}finish({mark}results)
     return {mark}otherwise(({given}), {mark}extra, {{{named}}}, {mark}more)
 """
+ONLY = "results[0]"
+"""The text of what takes the one result of a program."""
 
 
 def finishing(structure: Any, leaves: Sequence[Any]) -> Finish | None:
@@ -209,7 +326,14 @@ def finishing(structure: Any, leaves: Sequence[Any]) -> Finish | None:
     text = _expression(example)
     if text is None:
         return lambda results: tree_unflatten(structure, [results[one.number] for one in leaves])
-    return eval(f"lambda results: {text}")
+    return _finisher(text)
+
+
+@lru_cache(maxsize=256)
+def _finisher(text: str) -> Finish:
+    made = eval(f"lambda results: {text}")
+    made.text = text
+    return made
 
 
 class Place(NamedTuple):

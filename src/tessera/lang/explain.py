@@ -71,10 +71,14 @@ class Lowered:
 class Explanation:
     """What a jitted function was compiled for. `str` of it is for people; the fields are for programs."""
 
-    def __init__(self, name: str, families: Sequence[Family], reasons: Sequence[Reason]) -> None:
+    def __init__(
+        self, name: str, families: Sequence[Family], reasons: Sequence[Reason], tiers: Sequence[str] = ()
+    ) -> None:
         self.name = name
         self.families = families
         self.reasons = tuple(reasons)
+        self.tiers = tuple(tiers)
+        """What runs at which tier and is guarded by what, in lines; nothing for functions without tiers."""
 
     @property
     def variants(self) -> list[Variant]:
@@ -82,14 +86,20 @@ class Explanation:
 
     @property
     def compilations(self) -> int:
-        """How often the function was compiled."""
+        """How many programs the function took; those that another process compiled count, too."""
         return len(self.reasons)
+
+    @property
+    def found(self) -> int:
+        """How many of its programs were found on the disk."""
+        return sum(variant.found for variant in self.variants)
 
     def __str__(self) -> str:
         lines = [f"{self.name}: compiled {_times(self.compilations)}"]
         for number, variant in enumerate(self.variants, 1):
             traced = variant.traced
-            lines.append(f"  program {number}, because: {variant.reason}")
+            found = ", found on the disk" if variant.found else ""
+            lines.append(f"  program {number}{found}, because: {variant.reason}")
             lines += [f"    {one.name}: {format_shape(one.sizes)} of {one.dtype}" for one in traced.types]
             if traced.hidden:
                 lines.append(f"    captured arrays: {len(traced.hidden)}")
@@ -105,7 +115,7 @@ class Explanation:
                 lines.append(f"    runs in the interpreter: {variant.fallback or 'so it was asked, or must be here'}")
             else:
                 lines.append(f"    kernels: {', '.join(variant.program.kernels) or 'none'}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.tiers])
 
     __repr__ = __str__
 

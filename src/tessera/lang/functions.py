@@ -44,12 +44,12 @@ class Outcome:
     constant: Any = None
 
 
-@dataclass(frozen=True)
+@dataclass
 class TracedFunction:
-    """A function as a graph module, for one list of argument types."""
+    """A function as a graph module, for one list of argument types. `source` is the module, or its text."""
 
     name: str
-    module: ModuleOp
+    source: ModuleOp | str
     types: tuple[ArgumentType, ...]
     hidden: tuple[Tensor, ...]
     outcomes: tuple[Outcome, ...]
@@ -59,6 +59,14 @@ class TracedFunction:
     effects: tuple[str, ...]
     result_types: tuple[tuple[tuple[Size, ...], DType], ...]
     histories: tuple[ShapeHistory, ...]
+
+    @property
+    def module(self) -> ModuleOp:
+        if isinstance(self.source, str):
+            from tessera.dialects import text
+
+            self.source = text.read(self.source)
+        return self.source
 
 
 def trace_function(

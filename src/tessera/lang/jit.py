@@ -16,10 +16,12 @@ from tessera.errors import CompileError, DeviceError, TesseraError, caller_span
 from tessera.kernels.native import Settings, settings
 from tessera.lang import explain, watching
 from tessera.lang.asking import TraceAgain
-from tessera.lang.dispatch import MOST_ENTRIES, Entry, Place, Quick, finishing
+from tessera.lang.dispatch import MOST_ENTRIES, Entry, Finish, Place, Quick, finishing
 from tessera.lang.functions import TracedFunction, trace_function
 from tessera.lang.inlining import inlined
+from tessera.lang.kept import Shelf
 from tessera.lang.parameters import Call, Parameters, Static
+from tessera.lang.tiering import Tiers, tiers_of, wanted_tiers
 from tessera.lang.tracing import current_or_none
 from tessera.lang.variants import Reason, Seen, pattern_of, sizes_for
 from tessera.lang.world import world
@@ -29,11 +31,15 @@ from tessera.runtime.tensor import Tensor
 from tessera.shapes.expr import format_shape
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
     from tessera.lang.checking import Checked
     from tessera.lang.programs import Bound, Program
 
 _MOST_TRACES = 32  # of one function for one call, each with more sizes known to be equal
 _MOST_FAMILIES = 512
+_MOST_GRAPHS = 64  # of one function: each has an arena of its own
+_MOST_STRUCTURES = 4  # of arguments that there is generated code for
 
 
 @dataclass(eq=False)
@@ -46,6 +52,8 @@ class Variant:
     unchanged: watching.Check | None
     fallback: str | None = None
     """Why the interpreter runs it, where that was not asked for."""
+    found: bool = False
+    """Whether another process made it."""
 
 
 @dataclass(eq=False)
@@ -72,11 +80,16 @@ class Jitted:
         static_argnames: str | Iterable[str] = (),
         donate_argnums: int | Iterable[int] = (),
         fast_math: bool | None = None,
+        graphs: bool = False,
         number_parameters: Iterable[str] | None = None,
         name: str | None = None,
+        identity: Callable[..., Any] | None = None,
+        tiers: Any = "off",
     ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
+        self.identity = function if identity is None else identity
+        """What stands for the function in keys on the disk."""
         self.name = name or getattr(function, "__name__", "function")
         self._options: dict[str, Any] = {
             "static_argnums": _several(static_argnums),
@@ -85,14 +98,18 @@ class Jitted:
         }
         self.parameters = Parameters(function, **self._options)
         self.fast_math = fast_math
+        self.graphs = graphs
+        self._recorded = 0
         self.donated = self.parameters.names_of(_several(donate_argnums))
         self.families: dict[tuple[object, ...], Family] = {}
         self.reasons: list[Reason] = []
         self._known: dict[tuple[object, ...], Entry] = {}
-        self.quick: Quick | None = None
+        self.quicks: list[Quick] = []
         self._methods: dict[int, tuple[weakref.ref[Any], Jitted]] = {}
         self._lock = RLock()
-        self.__call__ = self._slowly
+        self.tiers = wanted_tiers(tiers)
+        self._tiered: Tiers | None = None
+        self.__call__ = self._slowly if self.tiers is None else self.in_tiers
 
     def __repr__(self) -> str:
         return f"<jit {self.name}>"
@@ -106,11 +123,21 @@ class Jitted:
         found = self._methods.get(id(instance))
         if found is None or found[0]() is not instance:
             method = types.MethodType(self.function, instance)
-            bound = Jitted(method, name=self.name, fast_math=self.fast_math, **_shifted(self._options))
+            options: dict[str, Any] = {"fast_math": self.fast_math, "graphs": self.graphs, **_shifted(self._options)}
+            bound = Jitted(method, name=self.name, tiers=self.tiers, **options)
             found = self._methods[id(instance)] = (weakref.ref(instance), bound)
         return found[1]
 
     # Calls
+
+    def in_tiers(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Any call, in tiers; whoever runs them may put something quicker in this one's place."""
+        if current_or_none() is not None:
+            return inlined(self.name, self.parameters, args, kwargs)
+        if self._tiered is None:
+            with self._lock:
+                self._tiered = self._tiered or tiers_of(self, self.tiers)
+        return self._tiered.call(args, kwargs)
 
     def _slowly(self, /, *args: Any, **kwargs: Any) -> Any:
         """Any call; the next of its kind is quick."""
@@ -131,32 +158,32 @@ class Jitted:
         return results if entry.finish is None else entry.finish(results)
 
     def _remember(self, arguments: dict[str, Any], chosen: Settings | None, entry: Entry) -> None:
-        """Puts an entry where generated code finds it; the code is written for the first structure that comes."""
-        if self.quick is None:
-            quick = Quick(self.name, self.parameters, arguments, self._slowly)
-            if not quick.possible:
-                return
-            self.quick, self.__call__ = quick, quick.call
-        if self.quick.fits(arguments):
-            self.quick.add(chosen, arguments, entry)
+        """Puts an entry where generated code finds it; there is code for each of the first structures that come."""
+        with self._lock:
+            quick = next((one for one in self.quicks if one.fits(arguments)), None)
+            if quick is None:
+                if len(self.quicks) >= _MOST_STRUCTURES:
+                    return
+                quick = Quick(self.name, self.parameters, arguments, self._slowly)
+                if not quick.possible:
+                    return
+                self.quicks.append(quick)
+            if quick.add(chosen, arguments, entry):
+                # Each passes what it does not know on to the next; the last one goes the long way.
+                following = [*(one.call for one in self.quicks[1:]), self._slowly]
+                for one, other in zip(self.quicks, following, strict=True):
+                    one.slowly = other
+                self.__call__ = self.quicks[0].call
 
     def _entry(self, call: Call, chosen: Settings | None) -> Entry:
         with self._lock:
             variant, sizes, bound = self._bound(call, chosen)
-        leaves = [
-            Place(one.place)
-            if one.place is not None
-            else one.constant
-            if one.size is None
-            else one.size.evaluate(sizes)
-            for one in variant.traced.outcomes
-        ]
         run = bound.run
         if any(leaf.number is not None for leaf in call.leaves) and self._device(call).kind != "cpu":
             run = _moving(run, call, self._device(call))
         if self.donated:
             run = _donating(run, call, self.donated)
-        return Entry(variant.unchanged, run, variant.traced.hidden, finishing(variant.traced.structure, leaves))
+        return Entry(variant.unchanged, run, variant.traced.hidden, finish_for(variant.traced, sizes))
 
     def _device(self, call: Call) -> Device:
         return device_of(self.name, call)
@@ -165,13 +192,15 @@ class Jitted:
         variant, sizes = self._variant(call, chosen)
         values = self._on_device(call, variant)
         try:
-            return variant, sizes, variant.program.bind(values)
+            bound = variant.program.bind(values, graph=self.graphs and self._recorded < _MOST_GRAPHS)
+            self._recorded += bound.recorded > 0
+            return variant, sizes, bound
         except CompileError as error:
             if chosen is None or chosen.demanded:
                 raise
             # Machine code is made when a program is first bound, so that this is where it may turn out to have none.
-            variant.program, variant.fallback = _interpreted(variant.traced), error.message
-            _log_fallback(self.name, error)
+            variant.program, variant.fallback = interpreted(variant.traced), error.message
+            log_fallback(self.name, error)
             return variant, sizes, variant.program.bind(values)
 
     def _on_device(self, call: Call, variant: Variant) -> list[Tensor]:
@@ -183,7 +212,7 @@ class Jitted:
         return [*moved, *variant.traced.hidden]
 
     def _variant(self, call: Call, chosen: Settings | None) -> tuple[Variant, dict[str, int]]:
-        """The variant that serves a call: one that there is, or a new one."""
+        """The variant that serves a call: one that there is, one from the disk, or a new one."""
         device = self._device(call)
         if len(self.families) > _MOST_FAMILIES:
             self.families.clear()
@@ -199,28 +228,66 @@ class Jitted:
         return variant, sizes
 
     def _made(self, call: Call, family: Family, chosen: Settings | None) -> Variant:
-        reason = explain.reason(self.name, call, family, caller_span(), len(self.reasons))
-        functions = [one.value for one in call.key if isinstance(one, Static) and callable(one.value)]
-        watch = watching.Watch(self.function, *functions)
-        traced = self.trace(call, family.seen, family.device)
-        unchanged = watch.settled()
-        fallback = None
+        shelf = self.shelf(call, family.device, chosen)
+
+        def made(traced: TracedFunction) -> tuple[Program, str | None]:
+            program, fallback = self._program(traced, family, chosen)
+            if fallback is None and shelf is not None:
+                shelf.keep(traced, program)
+            return program, fallback
+
+        return self.new_variant(call, family, made, shelf)
+
+    def shelf(self, call: Call, device: Device, chosen: Settings | None, name: str | None = None) -> Shelf | None:
+        """Where variants for such calls are kept; None where they cannot be."""
+        fast = self.is_fast(chosen)
+        return Shelf.of(name or self.name, self.identity, self.parameters, call, device, chosen, fast)
+
+    def _program(self, traced: TracedFunction, family: Family, chosen: Settings | None) -> tuple[Program, str | None]:
+        """A traced function compiled; in the interpreter, and why, where it has no machine code."""
         try:
-            program = _compiled(traced, family.device, self._is_fast(chosen))
+            return _compiled(traced, family.device, self.is_fast(chosen)), None
         except CompileError as error:
             if chosen is None or chosen.demanded:
                 raise
-            program, fallback = _interpreted(traced), error.message
-            _log_fallback(self.name, error)
-        variant = Variant(traced, program, reason, unchanged, fallback)
-        family.variants = [one for one in family.variants if one.unchanged is None or one.unchanged()]
-        family.variants.append(variant)
+            log_fallback(self.name, error)
+            return interpreted(traced), error.message
+
+    def new_variant(
+        self,
+        call: Call,
+        family: Family,
+        compile_: Callable[[TracedFunction], tuple[Program, str | None]],
+        shelf: Shelf | None = None,
+    ) -> Variant:
+        """The function traced for a call of a family, and compiled; or found, as it was left on a shelf."""
+        reason = explain.reason(self.name, call, family, caller_span(), len(self.reasons))
+        functions = [one.value for one in call.key if isinstance(one, Static) and callable(one.value)]
+        watch = watching.Watch(self.function, *functions)
+        found = None if shelf is None else shelf.find(call)
+        if found is not None:
+            traced, program = found
+            traced.name = self.name
+            return self._added(family, Variant(traced, program, reason, watch.settled(), found=True))
+        traced = self.trace(call, family.seen, family.device)
+        unchanged = watch.settled()
+        program, fallback = compile_(traced)
         if self.reasons and "recompiles" in knobs.logs.value:
             logging.getLogger("tessera.recompiles").warning("%s is compiled again: %s", self.name, reason)
-        self.reasons.append(reason)
+        return self._added(family, Variant(traced, program, reason, unchanged, fallback))
+
+    def _added(self, family: Family, variant: Variant) -> Variant:
+        family.variants = [one for one in family.variants if one.unchanged is None or one.unchanged()]
+        family.variants.append(variant)
+        self.reasons.append(variant.reason)
         return variant
 
-    def _is_fast(self, chosen: Settings | None) -> bool:
+    def identity_parts(self) -> tuple[Any, ...]:
+        """What a function that uses this one depends on, as `kernels/fingerprint.py` has it."""
+        options = {name: value for name, value in self._options.items() if value is not None}
+        return (self.identity, self.fast_math, *[(name, tuple(value)) for name, value in sorted(options.items())])
+
+    def is_fast(self, chosen: Settings | None) -> bool:
         """Whether results may be rounded differently for speed: as the function says, or the knob."""
         return (chosen is not None and chosen.fast_math) if self.fast_math is None else self.fast_math
 
@@ -250,7 +317,8 @@ class Jitted:
 
     def explain(self) -> explain.Explanation:
         """What was compiled for which arguments, what it depends on, and why each time."""
-        return explain.Explanation(self.name, list(self.families.values()), list(self.reasons))
+        tiers = () if self._tiered is None else tuple(self._tiered.told())
+        return explain.Explanation(self.name, list(self.families.values()), list(self.reasons), tiers)
 
     def check(self, *args: Any, **kwargs: Any) -> Checked:
         """Traces the function for types such as `Tensor["B", 64, f32]`, arrays or numbers; nothing is compiled or run.
@@ -275,26 +343,40 @@ def _shifted(options: Mapping[str, Any]) -> dict[str, Any]:
 def _compiled(traced: TracedFunction, device: Device, fast_math: bool) -> Program:
     from tessera.lang.programs import compile_graph
 
-    module = traced.module
-    if fast_math:
-        from tessera.dialects import text
-        from tessera.transforms.fast_math import FastMath
-
-        module = module.clone()
-        FastMath().apply(text.new_context(), module)
-    return compile_graph(module, str(device), world=world)
+    return compile_graph(traced.module if not fast_math else made_fast(traced.module), str(device), world=world)
 
 
-def _interpreted(traced: TracedFunction) -> Program:
+def made_fast(module: ModuleOp) -> ModuleOp:
+    """A copy whose results may be rounded differently."""
+    from tessera.dialects import text
+    from tessera.transforms.fast_math import FastMath
+
+    copy = module.clone()
+    FastMath().apply(text.new_context(), copy)
+    return copy
+
+
+def interpreted(traced: TracedFunction) -> Program:
+    """A traced function in the interpreter."""
     from tessera.lang.programs import compile_graph
 
     with knobs.interpret.using(True):
         return compile_graph(traced.module, world=world)
 
 
-def _log_fallback(name: str, error: TesseraError) -> None:
+def log_fallback(name: str, error: TesseraError) -> None:
+    """Says that a function has no machine code, where fallbacks are logged."""
     if "fallbacks" in knobs.logs.value:
         logging.getLogger("tessera.fallbacks").warning("%s runs in the interpreter: %s", name, error.message)
+
+
+def finish_for(traced: TracedFunction, sizes: Mapping[str, int]) -> Finish | None:
+    """What makes a function's result of its program's results, for these sizes."""
+    leaves = [
+        Place(one.place) if one.place is not None else one.constant if one.size is None else one.size.evaluate(sizes)
+        for one in traced.outcomes
+    ]
+    return finishing(traced.structure, leaves)
 
 
 def _moving(run: Callable[..., Any], call: Call, device: Device) -> Callable[..., Any]:
@@ -346,11 +428,16 @@ def jit(
     static_argnames: str | Sequence[str] = (),
     donate_argnums: int | Sequence[int] = (),
     fast_math: bool | None = None,
+    graphs: bool = False,
+    tiers: Any = "off",
 ) -> Any:
     """A function over tensors that is traced once per kind of arguments, compiled, and run.
 
     Static arguments are part of the program: each value has one of its own. Donated arguments are gone after the call.
-    With `fast_math` results may differ in their last places for speed; the knob decides where it is None.
+    With `fast_math` results may differ in their last places for speed; the knob decides where it is None. With `graphs`
+    the launches of a call on a GPU are replayed as a CUDA graph, with an arena of its own for each kind of arguments.
+    `tiers="auto"` starts with a program that is there soon, and makes it faster while it runs; a `MetaTracingRuntime`
+    does the same under its own settings.
     """
 
     def decorate(given: Callable[..., Any]) -> Jitted:
@@ -360,6 +447,8 @@ def jit(
             static_argnames=static_argnames,
             donate_argnums=donate_argnums,
             fast_math=fast_math,
+            graphs=graphs,
+            tiers=tiers,
         )
 
     return decorate if function is None else decorate(function)

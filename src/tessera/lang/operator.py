@@ -23,11 +23,10 @@ R = TypeVar("R")
 
 def operator(function: Callable[P, R]) -> Callable[P, R]:
     """Marks a function over tensors as an operator; it has no effects."""
-    arrays = [
-        name
-        for name, parameter in inspect.signature(function).parameters.items()
-        if "Array" in str(parameter.annotation)
-    ]
+    signature = inspect.signature(function)
+    parameters = list(signature.parameters.values())
+    arrays = [one.name for one in parameters if "Array" in str(one.annotation)]
+    unnamed = frozenset(one.name for one in parameters if one.kind is one.POSITIONAL_ONLY)
     name = function.__name__.lstrip("_")
     reason = f"the operator {name} is pure"
 
@@ -46,10 +45,20 @@ def operator(function: Callable[P, R]) -> Callable[P, R]:
             _tell(name, given, result)
         return result
 
-    eager = Jitted(traced, number_parameters=arrays, name=name)
+    # Code of calls is generated for parameters that have names.
+    vars(traced)["__signature__"] = signature.replace(
+        parameters=[
+            one.replace(kind=one.POSITIONAL_OR_KEYWORD) if one.kind is one.POSITIONAL_ONLY else one
+            for one in parameters
+        ]
+    )
+    eager = Jitted(traced, number_parameters=arrays, name=name, identity=function)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if kwargs and not unnamed.isdisjoint(kwargs):
+            given = ", ".join(sorted(unnamed & kwargs.keys()))
+            raise TesseraError(f"{name}: {given} cannot be given by name", hint=f"it takes {signature}")
         return traced(*args, **kwargs) if current_or_none() is not None else eager(*args, **kwargs)
 
     vars(call)["eager"] = eager  # for those who look inside

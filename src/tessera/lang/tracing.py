@@ -106,6 +106,7 @@ class Traced:
     """
 
     __slots__ = ("__weakref__", "dtype", "history", "sizes", "trace", "value", "weak")
+    __traced__ = True  # tensors leave operators with such values to them
 
     def __init__(
         self,

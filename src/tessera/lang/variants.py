@@ -33,13 +33,15 @@ class Seen:
     shapes: list[tuple[tuple[int, ...], ...]] = field(default_factory=list[tuple[tuple[int, ...], ...]])
     replaced: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
     """Symbols that turned out to be needed as others, or as numbers where it is None."""
+    is_open: bool = False
+    """Whether all sizes but widths, those of last axes, are symbols from the start."""
 
     def add(self, values: Sequence[Tensor]) -> None:
         self.shapes.append(tuple(value.shape for value in values))
         del self.shapes[:-_MOST_SEEN]
 
     def changing(self) -> set[Axis]:
-        """The axes that came with different sizes, 0 and 1 not counted."""
+        """The axes that came with different sizes, 0 and 1 not counted; of an open family, those that may yet."""
         found: dict[Axis, int] = {}
         changed: set[Axis] = set()
         for shapes in self.shapes:
@@ -47,6 +49,9 @@ class Seen:
                 for axis, count in enumerate(shape):
                     if count not in _SPECIAL and found.setdefault((place, axis), count) != count:
                         changed.add((place, axis))
+        if self.is_open and self.shapes:
+            last = enumerate(self.shapes[-1])
+            changed |= {(place, axis) for place, shape in last for axis in range(len(shape) - 1)}
         return changed
 
     def always_equal(self, first: Axis, second: Axis) -> bool:

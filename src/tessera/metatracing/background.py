@@ -11,7 +11,6 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Sequence
 from contextlib import suppress
 from selectors import EVENT_READ, DefaultSelector
 from typing import TYPE_CHECKING, Protocol
@@ -20,11 +19,13 @@ from tessera import compile_worker
 from tessera.metatracing.logs import complain, log
 
 if TYPE_CHECKING:
+    from tessera.metatracing.client import Compiled, Level
     from tessera.metatracing.request import Request
 
 MOST_DEATHS = 3
 """Processes that may die before no other is started."""
 BUILD = "tessera.metatracing.building:build"
+READY = "tessera.metatracing.building:get_ready"
 
 
 class Compiling(Protocol):
@@ -32,6 +33,10 @@ class Compiling(Protocol):
 
     def can_compile(self, packed: bytes | None) -> bool:
         """Whether a request of this form can be compiled; None for what cannot be sent."""
+        ...
+
+    def prepare(self) -> None:
+        """Something is going to be compiled soon: whoever does that may get ready."""
         ...
 
     def submit(self, request: Request) -> None:
@@ -51,6 +56,9 @@ class Blocking:
     def can_compile(self, packed: bytes | None) -> bool:
         return True
 
+    def prepare(self) -> None:
+        return
+
     def submit(self, request: Request) -> None:
         request.region.compiled(request, request.compiled())
 
@@ -64,8 +72,9 @@ class Blocking:
 class Worker:
     """Compiles in another process, one request after the other. A thread sends them, and loads what was compiled.
 
-    The process is started by the first request, and again when it has died. The thread ends with the last request, and
-    another one begins with the next.
+    The process is started when somebody will want it, at the latest by the first request, and again when it has died.
+    The thread ends with the last request, and another one begins with the next. Programs are handed over one by one, as
+    they come.
     """
 
     def __init__(self, timeout: float, build: str = BUILD) -> None:
@@ -93,6 +102,11 @@ class Worker:
 
     def can_compile(self, packed: bytes | None) -> bool:
         return packed is not None and self.is_usable
+
+    def prepare(self) -> None:
+        if self._process is None and self.is_usable and self.deaths == 0:
+            with suppress(OSError, EOFError):  # then the first request says so
+                self._started()
 
     def submit(self, request: Request) -> None:
         if not self.is_usable:
@@ -122,36 +136,47 @@ class Worker:
                     self._waiting.popleft()
 
     def _serve(self, request: Request) -> None:
-        packed = request.region.client.request(request.call, request.levels)
-        if packed is None:
-            request.region.climbs = False  # nothing of it can ever be sent
-            _fail(request, "it cannot be sent to another process; background_compilation=False compiles it here")
-            return
-        if not self.is_usable:
-            _fail(request, "there is no process that compiles")
-            return
+        region, waiting = request.region, list(request.levels)
+        done: list[tuple[Level, Compiled]] = []
         try:
-            answer = self._asked(packed)
+            while waiting and not self._closed:
+                level = waiting[0]
+                found = self._compiled(request, level)
+                waiting.pop(0)
+                if found is not None:
+                    done.append((level, found))
+                    region.arrived(request, level, found)
         except (OSError, EOFError, TimeoutError) as error:
             status = self._end()
             if self._closed:
                 return
             self.deaths += 1
             said = str(error) or type(error).__name__
-            _fail(request, f"the process that compiles has ended, status {status}: {said}")
-            return
-        good, data = answer
-        if not good:
-            _fail(request, data.decode(errors="replace"))
-            return
-        outcome: Sequence[str | None] = json.loads(data)
-        for level, wrong in zip(request.levels, outcome, strict=True):
-            if wrong is not None:
-                request.region.aborted(level, wrong)
-        request.levels = [level for level, wrong in zip(request.levels, outcome, strict=True) if wrong is None]
-        found = request.found()
-        log("recompiles", f"{request.region.name}: {len(found)} programs were compiled by another process")
-        request.region.compiled(request, found)
+            for level in waiting:
+                region.aborted(level, f"the process that compiles has ended, status {status}: {said}")
+        log("recompiles", f"{region.name}: {len(done)} programs were compiled by another process")
+        region.compiled(request, done)
+
+    def _compiled(self, request: Request, level: Level) -> Compiled | None:
+        """One program of a request, made there and loaded here; None where it is given up."""
+        region = request.region
+        packed = region.client.request(request.call, [level])
+        if packed is None:
+            if region.climbs:
+                region.climbs = False  # nothing of it can ever be sent
+                region.aborted(
+                    level, "it cannot be sent to another process; background_compilation=False compiles it here"
+                )
+            return None
+        if not self.is_usable:
+            region.aborted(level, "there is no process that compiles")
+            return None
+        good, data = self._asked(packed)
+        (wrong,) = json.loads(data) if good else (data.decode(errors="replace"),)
+        if wrong is not None:
+            region.aborted(level, wrong)
+            return None
+        return request.found(level)
 
     def _asked(self, packed: bytes) -> tuple[bool, bytes]:
         """What the process answers; one that has died since the last request is replaced once."""
@@ -172,7 +197,7 @@ class Worker:
                     raise EOFError("it gave no answer")
                 return answer[1], answer[3]
             except (BrokenPipeError, EOFError):
-                if fresh:
+                if fresh or self._closed:
                     raise
                 complain(f"the process that compiles had ended, status {self._end()}; another one is started")
                 self.deaths += 1
@@ -187,7 +212,7 @@ class Worker:
                 package = os.path.dirname(os.path.dirname(os.path.abspath(compile_worker.__file__)))
                 environment["PYTHONPATH"] = os.pathsep.join([package, *(path for path in sys.path if path)])
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "tessera.compile_worker"],
+                    [sys.executable, "-m", "tessera.compile_worker", *([READY] if self._build == BUILD else [])],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     env=environment,

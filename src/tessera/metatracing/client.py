@@ -19,6 +19,7 @@ from tessera.runtime.meta import Meta
 from tessera.runtime.tensor import Tensor
 
 Runner = Callable[..., Any]
+_MANY = 6  # facts that are no longer named one by one
 
 
 class GuardType(Enum):
@@ -30,6 +31,7 @@ class GuardType(Enum):
     ALIGNMENT_GUARD = "alignment"
     CAUSAL_GUARD = "flag"
     VALUE_GUARD = "value"
+    RELATION_GUARD = "relation"
 
 
 class RuntimeGuard(NamedTuple):
@@ -44,7 +46,14 @@ class RuntimeGuard(NamedTuple):
     word: str
     params: Number
     check: Callable[[Any], Number] | None = None
-    """What of the argument is compared, where its meta does not say."""
+    """What of the argument is compared, where its meta does not say; of a relation, what of all arguments is."""
+
+    def found(self, values: Sequence[Any]) -> Number:
+        """What the guard compares, of a call's arguments."""
+        if self.guard_type is GuardType.RELATION_GUARD:
+            assert self.check is not None
+            return self.check(values)
+        return self.asked(values[self.place])
 
     def asked(self, value: Any) -> Number:
         """What the guard compares, of one argument: a tensor, its meta, or a number."""
@@ -58,7 +67,7 @@ class RuntimeGuard(NamedTuple):
 
     def check_function(self, values: Sequence[Any]) -> bool:
         """Whether it holds for a call's arguments."""
-        found = self.asked(values[self.place])
+        found = self.found(values)
         if found != self.params or found.__class__ is not self.params.__class__:
             return False
         return found.__class__ is not float or copysign(1.0, found) == copysign(1.0, self.params)
@@ -71,10 +80,23 @@ class RuntimeGuard(NamedTuple):
     @property
     def condition_code(self) -> str:
         """The guard as it is read: `q.size[2] = 512`."""
-        return f"{self.word} = {str(self.params).lower()}"
+        is_relation = self.guard_type is GuardType.RELATION_GUARD
+        return self.word if is_relation else f"{self.word} = {str(self.params).lower()}"
 
     def __str__(self) -> str:
         return self.condition_code
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Schedule):
+    """The schedule of a program of many kernels: each has the blocks of this rank, 0 being the best by the model."""
+
+    rank: int = 0
+
+    def __str__(self) -> str:
+        return f"blocks of rank {self.rank}"
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +115,9 @@ class Level:
     def __str__(self) -> str:
         parts = [f"tier {int(self.tier)}"]
         parts += [str(self.schedule)] if self.schedule is not None else []
-        parts += [f"assuming {', '.join(self.assumed)}"] if self.assumed else []
+        several = len(self.assumed) > _MANY
+        assumed = f"{len(self.assumed)} facts" if several else ", ".join(self.assumed)
+        parts += [f"assuming {assumed}"] if self.assumed else []
         return ", ".join([*parts, *(["quickly"] if self.quick else [])])
 
     def with_schedule(self, schedule: Schedule | None) -> Level:
@@ -134,7 +158,7 @@ class Compiled(Protocol):
         ...
 
     def bind(self, call: Call) -> Runner:
-        """A function of the geometries of tensors, and numbers, for calls with such metas."""
+        """A function of the geometries of tensors, or of tensors, and of numbers, for calls with such metas."""
         ...
 
     def launch_facts(self, call: Call) -> LaunchFacts: ...
@@ -145,6 +169,11 @@ class Client(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def takes_tensors(self) -> bool:
+        """Whether programs are functions of tensors, and not of their geometries."""
+        ...
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -40,6 +40,8 @@ class Context(NamedTuple):
 class KernelClient:
     """A kernel, in the form that its user gave it. Kernels that are verified at every call have no tiers."""
 
+    takes_tensors = False
+
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.name = kernel.__name__
@@ -102,7 +104,11 @@ class KernelClient:
             return None
         form = self.form(level)
         program = form.known_program(form.bound(call.values, call.context.static), here)
-        return None if program is None else self._compiled(program, call, here)
+        if program is None:
+            return None
+        if here.target == "cuda" and program.executable is not None:
+            _load(program.executable, call)
+        return self._compiled(program, call, here)
 
     def _compiled(self, program: Program, call: Call, here: Settings) -> Compiled:
         if program.executable is None:
@@ -293,6 +299,15 @@ class Shipment(NamedTuple):
                 except TesseraError as error:
                     outcome.append(error.message)
         return outcome
+
+
+def _load(executable: Any, call: Call) -> None:
+    """Has the driver take the code in now: that takes long, and whoever looks for programs waits for no result."""
+    from tessera.runtime.cuda.executable import CudaExecutable
+
+    place = next((value.device for value in call.values if isinstance(value, Tensor)), None)
+    if place is not None and place.kind == "cuda" and isinstance(executable, CudaExecutable):
+        executable.function(place.index)
 
 
 def _elements(call: Call) -> int:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tessera.kernels.schedule import Schedule
-from tessera.metatracing.client import GuardType, Level, RuntimeGuard
+from tessera.metatracing.client import Choice, GuardType, Level, RuntimeGuard
 from tessera.metatracing.heat import Clock
 from tessera.metatracing.logs import log
 from tessera.metatracing.programs import Counts, Installed
@@ -175,7 +175,8 @@ def _decoded(found: Mapping[str, Any]) -> Level:
     schedule = found["schedule"]
     if schedule is not None:
         block = schedule.pop("block")
-        schedule = Schedule(block=None if block is None else tuple(block), **schedule)
+        kind = Choice if "rank" in schedule else Schedule
+        schedule = kind(block=None if block is None else tuple(block), **schedule)
     return Level(ExecutionTier(found["tier"]), tuple(map(str, found["assumed"])), schedule)
 
 

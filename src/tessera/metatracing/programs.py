@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -35,13 +36,36 @@ class Counts:
     )
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()  # regions have a lock each, and all count here
         self.happened: Counter[str] = Counter()
         self.guard_failures: Counter[str] = Counter()
         """By the word of the guard that failed: `q.size[2]`."""
+        self.calls: Counter[ExecutionTier] = Counter()
+        self.timed: Counter[ExecutionTier] = Counter()
+        """Calls that recorded ones stand for, and the nanoseconds of all those."""
+        self.spent: Counter[ExecutionTier] = Counter()
+
+    def forked(self) -> None:
+        """In the child of a fork: whoever held the lock is not there."""
+        self._lock = threading.Lock()
 
     def add(self, name: str, count: int = 1) -> None:
         assert name in self.NAMES, name
-        self.happened[name] += count
+        with self._lock:
+            self.happened[name] += count
+
+    def ran(self, tier: ExecutionTier, failed: RuntimeGuard | None, count: int) -> None:
+        """Counts calls, and those that ran at a lower tier because a guard failed."""
+        with self._lock:
+            self.calls[tier] += count
+            if failed is not None and tier < ExecutionTier.TIER3_SPECIALIZED:
+                self.happened["deopts"] += count
+                self.guard_failures[failed.word] += count
+
+    def took(self, tier: ExecutionTier, nanoseconds: int, count: int) -> None:
+        with self._lock:
+            self.timed[tier] += count
+            self.spent[tier] += nanoseconds * count
 
     def __getitem__(self, name: str) -> int:
         return self.happened[name]
@@ -160,17 +184,26 @@ class Entry:
             entry = entry.other
         return False
 
+    @property
+    def unrecorded(self) -> int:
+        """Calls since the last recorded one."""
+        return self.period - max(self.left, 0)
+
     def hurry(self) -> None:
         """Makes the next call a recorded one."""
-        self.period -= max(self.left, 0)
-        self.left = 0
+        self.period, self.left = self.unrecorded, 0
 
-    def restart(self, period: int) -> int:
-        """Begins to count down anew; says how many calls there were since the last time, this one included."""
-        count = max(1, self.period - max(self.left, -1))
-        self.period = self.left = period
+    def settle(self) -> int:
+        """How many calls there were since the last recorded one; whoever asks counts them."""
+        count = self.unrecorded
+        self.period = self.left = 0
         self.calls += count
         return count
+
+    def restart(self, period: int) -> None:
+        """Begins to count down anew, behind a recorded call."""
+        self.period = self.left = period
+        self.calls += 1
 
 
 def numbers_hold(guards: Sequence[RuntimeGuard], places: Sequence[int]) -> Callable[..., bool] | None:

@@ -14,7 +14,9 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from tessera.errors import DeviceError, ResourceError, TesseraError
-from tessera.metatracing.client import Call, Compiled, Level, RuntimeGuard
+from tessera.kernels.schedule import Schedule
+from tessera.metatracing.candidates import bridge_levels, general_beside, tier2_levels, tier3_levels
+from tessera.metatracing.client import Call, Compiled, GuardType, Level, RuntimeGuard
 from tessera.metatracing.contest import Contender, Contest
 from tessera.metatracing.heat import Heat
 from tessera.metatracing.invariants import few_cases, invariant_words
@@ -39,6 +41,8 @@ _SLOWER = 1.1  # times what another program took: then that one gets another cha
 _MOST_BASES = 64  # programs without assumptions that a region keeps: one for each width, say
 _MOST_REMEMBERED = 256
 _MOST_PENDING = 64
+_MOST_TOLD = 8  # guards of one program
+_USUAL = (GuardType.SHAPE_GUARD, GuardType.STRIDE_GUARD)
 _PATIENCE = 200  # recorded calls after which a contest is decided by what is known: its arguments may never come again
 
 
@@ -65,11 +69,11 @@ class Region:
         self.bridges = 0
         self.generalised: set[tuple[str, ...]] = set()
         self.asked: dict[tuple[object, ...], set[ExecutionTier]] = {}
+        self.times: dict[Schedule | None, float] = {}  # of schedules, when they were last compared
         self.rivals: dict[tuple[object, ...], tuple[Installed, float]] = {}
         self.pending: deque[tuple[Entry, Installed, Contender | None, Reading, int, Described]] = deque()
         self.contests: list[tuple[Entry, Contest, int]] = []  # with the number of the record that each began at
-        self.calls = dict.fromkeys(ExecutionTier, 0)
-        self.spent = dict.fromkeys(ExecutionTier, 0)
+        self.calls = 0
         place = next((value.device for value in call.values if isinstance(value, Tensor)), None)
         self.timer = timer_for(place, self.clock)
         self.numbers = tuple(place for place, value in enumerate(call.values) if not isinstance(value, Tensor))
@@ -110,7 +114,7 @@ class Region:
             chain[0].rival = self.rivals.get(_geometry(kept.described))
             self.entries += chain
             if (first := chain[0]).failed is not None:
-                found = first.failed.asked(call.values[first.failed.place])
+                found = first.failed.found(call.values)
                 log("guards", f"{self.name}: {first.failed} does not hold, it is {found}; {first.program.level} runs")
             return first
 
@@ -148,9 +152,10 @@ class Region:
         if found is not None:
             return found, full
         # Without another process that makes it faster later, it is made fast at once.
-        enabled = self.config.enable_tier1_fallback and self.config.enable_tier2_compilation
-        follows = self.climbs and enabled and self.client.starts_quickly(call)
-        level = Level(TIER1, quick=follows and self.runtime.can_compile(call, self.client))
+        follows = self.climbs and self.config.enable_tier2_compilation and self.runtime.can_compile(call, self.client)
+        if follows:
+            self.runtime.compiling.prepare()
+        level = Level(TIER1, quick=follows and self.config.enable_tier1_fallback and self.client.starts_quickly(call))
         try:
             return self.client.compile(call, level), level
         except TesseraError:
@@ -186,6 +191,7 @@ class Region:
     def sampled(self, entry: Entry, values: tuple[Any, ...]) -> tuple[Any, int]:
         """A call that is timed and recorded; its result, and the tier that it ran at."""
         with self.lock:
+            before = self._settle(entry)
             if self.trials and entry.contest is None:
                 self._begin_contest(entry, values)
                 if entry.is_stale:
@@ -199,16 +205,19 @@ class Region:
             run = entry.run if contender is None else contender.run
         flat = [value.geometry if isinstance(value, Tensor) else value for value in values]
         try:
-            result, took = self.timer.timed(run, flat if program.compiled.is_native else values)
+            result, took = self.timer.timed(
+                run, flat if program.compiled.is_native and not self.client.takes_tensors else values
+            )
         except FAULTS as error:
             return self.recover(entry, contender, error, values)
         described = tuple([value.meta if isinstance(value, Tensor) else value for value in values])
         with self.lock:
-            count = entry.restart(self._period(entry))
+            count = before + 1
+            entry.restart(self._period(entry))
+            self._count(program, entry, 1)
             if isinstance(took, int):
-                self._note(entry, program, contender, took, count, described)
+                self._record(entry, program, contender, took, count, described)
             else:
-                self._count(program, entry, count)
                 if len(self.pending) >= _MOST_PENDING:
                     self.pending.popleft()
                 self.pending.append((entry, program, contender, took, count, described))
@@ -227,24 +236,23 @@ class Region:
             self.pending.popleft()
             self._record(entry, program, contender, took, count, described)
 
-    def _note(
-        self, entry: Entry, program: Installed, contender: Contender | None, took: int, count: int, described: Described
-    ) -> None:
-        self._count(program, entry, count)
-        self._record(entry, program, contender, took, count, described)
+    def _settle(self, entry: Entry) -> int:
+        """Counts the calls of an entry since its last recorded one."""
+        count = entry.settle()
+        if count:
+            self._count(entry.program, entry, count)
+        return count
 
     def _count(self, program: Installed, entry: Entry, count: int) -> None:
-        self.calls[program.tier] += count
-        if entry.failed is not None and program.tier < TIER3:
-            self.counts.add("deopts", count)
-            self.counts.guard_failures[entry.failed.word] += count
+        self.calls += count
+        self.counts.ran(program.tier, entry.failed, count)
 
     def _record(
         self, entry: Entry, program: Installed, contender: Contender | None, took: int, count: int, described: Described
     ) -> None:
         now = self.clock()
         program.note(now, took, count)
-        self.spent[program.tier] += took * count
+        self.counts.took(program.tier, took, count)
         self.heat.add(now, took * count)
         entry.heat.add(now, took * count)
         entry.recent.append(took)
@@ -303,8 +311,6 @@ class Region:
         if self._look_back(entry, values):
             return
         config, now, tier = self.config, self.clock(), entry.tier
-        first_of_tier = all(program.tier <= tier for program in self.programs)
-        heat = self.heat.at(now) if first_of_tier else entry.heat.at(now)
         asked = self.asked.setdefault(self._case(described), set())
         if len(self.asked) > _MOST_REMEMBERED:
             del self.asked[next(iter(self.asked))]
@@ -312,11 +318,15 @@ class Region:
             (TIER2, config.tier2_threshold, config.enable_tier2_compilation),
             (TIER3, config.tier3_threshold, config.enable_tier3_specialization),
         ):
-            if enabled and tier < wanted and wanted not in asked and heat >= threshold:
-                if not first_of_tier and entry.calls < config.bridge_calls:
+            # Where a program of the highest tier refused a call, one for it may be better than a general one.
+            climbs = tier < wanted or (wanted is TIER3 and entry.failed is not None)
+            first = all(program.tier < wanted for program in self.programs)
+            heat = self.heat.at(now) if first else entry.heat.at(now)
+            if enabled and climbs and wanted not in asked and heat >= threshold:
+                if not first and entry.calls < config.bridge_calls:
                     return
                 asked.add(wanted)
-                climbing = self._climb(entry, described, wanted, is_bridge=not first_of_tier)
+                climbing = self._climb(entry, described, wanted, is_bridge=not first)
                 # By now numbers may count that did not before.
                 self.asked.setdefault(self._case(described), asked).add(wanted)
                 if climbing:
@@ -335,21 +345,15 @@ class Region:
     def _climb(self, entry: Entry, described: Described, tier: ExecutionTier, *, is_bridge: bool) -> bool:
         """Asks for programs of a tier; False where there is nothing to ask for."""
         call = entry.call._replace(values=self._values(entry.call, described))
-        current = entry.program.level.schedule
+        current, most = entry.program.level.schedule, self.config.candidates
         if tier is TIER2:
-            schedules = [current] if is_bridge else list(self.client.schedules(call))[: self.config.candidates]
-            self._ask(Request(self, call, [Level(TIER2, (), one) for one in schedules], is_bridge=is_bridge))
-            return True
-        words = self._words(entry, described, is_bridge)
-        if not words:
+            levels = bridge_levels(TIER2, (), current) if is_bridge else tier2_levels(self.client, call, most)
+        elif words := self._words(entry, described, is_bridge):
+            regular = tier3_levels(self.client, call, words, current, self.times, most)
+            levels = bridge_levels(TIER3, words, current) if is_bridge else regular
+        else:
             return False
-        levels = [Level(TIER3, words, current)]
-        if not is_bridge:
-            # More facts are not always better: constants may keep a compiler from what it does with sizes left open.
-            numbers = tuple(word for word in words if word in self.client.paths)
-            levels += [Level(TIER3, numbers, current)] if numbers and numbers != words else []
-            levels += [Level(TIER3, words, one) for one in self.client.schedules(call) if one != current]
-        self._ask(Request(self, call, levels[: self.config.candidates], is_bridge=is_bridge))
+        self._ask(Request(self, call, levels, is_bridge=is_bridge))
         return True
 
     def _values(self, call: Call, described: Described) -> tuple[Any, ...]:
@@ -402,9 +406,21 @@ class Region:
             self.request = None
             request.done()
             self.counts.add("compiles", len(found))
-            self.trials = [Installed(self, level, program, is_bridge=request.is_bridge) for level, program in found]
+            self.trials = [
+                Installed(self, level, program, is_bridge=request.is_bridge)
+                for level, program in found
+                if program is not request.taken
+            ]
             for entry in self.entries:
                 entry.hurry()
+
+    def arrived(self, request: Request, level: Level, compiled: Compiled) -> None:
+        """One of several programs is there. It takes over at once from what was only made to be there soon."""
+        with self.lock:
+            waiting = self.request is request and request.taken is None
+            if waiting and any(entry.program.level.quick for entry in self.entries):
+                request.taken = compiled
+                self._take(Installed(self, level, compiled))
 
     def aborted(self, level: Level, why: str) -> None:
         """Something could not be compiled: calls go on as they are."""
@@ -456,6 +472,7 @@ class Region:
         for one, typical in times.items():
             took = "never ran" if typical is None else f"{typical / 1e3:.1f} µs"
             log("tiers", f"{self.name}: {one.program.level}: {took}{', taken' if one is best else ''}")
+        self.times.update((one.program.level.schedule, took) for one, took in times.items() if took is not None)
         won, lost = times[best], times[incumbent]
         is_old = incumbent.program in self.programs
         if best is not incumbent and is_old and lost is not None:
@@ -465,13 +482,16 @@ class Region:
         before = lost if is_old else contest.before
         if best.program not in self.programs and won is not None and before is not None:
             best.program.gain = max(0.0, before - won)
-        losers = [one.program for one in contest.contenders if one is not best]
+        general = general_beside(self.client, best, times, lost)
+        losers = [one.program for one in contest.contenders if one not in (best, general)]
         if best.program.tier < max(one.tier for one in losers):
             self.counts.add("switch_backs")
             log("tiers", f"{self.name}: more facts were not faster, it stays at {best.program.level}")
         for program in losers:
             if program is not incumbent.program or program.tier > best.program.tier:
                 self.drop(program)
+        if general is not None and general.program not in self.programs:
+            self._install(general.program)
         self._take(best.program)
 
     def _look_back(self, entry: Entry, values: tuple[Any, ...]) -> bool:
@@ -529,22 +549,23 @@ class Region:
         with self.lock:
             gone = [entry for entry in self.entries if program is None or entry.has(program)]
             for entry in gone:
+                self._settle(entry)
                 entry.is_stale = True
             self.entries = [entry for entry in self.entries if not entry.is_stale]
             self.tiered.forget_stale()
 
-    def counted(self, tier: ExecutionTier) -> int:
-        """How many calls ran at a tier, those since the last recorded ones included."""
+    def unrecorded(self, tier: ExecutionTier) -> int:
+        """Calls at a tier since the last recorded ones: those that nobody has counted yet."""
         with self.lock:
-            since = sum(entry.period - entry.left for entry in self.entries if entry.tier is tier and entry.left >= 0)
-            return self.calls[tier] + since
+            return sum(entry.unrecorded for entry in self.entries if entry.tier is tier)
 
     def told(self) -> Iterator[str]:
         """The region in words."""
         hot = self.heat.at(self.clock()) / 1e6
-        yield f"{self.name}: {sum(self.calls.values())} calls, {hot:.1f} ms lately"
+        calls = self.calls + sum(map(self.unrecorded, ExecutionTier))
+        yield f"{self.name}: {calls} calls, {hot:.1f} ms lately"
         for program in self.programs:
-            guards = ", ".join(map(str, program.compiled.guards)) or "nothing"
+            guards = shown(program.compiled.guards)
             average = f", {program.spent / program.uses / 1e3:.1f} µs a call" if program.uses else ""
             bridge = ", a bridge" if program.is_bridge else ""
             yield f"  {program.level}{bridge}: {program.uses} calls{average}; guarded by {guards}"
@@ -553,6 +574,13 @@ class Region:
         """Tells the next process what this one found."""
         if self.identity is not None:
             self.runtime.manager.remember(self.identity, [one.level for one in self.programs if one.tier > TIER1])
+
+
+def shown(guards: Sequence[RuntimeGuard]) -> str:
+    """Guards in words: what a program knows beyond its kinds; of many sizes, the first."""
+    told = sorted(guards, key=lambda guard: guard.guard_type in _USUAL)
+    more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
+    return ", ".join(map(str, told[:_MOST_TOLD])) + more if told else "nothing"
 
 
 def _geometry(described: Described) -> tuple[object, ...]:

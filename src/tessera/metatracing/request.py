@@ -21,6 +21,8 @@ class Request:
         self.call = call
         self.levels = list(levels)
         self.is_bridge = is_bridge
+        self.taken: Compiled | None = None
+        """What is in use already, before the others have come."""
         self.done: Callable[[], object] = lambda: None
         # Settings that hold around the call, such as the folder of the cache, hold for what is done for it elsewhere.
         self.context = copy_context()
@@ -35,17 +37,13 @@ class Request:
                 self.region.aborted(level, told(error))
         return found
 
-    def found(self) -> list[tuple[Level, Compiled]]:
-        """What another process has compiled."""
-        found: list[tuple[Level, Compiled]] = []
-        for level in self.levels:
-            try:
-                program = self.region.client.find(self.call, level)
-            except Exception as error:
-                self.region.aborted(level, told(error))
-                continue
-            if program is None:
-                self.region.aborted(level, "it was compiled, and is not in the compile cache")
-            else:
-                found.append((level, program))
-        return found
+    def found(self, level: Level) -> Compiled | None:
+        """What another process has compiled; None for what is not there after all, which is said."""
+        try:
+            program = self.region.client.find(self.call, level)
+        except Exception as error:
+            self.region.aborted(level, told(error))
+            return None
+        if program is None:
+            self.region.aborted(level, "it was compiled, and is not in the compile cache")
+        return program

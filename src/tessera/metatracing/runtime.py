@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from tessera.kernels.function import Kernel
 from tessera.metatracing.attention import AttentionParams, attention_operations, flash_attention
@@ -34,6 +34,10 @@ from tessera.metatracing.tiered import Tiered
 from tessera.runtime.creation import asarray
 from tessera.runtime.meta import Meta
 from tessera.runtime.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,12 @@ class MetaTracingRuntime:
                 self._tiered[id(client)] = Tiered(self, client)
             return self._tiered[id(client)]
 
+    def forget(self, tiered: Tiered) -> None:
+        """Lets go of a client that nobody calls any more."""
+        with self._lock:
+            self._tiered.pop(id(tiered.client), None)
+        tiered.close()
+
     def regions(self) -> list[Region]:
         with self._lock:
             everything = [*self._tiered.values(), *self._kernels.values()]
@@ -138,6 +148,7 @@ class MetaTracingRuntime:
         """In the child of a fork: whoever held a lock is not there."""
         self._lock = threading.Lock()
         self.manager.forked()
+        self.counts.forked()
         for tiered in [*self._tiered.values(), *self._kernels.values()]:
             tiered.forked()
 
@@ -172,12 +183,11 @@ class MetaTracingRuntime:
     # What it tells
 
     def get_runtime_stats(self) -> RuntimeStats:
-        regions = self.regions()
-        calls = {tier: sum(region.counted(tier) for region in regions) for tier in ExecutionTier}
-        timed = {tier: sum(region.calls[tier] for region in regions) for tier in ExecutionTier}
-        spent = {tier: sum(region.spent[tier] for region in regions) for tier in ExecutionTier}
+        regions, counts = self.regions(), self.counts
+        calls = {tier: counts.calls[tier] + sum(one.unrecorded(tier) for one in regions) for tier in ExecutionTier}
         mean = {
-            tier: spent[tier] / timed[tier] / 1e6 if timed[tier] and spent[tier] else None for tier in ExecutionTier
+            tier: counts.spent[tier] / counts.timed[tier] / 1e6 if counts.spent[tier] else None
+            for tier in ExecutionTier
         }
         tier1, tier2, tier3 = ExecutionTier
         return RuntimeStats(
@@ -208,6 +218,12 @@ class MetaTracingRuntime:
     def explain(self) -> str:
         """The regions, their programs, and what these are guarded by, in words."""
         return "\n".join(line for region in self.regions() for line in region.told())
+
+    def live(self, console: Console | None = None) -> Live:
+        """A view of all this in the terminal, kept up to date as long as a `with` is around."""
+        from tessera.metatracing.live import live
+
+        return live(self, console)
 
 
 _DEFAULT_PARAMS = AttentionParams()

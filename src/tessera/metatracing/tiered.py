@@ -93,6 +93,12 @@ class Tiered:
             region = self.regions[call.fixed] = Region(self.runtime, self, call)
         return region
 
+    def close(self) -> None:
+        """Lets go of all programs."""
+        with self._lock:
+            for fixed in list(self.regions):
+                self._leave(fixed)
+
     def _leave(self, fixed: tuple[Any, ...]) -> None:
         region = self.regions.pop(fixed)
         region.close()
@@ -154,7 +160,8 @@ class Tiered:
             },
         }
         values = "".join(f"{name}, " for name in names)
-        run = f"{mark}entry.run({', '.join(f'{name}.geometry' if arrays[name] else name for name in names)})"
+        taken = "" if self.client.takes_tensors else ".geometry"
+        run = f"{mark}entry.run({', '.join(f'{name}{taken}' if arrays[name] else name for name in names)})"
         text = _TEMPLATE.format(
             mark=mark,
             parameters=self._parameters(mark),
@@ -223,12 +230,12 @@ def {mark}call({parameters}):
 {inline}
         if {mark}entry.holds is not None:
             {mark}entry = {mark}entry.for_numbers(({numbers}))
-        {mark}entry.left = {mark}left = {mark}entry.left - 1
         {mark}good = not {mark}extra and not {mark}more and {mark}entry.unchanged()
     except {mark}not_found:
         {mark}good = False
     if not {mark}good:
         return {mark}otherwise(({values}), {mark}extra, ({static}), {mark}more){only}
+    {mark}entry.left = {mark}left = {mark}entry.left - 1
     if {mark}left < 0:
         return {mark}entry.region.sampled({mark}entry, ({values})){only}
     try:
@@ -239,6 +246,7 @@ def {mark}call({parameters}):
 
 
 def _recover(entry: Entry, fault: Exception, values: tuple[Any, ...]) -> tuple[Any, int]:
+    entry.left += 1  # another entry makes this call, and counts it
     return entry.region.recover(entry, None, fault, values)
 
 

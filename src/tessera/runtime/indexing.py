@@ -4,33 +4,61 @@ from __future__ import annotations
 
 import operator
 from types import EllipsisType
-from typing import Any, SupportsIndex, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, cast
 
 import numpy as np
 
 from tessera.dtypes.types import Kind, i64
-from tessera.errors import DtypeError, ShapeError, TesseraError
+from tessera.errors import DeviceError, DtypeError, ShapeError, TesseraError
+from tessera.runtime.device import Device
 from tessera.runtime.memory import Array
 from tessera.shapes.expr import format_shape
 
+if TYPE_CHECKING:
+    from tessera.runtime.tensor import Tensor
+
 # int, slice, None, ... and integer or boolean arrays of any library, alone or in a tuple.
 Key: TypeAlias = Any
-Part: TypeAlias = int | slice | EllipsisType | Array | None
+Part: TypeAlias = "int | slice | EllipsisType | Tensor | None"
 
 _BASIC = frozenset({int, slice, type(None), EllipsisType})
 
 
 def parts_of(key: Key) -> tuple[tuple[Part, ...], bool]:
-    """The key as NumPy takes it, and whether it gives a view: that is, whether it is free of arrays."""
+    """The parts of a key, arrays among them as tensors, and whether it gives a view: whether there are no arrays."""
     given: tuple[Any, ...] = cast(tuple[Any, ...], key) if isinstance(key, tuple) else (key,)
-    basic = all(type(part) in _BASIC for part in given)
-    parts = given if basic else tuple([_part(part) for part in given])
-    if not basic:
-        basic = not any(isinstance(part, np.ndarray) for part in parts)
+    if all(type(part) in _BASIC for part in given):
+        return given, True
+    parts = tuple([_part(part) for part in given])
+    return parts, all(type(part) in _BASIC for part in parts)
+
+
+def for_numpy(shape: tuple[int, ...], parts: tuple[Part, ...]) -> tuple[Any, ...]:
+    """The key of a tensor of the host as NumPy takes it."""
+    found: list[int | slice | EllipsisType | Array | None] = []
+    for part in parts:
+        if isinstance(part, int | slice | EllipsisType) or part is None:
+            found.append(part)
+            continue
+        if not part.device.backend.host_addressable:
+            raise DeviceError(
+                f"a tensor of the host is indexed with one of {part.device}",
+                shapes=[f"tensor: {format_shape(shape)}", f"indices: {format_shape(part.shape)} of {part.dtype}"],
+                hint=f"bring the indices over first, .cpu(), or the tensor: .to({str(part.device)!r})",
+            )
+        array = part.numpy()
+        found.append(array if part.dtype.kind is Kind.BOOL else array.astype(np.intp))
     # With an ellipsis, NumPy answers with an array where it would otherwise read out a scalar.
-    if not any(part is Ellipsis for part in parts):
-        parts = (*parts, Ellipsis)
-    return parts, basic
+    return tuple(found) if any(one is Ellipsis for one in found) else (*found, Ellipsis)
+
+
+def for_device(key: Key, parts: tuple[Part, ...], place: Device) -> tuple[Any, ...]:
+    """The key of a tensor of a device: lists and arrays of the host that are no tensors go where it is."""
+    given: tuple[Any, ...] = cast(tuple[Any, ...], key) if isinstance(key, tuple) else (key,)
+    return tuple(
+        part if type(part) in _BASIC or type(part) is type(source) else cast("Tensor", part).to(place)
+        for source, part in zip(given, parts, strict=True)
+    )
 
 
 def _part(part: Any) -> Part:
@@ -51,10 +79,10 @@ def _array_part(part: Any) -> Part:
 
     indices = asarray(part, i64 if type(part) is list and not part else None)
     if indices.dtype.kind is Kind.BOOL:
-        return indices.numpy()
+        return indices
     if indices.dtype.is_integer:
         # A single number is an index like any other, and gives a view.
-        return int(indices) if indices.ndim == 0 else indices.numpy().astype(np.intp)
+        return int(indices) if indices.ndim == 0 else indices
     raise DtypeError(
         f"expected integer or boolean indices, got {indices.dtype}", hint="cast the indices to i64 or bool"
     )

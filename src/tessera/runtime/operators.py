@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import cast as cast_type
 
 import numpy as np
 
+from tessera import knobs
 from tessera.dialects import elementwise
 from tessera.dtypes.casting import cast
 from tessera.dtypes.promotion import as_dtype, promote
@@ -34,6 +37,7 @@ _FITTING_KINDS: dict[type, tuple[Kind, ...]] = {
     int: (Kind.FLOAT, Kind.INT, Kind.UINT),
     float: (Kind.FLOAT,),
 }
+_MOST_NUMBER = 1 << 63  # programs take whole numbers of 64 bits; those above are for u64 alone
 # Types into which NumPy itself converts a Python scalar with one rounding.
 _DIRECT = frozenset({f64, f32, f16, bool_, *(dtype for dtype in INTEGERS if dtype.bits >= 8)})
 
@@ -57,8 +61,39 @@ class _Operators:
     def method(self, name: str) -> Callable[..., Any]:
         return self.surface()[0][name]
 
+    def compiled(self, name: str, elements: int) -> Callable[..., Any] | None:
+        """The operator, where work on so many elements of the host is for machine code; None where it is done here.
+
+        What decides is the size alone, so that equal calls give equal bits, and checks, which only kernels do.
+        """
+        if elements < _least_elements() or self._surface is None:
+            return None
+        methods = self.surface()[0]
+        return methods[name] if methods["__has_machine_code__"]() else None
+
 
 OPERATORS = _Operators()
+_state = knobs.watching(knobs.checks, knobs.eager_elements)
+_last: list[tuple[object, int]] = [(None, sys.maxsize)]
+
+
+def _least_elements() -> int:
+    state = _state()
+    before, least = _last[0]
+    if state != before:
+        least = 0 if knobs.checks.value else knobs.eager_elements.value
+        _last[0] = (state, least)
+    return least
+
+
+def is_traced(value: object) -> bool:
+    """Whether a value stands for a tensor of a function that is traced: whatever meets it is part of the trace."""
+    return hasattr(type(value), "__traced__")
+
+
+def traced_in(key: Any) -> bool:
+    """Whether a value is traced, or part of an index is."""
+    return any(map(is_traced, key)) if isinstance(key, tuple) else is_traced(key)  # pyright: ignore[reportUnknownArgumentType]  (parts of any kind)
 
 
 def nearest(dtype: DType) -> DType:
@@ -105,6 +140,8 @@ def operand(value: Operand, dtype: DType) -> tuple[Array, DType] | None:
     """The elements and the type of `value` beside a tensor of `dtype`; None for what is not an operand."""
     if type(value) in _FITTING_KINDS:
         return weak_scalar(value, dtype), dtype
+    if is_traced(value):  # it knows what to do with a tensor
+        return None
     if not isinstance(value, type) and (hasattr(value, "__dlpack__") or hasattr(value, "__array__")):
         from tessera.runtime.creation import asarray  # above this file: it makes tensors
 
@@ -114,6 +151,13 @@ def operand(value: Operand, dtype: DType) -> tuple[Array, DType] | None:
         if isinstance(value, plain):  # an IntEnum member and its like
             return weak_scalar(plain(value), dtype), dtype
     return None
+
+
+def _plain(value: Operand) -> Operand:
+    """An operand that is a number as one of Python's own classes, of which operators have programs."""
+    if type(value) in _FITTING_KINDS or hasattr(value, "__dlpack__") or hasattr(value, "__array__"):
+        return value
+    return next((plain(value) for plain in _FITTING_KINDS if isinstance(value, plain)), value)
 
 
 @functools.cache
@@ -137,20 +181,29 @@ def _seedless(name: str, result: DType) -> DType:
     return result
 
 
-def _evaluate(self: Tensor, name: str, left: Array, left_dtype: DType, right: Array, right_dtype: DType) -> Tensor:
+def _evaluate(
+    self: Tensor, name: str, given: tuple[Operand, Operand], left: tuple[Array, DType], right: tuple[Array, DType]
+) -> Tensor:
+    """One row on two operands, which are `given` as Python has them, and as elements with their types."""
+    (a, a_dtype), (b, b_dtype) = left, right
     try:
-        common, result = _typing(name, left_dtype, right_dtype)
+        common, result = _typing(name, a_dtype, b_dtype)
     except DtypeError as error:
-        error.shapes = (f"{format_shape(left.shape)} of {left_dtype}", f"{format_shape(right.shape)} of {right_dtype}")
+        error.shapes = (f"{format_shape(a.shape)} of {a_dtype}", f"{format_shape(b.shape)} of {b_dtype}")
         raise
-    if left_dtype is not common:
-        left = cast(left, left_dtype, nearest(common))
-    if right_dtype is not common:
-        right = cast(right, right_dtype, nearest(common))
-    if left.shape != right.shape and left.ndim and right.ndim:
-        rules.broadcast(left.shape, right.shape, where=name)
+    count = a.size if a.size > b.size else b.size
+    if a.shape != b.shape and a.ndim and b.ndim:
+        shape = cast_type("tuple[int, ...]", rules.broadcast(a.shape, b.shape, where=name))
+        count = math.prod(shape)
+    compiled = OPERATORS.compiled("__elementwise__", count)
+    if compiled is not None and not any(type(one) is int and abs(one) >= _MOST_NUMBER for one in given):
+        return compiled(name, *given)
+    if a_dtype is not common:
+        a = cast(a, a_dtype, nearest(common))
+    if b_dtype is not common:
+        b = cast(b, b_dtype, nearest(common))
     # Fresh memory is always C-ordered and 64-byte aligned, so that equal calls give equal metas.
-    return self.wrap(aligned(elementwise.apply(name, (left, right), (common, common))), result)
+    return self.wrap(aligned(elementwise.apply(name, (a, b), (common, common))), result)
 
 
 def binary(name: str) -> Binary:
@@ -160,11 +213,12 @@ def binary(name: str) -> Binary:
         if self.device.kind == "cuda" or (type(other) is type(self) and other.device.kind == "cuda"):
             return OPERATORS.method("__elementwise__")(name, self, other)
         if type(other) is type(self):
-            return _evaluate(self, name, self.numpy(), self.dtype, other.numpy(), other.dtype)
+            sides = (self.numpy(), self.dtype), (other.numpy(), other.dtype)
+            return _evaluate(self, name, (self, other), *sides)
         coerced = operand(other, self.dtype)
         if coerced is None:
             return NotImplemented
-        return _evaluate(self, name, self.numpy(), self.dtype, *coerced)
+        return _evaluate(self, name, (self, _plain(other)), (self.numpy(), self.dtype), coerced)
 
     operate.__name__ = name
     return tracked(operate)
@@ -179,7 +233,7 @@ def reflected(name: str) -> Binary:
         coerced = operand(other, self.dtype)
         if coerced is None:
             return NotImplemented
-        return _evaluate(self, name, *coerced, self.numpy(), self.dtype)
+        return _evaluate(self, name, (_plain(other), self), coerced, (self.numpy(), self.dtype))
 
     operate.__name__ = name
     return tracked(operate)
@@ -193,6 +247,9 @@ def unary(name: str) -> Unary:
             return OPERATORS.method("__elementwise__")(name, self)
         array, dtype = self.numpy(), self.dtype
         result = _unary_typing(name, dtype)
+        compiled = OPERATORS.compiled("__elementwise__", array.size)
+        if compiled is not None:
+            return compiled(name, self)
         return self.wrap(aligned(elementwise.apply(name, (array,), (dtype,))), result)
 
     operate.__name__ = name

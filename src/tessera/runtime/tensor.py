@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, cast, final
 import numpy as np
 
 from tessera.dtypes import casting
-from tessera.dtypes.promotion import as_dtype, can_cast
+from tessera.dtypes.promotion import as_dtype
 from tessera.dtypes.types import BY_NAME, DType, Kind, f64, i8, u8
-from tessera.errors import DeviceError, DtypeError, EffectError, ResourceError, ShapeError
-from tessera.runtime import dlpack, indexing
+from tessera.errors import DeviceError, DtypeError, EffectError, ShapeError
+from tessera.runtime import assignment, dlpack, indexing
 from tessera.runtime.device import CPU, Device, device, is_device_name
 from tessera.runtime.dlpack import ExchangeError
 from tessera.runtime.indexing import Key
 from tessera.runtime.memory import Array, Buffer, address, aligned, aligned_copy, buffer_of
 from tessera.runtime.meta import Meta, alignment_of, may_overlap
-from tessera.runtime.operators import OPERATORS, Operand, Scalar, binary, nearest, operand, reflected, unary
+from tessera.runtime.operators import OPERATORS, Operand, Scalar, binary, reflected, traced_in, unary
 from tessera.runtime.printing import show
 from tessera.runtime.tracking import histories, remember, tracked
 from tessera.runtime.transfer import transfer
@@ -294,45 +294,21 @@ class Tensor:
     @tracked
     def __getitem__(self, key: Key) -> Tensor:
         """A view for integers, slices, None and ...; a copy for integer and boolean arrays."""
+        if traced_in(key):
+            return OPERATORS.method("__getitem__")(self, key)
         parts, is_view = indexing.parts_of(key)
         if not is_view and self.device.kind == "cuda":
-            return OPERATORS.method("__getitem__")(self, key)
+            return OPERATORS.method("__getitem__")(self, indexing.for_device(key, parts, self.device))
         array = self.geometry if is_view else self.numpy()
         try:
-            found = array[parts]
+            found = array[indexing.for_numpy(self.shape, parts)]
         except (IndexError, ValueError, TypeError) as problem:
             raise indexing.refusal(self.shape, problem) from None
         return self._view(found) if is_view else Tensor.wrap(aligned(found), self.dtype)
 
     def __setitem__(self, key: Key, value: Operand) -> None:
         """Store `value`, which broadcasts; its dtype must go into this one without changing a value."""
-        array = self.numpy()
-        if not self.writable:
-            raise ResourceError(
-                "this tensor is read-only: it shares memory that may not be written, or repeats elements",
-                shapes=[format_shape(self.shape)],
-                hint="write to a copy: .copy()",
-            )
-        parts, _ = indexing.parts_of(key)
-        coerced = operand(value, self.dtype)
-        if coerced is None:
-            raise DtypeError(
-                f"expected a tensor, an array or a number, got {type(value).__name__}",
-                hint="make a tensor of it with asarray",
-            )
-        elements, dtype = coerced
-        if dtype is not self.dtype:
-            target = nearest(self.dtype)
-            if not can_cast(dtype, target):
-                raise DtypeError(
-                    f"storing {dtype} in a {self.dtype} tensor could change values",
-                    hint=f"cast it explicitly: .to({self.dtype})",
-                )
-            elements = casting.cast(elements, dtype, target)
-        try:
-            array[parts] = elements
-        except (IndexError, ValueError, TypeError) as problem:
-            raise indexing.refusal(self.shape, problem) from None
+        assignment.assign(self, key, value)
 
     def __len__(self) -> int:
         if self.ndim == 0:
@@ -365,6 +341,8 @@ class Tensor:
             return same.copy() if copy else same
         if self.device.kind == "cuda":
             return OPERATORS.method("__cast__")(self, dtype, seed)
+        if seed is None and (compiled := OPERATORS.compiled("__cast__", self.size)) is not None:
+            return compiled(self, dtype)
         array = casting.cast(self.numpy(), self.dtype, dtype, seed=seed)
         return Tensor.wrap(aligned(array), dtype)
 

@@ -257,6 +257,11 @@ def format_shape(shape: Sequence[Size]) -> str:
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
+def hinted(found: Size, hints: Mapping[str, int]) -> Size:
+    """About how large a size is, by hints for its symbols; itself where they do not say."""
+    return found if isinstance(found, int) or not found.symbols <= hints.keys() else found.evaluate(hints)
+
+
 @lru_cache(maxsize=4096)
 def evaluator(shape: Shape) -> Callable[[Mapping[str, int]], tuple[int, ...]]:
     """A quick function from what symbols stand for to the sizes of a shape; KeyError where one is not known."""

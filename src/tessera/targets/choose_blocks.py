@@ -5,7 +5,10 @@ It stands between `graph-to-schedule` and `schedule-to-tile`; what it chose is i
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -14,6 +17,7 @@ from xdsl.passes import ModulePass
 from tessera.dialects import schedule
 from tessera.dialects.schedule_types import Config, ConfigAttr
 from tessera.errors import TesseraError
+from tessera.transforms.check_indices import CheckIndices
 from tessera.transforms.pipeline import Stage, default_stages
 
 KINDS = ("product", "online")
@@ -22,36 +26,50 @@ KINDS = ("product", "online")
 
 @dataclass(frozen=True)
 class ChooseBlocks(ModulePass):
-    """`target` is `cpu` or `cuda`, `level` its instruction set, such as `amx` or `sm_90a`."""
+    """`target` is `cpu` or `cuda`, `level` its instruction set, such as `amx` or `sm_90a`.
+
+    `hints` say about how large symbols are, as `S=512`: blocks are chosen for that, and serve any size. `rank` takes
+    the second best blocks, or the third, where there are so many.
+    """
 
     name = "choose-blocks"
     target: str = "cpu"
     level: str = "avx512"
+    hints: tuple[str, ...] = ()
+    rank: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        hints = {symbol: int(number) for symbol, _, number in (hint.partition("=") for hint in self.hints)}
         for region in op.walk():
             if isinstance(region, schedule.RegionOp) and region.kind.data in KINDS and region.config.data == Config():
-                region.properties["config"] = ConfigAttr(candidates(region, self.target, self.level)[0])
+                found = candidates(region, self.target, self.level, hints)
+                region.properties["config"] = ConfigAttr(found[min(self.rank, len(found) - 1)])
 
 
-def stages_for(target: str, level: str) -> dict[str, Stage]:
-    """The stages of a compile for a target."""
+def stages_for(
+    target: str, level: str, hints: Sequence[str] = (), rank: int = 0, *, checks: AbstractSet[str] = frozenset()
+) -> dict[str, Stage]:
+    """The stages of a compile for a target, with the safety checks that are about graphs; see `ChooseBlocks`."""
     stages: dict[str, Stage] = {}
+    if "bounds" in checks:
+        stages[CheckIndices.name] = Stage(CheckIndices(), "graph")
     for name, stage in default_stages().items():
         if name == "schedule-to-tile":
-            stages[ChooseBlocks.name] = Stage(ChooseBlocks(target, level), "schedule")
+            stages[ChooseBlocks.name] = Stage(ChooseBlocks(target, level, tuple(hints), rank), "schedule")
         stages[name] = stage
     return stages
 
 
-def candidates(region: schedule.RegionOp, target: str, level: str) -> list[Config]:
+def candidates(
+    region: schedule.RegionOp, target: str, level: str, hints: Mapping[str, int] = MappingProxyType({})
+) -> list[Config]:
     """The configs worth trying for a region on a target, the best first."""
     if target == "cpu":
-        from tessera.targets.cpu.region_blocks import block_for
+        from tessera.targets.cpu.region_blocks import blocks_for as blocks_for_cpu
 
-        return [block_for(region, level)]
+        return blocks_for_cpu(region, level, hints)
     if target == "cuda":
         from tessera.targets.cuda.region_blocks import blocks_for
 
-        return blocks_for(region, level)
+        return blocks_for(region, level, hints=hints)
     raise TesseraError(f"blocks are chosen for cpu and cuda, not for {target}", hint="name one of them")

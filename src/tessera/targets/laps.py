@@ -14,4 +14,5 @@ class Laps(dict[str, float]):
 
     def lap(self, stage: str) -> None:
         now = time.perf_counter()
-        self[stage], self._since = now - self._since, now
+        self[stage] = self.get(stage, 0.0) + now - self._since
+        self._since = now

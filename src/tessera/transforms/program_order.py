@@ -35,12 +35,12 @@ _index = IndexType()
 class Uneven:
     """How turns are spread: along the first axis of the grid there are more and more of them, or fewer and fewer.
 
-    All programs along it read the same memory, turn by turn: `bytes` in each of `steps`, up to a size of an argument.
+    All programs along it read the same memory, turn by turn: `bytes` in each of `steps`, up to a size: a number, or
+    that of an argument along an axis.
     """
 
     rising: bool
-    argument: int
-    axis: int
+    size: int | tuple[int, int]
     step: int
     bytes: int
 
@@ -53,14 +53,13 @@ def unevenness(function: tile.FuncOp) -> Uneven | None:
             continue
         loads = [load for load in op.body.block.ops if isinstance(load, tile.LoadOp) and feeds_products(load)]
         ends, starts = _trend(op.ub, 0), _trend(op.lb, 0)
-        step, size = integer_of(op.step), _size_in(op.ub)
+        step, size = integer_of(op.step), _size_in(function, op.ub)
         if not loads or ends is None or starts is None or ends == starts or step is None or size is None:
             continue
         if 0 not in (ends, starts) or ends - starts not in (-1, 1):
             continue
         moved = sum(_bytes(load.result) for load in loads)
-        place = function.arguments.index(size.view)  # pyright: ignore[reportArgumentType]
-        return Uneven(ends - starts > 0, place, size.axis.value.data, step, moved)
+        return Uneven(ends - starts > 0, size, step, moved)
     return None
 
 
@@ -68,14 +67,16 @@ def _bytes(value: SSAValue) -> int:
     return prod(tile_type(value).get_shape()) * tile_dtype(value).storage.itemsize
 
 
-def _size_in(value: SSAValue) -> tile.DimOp | None:
-    """The size of an argument that bounds a number from above."""
+def _size_in(function: tile.FuncOp, value: SSAValue) -> int | tuple[int, int] | None:
+    """The number, or the size of an argument, that bounds a number from above."""
     owner = value.owner
     if isinstance(owner, tile.DimOp):
-        return owner if isinstance(owner.view.owner, Block) else None
+        known = isinstance(owner.view.owner, Block)
+        return (function.arguments.index(owner.view), owner.axis.value.data) if known else None  # pyright: ignore[reportArgumentType]
     if isinstance(owner, arith.MinSIOp):
-        return _size_in(owner.lhs) or _size_in(owner.rhs)
-    return None
+        one, other = _size_in(function, owner.lhs), _size_in(function, owner.rhs)
+        return other if one is None else one
+    return integer_of(value)
 
 
 def _trend(value: SSAValue, axis: int) -> int | None:
@@ -128,6 +129,12 @@ _TRENDS: Mapping[type[Operation], Callable[[Any, int], int | None]] = {
     arith.CeilDivSIOp: _scaled,
     arith.IndexCastOp: lambda op, axis: _trend(op.input, axis),
 }
+
+
+def run_at_once(function: tile.FuncOp) -> bool:
+    """Whether there are so few programs, known before they run, that all begin together: nobody is to draw another."""
+    extents = [extent for extent in function.grid.data if isinstance(extent, int)]
+    return len(extents) == len(function.grid.data) and prod(extents) <= ABREAST
 
 
 def can_form_teams(function: tile.FuncOp, team: int, *, bands: bool) -> bool:
@@ -194,7 +201,7 @@ class Programs:
         """How many there are along the first axes: along one, two and so on."""
         for extent in self.extents[1:]:
             self.counts.append(self._add(arith.MuliOp(self.counts[-1], extent)))
-        self.uneven = None if bands else unevenness(function)
+        self.uneven = None if bands or run_at_once(function) else unevenness(function)
         self.band: SSAValue | None = None
         if self.uneven is not None:
             self._one = self._constant(1)
@@ -221,7 +228,11 @@ class Programs:
 
     def _group(self, uneven: Uneven, function: tile.FuncOp) -> None:
         """How many columns of programs run beside each other: as many as share the cache."""
-        size = self._add(tile.DimOp(function.arguments[uneven.argument], uneven.axis))
+        if isinstance(uneven.size, int):
+            size = self._constant(uneven.size)
+        else:
+            argument, axis = uneven.size
+            size = self._add(tile.DimOp(function.arguments[argument], axis))
         turns = self._add(arith.CeilDivSIOp(size, self._constant(uneven.step)))
         moved = self._add(arith.MaxSIOp(self._add(arith.MuliOp(turns, self._constant(uneven.bytes))), self._one))
         fitting = self._add(arith.MaxSIOp(self._add(arith.DivSIOp(self._constant(CACHED), moved)), self._one))

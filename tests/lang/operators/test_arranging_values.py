@@ -168,6 +168,19 @@ def test_updates_are_numpy_s(shape: tuple[int, ...], seed: int, data: st.DataObj
 
 
 @few
+@given(shape=shapes(least=1, most=3), seed=seeds, data=st.data())
+def test_updates_at_masks_are_numpy_s(shape: tuple[int, ...], seed: int, data: st.DataObject) -> None:
+    x = drawn(shape, seed)
+    mask = array(ts.bool_, shape[: data.draw(st.integers(1, len(shape)))], seed)
+    changed: dict[str, Any] = {"set": np.full_like(x, 3), "add": x + 3, "max": np.maximum(x, 3)}
+    for name, expected in changed.items():
+        picked = x.copy()
+        picked[mask] = expected[mask]
+        exactly(getattr(tensor(x, ts.i32).at[mask], name)(3), picked)
+        exactly(traced(lambda xs, name=name: getattr(xs[0].at[xs[1]], name)(3))((x, mask)), picked)
+
+
+@few
 @given(shape=shapes(least=1, empty=False), seed=seeds, data=st.data())
 def test_taking(shape: tuple[int, ...], seed: int, data: st.DataObject) -> None:
     x = drawn(shape, seed)
@@ -197,6 +210,8 @@ def test_indices_that_do_not_fit_are_refused() -> None:
         traced(lambda x: x.__setitem__(0, 1))(x)
     with pytest.raises(ts.ShapeError, match="along one axis"):
         traced(lambda x: x.at[ts.asarray([0, 1]), ts.asarray([0, 1])].set(0.0))(x)
+    with pytest.raises(ts.ShapeError, match="at a mask takes one value"):
+        traced(lambda x: x.at[x > 0].set(x))(x)
 
 
 def test_sizes_that_change_stay_symbols() -> None:

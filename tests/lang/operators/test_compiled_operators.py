@@ -61,6 +61,7 @@ CASES: dict[str, Case] = {
     "split_qkv": (lambda x: ts.split_qkv(x, heads=2), floats(2, 5, 24)),
     "merge_heads": (ts.merge_heads, Q),
     "indexing": (lambda x: (x[1:, ::2], x[None, -1], x[:, ::-1]), X),
+    "masked_update": (lambda x: (x.at[x > 0].set(1.5), x.at[x[:, 0] > 0].add(1.0)), X),
     "gathering": (lambda xs: (xs[0][xs[1]], xs[0][xs[1], xs[1]], ts.take(xs[0], xs[1], axis=1)), (X, PLACES)),
     "take_along_axis": (lambda x: ts.take_along_axis(x, ts.argsort(x), axis=1), X),
     "update": (lambda xs: (xs[0].at[1:3, ::4].set(7.0), xs[0].at[xs[1]].add(1.0)), (X, PLACES)),

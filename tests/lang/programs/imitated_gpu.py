@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import struct
 from collections.abc import Callable
 from threading import Lock
 from types import SimpleNamespace
@@ -37,6 +38,9 @@ _LAUNCH = ctypes.CFUNCTYPE(
     ctypes.POINTER(ctypes.c_void_p),
     ctypes.c_void_p,
 )
+_SET_NODE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+_LAUNCH_GRAPH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+_NODE = struct.Struct("<Q7I4x4Q")
 _OUT_OF_CONTEXT = 201
 
 
@@ -50,6 +54,13 @@ class Imitation:
         self.kernels: dict[int, tuple[Plan, Any, str]] = {}
         self._numbers = itertools.count(1 << 20)
         self.launch = _LAUNCH(self._launch)
+        self.set_node, self.launch_graph = _SET_NODE(self._set_node), _LAUNCH_GRAPH(self._launch_graph)
+        self.graphs: dict[int, list[int]] = {}
+        self.nodes: dict[int, tuple[int, bytes]] = {}
+        self.changed: list[int] = []
+        """The nodes that the driver was told about, each time."""
+        self.replayed: list[int] = []
+        self.edges = 0
         self.to_device = self.to_host = self.on_device = self._copy
 
     def __getattr__(self, name: str) -> Callable[..., int]:
@@ -88,16 +99,78 @@ class Imitation:
         self.kernels[handle] = executable.plan, module, name
         return SimpleNamespace(handle=handle, context=context, name=name)
 
+    # Graphs: an instance is the graph itself, and has its nodes.
+
+    def _made(self, out: int) -> int:
+        number = ctypes.c_uint64.from_address(out).value = next(self._numbers)
+        return number
+
+    def create_graph(self, out: int, flags: int) -> int:
+        self.graphs[self._made(out)] = []
+        return 0
+
+    def add_node(self, out: int, graph: int, before: int | None, count: int, params: int) -> int:
+        nodes = self.graphs[graph]
+        assert (count, before) == (0, None)  # edges come by themselves
+        nodes.append(self._made(out))
+        self._set(nodes[-1], params)
+        return 0
+
+    def add_edges(self, graph: int, before: int, after: int, data: int, count: int) -> int:
+        """Each kernel may begin when the one in front of it says so."""
+        ends = [ctypes.c_uint64.from_address(one).value for one in (before, after)]
+        assert ends == self.graphs[graph][-2:]
+        assert (ctypes.string_at(data, 8), count) == (bytes([1, 0, 1, 0, 0, 0, 0, 0]), 1)
+        self.edges += 1
+        return 0
+
+    def instantiate_graph(self, out: int, graph: int, flags: int) -> int:
+        ctypes.c_uint64.from_address(out).value = graph
+        return 0
+
+    def destroy_graph(self, graph: int) -> int:
+        del self.graphs[graph]
+        return 0
+
+    def _set(self, node: int, params: int) -> None:
+        function, *_, listed, extra, kernel, context = _NODE.unpack(ctypes.string_at(params, _NODE.size))
+        assert (extra, kernel, context) == (0, 0, 0)
+        block = ctypes.c_uint64.from_address(listed).value
+        self.nodes[node] = function, ctypes.string_at(block, 8 * self.kernels[function][0].words)
+
+    def _set_node(self, graph: int, node: int, params: int) -> int:
+        if self.lost:
+            self.lost -= 1
+            return _OUT_OF_CONTEXT
+        assert node in self.graphs[graph]
+        self._set(node, params)
+        self.changed.append(node)
+        return 0
+
+    def _launch_graph(self, graph: int, stream: int) -> int:
+        if self.lost:
+            self.lost -= 1
+            return _OUT_OF_CONTEXT
+        self.replayed.append(graph)
+        for node in self.graphs[graph]:
+            function, block = self.nodes[node]
+            memory = ctypes.create_string_buffer(block, len(block))
+            self._run(function, ctypes.addressof(memory))
+        return 0
+
     def _launch(self, function: int, *rest: Any) -> int:
         if self.lost:
             self.lost -= 1
             return _OUT_OF_CONTEXT
+        self._run(function, rest[8][0])
+        return 0
+
+    def _run(self, function: int, block: int) -> None:
         plan, module, name = self.kernels[function]
         self.launched.append(plan.name)
-        words = (ctypes.c_int64 * plan.words).from_address(rest[8][0])
+        words = (ctypes.c_int64 * plan.words).from_address(block)
         values = [_value(one, words) for one in plan.arguments]
         run_kernel(module, name, values)
-        return 0
 
 
 def _value(argument: Any, words: Any) -> Any:

@@ -20,7 +20,7 @@ from tessera.runtime.cuda.streams import default_stream
 from tessera.targets.cuda.assembler import assemble
 
 
-def _has_gpu() -> bool:
+def has_gpu() -> bool:
     try:
         return driver.device_count() > 0
     except DeviceError:
@@ -32,7 +32,7 @@ HOPPER = Settings("cuda", "sm_90a", 3, frozenset(), True, True)
 
 @pytest.fixture(name="gpu")
 def _gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Imitation]:
-    if _has_gpu():
+    if has_gpu():
         pytest.skip("there is a GPU, and the tests marked gpu use it; an imitation would get into its way")
     with knobs.cache_dir.using(tmp_path):
         yield imitate(monkeypatch)

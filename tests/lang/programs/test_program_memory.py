@@ -9,11 +9,12 @@ import tracemalloc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from program_cases import CHAIN, KERNELS, drawn, program_of, tensor
+from program_cases import CHAIN, KERNELS, check, drawn, program_of, tensor
+from test_program_control import SCAN
 
 from tessera import f32
 from tessera.lang.programs import arenas, host, memory_plan
-from tessera.lang.programs.layout import TEMPORARY, Layout, Move, Piece, Place, Run, lay_out
+from tessera.lang.programs.layout import TEMPORARY, Act, Layout, Move, Piece, Place, Run, lay_out, reads_of, writes_of
 from tessera.lang.programs.memory_plan import ALIGNMENT
 
 
@@ -24,21 +25,21 @@ def launches(*steps: tuple[tuple[int, ...], int], sizes: list[int], results: tup
     return host.Host("main", values, (0,), made, results, (host.Kernel("kernel", "0"),))
 
 
-def planned(program: host.Host) -> tuple[Layout, memory_plan.Plan]:
+def planned(program: host.Host, *, lend: bool = False) -> tuple[Layout, memory_plan.Plan]:
     shape = program.array(0).shape
     layout = lay_out(program, {}, [(tuple(int(str(size)) for size in shape), (1,))])
-    return layout, memory_plan.plan(layout)
+    return layout, memory_plan.plan(layout, lend=lend)
 
 
 def check_plan(plan: memory_plan.Plan) -> None:
     """No two arrays that are needed at once have a byte in common, and all of it is in the arena."""
     for place, one in enumerate(plan.slots):
         assert one.offset % ALIGNMENT == 0
-        assert one.offset + one.nbytes <= plan.nbytes
+        assert one.home is not None or one.offset + one.nbytes <= plan.nbytes
         for other in plan.slots[:place]:
             at_once = one.first <= other.last and other.first <= one.last
             apart = one.offset + one.nbytes <= other.offset or other.offset + other.nbytes <= one.offset
-            assert apart or not at_once
+            assert apart or not at_once or one.home != other.home
     assert plan.least <= plan.nbytes
 
 
@@ -76,9 +77,41 @@ def test_plans_of_random_programs_are_right_and_tight(data: st.DataObject) -> No
     for number in range(count):
         recent = st.integers(max(0, number - 4), number)
         steps.append((tuple(data.draw(st.lists(recent, min_size=1, max_size=3))), number + 1))
-    _, plan = planned(launches(*steps, sizes=sizes, results=(count,)))
+    program = launches(*steps, sizes=sizes, results=(count, data.draw(st.integers(1, count))))
+    _, plan = planned(program)
     check_plan(plan)
     assert plan.nbytes <= 1.25 * plan.least
+    layout, lent = planned(program, lend=True)
+    check_plan(lent)
+    check_lent(layout, lent)
+    assert lent.least <= plan.least
+
+
+def check_lent(layout: Layout, plan: memory_plan.Plan) -> None:
+    """What lies in a result is within it, and gone when it is written."""
+    for slot in plan.slots:
+        if slot.home is not None:
+            written = [place for place, act in enumerate(layout.acts, 1) if slot.home in _touched(act)]
+            assert slot.last < min(written)
+            assert slot.offset + layout.pieces[slot.piece].nbytes <= layout.pieces[slot.home].nbytes
+
+
+def _touched(act: Act) -> set[int]:
+    return {place.piece for place in (*reads_of(act), *writes_of(act))}
+
+
+def test_results_lend_their_memory() -> None:
+    size, length = 1000, 9
+    steps = [((number,), number + 1) for number in range(length)]
+    program = launches(*steps, sizes=[size] * (length + 1), results=(length,))
+    layout, plan = planned(program, lend=True)
+    check_plan(plan)
+    check_lent(layout, plan)
+    assert plan.nbytes == plan.least == 4096  # the other one of two lies in the result
+
+
+def test_results_of_loops_are_right_where_they_lend() -> None:
+    check(SCAN.replace("REVERSE", ""), [drawn((600,)), drawn((5, 600), seed=1)])
 
 
 def test_moves_and_launches_count_alike() -> None:

@@ -22,7 +22,7 @@ def test_several_kernels_give_what_the_interpreter_gives(sizes: tuple[int, int],
     assert len(program.kernels) == 6
     assert len(program.host.kernels) == 5
     assert program.memory is not None
-    assert program.memory.arena >= 2 * rows * columns * 4
+    assert program.memory.peak >= 2 * rows * columns * 4  # one of two may lie in the result
 
 
 def test_one_program_serves_all_sizes(device: str) -> None:

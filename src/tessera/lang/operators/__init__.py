@@ -18,6 +18,7 @@ from tessera.dtypes.types import u8 as uint8
 from tessera.dtypes.types import u16 as uint16
 from tessera.dtypes.types import u32 as uint32
 from tessera.dtypes.types import u64 as uint64
+from tessera.kernels.native import settings
 from tessera.lang.making import (
     arange,
     asarray,
@@ -176,7 +177,8 @@ from tessera.lang.operators.statistics import (
     sum,  # noqa: A004  (the standard's name)
     var,
 )
-from tessera.lang.operators.updates import At
+from tessera.lang.operators.updates import At, stored
+from tessera.lang.tracing import current_or_none
 
 __array_api_version__ = API_VERSION
 
@@ -227,11 +229,18 @@ def _transposed(x: Any) -> Any:
     return matrix_transpose(x)
 
 
+def _has_machine_code() -> Any:
+    """Whether operators of the host are compiled here and now: not by the interpreter, and not part of a trace."""
+    return current_or_none() is None and settings() is not None
+
+
 METHODS: Mapping[str, Callable[..., Any]] = {
     "__getitem__": get_item,
+    "__setitem__": stored,
     "__matmul__": matmul,
     "__elementwise__": row,
     "__cast__": cast,
+    "__has_machine_code__": _has_machine_code,
     "__array_namespace__": _namespace,
     "all": all,
     "any": any,

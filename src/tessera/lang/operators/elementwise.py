@@ -81,10 +81,34 @@ remainder = _binary("remainder", "rem", "What `floor_divide` leaves, with the si
 subtract = _binary("subtract", "sub", "The difference.")
 
 
-@operator
-def row(fn: str, *xs: Array) -> Traced:
-    """One row of the elementwise table, as Python's operators on tensors name it."""
-    return elementwise(fn, *xs)
+def _row_of_one(fn: str, x: Array) -> Traced:
+    return elementwise(fn, x)
+
+
+def _row_of_two(fn: str, x1: Array, x2: Array) -> Traced:
+    return elementwise(fn, x1, x2)
+
+
+# One for each kind of operands: calls are generated for the first that comes.
+_ROWS: dict[tuple[bool, ...], Callable[..., Traced]] = {
+    (False,): operator(_row_of_one),
+    (False, False): operator(_row_of_two),
+    (False, True): operator(_row_of_two),
+    (True, False): operator(_row_of_two),
+}
+
+
+def row(fn: str, *xs: Array) -> Any:
+    """One row of the elementwise table on tensors and numbers, as Python's operators on tensors name it."""
+    return _ROWS[tuple([x.__class__ in _NUMBERS for x in xs])](fn, *xs)
+
+
+def row_programs() -> Any:
+    """The operators behind `row`, for those who look inside."""
+    return list(_ROWS.values())
+
+
+_NUMBERS = (bool, int, float)
 
 
 @operator

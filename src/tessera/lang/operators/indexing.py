@@ -165,14 +165,15 @@ def _check_inside(x: Traced, axis: int, place: int) -> None:
 def get_item(x: Array, key: Any) -> Traced:
     """x[key]."""
     static, arrays = taken_apart(key)
-    if current_or_none() is None and len(arrays) == 1 and len(static) == 1 and _is_mask(arrays[0]):
+    if current_or_none() is None and len(arrays) == 1 and len(static) == 1 and is_mask(arrays[0]):
         from tessera.lang.operators.sets import masked  # above this file: it takes what is found
 
         return masked(x, arrays[0])
     return _item(x, static, arrays)
 
 
-def _is_mask(x: Any) -> bool:
+def is_mask(x: Any) -> bool:
+    """Whether an index of any library chooses by true and false."""
     return str(x.dtype).removeprefix("torch.") == "bool"
 
 

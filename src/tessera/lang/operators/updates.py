@@ -10,9 +10,9 @@ from tessera.errors import ShapeError
 from tessera.lang import primitives
 from tessera.lang.arithmetic import elementwise
 from tessera.lang.operator import operator
-from tessera.lang.operators.indexing import Key, Spans, from_front, spans_of, taken_apart
+from tessera.lang.operators.indexing import Key, Spans, from_front, is_mask, spans_of, taken_apart
 from tessera.lang.operators.operands import expanded, known, tensor
-from tessera.lang.tracing import Array, Traced, shown
+from tessera.lang.tracing import Array, Traced, shown, stories
 from tessera.shapes.expr import Size
 
 _ROWS = {"set": None, "add": "add", "multiply": "mul", "max": "max", "min": "min"}
@@ -62,7 +62,31 @@ class Place:
 def update(x: Array, values: Array, kind: str, key: Any) -> Traced:
     """A new tensor with `values` set, added, … at x[key]; `values` broadcast to those places."""
     static, arrays = taken_apart(key)
+    if len(static) == len(arrays) == 1 and is_mask(arrays[0]):
+        return _where_masked(x, arrays[0], values, kind)
     return _updated(x, values, kind, static, arrays)
+
+
+def stored(x: Array, key: Any, values: Array) -> Traced:
+    """What a tensor is after x[key] = values."""
+    return update(x, values, "set", key)
+
+
+@operator
+def _where_masked(x: Array, mask: Array, values: Array, kind: str) -> Traced:
+    """One value wherever a mask over the first axes holds: how many places that are need not be known."""
+    made, chosen = tensor(x), tensor(mask)
+    value = _given(made, values, ()) if not primitives.lift(values).sizes else None
+    if value is None or chosen.sizes != made.sizes[: chosen.ndim]:
+        raise ShapeError(
+            "an update at a mask takes one value, and a mask with the shape of the first axes",
+            shapes=shown(made, chosen, primitives.lift(values)),
+            story=stories([made, chosen]),
+            hint="choose elements of two tensors with ts.where(mask, values, x)",
+        )
+    laid = primitives.broadcast_to(value, made.sizes)
+    new = laid if (row_name := _ROWS[kind]) is None else primitives.ew(row_name, made, laid)
+    return elementwise("select", expanded(chosen, range(chosen.ndim, made.ndim)), new, made)
 
 
 @operator

@@ -71,6 +71,11 @@ class Codes:
                 self._found[number, chosen, lines] = found
         return found
 
+    @property
+    def nbytes(self) -> int:
+        """Of all machine code that was asked for so far."""
+        return sum(found.nbytes for found in list(self._found.values()))
+
     def executables(self, chosen: Settings) -> list[Any]:
         """All kernels, for a CPU."""
         return [self.executable(number, chosen) for number in range(len(self.kernels))]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
+from tessera import knobs
 from tessera.dialects import graph, text, tile
 from tessera.dialects.graph_types import GraphTensorType
 from tessera.errors import DeviceError
+from tessera.interpreters.checks import Checks, checking
 from tessera.interpreters.engine import symbol_in
 from tessera.interpreters.graph import run_function
 from tessera.interpreters.machine import Machine
@@ -49,15 +52,17 @@ def compile_graph(
     *,
     name: str = "main",
     stages: Mapping[str, Stage] | None = None,
+    facts: Facts | None = None,
     world: Callable[[], Machine] | None = None,
 ) -> Program:
     """Compiles a graph function with all that it calls. The module is left as it is.
 
     Machine code is made when the program is first bound. Where the interpreter is to run programs, nothing is lowered.
-    `world` says what effects touch; without it, the program has a world of its own.
+    With `facts` about sizes of arguments, it is right only where they hold: that is for the caller to ask. `world` says
+    what effects touch; without it, the program has a world of its own.
     """
     chosen = settings_for(target)
-    program = _interpreted(module, name) if chosen is None else _lowered(module, chosen, name, stages)
+    program = _interpreted(module, name) if chosen is None else _lowered(module, chosen, name, stages, facts)
     if isinstance(target, str):
         program.device = device(target)
     if world is not None:
@@ -65,8 +70,11 @@ def compile_graph(
     return program
 
 
-def _lowered(module: ModuleOp, chosen: Settings, name: str, stages: Mapping[str, Stage] | None) -> Program:
-    lowered = compile_module(module, stages=stages_for(chosen.target, chosen.level) if stages is None else stages)
+def _lowered(
+    module: ModuleOp, chosen: Settings, name: str, stages: Mapping[str, Stage] | None, facts: Facts | None
+) -> Program:
+    stages = stages_for(chosen.target, chosen.level, checks=chosen.checks) if stages is None else stages
+    lowered = compile_module(module, stages=stages, facts=facts)
     program = host_of(lowered.module, name, located=bool(chosen.checks))
     codes = Codes(
         name,
@@ -76,7 +84,7 @@ def _lowered(module: ModuleOp, chosen: Settings, name: str, stages: Mapping[str,
         module,
         lowered.module,
     )
-    log_compile(f"@{name}", "all that fits its signature", lowered.seconds)
+    log_compile(f"@{name}", str(facts or "all that fits its signature"), lowered.seconds)
     texts = [Level(lowered.levels.get(level, "")) for level in ("graph", "schedule", "tile")]
     levels = Levels(*texts, below=lambda: machine_texts(codes, chosen))
     return Program(program, chosen, levels, codes)
@@ -103,7 +111,8 @@ def machine_code(
     alone = isolated(module, kernel.name)
     function = symbol_in(alone, kernel.name, tile.FuncOp)
     outputs = function.outputs.value.data
-    source = Source(alone, kernel.name, len(function.arguments) - outputs, outputs, kernel.warps, kernel.stages)
+    inputs = len(function.arguments) - outputs
+    source = Source(alone, kernel.name, inputs, outputs, kernel.warps, kernel.stages, chained=True)
     made = machined(source, chosen, Facts(), dict(enumerate(lines or ())))
     guards = "" if lines is None else ", ".join(f"arg{place} lined" for place, good in enumerate(lines) if good)
     log_compile(f"@{kernel.name}", guards, made.seconds)
@@ -157,7 +166,8 @@ def interpreted(
     def run(*values: Any) -> tuple[Tensor, ...]:
         place = next((value.device for value in values if isinstance(value, Tensor)), otherwise)
         given = [value.cpu().numpy() if isinstance(value, Tensor) else value for value in values]
-        found = run_function(module, name, given, machine=world())
+        with checking(Checks(nonfinite="nan")) if "nan" in knobs.checks.value else nullcontext():
+            found = run_function(module, name, given, machine=world())
         made: list[Tensor] = []
         for array, type_ in zip(found, types, strict=True):
             assert isinstance(type_, GraphTensorType)

@@ -22,6 +22,7 @@ from tessera.runtime.cuda.executable import CudaExecutable, Fresh, finish, note,
 from tessera.runtime.cuda.gather import gather
 from tessera.runtime.cuda.launching import Geometry, host_block
 from tessera.runtime.cuda.pool import Pool, note_use
+from tessera.runtime.cuda.recordings import params_bytes
 from tessera.runtime.cuda.staging import Staging
 from tessera.runtime.cuda.streams import SEVERAL, Stream, current_stream, current_streams, default_stream
 from tessera.runtime.device import Device
@@ -102,7 +103,8 @@ class DeviceSite:
             assert isinstance(place, Place)
             sources.append(Extra(self._map(writer, maps.made, maps.of, place), "array"))
         fills = [(host_launch.WORD * slot, source) for (_, slot), source in zip(block.arguments, sources, strict=True)]
-        return Prepared(block.entry, block.template, tuple(fills), 0, 1, plan, (block.keep, ready))
+        keep = block.keep, ready
+        return Prepared(block.entry, block.template, tuple(fills), 0, 1, plan, keep, params_bytes(block))
 
     def _counters(self, writer: Writer, nbytes: int) -> str:
         zeroed = writer.helper("zeroed", zeroed_counters)
@@ -135,6 +137,13 @@ class DeviceSite:
         writer.line(f"stream = {streams}().get({self.device.index}, {default})")
         writer.line("if stream.graph is not None:")
         writer.line(f"    {writer.helper('refuse', _refuse_graph)}()")
+        self.take_arena(writer)
+        for number, place in enumerate(writer.layout.results):
+            fresh = Fresh(place.shape, place.dtype.storage, self.meta(place))
+            writer.line(f"r{number} = {writer.name('fresh', fresh.maker())}(stream)")
+
+    def take_arena(self, writer: Writer) -> None:
+        """Lines that make `base` the address of memory for temporary arrays."""
         if writer.memory.nbytes:
             nbytes = writer.helper("nbytes", writer.memory.nbytes)
             writer.line("try:")
@@ -144,9 +153,14 @@ class DeviceSite:
             writer.line(f"if arena[1] < {nbytes}:")
             writer.line(f"    arena = {writer.helper('larger', _larger)}(stream, {nbytes})")
             writer.line("base = arena[0]")
-        for number, place in enumerate(writer.layout.results):
-            fresh = Fresh(place.shape, place.dtype.storage, self.meta(place))
-            writer.line(f"r{number} = {writer.name('fresh', fresh.maker())}(stream)")
+
+    def put_arena(self, writer: Writer) -> None:
+        """Lines that put it back."""
+        if writer.memory.nbytes:
+            writer.line("stream.arenas.append(arena)")
+
+    def grouped(self, writer: Writer, prepared: Sequence[Prepared]) -> Sequence[Prepared]:
+        return prepared
 
     def after(self, writer: Writer, prepared: Sequence[Prepared]) -> None:
         for name, plan in self._reports:
@@ -154,8 +168,7 @@ class DeviceSite:
         self._reports.clear()
 
     def end(self, writer: Writer) -> None:
-        if writer.memory.nbytes:
-            writer.line("stream.arenas.append(arena)")
+        self.put_arena(writer)
         arrays = [f"v{number}.geometry" for number, one in enumerate(writer.layout.arguments) if isinstance(one, Place)]
         if arrays:
             writer.line(f"if {writer.helper('several', SEVERAL)}:")
@@ -189,7 +202,7 @@ class DeviceSite:
     ) -> None:
         """Tries again where this thread has not used the GPU before: then nothing has been launched yet."""
         code, number = status[0], status[1]
-        if code in driver.CONTEXT_STATUSES and number == 0:
+        if code in driver.CONTEXT_STATUSES and self.may_try_again(number):
             self.context.settle()
             with self.context:
                 found = again(*passed)
@@ -198,6 +211,10 @@ class DeviceSite:
             code, number = found[0], found[1]
         stream.counters.clear()
         driver.refuse(code, f"launching @{plans[number].name} on {self.device}")
+
+    def may_try_again(self, number: int) -> bool:
+        """Whether nothing has been launched when launch `number` of a sequence is refused."""
+        return number == 0
 
     # What is no kernel
 

@@ -203,14 +203,14 @@ class Host:
 
     def encoded(self) -> dict[str, Any]:
         """As JSON has it."""
-        return _encoded(self)
+        return encode(self)
 
     @staticmethod
     def decoded(found: Mapping[str, Any]) -> Host:
         """As `encoded` wrote it; KeyError, TypeError or ValueError where it did not."""
         if found["is"] != "Host":
             raise TypeError(found["is"])
-        return _decoded(dict(found))
+        return decode(dict(found))
 
 
 def walk(steps: Sequence[Step]) -> Iterator[Step]:
@@ -255,7 +255,8 @@ _CLASSES: Mapping[str, type[Any]] = {
 _POLICY = tuple(field.name for field in fields(Policy) if field.name != "accum")
 
 
-def _encoded(value: Any) -> Any:
+def encode(value: Any) -> Any:
+    """Parts of host programs as JSON has them; what is nothing else is an expression of sizes."""
     kind = value.__class__
     if kind is SourceSpan:
         return {"is": "span", "of": [getattr(value, field.name) for field in fields(SourceSpan)]}
@@ -266,17 +267,18 @@ def _encoded(value: Any) -> Any:
     if kind is bytes:
         return {"is": "bytes", "of": value.hex()}
     if kind is tuple:
-        return [_encoded(one) for one in value]
+        return [encode(one) for one in value]
     if kind.__name__ in _CLASSES:
-        return {"is": kind.__name__, "of": [_encoded(getattr(value, field.name)) for field in fields(kind)]}
+        return {"is": kind.__name__, "of": [encode(getattr(value, field.name)) for field in fields(kind)]}
     if value is None or kind in (bool, int, float, str):
         return value
     return {"is": "size", "of": str(value)}  # an expression
 
 
-def _decoded(found: Any) -> Any:
+def decode(found: Any) -> Any:
+    """As `encode` wrote it; KeyError, TypeError or ValueError where it did not."""
     if found.__class__ is list:
-        return tuple([_decoded(one) for one in found])
+        return tuple([decode(one) for one in found])
     if found.__class__ is not dict:
         return found
     kind, of = found["is"], found["of"]
@@ -289,4 +291,4 @@ def _decoded(found: Any) -> Any:
         return bytes.fromhex(of)
     if kind == "size":
         return size(dim(of))
-    return _CLASSES[kind](*[_decoded(one) for one in of])
+    return _CLASSES[kind](*[decode(one) for one in of])

@@ -72,6 +72,9 @@ class HostSite:
             fresh = Fresh.of(place.dtype, place.shape)
             writer.line(f"r{number} = {writer.name('fresh', fresh.maker())}()")
 
+    def grouped(self, writer: Writer, prepared: Sequence[Prepared]) -> Sequence[Prepared]:
+        return prepared
+
     def after(self, writer: Writer, prepared: Sequence[Prepared]) -> None:
         """A sequence is done when its call returns."""
 

@@ -1,29 +1,37 @@
-"""Memory plans: where temporary arrays lie in one arena, so that those that are not needed at once share bytes."""
+"""Memory plans: where temporary arrays lie in one arena, so that those that are not needed at once share bytes.
+
+The memory of a result is there from the beginning of a call, and nobody needs it before it is first written: temporary
+arrays that are gone by then may lie in it, too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tessera.lang.programs.layout import TEMPORARY, Act, Layout, Place, Repeat, inner_of, reads_of, writes_of
+from tessera.lang.programs.layout import RESULT, TEMPORARY, Act, Layout, Place, Repeat, inner_of, reads_of, writes_of
 
 ALIGNMENT = 256
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A part of the arena that a piece of memory has from one act to another, both included."""
+    """A part of the arena that a piece of memory has from one act to another, both included.
+
+    With `home`, it is a part of that piece of memory instead, which a result is written to later.
+    """
 
     piece: int
     offset: int
     nbytes: int
     first: int
     last: int
+    home: int | None = None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The arena of a program for given sizes. `least` is what is alive at once at the worst moment: no plan needs less.
+    """The arena of a program for given sizes. `least` is what of it is alive at once at the worst moment.
 
     Pieces that turns of a loop swap have two slots.
     """
@@ -39,6 +47,10 @@ class Plan:
             found.setdefault(slot.piece, []).append(slot.offset)
         return found
 
+    def homes(self) -> Mapping[int, int]:
+        """The pieces that lie in the memory of a result, and in which."""
+        return {slot.piece: slot.home for slot in self.slots if slot.home is not None}
+
 
 @dataclass
 class _Life:
@@ -51,15 +63,15 @@ class _Life:
 _TRIES = 40
 
 
-def plan(layout: Layout) -> Plan:
+def plan(layout: Layout, *, lend: bool = True) -> Plan:
     """Puts one array after the other where it fits best, the largest first.
 
-    Where that takes more than is alive at once, other orders are tried: whatever ends last comes first then.
+    Where that takes more than is alive at once, other orders are tried: whatever ends last comes first then. With
+    `lend`, results lend their memory to arrays that would be alive at the worst moment otherwise.
     """
-    lives = list(_lives(layout))
-    moments = {life.first for life in lives}
-    alive = [sum(life.nbytes for life in lives if life.first <= moment <= life.last) for moment in moments]
-    least = max(alive, default=0)
+    lives, written = _lives(layout)
+    lent = _lent(lives, written, layout) if lend else []
+    least = _worst(lives)[0]
     order = sorted(lives, key=lambda one: (-one.nbytes, one.first, one.piece))
     best = found = _placed(order)
     for _ in range(_TRIES):
@@ -70,7 +82,50 @@ def plan(layout: Layout) -> Plan:
         found = _placed(order)
         if _end(found) < _end(best):
             best = found
-    return Plan(_end(best), least, tuple(sorted(best, key=lambda slot: (slot.first, slot.offset))))
+    slots = sorted([*best, *lent], key=lambda slot: (slot.first, slot.offset))
+    return Plan(_end(best), least, tuple(slots))
+
+
+def _worst(lives: Sequence[_Life]) -> tuple[int, int]:
+    """The most bytes that are alive at once, and when."""
+    moments = {life.first for life in lives}
+    alive = [(sum(one.nbytes for one in lives if one.first <= moment <= one.last), -moment) for moment in moments]
+    most, moment = max(alive, default=(0, 0))
+    return most, -moment
+
+
+def _lent(lives: list[_Life], written: Mapping[int, int], layout: Layout) -> list[Slot]:
+    """Takes arrays out of `lives` that may lie in results, as long as that makes the worst moment better."""
+    slots: list[Slot] = []
+    swapped = {one.piece for place, one in enumerate(lives) if one in lives[:place]}
+    while True:
+        most, moment = _worst(lives)
+        around = [one for one in lives if one.first <= moment <= one.last and one.piece not in swapped]
+        found: Slot | None = None
+        for life in sorted(around, key=lambda one: (-one.nbytes, one.piece)):
+            found = next(_homes(life, slots, written, layout), None)
+            if found is not None:
+                lives.remove(life)
+                slots.append(found)
+                break
+        if found is None or not most:
+            return slots
+
+
+def _homes(life: _Life, slots: Sequence[Slot], written: Mapping[int, int], layout: Layout) -> Iterator[Slot]:
+    """Where an array fits into results that are written when it is gone, the smallest of them first."""
+    for home, first in sorted(written.items(), key=lambda item: layout.pieces[item[0]].nbytes):
+        room, needed = layout.pieces[home].nbytes, layout.pieces[life.piece].nbytes
+        if life.last >= first or needed > room:
+            continue
+        others = sorted(
+            (slot.offset, slot.offset + slot.nbytes)
+            for slot in slots
+            if slot.home == home and slot.first <= life.last and life.first <= slot.last
+        )
+        offset = _gap(others, life.nbytes)
+        if offset + needed <= room:
+            yield Slot(life.piece, offset, life.nbytes, life.first, life.last, home)
 
 
 def _end(slots: Sequence[Slot]) -> int:
@@ -102,15 +157,15 @@ def _gap(taken: Sequence[tuple[int, int]], nbytes: int) -> int:
     return end if best is None else best[1]
 
 
-def _lives(layout: Layout) -> Iterator[_Life]:
-    """From which act to which each temporary piece is needed."""
+def _lives(layout: Layout) -> tuple[list[_Life], dict[int, int]]:
+    """From which act to which each temporary piece is needed; and the act that first touches each result."""
     known: dict[int, _Life] = {}
     swapped: set[int] = set()
     behind = _reached(layout)
 
     def touch(piece: int, moment: int) -> None:
         for each in (piece, *behind.get(piece, ())):
-            if layout.pieces[each].kind != TEMPORARY:
+            if layout.pieces[each].kind not in (TEMPORARY, RESULT):
                 continue
             life = known.get(each)
             if life is None:
@@ -140,11 +195,11 @@ def _lives(layout: Layout) -> Iterator[_Life]:
     end = walk(layout.acts, 0)
     for place in layout.results:
         touch(place.piece, end + 1)
+    lives: list[_Life] = []
     for life in known.values():
-        if life.nbytes:
-            yield life
-            if life.piece in swapped:
-                yield life
+        if life.nbytes and layout.pieces[life.piece].kind == TEMPORARY:
+            lives += [life, life] if life.piece in swapped else [life]
+    return lives, {one: life.first for one, life in known.items() if layout.pieces[one].kind == RESULT}
 
 
 def _touched(act: Act) -> Iterator[Place]:

@@ -55,6 +55,8 @@ class Bound:
     layout: Layout
     memory: Memory
     launches: int
+    recorded: int = 0
+    """How many of its launches are replayed as graphs."""
 
     def __call__(self, *values: Any) -> tuple[Tensor, ...]:
         return self.run(*values)
@@ -118,20 +120,29 @@ class Program:
                 environment.unify(expected, actual, Origin(f"argument {place} of @{self.name}, axis {axis}"))
         return environment.sizes
 
-    def bind(self, values: Sequence[Any]) -> Bound:
-        """The program for arrays of these sizes, strides and alignments, and for any numbers."""
+    def bind(self, values: Sequence[Any], *, graph: bool = False) -> Bound:
+        """The program for arrays of these sizes, strides and alignments, and for any numbers.
+
+        With `graph`, launches that follow each other on a GPU are replayed as one graph, where that can be.
+        """
         sizes = self.sizes(values)
         if self.settings is None:
             return self._interpreted()
         given = [_geometry(value) if isinstance(value, Tensor) else None for value in values]
         layout = lay_out(self.host, sizes, given)
-        plan = memory_plan.plan(layout)
+        graph = graph and self.settings.target == "cuda"
+        # The arena of a graph stays where it is, and so do its nodes; results may be elsewhere in each call.
+        plan = memory_plan.plan(layout, lend=not graph)
         results = sum(place.nbytes for place in layout.results)
         self.memory = Memory(plan.nbytes, results, plan.least, plan.slots)
-        run = _written(layout, plan, self._site(values, self.settings))
-        return Bound(self, run, layout, self.memory, len(self.host.launches))
+        site = self._site(values, self.settings, graph)
+        run = _written(layout, plan, site)
+        recorded = getattr(site, "recorded", 0)
+        if graph and not recorded:  # nothing to replay: then its arena may as well be everybody's
+            return self.bind(values)
+        return Bound(self, run, layout, self.memory, len(self.host.launches), recorded)
 
-    def _site(self, values: Sequence[Any], chosen: Settings) -> Site:
+    def _site(self, values: Sequence[Any], chosen: Settings, graph: bool) -> Site:
         """The device that the arguments lie on, for this program."""
         place = place_of(f"@{self.name}", values)
         if place.kind != chosen.target and any(isinstance(value, Tensor) for value in values):
@@ -142,6 +153,7 @@ class Program:
         if chosen.target == "cpu":
             return HostSite(self.codes.executables(chosen), self.world, deterministic=chosen.deterministic)
         from tessera.lang.programs.device_site import DeviceSite
+        from tessera.lang.programs.graph_site import GraphSite
         from tessera.runtime.cuda.streams import cuda_device
 
         def executable(number: int, lines: tuple[bool, ...]) -> Any:
@@ -149,7 +161,7 @@ class Program:
 
         alignments = [value.meta.alignment if isinstance(value, Tensor) else 0 for value in values]
         device = place if place.kind == "cuda" else cuda_device(self.device)
-        return DeviceSite(executable, self.world, device, alignments)
+        return (GraphSite if graph else DeviceSite)(executable, self.world, device, alignments)
 
     def _interpreted(self) -> Bound:
         """Runs the graph itself, by what its ops mean."""

@@ -44,17 +44,24 @@ _PACKING = {"i64": "<q", "f32": "<f4x", "f64": "<d", "i1": "<?7x"}
 
 
 class Extra(NamedTuple):
-    """A word of a launch that is no argument: what a Python expression gives, of a kind that launches know."""
+    """A word of a launch that is no argument: what a Python expression gives, of a kind that launches know.
+
+    `added` is added to it.
+    """
 
     text: str
     kind: str
+    added: int = 0
 
 
 Source: TypeAlias = Operand | Extra
 
 
 class Prepared(NamedTuple):
-    """A launch: machine code, its args block, and what goes into which bytes of it. `plan` says what failures mean."""
+    """A launch: machine code, its args block, and what goes into which bytes of it. `plan` says what failures mean.
+
+    `params` is how many bytes of the args block are the params block of a GPU's kernel.
+    """
 
     entry: int
     template: bytes
@@ -63,6 +70,7 @@ class Prepared(NamedTuple):
     threads: int
     plan: Plan
     keep: object
+    params: int = 0
 
 
 class Site(Protocol):
@@ -74,6 +82,10 @@ class Site(Protocol):
 
     def begin(self, writer: Writer) -> None:
         """Lines at the beginning of a call: the arena and the results."""
+        ...
+
+    def grouped(self, writer: Writer, prepared: Sequence[Prepared]) -> Sequence[Prepared]:
+        """What a sequence runs for launches that follow each other."""
         ...
 
     def after(self, writer: Writer, prepared: Sequence[Prepared]) -> None:
@@ -129,7 +141,10 @@ class Writer:
 
     def __post_init__(self) -> None:
         self.offsets: Mapping[int, list[int]] = self.memory.offsets()
+        self.homes: Mapping[int, int] = self.memory.homes()
         self.turned: set[int] = set()
+        self.looping = 0
+        """How many loops are around what is written."""
 
     def write(self, finish: Sequence[str]) -> Callable[..., Any]:
         """The function; `finish` are the lines that end a call."""
@@ -168,7 +183,7 @@ class Writer:
         if isinstance(operand, Given):
             return f"v{operand.number}", operand.kind, 0
         if isinstance(operand, Extra):
-            return operand.text, operand.kind, 0
+            return operand.text, operand.kind, operand.added
         assert isinstance(operand, Place)
         piece = self.layout.pieces[operand.piece]
         if piece.kind == ARGUMENT:
@@ -178,6 +193,9 @@ class Writer:
         if piece.kind == TEMPORARY:
             if operand.piece in self.turned:
                 return f"s{operand.piece}", "i64", operand.offset
+            if (home := self.homes.get(operand.piece)) is not None:
+                lender = self.layout.pieces[home].number
+                return f"r{lender}", "array", self.offsets[operand.piece][0] + operand.offset
             return (*self.site.arena_text(), self.offsets[operand.piece][0] + operand.offset)
         return f"c{operand.piece}", "i64", operand.offset
 
@@ -192,11 +210,15 @@ class Writer:
     def address(self, place: Place) -> str:
         """The address of a place, as an expression."""
         if (known := self.known(place)) is not None:
-            return str(known)
+            return self.number(known)
         text, kind, added = self.source(place)
         if kind == "array":
             text = f"{self.helper('address', data_address)}({text})"
-        return f"{text} + {added}" if added else text
+        return f"{text} + {self.number(added)}"
+
+    def number(self, value: int) -> str:
+        """A number that depends on sizes or addresses: a name in the code, which is the same for all of them."""
+        return self.name("number", value)
 
     def helper(self, name: str, value: Any) -> str:
         """An object under a name of its own."""
@@ -264,28 +286,32 @@ class Writer:
             text, kind = self.site.arena_text()
             base = f"{self.helper('address', data_address)}({text})" if kind == "array" else text
             first, second = self.offsets[piece]
-            self.line(f"s{piece} = {base} + {first}")
-            self.line(f"o{piece} = {base} + {second}")
+            self.line(f"s{piece} = {base} + {self.number(first)}")
+            self.line(f"o{piece} = {base} + {self.number(second)}")
         self.turned |= set(pairs)
+        self.looping += 1
         swaps = [f"s{piece}, o{piece} = o{piece}, s{piece}" for piece in pairs]
         if act.trips is not None:
-            turns = f"{act.trips - 1}, -1, -1" if act.reversed else f"{act.trips}"
+            trips = self.number(act.trips)
+            turns = f"{trips} - 1, -1, -1" if act.reversed else trips
             self.line(f"for turn in range({turns}):")
             for one in act.along:
-                self.line(f"    c{one.variable} = {self.address(one.array)} + turn * {one.step}")
+                self.line(f"    c{one.variable} = {self.address(one.array)} + turn * {self.number(one.step)}")
             self.inside(act.body, *swaps)
         else:
             assert act.test is not None
             self.line("while True:")
             self.inside(act.check, f"if not {self.test(act.test)}:", "    break")
             self.inside(act.body, *swaps)
+        self.looping -= 1
         self.turned -= set(pairs)
 
     def flush(self) -> None:
         """One call for all launches that wait for it."""
-        prepared, self.pending = self.pending, []
-        if not prepared:
+        waiting, self.pending = self.pending, []
+        if not waiting:
             return
+        prepared = self.site.grouped(self, waiting)
         values: dict[tuple[str, str], int] = {}
         steps = [self._step(one, values) for one in prepared]
         kinds = [kind for _, kind in values]

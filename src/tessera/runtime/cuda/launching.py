@@ -30,8 +30,8 @@ from tessera.targets.llvm import image
 Start: TypeAlias = Callable[..., int | tuple[int, ...]]
 """Takes the arrays and numbers of the plan, the stream, the counters and the report where it has such, and the maps."""
 
-_FIRST_WORD = 16  # of the params block, in the args block of a host kernel
-_STREAM_WORD = 10
+FIRST_WORD = 16  # of the params block, in the args block of a host kernel
+STREAM_WORD = 10
 _LONGEST = 1 << 63
 
 
@@ -122,16 +122,16 @@ def has_entry() -> bool:
 def arguments_of(params: Params) -> tuple[list[tuple[str, int]], bytes]:
     """The arguments of the host's entry, each with its slot, and the words that follow the params block."""
     found = [
-        (one.kind if isinstance(one, NumberArgument) else "array", _FIRST_WORD + one.word)
+        (one.kind if isinstance(one, NumberArgument) else "array", FIRST_WORD + one.word)
         for one in params.plan.arguments
     ]
-    found.append(("i64", _STREAM_WORD))
-    found += [("i64", _FIRST_WORD + word) for word in params.extra]
-    first = _FIRST_WORD + -(-len(params.template) // WORD)
+    found.append(("i64", STREAM_WORD))
+    found += [("i64", FIRST_WORD + word) for word in params.extra]
+    first = FIRST_WORD + -(-len(params.template) // WORD)
     table = b""
     for place, recipe in enumerate(params.device.maps):
         found.append(("array", first + 2 * place))
-        table += struct.pack("<2q", 0, WORD * _FIRST_WORD + recipe.offset)
+        table += struct.pack("<2q", 0, WORD * FIRST_WORD + recipe.offset)
     return found, table
 
 
@@ -150,10 +150,10 @@ def host_block(params: Params, function: Function, blocks: int) -> HostBlock:
     device, calls = params.device, function.context.calls
     address = ctypes.cast(calls.launch, ctypes.c_void_p).value or 0
     block = params.template + bytes(-len(params.template) % WORD)
-    table_at = WORD * _FIRST_WORD + len(block)
+    table_at = WORD * FIRST_WORD + len(block)
     words = (address, function.handle, 0, blocks, device.threads, device.shared, len(device.maps), table_at)
     template = bytes(WORD * host_launch.FIRST_SLOT) + struct.pack("<8q", *words) + block + table
-    kernel = _kernel()
+    kernel = steps_on_host()
     return HostBlock(kernel.address("launch_on_device"), template, arguments, (kernel, function))
 
 
@@ -163,7 +163,7 @@ def _through_entry(params: Params, function: Function, blocks: int) -> Start:
 
 
 @cache
-def _kernel() -> image.Image:
+def steps_on_host() -> image.Image:
     """The few instructions, from the compile cache or compiled and kept there."""
     compiler = build()
     if compiler is None:

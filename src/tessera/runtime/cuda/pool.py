@@ -22,6 +22,7 @@ from tessera.runtime.memory import DeviceMemory
 GRAIN = 512
 # Of a GPU's memory, the part that lists may keep while the driver is asked for other sizes.
 _KEPT_PART = 8
+_LOOKS = 16
 
 
 class FreeList(list[int]):
@@ -114,6 +115,7 @@ class Pool:
 
     _made: ClassVar[dict[int, Pool]] = {}
     _lock: ClassVar[Lock] = Lock()
+    _asked = 0  # bytes, of the driver, since somebody looked at what is kept
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -164,8 +166,11 @@ class Pool:
                 if home is None:
                     home = stream.free[size] = FreeList(size, stream.owner)
                     self._lists.append(ref(home))
-        if self.kept() > self._cap:
-            self._give_back()
+        self._asked += size
+        if self._asked > self._cap // _LOOKS:  # looking takes a while where there are many sizes
+            self._asked = 0
+            if self.kept() > self._cap:
+                self._give_back()
         pointer, status = self._ask(stream, size)
         if status == driver.OUT_OF_MEMORY:
             self.trim()

@@ -7,7 +7,8 @@ arrays find theirs.
 
 from __future__ import annotations
 
-import ctypes
+from ctypes import addressof, c_uint32, c_uint64
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,10 +19,11 @@ from tessera.errors import ShapeError
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.launch_plan import MAP_BYTES, WORD, TensorMap
-from tessera.runtime.memory import Array
+from tessera.runtime.memory import Array, aligned_empty, data_address
 from tessera.shapes.expr import format_shape
 
 MOST_MAPS = 512
+_Wide, _Narrow, _WORDS = c_uint64, c_uint32, np.dtype(np.uint64)
 
 _MOST_AXES, _LARGEST_BOX, _UNIT = 5, 256, 16
 _LARGEST_SIZE, _LARGEST_STRIDE = 1 << 32, 1 << 40
@@ -127,27 +129,37 @@ class Maps:
                 f"{self.what}: its address is {pointer:#x}, the copy engine needs a multiple of {_UNIT}",
                 hint="give a copy, or a view that begins at a multiple of 16 bytes",
             )
-        cu, rank = driver.bindings(), len(self.extent.sizes)
-        fetched = promotion(self.recipe, self.dtype.storage.itemsize)
-        wide, narrow = cu.cuuint64_t, cu.cuuint32_t
-        with Context.of(self.index):
-            made = cu.cuTensorMapEncodeTiled(
-                getattr(cu.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{type_name(self.dtype)}"),
+        recipe, rank = self.recipe, len(self.extent.sizes)
+        fetched = promotion(recipe, self.dtype.storage.itemsize)
+        kind, swizzle, promoted = _numbers(type_name(self.dtype), recipe.swizzle, fetched)
+        sizes, strides = (_Wide * rank)(*self.extent.sizes), (_Wide * rank)(*self.extent.strides)
+        box, steps = (_Narrow * rank)(*recipe.box), (_Narrow * rank)(*[1] * rank)
+        found = aligned_empty((MAP_BYTES // WORD,), _WORDS)
+        with Context.of(self.index) as context:
+            status = context.calls.encode_map(
+                data_address(found),
+                kind,
                 rank,
                 pointer,
-                [wide(size) for size in self.extent.sizes],
-                [wide(stride) for stride in self.extent.strides],
-                [narrow(part) for part in self.recipe.box],
-                [narrow(1)] * rank,
-                cu.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
-                _swizzle(cu, self.recipe.swizzle),
-                getattr(cu.CUtensorMapL2promotion, f"CU_TENSOR_MAP_L2_PROMOTION_{fetched}"),
-                cu.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+                *map(addressof, (sizes, strides, box, steps)),
+                0,
+                swizzle,
+                promoted,
+                0,
             )
-        found = driver.check(made, f"{self.what}: making a tensor map of {self.extent} with a box of {self.recipe.box}")
-        copy = np.empty(MAP_BYTES // WORD, np.uint64)
-        ctypes.memmove(copy.ctypes.data, int(found.getPtr()), MAP_BYTES)
-        return copy
+        driver.check_status(status, f"{self.what}: making a tensor map of {self.extent} with a box of {recipe.box}")
+        return found
+
+
+@lru_cache(maxsize=64)
+def _numbers(kind: str, swizzle: int, promoted: str) -> tuple[int, int, int]:
+    """The driver's numbers for a type of elements, a swizzle and how much the cache fetches at once."""
+    cu = driver.bindings()
+    return (
+        int(getattr(cu.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{kind}")),
+        int(_swizzle(cu, swizzle)),
+        int(getattr(cu.CUtensorMapL2promotion, f"CU_TENSOR_MAP_L2_PROMOTION_{promoted}")),
+    )
 
 
 def promotion(recipe: TensorMap, itemsize: int) -> str:

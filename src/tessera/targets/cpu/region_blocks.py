@@ -7,11 +7,14 @@ matrix unit, and rows that are not there cost as much as others: few rows get a 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
 from tessera.dialects import schedule
 from tessera.dialects.graph_types import graph_type
 from tessera.dialects.schedule_types import Config
 from tessera.dtypes.types import DType
-from tessera.shapes.expr import Size
+from tessera.shapes.expr import Size, hinted
 from tessera.transforms.write_online import online_of
 from tessera.transforms.write_products import product_of, spaces_of
 
@@ -20,33 +23,43 @@ DEEPEST = 1024
 UNKNOWN_DEPTH = 512
 LANES = 16
 """Columns come in as many as the widest vectors have lanes."""
+_NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
-def block_for(region: schedule.RegionOp, level: str) -> Config:
-    """The block of a product or of a loop over keys."""
-    return _of_product(region, level) if region.kind.data == "product" else _of_loop(region, level)
+def blocks_for(region: schedule.RegionOp, level: str, hints: Mapping[str, int] = _NOTHING) -> list[Config]:
+    """The blocks of a product or of a loop over keys that are worth trying, the best first.
+
+    `hints` say about how large symbols are.
+    """
+    return _of_product(region, level, hints) if region.kind.data == "product" else _of_loop(region, level, hints)
 
 
-def _of_product(region: schedule.RegionOp, level: str) -> Config:
+def _of_product(region: schedule.RegionOp, level: str, hints: Mapping[str, int]) -> list[Config]:
     op = product_of(region)
     spaces, dtype = spaces_of(op), graph_type(op.a).dtype
+    height, width, depth = (hinted(size, hints) for size in (spaces.rows, spaces.columns, spaces.depth))
     if _by_matrix_unit(dtype, level):
         rows, columns = 32, 512
-    elif isinstance(spaces.rows, int) and spaces.rows >= DEEPEST:
+    elif isinstance(height, int) and height >= DEEPEST:
         rows, columns = 256, 256
     else:
         rows, columns = 128, 256
     if dtype.bits > 32:
         columns //= 2
-    return Config(
-        block=(_fitting(rows, spaces.rows, 8), _fitting(columns, spaces.columns, LANES), _depth(spaces.depth))
-    )
+    tried = [(rows, columns), (rows // 2, columns // 2), (rows // 2, 2 * columns)]
+    return _different((_fitting(tall, height, 8), _fitting(wide, width, LANES), _depth(depth)) for tall, wide in tried)
 
 
-def _of_loop(region: schedule.RegionOp, level: str) -> Config:
+def _of_loop(region: schedule.RegionOp, level: str, hints: Mapping[str, int]) -> list[Config]:
     online = online_of(region)
-    rows, keys = (64, 512) if _by_matrix_unit(graph_type(online.values.a).dtype, level) else (24, 256)
-    return Config(block=(_fitting(rows, online.spaces.rows, 8), _fitting(keys, online.spaces.depth, LANES)))
+    height, keys = (hinted(size, hints) for size in (online.spaces.rows, online.spaces.depth))
+    rows, columns = (64, 512) if _by_matrix_unit(graph_type(online.values.a).dtype, level) else (24, 256)
+    tried = [(rows, columns), (2 * rows, columns // 2), (rows, columns // 2)]
+    return _different((_fitting(tall, height, 8), _fitting(wide, keys, LANES)) for tall, wide in tried)
+
+
+def _different(blocks: Iterable[tuple[int, ...]]) -> list[Config]:
+    return [Config(block=block) for block in dict.fromkeys(blocks)]
 
 
 def _by_matrix_unit(dtype: DType, level: str) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
+from xdsl.rewriter import Rewriter
 
 from tessera.dialects import tile
 from tessera.dialects.attributes import integers
@@ -18,8 +20,9 @@ from tessera.targets.cuda.choose_agents import agents_plans
 from tessera.targets.cuda.choose_plan import Plan, plans
 from tessera.targets.cuda.divisors import LINED
 from tessera.targets.cuda.emit import emit
-from tessera.targets.cuda.emitter import Block
+from tessera.targets.cuda.emitter import CHAINED, Block
 from tessera.targets.cuda.fitting import fitted
+from tessera.targets.cuda.hopper import ExtentOp
 from tessera.targets.cuda.interleave import interleave
 from tessera.targets.cuda.preparing import prepare
 from tessera.targets.cuda.rotate import rotate
@@ -28,7 +31,8 @@ from tessera.targets.laps import Laps
 from tessera.targets.llvm import machine
 from tessera.transforms.apply_facts import specialize
 from tessera.transforms.context import CompileContext
-from tessera.transforms.facts import Facts
+from tessera.transforms.facts import Facts, Kind
+from tessera.transforms.fix_sizes import fix_sizes
 from tessera.transforms.host_checks import HostCheck, take_host_checks
 from tessera.transforms.instrument import Instrument
 from tessera.transforms.live_ranges import clip_ranges, split_ranges
@@ -75,10 +79,11 @@ def compile_kernel(
     facts: Facts | None = None,
     lined: Collection[int] = (),
     rung: int = 0,
+    chained: bool = False,
 ) -> Program:
     """Compiles a tile function. Of the arguments `lined`, rows lie at multiples of 16 bytes, their elements together.
 
-    On a higher `rung` threads hold less at a time, for programs that did not fit their registers on the one before.
+    A `chained` kernel may be launched while the one in front of it runs. On a higher `rung` threads hold less at a time, for programs that did not fit their registers on the one before.
     """
     lowered, found, guards, seconds = lower_kernel(
         module,
@@ -92,6 +97,8 @@ def compile_kernel(
         lined=lined,
         rung=rung,
     )
+    if chained:
+        symbol_in(lowered, name, nv.FuncOp).attributes[CHAINED] = integers([1])
     program = compile_lowered(lowered, name, arch=arch)
     return replace(program, checks=tuple(found), guards=guards, seconds={**seconds, **program.seconds})
 
@@ -110,21 +117,21 @@ def lower_kernel(
     rung: int = 0,
 ) -> tuple[ModuleOp, list[HostCheck], Facts, Mapping[str, float]]:
     """The nv level of a tile function, what has to be checked before it runs, and the facts it rests on."""
-    seconds, lowered, context = Laps(), module.clone(), CompileContext.with_facts(facts)
-    if facts:
-        specialize(lowered, context, name)
-        seconds.lap("apply-facts")
-    if checks:
-        Instrument(bounds="bounds" in checks, nan="nan" in checks, everywhere=False).apply(context, lowered)
-        seconds.lap("instrument-checks")
-    function = symbol_in(lowered, name, tile.FuncOp)
-    found = take_host_checks(function)
-    prepare(function, contract=optimization > 1, arch=arch)
-    seconds.lap("prepare")
-    special = None
-    if arch == "sm_90a" and rung == 0 and not checks:
+    seconds, given = Laps(), facts or Facts()
+    agents = arch == "sm_90a" and rung == 0 and not checks
+    # How arguments with tensor maps lie is told to copies by their maps: nothing else of it is asked.
+    known = _without_strides(given, lined) if agents else given
+    special, (lowered, found, context) = None, _prepared(module, name, known, checks, optimization, arch, seconds)
+    if agents:
+        function = symbol_in(lowered, name, tile.FuncOp)
+        fix_sizes(function, context.recorder)
         special = with_agents(lowered, name, agents_plans(function, warps, stages, lined), lined)
+        if special is not None and known:
+            _fix_extents(symbol_in(special, name, nv.FuncOp))
         seconds.lap("agents")
+    if special is None and given:
+        lowered, found, context = _prepared(module, name, given, checks, optimization, arch, seconds)
+    function = symbol_in(lowered, name, tile.FuncOp)
     # The first rung is that of agents; the others are for every GPU.
     lowered = special or fitted(
         lowered,
@@ -139,6 +146,38 @@ def lower_kernel(
     verify(lowered)
     seconds.lap("verify")
     return lowered, found, context.recorder.guards, seconds
+
+
+def _without_strides(facts: Facts, lined: Collection[int]) -> Facts:
+    """Facts without those about the strides of some arguments."""
+    arguments = {f"arg{place}" for place in lined}
+    return facts.without(*(one for one in facts.of_kind(Kind.STRIDE) if one.subject.partition(".")[0] in arguments))
+
+
+def _fix_extents(function: nv.FuncOp) -> None:
+    """Extents of the grid that facts have made numbers are numbers in the code, too."""
+    for op in [op for op in function.walk() if isinstance(op, ExtentOp)]:
+        extent = function.grid.data[op.axis.value.data]
+        if isinstance(extent, int):
+            Rewriter.replace_op(op, arith.ConstantOp(IntegerAttr(extent, i32)))
+
+
+def _prepared(
+    module: ModuleOp, name: str, facts: Facts, checks: Collection[str], optimization: int, arch: str, seconds: Laps
+) -> tuple[ModuleOp, list[HostCheck], CompileContext]:
+    """The module with facts applied, ready for a plan; and what has to be checked before it runs."""
+    lowered, context = module.clone(), CompileContext.with_facts(facts)
+    if facts:
+        specialize(lowered, context, name)
+        seconds.lap("apply-facts")
+    if checks:
+        Instrument(bounds="bounds" in checks, nan="nan" in checks, everywhere=False).apply(context, lowered)
+        seconds.lap("instrument-checks")
+    function = symbol_in(lowered, name, tile.FuncOp)
+    found = take_host_checks(function)
+    prepare(function, contract=optimization > 1, arch=arch)
+    seconds.lap("prepare")
+    return lowered, found, context
 
 
 def _lower(module: ModuleOp, name: str, plan: Plan) -> None:

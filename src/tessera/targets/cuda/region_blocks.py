@@ -7,7 +7,9 @@ where agents have no form for a region, there is one block for each kind and wid
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
+from types import MappingProxyType
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -15,7 +17,7 @@ from tessera.dialects import graph, schedule
 from tessera.dialects.elementwise import TABLE
 from tessera.dialects.graph_types import graph_type
 from tessera.dialects.schedule_types import Config, ConfigAttr
-from tessera.shapes.expr import Size
+from tessera.shapes.expr import Size, hinted
 from tessera.targets.cuda.agents_model import REGISTERS, ROWS, THREADS, Axis, Block, Traced, best_by_agents, ranked
 from tessera.targets.cuda.agents_work import work_of
 from tessera.transforms.schedule_to_tile import WRITERS
@@ -27,19 +29,26 @@ MULTIPROCESSORS = 132
 MANY = 2048
 """Rows and the like of which nobody says how many there are."""
 _MOST = 4
+FEW, NARROW, DEEP = 16, 32, 256
+"""Of a product: rows that one matrix instruction has, and the columns and the depth of blocks for so few."""
 LONG = 8
 """Instructions of an elementwise op that takes many: several elements are worked on at a time."""
 SUMS_SHARE = 0.42
 """Of a thread's registers: as much sums may take beside long functions. With 128 by 256 sums, erf spilled."""
 
 
-def blocks_for(region: schedule.RegionOp, arch: str, multiprocessors: int = MULTIPROCESSORS) -> list[Config]:
-    """The blocks worth trying, the best first."""
-    found = _by_model(region, multiprocessors) if arch == AGENTS else []
-    return [*found, _portable(region)]
+def blocks_for(
+    region: schedule.RegionOp,
+    arch: str,
+    multiprocessors: int = MULTIPROCESSORS,
+    hints: Mapping[str, int] = MappingProxyType({}),
+) -> list[Config]:
+    """The blocks worth trying, the best first. `hints` say about how large symbols are."""
+    found = _by_model(region, multiprocessors, hints) if arch == AGENTS else []
+    return [*found[:1], *_narrow(region, hints), *found[1:], _portable(region, hints)]
 
 
-def _by_model(region: schedule.RegionOp, multiprocessors: int) -> list[Config]:
+def _by_model(region: schedule.RegionOp, multiprocessors: int, hints: Mapping[str, int]) -> list[Config]:
     wanted = 3 if region.kind.data == "product" else 2
     probe = _probe(region, wanted)
     if probe is None:
@@ -55,14 +64,14 @@ def _by_model(region: schedule.RegionOp, multiprocessors: int) -> list[Config]:
     holder.erase()
     if traced is None:
         return []
-    return [Config(block=tuple(block)[:wanted]) for block in _ranked(region, traced, multiprocessors)]
+    return [Config(block=tuple(block)[:wanted]) for block in _ranked(region, traced, multiprocessors, hints)]
 
 
-def _ranked(region: schedule.RegionOp, traced: Traced, multiprocessors: int) -> list[Block]:
+def _ranked(region: schedule.RegionOp, traced: Traced, multiprocessors: int, hints: Mapping[str, int]) -> list[Block]:
     if region.kind.data != "product":
         return list(best_by_agents(traced).values())
     spaces = spaces_of(product_of(region))
-    rows, columns, batch = (_count(size) for size in (spaces.rows, spaces.columns, spaces.batch))
+    rows, columns, batch = (_count(hinted(size, hints)) for size in (spaces.rows, spaces.columns, spaces.batch))
 
     def programs(block: Block) -> int:
         return -(-rows // block.m) * -(-columns // block.n) * batch
@@ -81,15 +90,30 @@ def _count(size: Size) -> int:
     return size if isinstance(size, int) else MANY
 
 
-def _portable(region: schedule.RegionOp) -> Config:
+def _portable(region: schedule.RegionOp, hints: Mapping[str, int]) -> Config:
     """Blocks for GPUs of all kinds."""
     spaces, bits = _spaces(region)
+    rows, columns, keys = (hinted(size, hints) for size in (spaces.rows, spaces.columns, spaces.depth))
     if region.kind.data == "product":
         block = (128, 128, 64) if bits <= 16 else (64, 64, 32)
-        depth = spaces.depth if isinstance(spaces.depth, int) and spaces.depth > 0 else block[2]
-        return Config(block=(_fitting(block[0], spaces.rows), _fitting(block[1], spaces.columns), min(block[2], depth)))
+        depth = keys if isinstance(keys, int) and keys > 0 else block[2]
+        return Config(block=(_fitting(block[0], rows), _fitting(block[1], columns), min(block[2], depth)))
     block = (128, 64) if bits <= 16 else (64, 64)
-    return Config(block=(_fitting(block[0], spaces.rows), _fitting(block[1], spaces.depth)))
+    return Config(block=(_fitting(block[0], rows), _fitting(block[1], keys)))
+
+
+def _narrow(region: schedule.RegionOp, hints: Mapping[str, int]) -> list[Config]:
+    """A block for products of few rows, which are not done before their last program has read its share of the weights.
+
+    So there are many programs, each of few columns, and few turns, each of them deep.
+    """
+    spaces, bits = _spaces(region)
+    rows, columns, depth = (hinted(size, hints) for size in (spaces.rows, spaces.columns, spaces.depth))
+    known = all(isinstance(size, int) and size > 0 for size in (rows, depth))
+    if region.kind.data != "product" or not known or not isinstance(rows, int) or rows > FEW or bits > 16:
+        return []
+    assert isinstance(depth, int)
+    return [Config(block=(FEW, _fitting(NARROW, columns), min(DEEP, depth)))]
 
 
 def _spaces(region: schedule.RegionOp) -> tuple[Spaces, int]:

@@ -1,0 +1,434 @@
+"""Attention in tiers against the frozen baseline, and what tiers cost, into benchmarks/results/<name>.json and .md.
+
+    python benchmarks/tiers.py --device cuda:0 --name h200-tiers
+    taskset -c 0,1 python benchmarks/tiers.py --device cpu --parts speeds --only 8x512x64
+
+The baseline is `metatracing.attention.BASELINE`: the specification's tile configuration, sizes open, no traces. A row
+has the time of a call at every tier, as `execute_flash_attention` makes it, the baseline's and that of the kernel under
+the schedule that the compiler chooses without traces; on a GPU also cuDNN's, where torch is there. Entrants take turns,
+so that all see the same clocks. Ratios are of neighbours, with intervals and p-values of `tessera.bench.statistics`.
+The other parts are in `tier_life.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import multiprocessing
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tier_life
+
+import tessera as ts
+from tessera.bench import ceilings, statistics
+from tessera.bench.configs import InputConfiguration, StandardBenchmarkConfigs
+from tessera.bench.hardware import environment
+from tessera.dialects.structural_hash import structural_hash
+from tessera.metatracing import AttentionParams, MetaTracingRuntime, RuntimeConfig
+from tessera.metatracing.attention import BASELINE, flash_attention
+from tessera.metatracing.building import build
+from tessera.metatracing.candidates import tier2_levels, tier3_levels
+from tessera.metatracing.client import facts_of
+from tessera.metatracing.kernel_client import KernelClient
+
+HERE = Path(__file__).parent
+SOON: dict[str, Any] = {
+    "background_compilation": False,
+    "tier2_compilation_threshold_ms": 0.001,
+    "tier3_specialization_threshold_ms": 0.002,
+    "persist": False,
+    "contest_rounds": 9,
+}
+BOUNDS = {"f32": 2e-6, "f16": 5e-4, "bf16": 4e-3, "f8e4m3": 6e-2}
+PER_CLOCK = {"f16": 4096, "bf16": 4096, "f8e4m3": 8192}
+"""Operations of the tensor cores of a multiprocessor."""
+BARS = {"tier1": 0.7, "tier2 mean": 1.15, "tier3 mean": 1.3, "tier3": 1.0, "cudnn": 1.1}
+SPEEDS = ("tier1", "tier2", "tier3", "untraced")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One configuration with its arrays."""
+
+    config: InputConfiguration
+    device: str
+    arrays: tuple[Any, Any, Any, Any]
+
+    @staticmethod
+    def of(config: InputConfiguration, device: str) -> Problem:
+        shape = (config.batch_size, config.num_heads, config.seq_len, config.head_dim)
+        dtype = getattr(ts, config.dtype)
+        q, k, v = (_drawn(shape, dtype, device, seed) for seed in range(3))
+        return Problem(config, device, (q, k, v, ts.empty(shape, dtype, device=device)))
+
+    @property
+    def params(self) -> AttentionParams:
+        return AttentionParams(is_causal=self.config.is_causal)
+
+    @property
+    def scale(self) -> float:
+        return float(self.config.head_dim) ** -0.5
+
+    @property
+    def name(self) -> str:
+        config = self.config
+        size = f"{config.batch_size}x{config.num_heads}x{config.seq_len}x{config.head_dim}"
+        return f"{size} {config.dtype}{' causal' if config.is_causal else ''}"
+
+    @property
+    def operations(self) -> float:
+        config = self.config
+        whole = 4.0 * config.batch_size * config.num_heads * config.seq_len**2 * config.head_dim
+        return whole / 2 if config.is_causal else whole
+
+    @property
+    def moved(self) -> int:
+        return sum(one.nbytes for one in self.arrays)
+
+    def plainly(self, kernel: Any) -> Callable[[], Any]:
+        q, k, v, o = self.arrays
+        return lambda: kernel(q, k, v, o, self.scale, causal=self.config.is_causal)
+
+    def by(self, runtime: MetaTracingRuntime) -> Callable[[], Any]:
+        return lambda: runtime.execute_flash_attention(*self.arrays, self.params)
+
+
+def _drawn(shape: tuple[int, ...], dtype: ts.DType, device: str, seed: int) -> ts.Tensor:
+    if device == "cpu" or dtype.bits == 8:
+        return ts.randn(shape, dtype, seed=seed).to(device)
+    from tessera.bench.frameworks import library
+
+    torch = library("torch")  # gigabytes are drawn where they are needed
+    generator = torch.Generator(device=device).manual_seed(seed)
+    kind = {"f16": torch.float16, "bf16": torch.bfloat16}[str(dtype)]
+    return ts.from_dlpack(torch.randn(shape, device=device, dtype=kind, generator=generator))
+
+
+# Climbing
+
+
+def settled(problem: Problem, config: RuntimeConfig, wanted: int, seconds: float) -> MetaTracingRuntime:
+    """A runtime that has reached what it will reach for a problem."""
+    runtime, until = MetaTracingRuntime(config), time.perf_counter() + seconds
+    tiers: list[int] = []
+    while time.perf_counter() < until:
+        tiers.append(int(runtime.execute_flash_attention(*problem.arrays, problem.params).tier_used))
+        tier_life.synchronize(problem.device)
+        regions = runtime.regions()
+        open_ = any(one.trials or one.contests or one.request or one.pending for one in regions)
+        if not open_ and len(tiers) > 12 and (tiers[-8:] == [wanted] * 8 or runtime.counts["contests"] >= wanted - 1):
+            break
+    return runtime
+
+
+def shipments(problem: Problem) -> Iterator[bytes]:
+    """What climbing will want to be compiled: so it can be done beforehand, by many processes."""
+    client = KernelClient(flash_attention)
+    call = client.call((*problem.arrays, problem.scale), {"causal": problem.config.is_causal})
+    assert call is not None
+    words = tuple(sorted(facts_of(client.paths, call.described)))
+    levels = {level: None for level in tier2_levels(client, call, RuntimeConfig.candidates)}
+    for schedule in client.schedules(call)[: RuntimeConfig.candidates]:
+        levels |= dict.fromkeys(tier3_levels(client, call, words, schedule, {}, RuntimeConfig.candidates))
+    for kernel, chosen in ((client, list(levels)), (KernelClient(flash_attention.with_schedule(BASELINE)), [])):
+        for level in chosen or tier2_levels(kernel, call, 1):
+            packed = kernel.request(call, [level])
+            assert packed is not None
+            yield packed
+
+
+def compile_beforehand(problems: Sequence[InputConfiguration], device: str, processes: int) -> float:
+    began = time.perf_counter()
+    packed: list[bytes] = []
+    for config in problems:
+        packed += shipments(Problem.of(config, device))
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        for answer in pool.map(build, packed):
+            if (wrong := json.loads(answer)) != [None]:
+                print("  not compiled:", wrong, flush=True)
+    return time.perf_counter() - began
+
+
+# Speeds
+
+
+def entrants(problem: Problem, seconds: float) -> tuple[dict[str, Callable[[], Any]], dict[str, str]]:
+    """Every way to compute a problem, and what tiers came to."""
+    found = {"baseline": problem.plainly(flash_attention.with_schedule(BASELINE))}
+    found["untraced"] = problem.plainly(flash_attention)
+    for call in found.values():
+        call()
+    expected = problem.arrays[3].cpu().numpy().astype(np.float64)
+    said: dict[str, str] = {}
+    limits = {1: {"enable_tier2_compilation": False, "enable_tier3_specialization": False}}
+    limits |= {2: {"enable_tier3_specialization": False}, 3: {}}
+    for tier, less in limits.items():
+        runtime = settled(problem, RuntimeConfig(**SOON, **less), tier, 30.0)
+        found[f"tier{tier}"] = problem.by(runtime)
+        result = found[f"tier{tier}"]()
+        away = np.linalg.norm(result.output.cpu().numpy().astype(np.float64) - expected) / np.linalg.norm(expected)
+        if not away <= 2 * BOUNDS[problem.config.dtype]:
+            raise SystemExit(f"{problem.name}, tier {tier}: off by {away:.1e}")
+        (region,) = runtime.regions()
+        said[f"tier{tier}"] = str(region.programs[0].level)
+    return found, said
+
+
+def cudnn(problem: Problem) -> Callable[[], Any] | None:
+    from tessera.bench.frameworks import library
+
+    if problem.config.dtype not in ("f16", "bf16"):
+        return None
+    torch, ways = library("torch"), library("torch.nn.attention")
+    q, k, v = (torch.from_dlpack(x) for x in problem.arrays[:3])
+    run = torch.nn.functional.scaled_dot_product_attention
+
+    def call() -> Any:
+        with ways.sdpa_kernel(ways.SDPBackend.CUDNN_ATTENTION):
+            return run(q, k, v, is_causal=problem.config.is_causal)
+
+    return call
+
+
+def sampled_on_gpu(problem: Problem, calls: dict[str, Callable[[], Any]], seconds: float) -> dict[str, list[float]]:
+    """Milliseconds of a call, in graphs of several calls, all entrants in turns."""
+    from tessera.bench.cuda.device import TorchGpu
+
+    gpu = TorchGpu()
+    peer = cudnn(problem)
+    if peer is not None:
+        for _ in range(3):
+            peer()
+    about = problem.operations / 5e11
+    count = max(1, min(40, math.ceil(0.4 / about)))
+    graphs = {name: gpu.capture(call, count, ours=True) for name, call in calls.items()}
+    if peer is not None:
+        graphs["cudnn"] = gpu.capture(peer, count, ours=False)
+    for graph in graphs.values():
+        graph.replay()
+    gpu.synchronize()
+    samples: dict[str, list[float]] = {name: [] for name in graphs}
+    random, until, rounds = np.random.default_rng(0), time.perf_counter() + seconds, 0
+    while rounds < 12 or (time.perf_counter() < until and rounds < 40):
+        rounds += 1
+        marks: list[tuple[str, Any, Any]] = []
+        for name in random.permutation(list(graphs)):
+            first, last = gpu.event(), gpu.event()
+            first.record()
+            graphs[name].replay()
+            last.record()
+            marks.append((name, first, last))
+        gpu.synchronize()
+        for name, first, last in marks:
+            samples[name].append(first.milliseconds_until(last) / count)
+    graphs.clear()
+    gpu.release()
+    return samples
+
+
+def sampled_on_cpu(calls: dict[str, Callable[[], Any]], seconds: float) -> dict[str, list[float]]:
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    random, until, rounds = np.random.default_rng(0), time.perf_counter() + seconds, 0
+    while rounds < 12 or (time.perf_counter() < until and rounds < 100):
+        rounds += 1
+        for name in random.permutation(list(calls)):
+            began = time.perf_counter_ns()
+            calls[name]()
+            samples[name].append((time.perf_counter_ns() - began) / 1e6)
+    return samples
+
+
+@dataclass(frozen=True)
+class Roof:
+    """The best that a device can do."""
+
+    operations: dict[str, float]
+    bytes_per_second: float
+    how: str
+
+    @staticmethod
+    def of(device: str) -> Roof:
+        if device == "cpu":
+            found = ceilings.measure(precisions=("f32", "bf16"), seconds=1.0)
+            return Roof(found["flops_per_second"], (found["memory_gbps"] or math.nan) * 1e9, "measured")
+        from tessera.bench.cuda.conditions import gpu_environment
+
+        about = gpu_environment()
+        clock = 1e6 * float(about.get("most_sm_mhz") or 1980)
+        rates = {name: about["multiprocessors"] * clock * each for name, each in PER_CLOCK.items()}
+        return Roof(rates, 4.8e12, f"tensor cores at {clock / 1e6:.0f} MHz, 4.8 TB/s")
+
+    def headroom(self, problem: Problem, milliseconds: float) -> float:
+        """How many times faster the device could be at best."""
+        rate = self.operations.get(problem.config.dtype, math.nan)
+        return milliseconds / 1e3 / max(problem.operations / rate, problem.moved / self.bytes_per_second)
+
+
+def speed(problem: Problem, seconds: float, roof: Roof) -> dict[str, Any]:
+    calls, said = entrants(problem, seconds)
+    on_cpu = problem.device == "cpu"
+    samples = sampled_on_cpu(calls, seconds) if on_cpu else sampled_on_gpu(problem, calls, seconds)
+    row: dict[str, Any] = {"name": problem.name, "set": problem.config.description, "levels": said}
+    row["ms"] = {name: float(np.median(one)) for name, one in samples.items()}
+    row["samples"] = len(samples["baseline"])
+    row["headroom"] = {name: roof.headroom(problem, row["ms"][name]) for name in ("baseline", "tier3")}
+    row["against baseline"] = {name: compared(samples[name], samples["baseline"]) for name in SPEEDS}
+    row["tier3 against untraced"] = compared(samples["tier3"], samples["untraced"])
+    if "cudnn" in samples:
+        row["tier3 against cudnn"] = compared(samples["tier3"], samples["cudnn"])
+    return row
+
+
+def compared(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, Any]:
+    """How many times faster ours is, by pairs of neighbours."""
+    found = statistics.ratio(ours, theirs)
+    interval = found.interval
+    return {"ratio": found.estimate, "interval": [interval.low, interval.high], "p": found.p_value}
+
+
+def told(row: dict[str, Any]) -> str:
+    ratios = "  ".join(f"{name} {one['ratio']:.3f}" for name, one in row["against baseline"].items())
+    peer = row.get("tier3 against cudnn")
+    said = f"{row['name']:34} baseline {1e3 * row['ms']['baseline']:.1f} µs  {ratios}"
+    said += f"  tier3/untraced {row['tier3 against untraced']['ratio']:.3f}"
+    said += (
+        ""
+        if peer is None
+        else f"  tier3/cudnn {peer['ratio']:.3f} [{peer['interval'][0]:.3f}, {peer['interval'][1]:.3f}]"
+    )
+    return said + f"  headroom {row['headroom']['tier3']:.2f}"
+
+
+def mean(values: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Bars and whether they hold."""
+    ratios = {name: [row["against baseline"][name]["ratio"] for row in rows] for name in SPEEDS}
+    peers = (
+        [row["tier3 against cudnn"]["ratio"] for row in rows if row["set"].startswith(("Medium", "Large"))]
+        if all("tier3 against cudnn" in row for row in rows if row["set"].startswith(("Medium", "Large")))
+        else []
+    )
+    found: dict[str, Any] = {
+        "tier 1, least": (min(ratios["tier1"]), BARS["tier1"]),
+        "tier 2, geometric mean": (mean(ratios["tier2"]), BARS["tier2 mean"]),
+        "tier 3, geometric mean": (mean(ratios["tier3"]), BARS["tier3 mean"]),
+        "tier 3, least": (min(ratios["tier3"]), BARS["tier3"]),
+        "tier 3 against untraced, least": (min(row["tier3 against untraced"]["ratio"] for row in rows), 1.0),
+    }
+    if peers:
+        found["tier 3 against cuDNN, medium and large, least"] = (min(peers), BARS["cudnn"])
+    return {name: {"found": value, "bar": bar, "holds": bool(value >= bar)} for name, (value, bar) in found.items()}
+
+
+# Tables
+
+
+def markdown(record: dict[str, Any], title: str) -> str:
+    lines = [f"# {title}", "", f"Baseline: {record['baseline']['schedule']}, hash `{record['baseline']['hash']}`.", ""]
+    if rows := record.get("speeds"):
+        lines += [
+            "| configuration | baseline | tier 1 | tier 2 | tier 3 (interval, p) | over untraced | over cuDNN | headroom |"
+        ]
+        lines += ["|---|---:|---:|---:|---:|---:|---:|---:|"]
+        for row in rows:
+            one, peer = row["against baseline"], row.get("tier3 against cudnn")
+            third = one["tier3"]
+            lines.append(
+                f"| {row['name']} | {1e3 * row['ms']['baseline']:.1f} µs | {one['tier1']['ratio']:.3f} | {one['tier2']['ratio']:.3f}"
+                f" | {third['ratio']:.3f} ({third['interval'][0]:.3f}–{third['interval'][1]:.3f}, {third['p']:.1e})"
+                f" | {row['tier3 against untraced']['ratio']:.3f} | {'' if peer is None else format(peer['ratio'], '.3f')}"
+                f" | {row['headroom']['tier3']:.2f} |"
+            )
+        lines.append("")
+    lines += ["| bar | found | wanted | |", "|---|---:|---:|---|"]
+    for name, one in record["bars"].items():
+        lines.append(f"| {name} | {one['found']:.4g} | {one['bar']:g} | {'holds' if one['holds'] else 'MISSED'} |")
+    about = record["environment"]
+    lines += [
+        "",
+        f"{about.get('gpu', about.get('processor'))}, {about.get('date')}, commit {str(about.get('commit'))[:12]}.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def baseline_hash() -> str:
+    """Of the program that tiers are compared with."""
+    x = ts.empty((2, 2, 256, 64), ts.f16)
+    return structural_hash(flash_attention.with_schedule(BASELINE).lower(x, x, x, x, 0.125, causal=True).module)[:16]
+
+
+def configurations(device: str, only: Sequence[str]) -> list[InputConfiguration]:
+    sets = StandardBenchmarkConfigs
+    found = sets.get_cpu_configs()
+    if device != "cpu":
+        found = [*sets.get_small_configs(), *sets.get_medium_configs(), *sets.get_large_configs()]
+        found += [*sets.get_variable_length_configs(), *sets.get_mixed_precision_configs()]
+    distinct = {tuple(one.size.values()) + (one.dtype,): one for one in reversed(found)}
+    chosen = [one for one in found if distinct[(*one.size.values(), one.dtype)] is one]
+    named = [(one, f"{one.batch_size}x{one.num_heads}x{one.seq_len}x{one.head_dim} {one.dtype}") for one in chosen]
+    return [one for one, name in named if not only or any(word in name for word in only)]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--parts", default="speeds,life")
+    parser.add_argument("--only", action="append", default=[], help="configurations whose name contains this")
+    parser.add_argument("--seconds", type=float, default=1.5, help="of sampling, for each configuration")
+    parser.add_argument("--budget", type=float, default=math.inf, help="seconds after which no other one is begun")
+    parser.add_argument("--processes", type=int, default=0, help="that compile everything beforehand")
+    parser.add_argument("--name", help="of the result files; without it nothing is written")
+    parser.add_argument("--folder", type=Path, default=HERE / "results")
+    options = parser.parse_args()
+    began = time.perf_counter()
+    record: dict[str, Any] = {
+        "baseline": {"schedule": str(BASELINE), "hash": baseline_hash()},
+        "environment": environment(),
+        "bars": {},
+    }
+    if options.device != "cpu":
+        from tessera.bench.cuda.conditions import gpu_environment
+
+        record["environment"] |= gpu_environment()
+    if "life" in options.parts:
+        record["life"], bars = tier_life.measured(options.device)
+        record["bars"] |= bars
+    if "speeds" in options.parts:
+        roof = Roof.of(options.device)
+        record["roof"] = {"operations": roof.operations, "bytes": roof.bytes_per_second, "how": roof.how}
+        chosen = configurations(options.device, options.only)
+        if options.processes:
+            took = compile_beforehand(chosen, options.device, options.processes)
+            print(f"compiled beforehand in {took:.1f} s", flush=True)
+        rows = record["speeds"] = []
+        for config in chosen:
+            if time.perf_counter() - began > options.budget:
+                print("no time for", config.description)
+                continue
+            rows.append(speed(Problem.of(config, options.device), options.seconds, roof))
+            print(told(rows[-1]), rows[-1]["levels"]["tier3"][:60], flush=True)
+        record["bars"] |= summary(rows)
+    for name, one in record["bars"].items():
+        print(f"{'holds ' if one['holds'] else 'MISSED'} {name}: {one['found']:.4g} (bar {one['bar']:g})", flush=True)
+    if options.name:
+        path = options.folder / f"{options.name}.json"
+        path.write_text(json.dumps(record, indent=1, default=str) + "\n", "utf-8")
+        path.with_suffix(".md").write_text(markdown(record, options.name), "utf-8")
+    return 0 if all(one["holds"] for one in record["bars"].values()) else 4
+
+
+if __name__ == "__main__":
+    with suppress(BrokenPipeError):
+        sys.exit(main())

@@ -1,0 +1,202 @@
+"""Jitted functions on the disk: what one process made of a function, the next one finds, without tracing and compiling.
+
+Variants of a function lie under a key of all that is known before it is traced: its fingerprint with everything that it
+sees from outside, the kinds and structure of its arguments, static values, the target and the compiler. The entry says
+for which sizes each variant serves and where its program is. What has no fingerprint is not kept: functions that
+capture arrays, lists, dictionaries or objects, that use states, or whose arguments or results are classes of users.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from tessera import knobs
+from tessera.dtypes.types import DType
+from tessera.errors import TesseraError
+from tessera.kernels.fingerprint import identity_of
+from tessera.kernels.native import Settings, settings_on, target_of
+from tessera.lang.functions import ArgumentType, Outcome, TracedFunction
+from tessera.lang.parameters import Call, Parameters, Static
+from tessera.lang.programs.host import decode, encode
+from tessera.lang.programs.program import Program
+from tessera.lang.programs.store import find, keep
+from tessera.lang.sizes import SizeGuard
+from tessera.lang.variants import sizes_for
+from tessera.lang.world import world
+from tessera.runtime import cache
+from tessera.runtime.build import build
+from tessera.runtime.device import Device
+from tessera.runtime.pytree import tree_flatten, tree_unflatten
+from tessera.shapes.expr import dim
+
+_MOST_VARIANTS = 32
+_PLAIN = (type(None), bool, int, float, str)
+_UNREADABLE = (ValueError, KeyError, IndexError, TypeError, AttributeError, TesseraError)
+
+
+class Shelf:
+    """The place of the variants of one family of calls."""
+
+    def __init__(self, key: str, chosen: Settings, device: Device) -> None:
+        self.key = key
+        self.chosen = chosen
+        self.device = device
+
+    @staticmethod
+    def of(
+        name: str,
+        function: Callable[..., Any],
+        parameters: Parameters,
+        call: Call,
+        device: Device,
+        chosen: Settings | None,
+        fast_math: bool,
+    ) -> Shelf | None:
+        """The shelf of a call; None where what the function depends on cannot be told from values."""
+        compiler = None if chosen is None or device.kind not in ("cpu", "cuda") else build()
+        kinds = _kinds(call)
+        # Whoever looks at stages, or puts in their own, means this process.
+        looks = knobs.dump_dir.value is not None or knobs.override_dir.value is not None
+        if chosen is None or compiler is None or kinds is None or looks:
+            return None
+        static = tuple([part.value for part in call.key if isinstance(part, Static)])
+        identity = identity_of(function, static)
+        if identity is None:
+            return None
+        notes = tuple(sorted((name, str(note)) for name, note in getattr(function, "__annotations__", {}).items()))
+        options = tuple(sorted(parameters.static)), tuple(sorted(parameters.numbered)), fast_math
+        target = settings_on(device, chosen)
+        key = cache.key_of("jit", compiler, target_of(target), name, identity, notes, options, kinds)
+        return Shelf(key, target, device)
+
+    def find(self, call: Call) -> tuple[TracedFunction, Program] | None:
+        """A variant that serves a call, and its program."""
+        for found in self._entries():
+            try:
+                traced, place = _decoded(found, call)
+                if sizes_for(traced, call.values) is None:
+                    continue
+                program = find(place, self.chosen, self.device)
+            except _UNREADABLE as error:
+                _log(f"a variant of a function is not read: {type(error).__name__}: {error}")
+                continue
+            if program is not None:
+                program.world = world
+                traced.source = program.codes.graph_text
+                return traced, program
+        return None
+
+    def keep(self, traced: TracedFunction, program: Program) -> None:
+        """Keeps a variant, if it can be."""
+        place = cache.key_of(self.key, program.codes.graph_text)
+        encoded = _encoded(traced, place)
+        if encoded is None or program.settings is None:
+            return
+        keep(place, program)
+        entries = [one for one in self._entries() if one != encoded][-_MOST_VARIANTS + 1 :]
+        cache.shared().put(self.key, json.dumps([*entries, encoded]).encode())
+
+    def _entries(self) -> list[Any]:
+        data = cache.shared().get(self.key)
+        try:
+            found = [] if data is None else list[Any](json.loads(data))
+        except (ValueError, TypeError) as error:
+            _log(f"the variants of a function are not read: {error}")
+            return []
+        return found
+
+
+def _kinds(call: Call) -> tuple[object, ...] | None:
+    """The kinds and structure of arguments as parts of a key."""
+    parts: list[object] = []
+    for part in call.key:
+        if isinstance(part, Static):
+            parts.append(("static", type(part.value).__qualname__))
+        elif isinstance(part, str):
+            parts.append(part)
+        elif isinstance(part, type):
+            parts.append(("number", part.__name__))
+        elif isinstance(part, tuple):
+            rank, dtype = cast("tuple[int, DType]", part)
+            parts.append((rank, str(dtype)))
+        else:
+            structure: Any = part
+            if _tree(tree_unflatten(structure, [0] * structure.num_leaves)) is None:
+                return None
+            parts.append(("tree", str(structure)))
+    return tuple(parts)
+
+
+def _tree(example: Any) -> Any:
+    """Containers of Python's own as JSON has them, leaves as numbers; None where there is something else."""
+    kind = example.__class__
+    if example is None or kind is int:
+        return [example]
+    if kind in (list, tuple):
+        parts = [_tree(one) for one in example]
+        return None if None in parts else [kind.__name__, parts]
+    if kind is dict:
+        parts = [[key, _tree(one)] for key, one in example.items()]
+        if any(part is None or not isinstance(key, str | int) or isinstance(key, bool) for key, part in parts):
+            return None
+        return ["dict", parts]
+    return None
+
+
+def _example(found: Any) -> Any:
+    if len(found) == 1:
+        return found[0]
+    kind, parts = found
+    if kind == "dict":
+        return {key: _example(part) for key, part in parts}
+    made = [_example(part) for part in parts]
+    return tuple(made) if kind == "tuple" else made
+
+
+def _encoded(traced: TracedFunction, place: str) -> dict[str, Any] | None:
+    tree = _tree(tree_unflatten(traced.structure, range(len(traced.outcomes))))
+    constants = [one.constant for one in traced.outcomes]
+    has_state = any(effect.startswith("state(") for effect in traced.effects)
+    if tree is None or traced.hidden or has_state or any(one.__class__ not in _PLAIN for one in constants):
+        return None
+    return {
+        "program": place,
+        "types": [[one.name, encode(one.sizes), encode(one.dtype), one.weak, encode(one.span)] for one in traced.types],
+        "outcomes": [[one.place, None if one.size is None else str(one.size), one.constant] for one in traced.outcomes],
+        "tree": tree,
+        "guards": [[str(one.value), one.question, one.number, one.answer, encode(one.span)] for one in traced.guards],
+        "least": {symbol: list(interval) for symbol, interval in traced.least.items()},
+        "effects": list(traced.effects),
+    }
+
+
+def _decoded(found: dict[str, Any], call: Call) -> tuple[TracedFunction, str]:
+    types = [
+        ArgumentType(name, decode(sizes), decode(dtype), weak, decode(span))
+        for name, sizes, dtype, weak, span in found["types"]
+    ]
+    if [one.name for one in types] != [leaf.name for leaf in call.leaves]:
+        raise ValueError("its arguments are others")
+    outcomes = [
+        Outcome(place, None if size is None else dim(size), constant) for place, size, constant in found["outcomes"]
+    ]
+    guards = [
+        SizeGuard(dim(value), question, number, answer, decode(span))
+        for value, question, number, answer, span in found["guards"]
+    ]
+    _, structure = tree_flatten(_example(found["tree"]))
+    least = {symbol: (low, high) for symbol, (low, high) in found["least"].items()}
+    effects: Sequence[str] = found["effects"]
+    traced = TracedFunction(
+        "", "", tuple(types), (), tuple(outcomes), structure, tuple(guards), least, tuple(effects), (), ()
+    )
+    return traced, found["program"]
+
+
+def _log(message: str) -> None:
+    if "cache" in knobs.logs.value:
+        import logging
+
+        logging.getLogger("tessera.cache").warning(message)

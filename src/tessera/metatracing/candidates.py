@@ -1,0 +1,61 @@
+"""Candidates: which programs of a tier are worth compiling for a call, best guess first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tessera.kernels.schedule import Schedule
+from tessera.metatracing.client import Call, Client, Level
+from tessera.metatracing.contest import FAR_BEHIND, Contender
+from tessera.metatracing.records import ExecutionTier
+
+TIER2, TIER3 = ExecutionTier.TIER2_STANDARD, ExecutionTier.TIER3_SPECIALIZED
+Times = Mapping[Schedule | None, float]
+"""How long programs took, by their schedules, when they were last compared."""
+
+
+def tier2_levels(client: Client, call: Call, most: int) -> list[Level]:
+    """Sizes left open, under the schedules that the client thinks best."""
+    return [Level(TIER2, (), one) for one in list(client.schedules(call))[:most]]
+
+
+def tier3_levels(
+    client: Client, call: Call, words: tuple[str, ...], current: Schedule | None, times: Times, most: int
+) -> list[Level]:
+    """All that is assumed under the schedule in use and others, and numbers alone.
+
+    With numbers alone a program also serves calls that the others refuse; and constants do not always pay. Schedules
+    that did well come first, and those that were far behind not at all.
+    """
+    levels, numbers = [Level(TIER3, words, current)], numbers_in(client, words)
+    if numbers and numbers != words:
+        levels.append(Level(TIER3, numbers, current))
+    best = min(times.values(), default=0.0)
+    others = [one for one in client.schedules(call) if one != current and times.get(one, best) <= FAR_BEHIND * best]
+    levels += [Level(TIER3, words, one) for one in sorted(others, key=lambda one: times.get(one, float("inf")))]
+    return levels[: most + 1]
+
+
+def bridge_levels(tier: ExecutionTier, words: tuple[str, ...], current: Schedule | None) -> list[Level]:
+    """For arguments that others refused: under the schedule in use, and under the client's own, which may suit them."""
+    return [Level(tier, words, one) for one in dict.fromkeys([current, None])]
+
+
+def numbers_in(client: Client, words: Sequence[str]) -> tuple[str, ...]:
+    """The words that are about numbers."""
+    return tuple(word for word in words if word in client.paths)
+
+
+def general_beside(
+    client: Client, best: Contender, times: Mapping[Contender, float | None], otherwise: float | None
+) -> Contender | None:
+    """Who stays beside a winner that assumes sizes: a program that assumes numbers alone serves what that refuses.
+
+    It has to be faster than what would serve such calls otherwise.
+    """
+    program = best.program
+    numbers = numbers_in(client, program.level.assumed)
+    if program.tier is not TIER3 or program.is_bridge or numbers == program.level.assumed:
+        return None
+    found = [one for one in times if one.program.tier is TIER3 and one.program.level.assumed == numbers]
+    return next((one for one in found if (took := times[one]) is not None and took < (otherwise or 0)), None)

@@ -1,0 +1,175 @@
+"""Calls of jitted functions that run in tiers: from Python's arguments to the tiers of their structure."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tessera.errors import TesseraError
+from tessera.lang.dispatch import MISSING, NOT_FOUND, Access, access
+from tessera.lang.jit import Jitted
+from tessera.lang.parameters import Call
+from tessera.lang.tracing import current_or_none
+from tessera.metatracing.program_client import ProgramClient
+from tessera.metatracing.runtime import MetaTracingRuntime, shared_runtime
+from tessera.metatracing.tiered import Tiered
+
+_MOST_STRUCTURES = 256
+
+
+def tiers_of(jitted: Jitted, wanted: Any) -> TieredFunction:
+    """A function in the tiers of a runtime, or of this process's own where it is `auto`."""
+    runtime = shared_runtime() if wanted == "auto" else wanted
+    if not isinstance(runtime, MetaTracingRuntime):
+        raise TesseraError(
+            f"{jitted.name}: tiers are 'auto', 'off' or a MetaTracingRuntime, got {type(runtime).__name__}",
+            hint="make one: tessera.metatracing.MetaTracingRuntime()",
+        )
+    return TieredFunction(jitted, runtime)
+
+
+class TieredFunction:
+    """A jitted function under a runtime: one `Tiered` for each structure of its arguments."""
+
+    def __init__(self, jitted: Jitted, runtime: MetaTracingRuntime) -> None:
+        self.jitted, self.runtime = jitted, runtime
+        self.structures: dict[tuple[object, ...], Tiered] = {}
+        self._lock = threading.RLock()
+        self._quick: _Quick | None = None
+
+    def call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Any call; the next of its structure is quick."""
+        jitted = self.jitted
+        arguments = jitted.parameters.bind(args, kwargs)
+        call = jitted.parameters.call(arguments)
+        tiered = self._tiered(call)
+        leaves = [
+            value if leaf.number is None else value.item() for leaf, value in zip(call.leaves, call.values, strict=True)
+        ]
+        result = tiered(*leaves)
+        if jitted.donated:
+            for leaf, value in zip(call.leaves, call.values, strict=True):
+                if leaf.name.split("[")[0] in jitted.donated:
+                    value.give_away()
+        else:
+            self._remember(arguments, tiered)
+        return result
+
+    def _tiered(self, call: Call) -> Tiered:
+        # Ranks and types of arrays are for the tiers to tell apart.
+        key = tuple(None if isinstance(part, tuple) else part for part in call.key)
+        with self._lock:
+            found = self.structures.get(key)
+            if found is None:
+                if len(self.structures) >= _MOST_STRUCTURES:
+                    self.runtime.forget(self.structures.pop(next(iter(self.structures))))
+                    self._quick = None
+                found = self.structures[key] = self.runtime.tiered(ProgramClient(self.jitted, call))
+            return found
+
+    def _remember(self, arguments: dict[str, Any], tiered: Tiered) -> None:
+        """Puts tiers where generated code finds them; the code is written for the first structure that comes."""
+        with self._lock:
+            if self._quick is None:
+                found = [access(name, value, self.jitted.parameters) for name, value in arguments.items()]
+                listed = list(self.jitted.parameters.signature.parameters.values())
+                kinds = (
+                    inspect.Parameter.VAR_KEYWORD,
+                    inspect.Parameter.VAR_POSITIONAL,
+                    inspect.Parameter.POSITIONAL_ONLY,
+                )
+                if any(one is None for one in found) or any(one.kind in kinds for one in listed):
+                    return
+                accesses = [one for one in found if one is not None]
+                self._quick = _Quick(self.jitted, accesses, listed, self.jitted.in_tiers)
+                self.jitted.__call__ = self._quick.call
+            self._quick.add(arguments, tiered)
+
+    def regions(self) -> list[Any]:
+        with self._lock:
+            return [region for tiered in self.structures.values() for region in list(tiered.regions.values())]
+
+    def told(self) -> Iterator[str]:
+        for region in self.regions():
+            yield from region.told()
+
+
+class _Quick:
+    """Generated code for one structure of arguments: it takes them apart and finds their tiers by static values."""
+
+    def __init__(
+        self,
+        jitted: Jitted,
+        accesses: Sequence[Access],
+        listed: Sequence[inspect.Parameter],
+        slowly: Callable[..., Any],
+    ) -> None:
+        self.jitted, self.accesses, self.slowly = jitted, list(accesses), slowly
+        self.known: dict[tuple[Any, ...], Tiered] = {}
+        self._given = [one.name for one in listed if one.kind is not one.KEYWORD_ONLY]
+        self.call = self._written(listed)
+
+    def add(self, arguments: Mapping[str, Any], tiered: Tiered) -> None:
+        """Notes the tiers of arguments, if they have this structure."""
+        for (name, value), one in zip(arguments.items(), self.accesses, strict=True):
+            if access(name, value, self.jitted.parameters) != one:
+                return
+        if len(self.known) >= _MOST_STRUCTURES:
+            self.known.clear()
+        scope = dict(arguments)
+        key = [eval(part, scope) for part in self._key()]
+        self.known[tuple(key)] = tiered
+
+    def _key(self) -> list[str]:
+        parts = [f"{path}.__class__" for one in self.accesses for path in one.numbers]
+        return parts + [part for one in self.accesses for path in one.statics for part in (f"{path}.__class__", path)]
+
+    def _written(self, listed: Sequence[inspect.Parameter]) -> Callable[..., Any]:
+        mark = "_"
+        while any(one.name.startswith(mark) for one in listed):
+            mark += "_"
+        named = [one.name for one in listed if one.kind is one.KEYWORD_ONLY]
+        signature = [f"{one}={mark}defaults[{one!r}]" for one in self._given]
+        signature += [f"*{mark}extra", *(f"{one}={mark}defaults[{one!r}]" for one in named), f"**{mark}more"]
+        text = _TEMPLATE.format(
+            mark=mark,
+            signature=", ".join(signature),
+            key="".join(f"{part}, " for part in self._key()),
+            tests="".join(f" and {test}" for one in self.accesses for test in one.tests),
+            passed=", ".join(path for one in self.accesses for path in one.order),
+            given="".join(f"{one}, " for one in self._given),
+            named=", ".join(f"{one!r}: {one}" for one in named),
+        )
+        scope: dict[str, Any] = {
+            "__name__": __name__,
+            f"{mark}known": self.known,
+            f"{mark}tracing": current_or_none,
+            f"{mark}not_found": NOT_FOUND,
+            f"{mark}otherwise": self._otherwise,
+            f"{mark}defaults": {one.name: MISSING if one.default is one.empty else one.default for one in listed},
+        }
+        exec(text, scope)
+        made = scope[f"{mark}call"]
+        made.__name__ = made.__qualname__ = self.jitted.name
+        return made
+
+    def _otherwise(self, given: tuple[Any, ...], extra: tuple[Any, ...], named: dict[str, Any], more: Any) -> Any:
+        count = next((place for place, value in enumerate(given) if value is MISSING), len(given))
+        rest = dict(zip(self._given[count:], given[count:], strict=True)) | named
+        rest = {name: value for name, value in rest.items() if value is not MISSING}
+        return self.slowly(*given[:count], *extra, **rest, **more)
+
+
+_TEMPLATE = """
+def {mark}call({signature}):
+    try:
+        {mark}tiered = {mark}known[({key})]
+        {mark}good = {mark}tracing() is None and not {mark}extra and not {mark}more{tests}
+    except {mark}not_found:
+        {mark}good = False
+    if {mark}good:
+        return {mark}tiered({passed})
+    return {mark}otherwise(({given}), {mark}extra, {{{named}}}, {mark}more)
+"""

@@ -1,0 +1,212 @@
+"""A live view of a runtime in the terminal: tiers over calls, speed, guards, compiles and memory.
+
+What is shown is a `View`, plain figures taken from a runtime; it is drawn by rich, and can be read as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median, mode
+from typing import TYPE_CHECKING, Any
+
+from tessera.metatracing.records import Described, ExecutionTier, Record
+from tessera.runtime.meta import Meta
+from tessera.shapes.expr import format_shape
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+
+    from tessera.metatracing.region import Region
+    from tessera.metatracing.runtime import MetaTracingRuntime
+
+_SIGNS = {1: "▁", 2: "▄", 3: "█"}
+_COLOURS = {1: "yellow", 2: "cyan", 3: "green"}
+_WIDTH = 24
+_MOST_REGIONS = 12
+_LATEST = 5
+
+
+@dataclass(frozen=True)
+class Timed:
+    """How long the last calls of some arguments took at a tier, in the median."""
+
+    tier: int
+    nanoseconds: float
+    calls: int
+
+
+@dataclass(frozen=True)
+class Case:
+    """A region with certain arguments: how its calls went. `line` has a tier for each of a few stretches of calls."""
+
+    name: str
+    arguments: str
+    calls: int
+    line: tuple[int, ...]
+    timed: tuple[Timed, ...]
+    tier: int
+    """That its last calls were at; it may have been at a higher one before, which was slower."""
+
+    @property
+    def last(self) -> Timed:
+        """How long calls take now."""
+        return next(one for one in self.timed if one.tier == self.tier)
+
+    @property
+    def speedup(self) -> float | None:
+        """The time of the first tier that was seen over that of now."""
+        first, last = self.timed[0], self.last
+        return None if first is last or not last.nanoseconds else first.nanoseconds / last.nanoseconds
+
+
+@dataclass(frozen=True)
+class View:
+    """What a runtime is doing."""
+
+    cases: tuple[Case, ...]
+    compiling: tuple[str, ...]
+    programs: int
+    nbytes: int
+    events: dict[str, int]
+    refused: dict[str, int]
+
+
+def view_of(runtime: MetaTracingRuntime) -> View:
+    """The view at this moment."""
+    regions = runtime.regions()
+    cases = [case for region in regions for case in _cases(region)]
+    compiling: list[str] = []
+    for region in regions:
+        request = region.request
+        if request is not None:
+            tiers = sorted({int(level.tier) for level in request.levels})
+            compiling.append(f"{region.name}: {len(request.levels)} of tier {', '.join(map(str, tiers))}")
+    stats = runtime.get_runtime_stats()
+    shown = sorted(cases, key=lambda case: -case.calls)[:_MOST_REGIONS]
+    return View(
+        tuple(case for case in cases if case in shown),
+        tuple(compiling),
+        stats.active_specialized_kernels,
+        stats.specialized_kernel_bytes,
+        stats.events,
+        stats.guard_failures,
+    )
+
+
+def _cases(region: Region) -> list[Case]:
+    with region.lock:
+        records = list(region.ring)
+    found: dict[object, list[Record]] = {}
+    for record in records:
+        found.setdefault(tuple([one.shape for one in record.arguments if isinstance(one, Meta)]), []).append(record)
+    cases: list[Case] = []
+    for some in found.values():
+        calls = sum(record.stands_for for record in some)
+        cases.append(
+            Case(region.name, _described(some[-1].arguments), calls, line_of(some, _WIDTH), _timed(some), _tier(some))
+        )
+    return cases
+
+
+def _tier(records: Sequence[Record]) -> int:
+    """That most of the last calls were at: single ones may belong to a contest."""
+    return int(mode([record.tier for record in records[-_LATEST:]]))
+
+
+def _timed(records: Sequence[Record]) -> tuple[Timed, ...]:
+    timed: list[Timed] = []
+    for tier in ExecutionTier:
+        laps = [record.nanoseconds for record in records if record.tier == tier]
+        if laps:
+            # What compilers and contests do to the first calls is not how fast a tier is.
+            count = sum(record.stands_for for record in records if record.tier == tier)
+            timed.append(Timed(int(tier), median(laps[-max(5, len(laps) // 2) :]), count))
+    return tuple(timed)
+
+
+def line_of(records: Sequence[Record], width: int) -> tuple[int, ...]:
+    """The tiers of calls from first to last, each stretch by the tier that it was mostly at."""
+    total = sum(record.stands_for for record in records)
+    width = min(width, total)
+    line: list[int] = []
+    spent: dict[int, float] = {}
+    filled, target = 0.0, 0.0
+    for record in records:
+        left = float(record.stands_for)
+        while left > 0:
+            target = total * (len(line) + 1) / width
+            part = min(left, target - filled)
+            spent[int(record.tier)] = spent.get(int(record.tier), 0.0) + part
+            filled, left = filled + part, left - part
+            if filled >= target - 1e-9 and len(line) < width:
+                line.append(max(spent, key=lambda tier: (spent[tier], tier)))
+                spent = {}
+            if part <= 0:
+                break
+    return tuple(line)
+
+
+def _described(arguments: Described) -> str:
+    arrays = [one for one in arguments if isinstance(one, Meta)]
+    shapes = [format_shape(one.shape) for one in arrays[:2]]
+    kinds = ", ".join(dict.fromkeys(str(one.dtype) for one in arrays))
+    return f"{' '.join(shapes)}{' …' if len(arrays) > 2 else ''} {kinds}"
+
+
+def _time(nanoseconds: float) -> str:
+    return f"{nanoseconds / 1e3:.1f} µs" if nanoseconds < 1e6 else f"{nanoseconds / 1e6:.2f} ms"
+
+
+def drawn(view: View) -> RenderableType:
+    """The view as rich draws it."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("region")
+    table.add_column("calls", justify="right", no_wrap=True)
+    table.add_column("tiers over calls", no_wrap=True)
+    table.add_column("a call, by tier", no_wrap=True)
+    table.add_column("faster", justify="right", no_wrap=True)
+    for case in view.cases:
+        line = Text()
+        for tier in case.line:
+            line.append(_SIGNS[tier], _COLOURS[tier])
+        times = "\n".join(f"{one.tier}: {_time(one.nanoseconds)}" for one in case.timed)
+        faster = "" if case.speedup is None else f"×{case.speedup:.1f}"
+        table.add_row(f"{case.name}\n {case.arguments}", f"{case.calls:,}", line, times, faster)
+    happened = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in view.events.items() if count)
+    lines = [
+        Text(f"{_SIGNS[1]} tier 1, at once  {_SIGNS[2]} tier 2, sizes open  {_SIGNS[3]} tier 3, what calls show"),
+        Text(f"programs above tier 1: {view.programs}, {view.nbytes / 1024:.0f} KiB of code"),
+        Text(f"so far: {happened or 'nothing'}"),
+    ]
+    if view.refused:
+        refused = ", ".join(f"{word} {count} times" for word, count in sorted(view.refused.items())[:6])
+        lines.append(Text(f"guards that refused calls: {refused}"))
+    lines.append(Text(f"compiling {'; '.join(view.compiling)}" if view.compiling else "compiling nothing now"))
+    return Group(table, *lines)
+
+
+def text_of(view: View, width: int = 150) -> str:
+    """The view as plain text."""
+    from rich.console import Console
+
+    console = Console(width=width, no_color=True, force_terminal=False, color_system=None)
+    with console.capture() as captured:
+        console.print(drawn(view))
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+
+
+def live(runtime: MetaTracingRuntime, console: Console | None = None, per_second: float = 4.0) -> Live:
+    """The view, kept up to date in the terminal as long as a `with` is around."""
+    from rich.live import Live
+
+    def now() -> Any:
+        return drawn(view_of(runtime))
+
+    return Live(get_renderable=now, console=console, refresh_per_second=per_second)

@@ -1,0 +1,119 @@
+"""Compiled functions as the tiers run them: what they are guarded by, and calls from tensors and numbers to results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tessera.lang.functions import TracedFunction
+from tessera.lang.jit import finish_for
+from tessera.lang.parameters import scalar
+from tessera.lang.variants import sizes_for
+from tessera.metatracing.client import Call, GuardType, Runner, RuntimeGuard
+from tessera.metatracing.records import LaunchFacts, Number
+from tessera.runtime.device import Device
+from tessera.runtime.tensor import Tensor
+
+if TYPE_CHECKING:
+    from tessera.lang.programs import Program
+
+
+def tensors_of(values: Sequence[Any], place: Device | None = None) -> list[Tensor]:
+    """Arguments as programs take them: numbers are tensors without axes, and lie where the others do."""
+    made = [value if isinstance(value, Tensor) else scalar(value) for value in values]
+    return made if place is None else [one if one.device == place else one.to(place) for one in made]
+
+
+def guards_of(
+    traced: TracedFunction, paths: Sequence[str], words: Sequence[str], facts: Mapping[str, Number]
+) -> tuple[RuntimeGuard, ...]:
+    """What a trace depends on, and the facts that these words say of a call."""
+    guards: list[RuntimeGuard] = []
+    places: dict[str, str] = {}
+    related: list[str] = []
+    for place, (one, path) in enumerate(zip(traced.types, paths, strict=True)):
+        if path in words:
+            kind = GuardType.CAUSAL_GUARD if isinstance(facts[path], bool) else GuardType.VALUE_GUARD
+            guards.append(RuntimeGuard(kind, place, 0, path, facts[path]))
+        for axis, size in enumerate(one.sizes):
+            word = f"{path}.size[{axis}]"
+            if isinstance(size, int) or word in words:
+                known = size if isinstance(size, int) else facts[word]
+                guards.append(RuntimeGuard(GuardType.SHAPE_GUARD, place, axis, word, known))
+            first = places.setdefault(str(size), word)
+            if not isinstance(size, int) and (first != word or not str(size).isidentifier()):
+                related.append(f"{word} = {size if first == word else first}")
+    related += [f"{places.get(symbol, symbol)} >= {low}" for symbol, (low, _) in traced.least.items() if low]
+    related += [str(guard) for guard in traced.guards]
+    if related:
+
+        def serves(values: Sequence[Any]) -> bool:
+            return sizes_for(traced, tensors_of(values)) is not None
+
+        guards.append(RuntimeGuard(GuardType.RELATION_GUARD, 0, 0, " and ".join(related), True, serves))
+    return tuple(guards)
+
+
+class FunctionProgram:
+    """A compiled function. `fixed` are numbers that are part of it, by the places of their arguments.
+
+    With `graph`, launches that follow each other on a GPU are replayed as one graph, where that can be.
+    """
+
+    def __init__(
+        self,
+        traced: TracedFunction,
+        program: Program,
+        guards: tuple[RuntimeGuard, ...],
+        fixed: Mapping[int, Number],
+        device: Device,
+        *,
+        graph: bool = False,
+    ) -> None:
+        self.traced, self.program, self.guards = traced, program, guards
+        self._fixed, self._device, self._graph = fixed, device, graph
+        self._last: tuple[object, Runner] | None = None
+        self.recorded = 0
+        """Launches that are replayed as graphs, of the last binding."""
+
+    @property
+    def is_native(self) -> bool:
+        return self.program.settings is not None
+
+    @property
+    def nbytes(self) -> int:
+        return self.program.codes.nbytes
+
+    def bind(self, call: Call) -> Runner:
+        metas = tuple([value.meta if isinstance(value, Tensor) else None for value in call.values])
+        if self._last is None or self._last[0] != metas:
+            self._last = (metas, self._bound(call))
+        return self._last[1]
+
+    def _bound(self, call: Call) -> Runner:
+        traced = self.traced
+        values = tensors_of(call.values, self._device)
+        sizes = sizes_for(traced, values)
+        assert sizes is not None
+        bound = self.program.bind([*values, *traced.hidden], graph=self._graph)
+        self.recorded = bound.recorded
+        finish = finish_for(traced, sizes)
+        scope: dict[str, Any] = {"run": bound.run, "finish": finish, "scalar": scalar, "place": self._device}
+        names = [f"v{place}" for place in range(len(values))]
+        moved = "" if self._device.kind == "cpu" else ".to(place)"
+        passed: list[str] = []
+        for place, (name, value) in enumerate(zip(names, call.values, strict=True)):
+            if place in self._fixed:
+                scope[f"known{place}"] = values[place]
+                passed.append(f"known{place}")
+            else:
+                passed.append(name if isinstance(value, Tensor) else f"scalar({name}){moved}")
+        for number, hidden in enumerate(traced.hidden):
+            scope[f"hidden{number}"] = hidden
+            passed.append(f"hidden{number}")
+        text = f"run({', '.join(passed)})"
+        return eval(f"lambda {', '.join(names)}: {text if finish is None else f'finish({text})'}", scope)
+
+    def launch_facts(self, call: Call) -> LaunchFacts:
+        """Of a program of many kernels there is no one grid."""
+        return LaunchFacts()

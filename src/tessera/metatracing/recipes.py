@@ -1,0 +1,176 @@
+"""Recipes: how the graph of a function is compiled at some level, as plain data; here, or in another process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from math import isnan
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tessera.errors import TesseraError
+from tessera.kernels.native import Settings, settings, settings_on
+from tessera.lang.functions import ArgumentType
+from tessera.lang.programs import Program, find, keep
+from tessera.lang.world import world
+from tessera.metatracing.client import Call
+from tessera.metatracing.records import Described, Number
+from tessera.metatracing.stand_ins import stand_in
+from tessera.runtime.device import Device, device
+from tessera.runtime.meta import Meta
+from tessera.shapes.expr import Dim
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+
+class Recipe(NamedTuple):
+    """`digest` names the graph; sizes and numbers are known by the place of their argument, and an axis.
+
+    `guarded` are the words of what is known: a program is right only where they hold. See `ChooseBlocks` for hints and
+    rank.
+    """
+
+    digest: str
+    sizes: tuple[tuple[int, int, int], ...]
+    numbers: tuple[tuple[int, Number], ...]
+    guarded: tuple[str, ...]
+    hints: tuple[str, ...]
+    rank: int
+    fast_math: bool
+
+    @staticmethod
+    def of(
+        digest: str,
+        types: Sequence[ArgumentType],
+        paths: Sequence[str],
+        facts: Mapping[str, Number],
+        assumed: Sequence[str],
+        hints: tuple[str, ...],
+        rank: int,
+        fast_math: bool,
+    ) -> Recipe:
+        """For a call with these facts, of which these words are assumed: as few of them as decide all sizes."""
+        sizes: list[tuple[int, int, int]] = []
+        numbers: list[tuple[int, Number]] = []
+        guarded: list[str] = []
+        known: set[str] = set()
+        wanted = set(assumed)
+        for place, (one, path) in enumerate(zip(types, paths, strict=True)):
+            # A number that is none equals nothing: no guard would ever let it pass.
+            if path in wanted and one.weak and not isnan(facts[path]):
+                numbers.append((place, facts[path]))
+                guarded.append(path)
+            for axis, size in enumerate(one.sizes):
+                word = f"{path}.size[{axis}]"
+                if isinstance(size, Dim) and word in wanted and str(size).isidentifier() and str(size) not in known:
+                    known.add(str(size))
+                    sizes.append((place, axis, int(facts[word])))
+                    guarded.append(word)
+        open_hints = tuple([hint for hint in hints if hint.partition("=")[0] not in known])
+        return Recipe(digest, tuple(sizes), tuple(numbers), tuple(guarded), open_hints, rank, fast_math)
+
+    @property
+    def key(self) -> str:
+        # By their texts: 0.0 and -0.0 are two, and so are 1 and True.
+        return repr(tuple(self))
+
+    def program(self, module: ModuleOp, here: Settings, place: str) -> Program:
+        """Compiles a graph by this recipe; machine code is made when it is first bound."""
+        from tessera.lang.jit import made_fast
+        from tessera.lang.programs.compile import compile_graph
+        from tessera.targets.choose_blocks import stages_for
+        from tessera.transforms.facts import Facts, Kind, fact
+
+        if self.fast_math:
+            module = made_fast(module)
+        if self.numbers:
+            module = with_numbers(module, dict(self.numbers))
+        facts = Facts([fact(Kind.SIZE, f"arg{argument}.size[{axis}]", size) for argument, axis, size in self.sizes])
+        stages = stages_for(here.target, here.level, self.hints, self.rank, checks=here.checks)
+        program = compile_graph(module, here, stages=stages, facts=facts, world=world)
+        program.device = device(place)
+        return program
+
+    def keep(self, program: Program) -> None:
+        """Keeps what was compiled by this recipe."""
+        keep(self.key, program)
+
+    def find(self, here: Settings, place: Device) -> Program | None:
+        """What was compiled by this recipe, in this or another process."""
+        program = find(self.key, here, place)
+        if program is not None:
+            program.world = world
+        return program
+
+
+def with_numbers(module: ModuleOp, numbers: Mapping[int, Number]) -> ModuleOp:
+    """A copy in which arguments without axes are these numbers; they stay arguments that nobody looks at."""
+    import numpy as np
+    from xdsl.rewriter import InsertPoint, Rewriter
+
+    from tessera.dialects import graph
+    from tessera.dialects.graph_types import dense, graph_type
+    from tessera.interpreters.engine import symbol_in
+
+    copy = module.clone()
+    block = symbol_in(copy, "main", graph.FuncOp).body.block
+    for place, number in numbers.items():
+        argument = block.args[place]
+        found = graph_type(argument)
+        known = graph.ConstantOp(dense(np.array(number, found.dtype.storage), found.dtype), found)
+        Rewriter.insert_op(known, InsertPoint.at_start(block))
+        argument.replace_all_uses_with(known.results[0])
+    return copy
+
+
+class ProgramShipment(NamedTuple):
+    """A graph, recipes for it and what its arguments are like, as another process takes them."""
+
+    graph: str
+    recipes: tuple[Recipe, ...]
+    described: Described
+    hidden: tuple[Meta, ...]
+    settings: Mapping[str, Any]
+    cache: tuple[str, int]
+
+    @staticmethod
+    def of(module: ModuleOp, recipes: Sequence[Recipe], call: Call, hidden: Sequence[Meta]) -> ProgramShipment:
+        from tessera import knobs
+        from tessera.dialects import text
+
+        here: Settings = call.context.settings
+        told = ("optimization", "checks", "deterministic", "fast_math")
+        chosen = {name: getattr(here, name) for name in told} | {"cpu_level": knobs.cpu_level.value}
+        place = (str(knobs.cache_dir.value.absolute()), knobs.cache_size.value)
+        written = text.write(module, locations=True)
+        return ProgramShipment(written, tuple(recipes), call.described, tuple(hidden), chosen, place)
+
+    def build(self) -> list[str | None]:
+        """Compiles all recipes into the compile cache; says for each what went wrong, None where nothing did."""
+        from tessera import knobs
+        from tessera.dialects import text
+        from tessera.metatracing.program import tensors_of
+
+        held: dict[str, Any] = {"cache_dir": self.cache[0], "cache_size": self.cache[1], "interpret": False}
+        outcome: list[str | None] = []
+        with ExitStack() as stack:
+            for name, value in (held | {"backend": "auto"} | dict(self.settings)).items():
+                if value is not None:
+                    stack.enter_context(getattr(knobs, name).using(value))
+            chosen = settings()
+            if chosen is None:
+                return ["there is no machine code in that process"] * len(self.recipes)
+            arrays = [stand_in(one) if isinstance(one, Meta) else one for one in (*self.described, *self.hidden)]
+            place = next(
+                (one.device for one in (*self.described, *self.hidden) if isinstance(one, Meta)), device("cpu")
+            )
+            here, module = settings_on(place, chosen), text.read(self.graph)
+            for recipe in self.recipes:
+                try:
+                    program = recipe.program(module, here, str(place))
+                    program.bind(tensors_of(arrays, place))
+                    recipe.keep(program)
+                    outcome.append(None)
+                except TesseraError as error:
+                    outcome.append(error.message)
+        return outcome

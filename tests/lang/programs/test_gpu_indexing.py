@@ -1,0 +1,70 @@
+"""Tensors of a GPU, indexed and assigned to by arrays that lie there or on the host; the GPU is an imitation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from imitated_gpu import Imitation, imitate
+from test_device_site import has_gpu
+
+import tessera as ts
+from tessera import knobs
+from tessera.errors import DeviceError, DtypeError
+
+X = np.arange(12, dtype=np.float32).reshape(3, 4)
+PLACES = np.array([2, 0, -1])
+
+
+@pytest.fixture(name="gpu", autouse=True)
+def _gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Imitation]:
+    if has_gpu():
+        pytest.skip("there is a GPU, and the tests marked gpu use it; an imitation would get into its way")
+    with knobs.cache_dir.using(tmp_path), knobs.backend.using("auto"):
+        yield imitate(monkeypatch)
+
+
+def same(found: Any, expected: Any) -> None:
+    assert found.device.kind == "cuda"
+    np.testing.assert_array_equal(found.cpu().numpy(), expected)
+
+
+def test_arrays_as_indices(gpu: Imitation) -> None:
+    x, places = ts.asarray(X).cuda(), ts.asarray(PLACES).cuda()
+    same(x[places], X[PLACES])
+    assert gpu.launched
+    same(x[1:, PLACES], X[1:, PLACES])
+    same(x[[2, 0]], X[[2, 0]])
+    same(x[x > 5], X[X > 5])
+    launched = len(gpu.launched)
+    same(x[ts.asarray(1).cuda(), 1:], X[1, 1:])  # a single number gives a view
+    assert len(gpu.launched) == launched
+
+
+def test_indices_lie_where_the_tensor_does() -> None:
+    x, places = ts.asarray(X), ts.asarray(PLACES)
+    with pytest.raises(DeviceError, match="indexed with one of cuda:0"):
+        x[places.cuda()]
+    with pytest.raises(DeviceError, match="on different devices"):
+        x.cuda()[places]
+
+
+def test_assignment() -> None:
+    mine, x = X.copy(), ts.asarray(X).cuda()
+    beside = x[1]
+    for key, value in (((slice(None), 1), 7.0), ((1, slice(None, None, 2)), np.array([5, 6], np.float32)), ([0, 2], 3)):
+        mine[key], x[key] = value, value
+    mine[mine > 5.5], x[x > 5.5] = 0, 0
+    same(x, mine)
+    same(beside, mine[1])  # a view of the same memory
+
+
+def test_assignment_that_is_refused() -> None:
+    x = ts.asarray(X).cuda()
+    with pytest.raises(DeviceError, match="a view with gaps is assigned to on cuda:0"):
+        x[:, 1][0] = 3.0
+    with pytest.raises(DtypeError, match="storing f64 in a f32 tensor"):
+        x[0] = np.zeros(4)
