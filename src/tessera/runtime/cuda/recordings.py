@@ -143,6 +143,7 @@ class Recording:
             count = 1 if after is not None else 0
             handle = made(calls.add_node, graph, after, count, ctypes.addressof(packed))
             if handles and chained:
+                assert calls.add_edges is not None
                 edge, new = ctypes.create_string_buffer(_EARLY, len(_EARLY)), ctypes.c_void_p(handle)
                 addresses = [ctypes.addressof(one) for one in (before, new, edge)]
                 driver.check_status(calls.add_edges(graph, *addresses, 1), doing)
