@@ -205,21 +205,10 @@ def workload(device: str) -> dict[str, Any]:
             steady.append(float(np.median(last[40:])))
         stats = runtime.get_runtime_stats()
     slower = took / np.asarray([steady[which] for which in plan])
-<<<<<<< HEAD
     after: list[float] = []
     for shift in range(PHASE, CALLS, PHASE):
         seen = [slower[place] for place in range(shift + 150, shift + 200) if plan[place] == usual[shift]]
         after.append(1 / float(np.median(seen)))
-=======
-    shifts = [turn for turn in range(PHASE, CALLS, PHASE)]
-    after = [
-        1
-        / float(
-            np.median([slower[place] for place in range(turn + 150, turn + 200) if plan[place] == plan[turn + 199]])
-        )
-        for turn in shifts
-    ]
->>>>>>> joined
     return {
         "p99": float(np.percentile(slower, 99)),
         "p99_without_first_200": float(np.percentile(slower[200:], 99)),
@@ -273,19 +262,8 @@ def child(part: str, device: str, cache: Path) -> dict[str, Any]:
     environment = {**os.environ, "TESSERA_CACHE_DIR": str(cache), "CUDA_CACHE_PATH": str(cache / "driver")}
     # Files are edited before the process starts that runs them.
     (cache / "edited.py").write_text(EDITED.replace("NUMBER", "1.5"), "utf-8")
-<<<<<<< HEAD
     command = [sys.executable, __file__, part, device]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
-=======
-    done = subprocess.run(
-        [sys.executable, __file__, part, device],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
->>>>>>> joined
     if done.returncode:
         print(done.stderr[-2000:], file=sys.stderr)
         return {}
@@ -295,7 +273,6 @@ def child(part: str, device: str, cache: Path) -> dict[str, Any]:
 def measured(device: str) -> tuple[dict[str, Any], Bars]:
     """Everything, and the bars."""
     found: dict[str, Any] = {}
-<<<<<<< HEAD
     with tempfile.TemporaryDirectory() as folder:
         for part, cache in (
             ("costs", "warm"),
@@ -307,16 +284,6 @@ def measured(device: str) -> tuple[dict[str, Any], Bars]:
             place = Path(folder) / cache
             place.mkdir(exist_ok=True)
             found[part] = child(part, device, place)
-=======
-    with (
-        tempfile.TemporaryDirectory() as cold,
-        tempfile.TemporaryDirectory() as other,
-        tempfile.TemporaryDirectory() as third,
-    ):
-        caches = {"costs": other, "climbing": cold, "second": cold, "workload": third, "editing": other}
-        for part, cache in caches.items():
-            found[part] = child(part, device, Path(cache))
->>>>>>> joined
             print(part, json.dumps(found[part]), flush=True)
     return found, bars(found)
 

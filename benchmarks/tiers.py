@@ -408,7 +408,7 @@ def write(record: dict[str, Any], options: argparse.Namespace) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="attention in tiers against the frozen baseline")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--parts", default="speeds,life")
     parser.add_argument("--only", action="append", default=[], help="configurations whose name contains this")
@@ -438,7 +438,9 @@ def main() -> int:
         if options.processes:
             took = compile_beforehand(chosen, options.device, options.processes)
             print(f"compiled beforehand in {took:.1f} s", flush=True)
-        rows = record["speeds"] = []
+        rows: list[dict[str, Any]] = []
+        failures: list[str] = []
+        record |= {"speeds": rows, "failures": failures}
         for config in chosen:
             if time.perf_counter() - began > options.budget:
                 print("no time for", config.description)
@@ -447,7 +449,7 @@ def main() -> int:
                 rows.append(speed(Problem.of(config, options.device), options.seconds, roof))
             except (TesseraError, RuntimeError) as error:
                 print(f"{config.description}: {error}", flush=True)
-                record.setdefault("failures", []).append(f"{config.description}: {error}")
+                failures.append(f"{config.description}: {error}")
                 continue
             print(told(rows[-1]), rows[-1]["levels"]["tier3"][:60], flush=True)
             write(record, options)  # a run that is ended early leaves what it found
