@@ -29,6 +29,7 @@ SHAPES = {
     "cuda": [(4, 16, 2048, 64), (2, 16, 4096, 64), (8, 16, 1024, 64), (4, 16, 1536, 64)],
 }
 CALLS = 5000
+PAUSE = 0.002
 PHASE = 625
 """Calls until another shape becomes the usual one."""
 EDITED = """
@@ -142,23 +143,22 @@ def costs(device: str) -> dict[str, float]:
 
 
 def climbing(device: str) -> dict[str, float]:
-    """Seconds from the first call to the first results of Tiers 1, 2 and 3; everything cold, compiled in the background."""
+    """Seconds from the first call to the first results of each tier; all is cold, and compiled in the background."""
     given = arrays(shapes_for(device)[0], device)
     synchronize(device)
     found: dict[str, float] = {}
     began = time.perf_counter()
     with MetaTracingRuntime() as runtime:
-        while "tier3" not in found and time.perf_counter() - began < 40:
+        while time.perf_counter() - began < 40:
             tier = int(runtime.execute_flash_attention(*given, CAUSAL).tier_used)
             synchronize(device)
             found.setdefault(f"tier{tier}", time.perf_counter() - began)
-            settled = not any(one.request or one.trials or one.contests for one in runtime.regions())
-            if settled and runtime.counts["contests"] >= 2:
+            busy = any(one.request or one.trials or one.contests or one.pending for one in runtime.regions())
+            # What was taken in the end is on the disk by then; the next process begins with that.
+            if not busy and runtime.counts["contests"] >= 2:
                 break
-        # What was compiled is on the disk now; the next process begins with that.
-        for _ in range(20):
-            runtime.execute_flash_attention(*given, CAUSAL)
         found["contests"] = runtime.counts["contests"]
+        found["taken"] = max(int(one.tier) for region in runtime.regions() for one in region.programs)
     return found
 
 
@@ -181,13 +181,15 @@ def workload(device: str) -> dict[str, Any]:
     shapes, random = shapes_for(device), np.random.default_rng(0)
     given = [arrays(shape, device) for shape in shapes]
     synchronize(device)
-    plan = [
-        int(random.integers(len(shapes))) if random.random() < 0.2 else (turn // PHASE) % len(shapes)
-        for turn in range(CALLS)
-    ]
+    usual = [(turn // PHASE) % len(shapes) for turn in range(CALLS)]
+    plan = [int(random.integers(len(shapes))) if random.random() < 0.2 else one for one in usual]
     took = np.zeros(CALLS)
+    # Calls of a GPU are over before anything could be compiled: as in a program that does other work, too, they have
+    # their time.
+    pause = 0.0 if device == "cpu" else PAUSE
     with MetaTracingRuntime() as runtime:
         for turn, which in enumerate(plan):
+            time.sleep(pause)
             began = time.perf_counter_ns()
             runtime.execute_flash_attention(*given[which], CAUSAL)
             synchronize(device)
@@ -203,16 +205,16 @@ def workload(device: str) -> dict[str, Any]:
             steady.append(float(np.median(last[40:])))
         stats = runtime.get_runtime_stats()
     slower = took / np.asarray([steady[which] for which in plan])
-    shifts = [turn for turn in range(PHASE, CALLS, PHASE)]
-    after = [
-        1 / float(np.median([slower[place] for place in range(turn + 150, turn + 200) if plan[place] == plan[turn + 199]]))
-        for turn in shifts
-    ]
+    after: list[float] = []
+    for shift in range(PHASE, CALLS, PHASE):
+        seen = [slower[place] for place in range(shift + 150, shift + 200) if plan[place] == usual[shift]]
+        after.append(1 / float(np.median(seen)))
     return {
         "p99": float(np.percentile(slower, 99)),
         "p99_without_first_200": float(np.percentile(slower[200:], 99)),
         "slower_than_twice": int((slower > 2).sum()),
         "after_shift_least": min(after),
+        "after_shifts": after,
         "steady_us": steady,
         "calls": stats.total_executions,
         "tiers": [stats.tier1_executions, stats.tier2_executions, stats.tier3_executions],
@@ -260,9 +262,8 @@ def child(part: str, device: str, cache: Path) -> dict[str, Any]:
     environment = {**os.environ, "TESSERA_CACHE_DIR": str(cache), "CUDA_CACHE_PATH": str(cache / "driver")}
     # Files are edited before the process starts that runs them.
     (cache / "edited.py").write_text(EDITED.replace("NUMBER", "1.5"), "utf-8")
-    done = subprocess.run(
-        [sys.executable, __file__, part, device], env=environment, capture_output=True, text=True, check=False, timeout=120
-    )
+    command = [sys.executable, __file__, part, device]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
     if done.returncode:
         print(done.stderr[-2000:], file=sys.stderr)
         return {}
@@ -272,10 +273,17 @@ def child(part: str, device: str, cache: Path) -> dict[str, Any]:
 def measured(device: str) -> tuple[dict[str, Any], Bars]:
     """Everything, and the bars."""
     found: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as cold, tempfile.TemporaryDirectory() as other, tempfile.TemporaryDirectory() as third:
-        caches = {"costs": other, "climbing": cold, "second": cold, "workload": third, "editing": other}
-        for part, cache in caches.items():
-            found[part] = child(part, device, Path(cache))
+    with tempfile.TemporaryDirectory() as folder:
+        for part, cache in (
+            ("costs", "warm"),
+            ("climbing", "cold"),
+            ("second", "cold"),
+            ("workload", "changing"),
+            ("editing", "edited"),
+        ):
+            place = Path(folder) / cache
+            place.mkdir(exist_ok=True)
+            found[part] = child(part, device, place)
             print(part, json.dumps(found[part]), flush=True)
     return found, bars(found)
 

@@ -8,6 +8,7 @@ import signal
 import threading
 import tracemalloc
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -60,9 +61,22 @@ def costs(level: Level, call: Call) -> int:
     return MILLISECOND * (10 if level.tier == 1 else 8 if level.tier == 2 else special)
 
 
-def play(calls: list[tuple[Any, ...]], period: int = 0) -> Made:
+def play(calls: list[tuple[Any, ...]], period: int = 0, threads: int = 1) -> Made:
     """Makes calls; `checked` compares each with the reference, and counts programs that ran for others."""
     made = Made(costs, tier3_specialization_threshold_ms=20, sample_period=period, **CAPS)
+    if threads > 1:
+        # Settings and captures are one for all threads: they change before any of them begins.
+        with ThreadPoolExecutor(threads) as pool:
+            for done in [pool.submit(make, made, [(*call[:-1], 0) for call in calls]) for _ in range(threads)]:
+                done.result()
+        assert len(made.runtime.manager) <= 4
+        return made
+    make(made, calls)
+    assert made.runtime.get_runtime_stats().total_executions == sum(call[5] for call in calls)
+    return made
+
+
+def make(made: Made, calls: list[tuple[Any, ...]]) -> None:
     with np.errstate(invalid="ignore"):
         for shape, first, second, number, flag, times, change in calls:
             if change == 1:
@@ -73,24 +87,23 @@ def play(calls: list[tuple[Any, ...]], period: int = 0) -> Made:
             for _ in range(times):
                 made.checked(x, y, number, flag)
             assert len(made.runtime.manager) <= 4
-    assert made.runtime.get_runtime_stats().total_executions == sum(call[5] for call in calls)
-    return made
 
 
 PERIODS = st.sampled_from([0, 0, 1, 5])
+THREADS = st.sampled_from([1, 1, 1, 2])
 
 
 @settings(max_examples=50)
-@given(sequences(), PERIODS)
-def test_sequences(calls: list[tuple[Any, ...]], period: int) -> None:
-    play(calls, period)
+@given(sequences(), PERIODS, THREADS)
+def test_sequences(calls: list[tuple[Any, ...]], period: int, threads: int) -> None:
+    play(calls, period, threads)
 
 
 @pytest.mark.acceptance
 @settings(max_examples=10_000)
-@given(sequences(), PERIODS)
-def test_many_sequences(calls: list[tuple[Any, ...]], period: int) -> None:
-    play(calls, period)
+@given(sequences(), PERIODS, THREADS)
+def test_many_sequences(calls: list[tuple[Any, ...]], period: int, threads: int) -> None:
+    play(calls, period, threads)
 
 
 @pytest.mark.parametrize("calls", [2_000, pytest.param(100_000, marks=pytest.mark.acceptance)])

@@ -83,6 +83,8 @@ index = IndexType()
 
 OPEN = "tile.open"
 """Marks a load or store that may lie outside of its view on purpose: what is there is not used, or left out."""
+CHECK = "tile.check"
+"""Names the safety check that an assert is; without it, an assert is somebody's own."""
 
 
 def base_of(view: SSAValue) -> SSAValue:

@@ -43,6 +43,8 @@ class Frame:
     """What ops keep between them while the function runs, by its class."""
     guard: Callable[[Operation, Values], None] | None = None
     """Looks at each op and its operands before it runs."""
+    witness: Callable[[Operation, Values, Values], None] | None = None
+    """Looks at each op, its operands and its results when it has run."""
 
     def run(self, block: Block, arguments: Values) -> Values:
         """Runs a block and gives the operands of its terminator."""
@@ -70,7 +72,10 @@ class Frame:
             raise CompileError(
                 f"{op.name} has no reference meaning", span=span_of(op.location), hint="add a rule in interpreters/"
             )
-        return rule(self, op, operands)
+        results = rule(self, op, operands)
+        if self.witness is not None:
+            self.witness(op, operands, results)
+        return results
 
     def fork(self) -> Frame:
         """A frame that knows what this one knows, and goes on by itself."""

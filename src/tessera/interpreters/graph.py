@@ -15,7 +15,9 @@ from tessera.dtypes.casting import cast
 from tessera.dtypes.types import Kind
 from tessera.errors import CompileError, DtypeError, ShapeError
 from tessera.interpreters import graph_control, graph_indexing, scalars
+from tessera.interpreters.checks import asked
 from tessera.interpreters.engine import Frame, Values, meaning, symbol_in
+from tessera.interpreters.graph_sentinels import check_nan
 from tessera.interpreters.machine import Machine
 from tessera.interpreters.tile import multiply, positions, run_kernel
 from tessera.shapes.environment import Origin, ShapeEnvironment
@@ -29,7 +31,10 @@ RULES_ELSEWHERE = (graph_control, graph_indexing)  # importing them fills the ta
 def run_function(
     module: ModuleOp, name: str, arguments: Sequence[Any], *, machine: Machine | None = None
 ) -> tuple[Any, ...]:
-    """Runs a graph function on arrays (and numbers for scalar arguments); inputs are never written."""
+    """Runs a graph function on arrays (and numbers for scalar arguments); inputs are never written.
+
+    Around it, `checking(Checks(nonfinite="nan"))` makes it stop at the first op that makes a NaN.
+    """
     function = symbol_in(module, name, graph.FuncOp)
     return tuple(_call(function, arguments, machine if machine is not None else Machine()))
 
@@ -43,7 +48,12 @@ def _call(function: graph.FuncOp, arguments: Sequence[Any], machine: Machine) ->
         _argument(f"argument {position} of @{name}", argument, type_, environment)
         for position, (argument, type_) in enumerate(zip(arguments, types, strict=True))
     ]
-    return Frame(machine, environment.sizes).run(function.body.block, values)
+    return _frame(machine, environment.sizes).run(function.body.block, values)
+
+
+def _frame(machine: Machine, sizes: dict[str, int]) -> Frame:
+    """A frame for graph ops, watched as `checking` asks around it."""
+    return Frame(machine, sizes, witness=check_nan if asked().checks.nonfinite else None)
 
 
 def _argument(what: str, argument: Any, type_: Attribute, environment: ShapeEnvironment) -> Any:
@@ -97,7 +107,7 @@ def _launch(frame: Frame, op: schedule.LaunchOp, operands: Values) -> Values:
 
 @meaning(schedule.RegionOp)
 def _region(frame: Frame, op: schedule.RegionOp, operands: Values) -> Values:
-    return Frame(frame.machine, frame.symbols).run(op.body.block, operands)
+    return _frame(frame.machine, frame.symbols).run(op.body.block, operands)
 
 
 @meaning(graph.ConstantOp)

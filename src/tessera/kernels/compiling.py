@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from xdsl.dialects.builtin import IndexType, ModuleOp
+from xdsl.dialects.builtin import IndexType, ModuleOp, StringAttr
 from xdsl.ir import Attribute
 
 from tessera import knobs
@@ -212,19 +212,21 @@ def _failures(function: tile.FuncOp, messages: tuple[str, ...]) -> Iterator[Fail
     spans: dict[str, SourceSpan] = {}
     # Ops that begin at one place: checks say which of them it was.
     titled: dict[tuple[str, str], SourceSpan] = {}
-    asserted: set[str] = set()
+    asserted: dict[str, str | None] = {}
     for op in function.body.walk():
         if (span := span_of(op.location)) is not None:
             spans.setdefault(str(span), span)
             titled.setdefault((str(span), title(op)), span)
         if isinstance(op, tile.AssertOp):
-            asserted.add(op.message.data if span is None else f"{span}: {op.message.data}")
+            check = op.attributes.get(tile.CHECK)
+            words = op.message.data if span is None else f"{span}: {op.message.data}"
+            asserted[words] = check.data if isinstance(check, StringAttr) else None
     for message in messages:
         place = next((place for place in spans if message.startswith(f"{place}: ")), None)
         span, words = (None, message) if place is None else (spans[place], message.removeprefix(f"{place}: "))
-        check = None if message in asserted else check_of(words)
-        if message in asserted:
+        check = asserted[message] if message in asserted else check_of(words)
+        if message in asserted and check is None:
             words = f"assertion failed: {words}"
-        elif check is not None and place is not None:
+        elif message not in asserted and check is not None and place is not None:
             span = titled.get((place, words.partition(" ")[0].removeprefix("tile.")), span)
         yield Failure(words, span, check)

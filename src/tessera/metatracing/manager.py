@@ -66,7 +66,8 @@ class KernelManager:
         self._lock = threading.RLock()
 
     def __len__(self) -> int:
-        return len(self._programs)
+        with self._lock:  # while one comes in, there may be one too many
+            return len(self._programs)
 
     @property
     def nbytes(self) -> int:

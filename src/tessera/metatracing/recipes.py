@@ -86,7 +86,7 @@ class Recipe(NamedTuple):
         if self.numbers:
             module = with_numbers(module, dict(self.numbers))
         facts = Facts([fact(Kind.SIZE, f"arg{argument}.size[{axis}]", size) for argument, axis, size in self.sizes])
-        stages = stages_for(here.target, here.level, self.hints, self.rank)
+        stages = stages_for(here.target, here.level, self.hints, self.rank, checks=here.checks)
         program = compile_graph(module, here, stages=stages, facts=facts, world=world)
         program.device = device(place)
         return program

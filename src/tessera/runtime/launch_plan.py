@@ -63,6 +63,7 @@ _ERRORS: Mapping[str | None, tuple[type[TesseraError], str | None]] = {
         ShapeError,
         "a block may reach over the end, but starts inside: check the grid, the block size and the offset",
     ),
+    "indices": (ShapeError, "indices count from 0; clamp or mask them first"),
     "nan": (DtypeError, "mask or clamp the operands with tile.where before this op, or turn the check off"),
 }
 

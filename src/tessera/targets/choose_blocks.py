@@ -6,6 +6,7 @@ It stands between `graph-to-schedule` and `schedule-to-tile`; what it chose is i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -16,6 +17,7 @@ from xdsl.passes import ModulePass
 from tessera.dialects import schedule
 from tessera.dialects.schedule_types import Config, ConfigAttr
 from tessera.errors import TesseraError
+from tessera.transforms.check_indices import CheckIndices
 from tessera.transforms.pipeline import Stage, default_stages
 
 KINDS = ("product", "online")
@@ -44,9 +46,13 @@ class ChooseBlocks(ModulePass):
                 region.properties["config"] = ConfigAttr(found[min(self.rank, len(found) - 1)])
 
 
-def stages_for(target: str, level: str, hints: Sequence[str] = (), rank: int = 0) -> dict[str, Stage]:
-    """The stages of a compile for a target; see `ChooseBlocks`."""
+def stages_for(
+    target: str, level: str, hints: Sequence[str] = (), rank: int = 0, *, checks: AbstractSet[str] = frozenset()
+) -> dict[str, Stage]:
+    """The stages of a compile for a target, with the safety checks that are about graphs; see `ChooseBlocks`."""
     stages: dict[str, Stage] = {}
+    if "bounds" in checks:
+        stages[CheckIndices.name] = Stage(CheckIndices(), "graph")
     for name, stage in default_stages().items():
         if name == "schedule-to-tile":
             stages[ChooseBlocks.name] = Stage(ChooseBlocks(target, level, tuple(hints), rank), "schedule")

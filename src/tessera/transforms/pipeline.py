@@ -22,6 +22,7 @@ from tessera.errors import CompileError
 from tessera.transforms import legality
 from tessera.transforms.apply_facts import ApplyFacts
 from tessera.transforms.canonicalize import Canonicalize
+from tessera.transforms.check_indices import CheckIndices
 from tessera.transforms.common_subexpressions import CommonSubexpressions
 from tessera.transforms.context import CompileContext
 from tessera.transforms.dead_code import DeadCode
@@ -55,6 +56,7 @@ PASSES: Mapping[str, type[ModulePass]] = {
     for kind in (
         ApplyFacts,
         Canonicalize,
+        CheckIndices,
         ClipRanges,
         CommonSubexpressions,
         DeadCode,

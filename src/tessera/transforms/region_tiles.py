@@ -56,6 +56,10 @@ class Value:
     axes: tuple[int, ...] = ()
     splat: bool = False
 
+    def axes_in(self, where: Map) -> bool:
+        """Whether a position goes along all axes of the tile: one may not if its size is 1, where its block is more."""
+        return set(self.axes) <= {axis for index in where for axis in index.axes}
+
 
 @dataclass(frozen=True)
 class _Along:
@@ -95,6 +99,7 @@ class RegionTiles:
         self.outer: Block = self.function.body.block
         self.block: Block = self.outer
         self.known: dict[tuple[SSAValue, Map], Value] = {}
+        self._told: set[tuple[SSAValue, Map]] = set()
         self._scalars: dict[tuple[Any, ...], SSAValue] = {}
 
     @property
@@ -360,8 +365,9 @@ class RegionTiles:
 
     def evaluate(self, value: SSAValue, where: Map) -> Value:
         """The tile of a value at a position."""
-        if (value, plain(where)) in self.known:
-            return self.known[value, plain(where)]
+        key = value, plain(where)
+        if key in self.known and (key in self._told or self.known[key].axes_in(where)):
+            return self.known[key]
         if value in self.views:
             found = self.load(value, where)
         else:
@@ -377,12 +383,13 @@ class RegionTiles:
             source, self.source = self.source, op
             found = rule(self, op, where)
             self.source = source
-        self.know(value, where, found)
+        self.known[key] = found
         return found
 
     def know(self, value: SSAValue, where: Map, found: Value) -> None:
-        """Remembers the tile of a value at a position."""
+        """Says what the tile of a value at a position is: there is no other way to it."""
         self.known[value, plain(where)] = found
+        self._told.add((value, plain(where)))
 
 
 def _constant(value: int) -> Operation:

@@ -67,3 +67,22 @@ def test_rows_of_other_strides() -> None:
     (found,) = program.bind(tensors)(*tensors)
     (expected,) = run_function(module, "main", arrays)
     assert error(found.numpy(), f32, expected) < BOUNDS[f32]
+
+
+SELF: dict[str, Any] = {
+    "rows": lambda g, x: x.ew("tanh") @ x.ew("tanh").T,
+    "columns": lambda g, x: x.T @ x,
+    "loop": lambda g, x: programs.attended(g, x, x, x),
+}
+
+
+@pytest.mark.parametrize("name", SELF)
+def test_axes_of_size_1_of_a_value_that_meets_itself(name: str) -> None:
+    """Where it stands is spelled alike on both sides, and its tiles go along other axes."""
+    for shape in ((2, 4, 1, 2), (1, 1, 3, 1)):
+        module = build(SELF[name], (shape, f32))
+        x = normal(shape, f32, 3)
+        given = ts.asarray(x)
+        (found,) = compile_graph(module, "cpu").bind([given])(given)
+        (expected,) = run_function(module, "main", [x])
+        assert error(found.numpy(), f32, expected) < BOUNDS[f32]

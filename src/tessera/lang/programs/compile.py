@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
+from tessera import knobs
 from tessera.dialects import graph, text, tile
 from tessera.dialects.graph_types import GraphTensorType
 from tessera.errors import DeviceError
+from tessera.interpreters.checks import Checks, checking
 from tessera.interpreters.engine import symbol_in
 from tessera.interpreters.graph import run_function
 from tessera.interpreters.machine import Machine
@@ -70,7 +73,7 @@ def compile_graph(
 def _lowered(
     module: ModuleOp, chosen: Settings, name: str, stages: Mapping[str, Stage] | None, facts: Facts | None
 ) -> Program:
-    stages = stages_for(chosen.target, chosen.level) if stages is None else stages
+    stages = stages_for(chosen.target, chosen.level, checks=chosen.checks) if stages is None else stages
     lowered = compile_module(module, stages=stages, facts=facts)
     program = host_of(lowered.module, name, located=bool(chosen.checks))
     codes = Codes(
@@ -162,7 +165,8 @@ def interpreted(
     def run(*values: Any) -> tuple[Tensor, ...]:
         place = next((value.device for value in values if isinstance(value, Tensor)), otherwise)
         given = [value.cpu().numpy() if isinstance(value, Tensor) else value for value in values]
-        found = run_function(module, name, given, machine=world())
+        with checking(Checks(nonfinite="nan")) if "nan" in knobs.checks.value else nullcontext():
+            found = run_function(module, name, given, machine=world())
         made: list[Tensor] = []
         for array, type_ in zip(found, types, strict=True):
             assert isinstance(type_, GraphTensorType)
