@@ -45,6 +45,7 @@ class MadeUpProgram:
     """A program for some facts."""
 
     is_native = True
+    is_repeatable = True
 
     def __init__(self, client: MadeUp, level: Level, call: Call) -> None:
         self.client, self.level = client, level

@@ -157,6 +157,11 @@ class Compiled(Protocol):
         """Whether it is machine code: what else there is, the interpreter, takes tensors and not their geometry."""
         ...
 
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether a run that failed for want of memory or of the driver may be made again by another program."""
+        ...
+
     def bind(self, call: Call) -> Runner:
         """A function of the geometries of tensors, or of tensors, and of numbers, for calls with such metas."""
         ...

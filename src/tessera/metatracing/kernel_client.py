@@ -161,6 +161,7 @@ class KernelProgram:
     """A compiled kernel."""
 
     is_native = True
+    is_repeatable = True  # it fails before it begins
 
     def __init__(self, program: Program, paths: Sequence[str], here: Settings) -> None:
         self.program = program
@@ -224,6 +225,7 @@ class Interpreted:
     """A kernel in the interpreter: slow, and there at once."""
 
     is_native = False
+    is_repeatable = True
     guards: tuple[RuntimeGuard, ...] = ()
     nbytes = 0
 

@@ -81,6 +81,11 @@ class FunctionProgram:
         return self.program.settings is not None
 
     @property
+    def is_repeatable(self) -> bool:
+        """Results are new arrays in any case; what it wrote to states, or printed, before it failed is not undone."""
+        return not self.traced.effects
+
+    @property
     def nbytes(self) -> int:
         return self.program.codes.nbytes
 

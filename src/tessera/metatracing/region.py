@@ -293,7 +293,7 @@ class Region:
     ) -> tuple[Any, int]:
         """A call whose program could not begin: the next tier down serves it."""
         program = entry.program if contender is None else contender.program
-        if program.tier is TIER1:
+        if program.tier is TIER1 or not program.compiled.is_repeatable:
             raise error
         with self.lock:
             if entry.contest is not None and contender is not None:
