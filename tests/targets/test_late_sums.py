@@ -11,13 +11,16 @@ from ptx_checks import check_clean
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 
+import tessera as ts
+from tessera import Schedule
+from tessera.bench.operators import kernels
 from tessera.dialects import tile
 from tessera.interpreters.engine import symbol_in
 from tessera.targets import text
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper_products as products
 from tessera.targets.cuda.agents_to_nv import lower_agents
-from tessera.targets.cuda.compile import compile_lowered
+from tessera.targets.cuda.compile import compile_lowered, lower_kernel
 from tessera.targets.cuda.hopper_interpreter import run_warpgroups
 from tessera.targets.cuda.late_sums import finish_sums_late
 
@@ -154,3 +157,13 @@ def test_attention_adds_up_its_weights_without_meeting() -> None:
     _, function = lowered("attention")
     assert not [op for op in in_loops(function, tile.ReduceOp) if op.kind.data == "sum"]
     assert [op.kind.data for op in in_loops(function, products.PartialOp)] == ["sum"]
+
+
+def test_one_agent_alone_finishes_them_in_every_turn() -> None:
+    for rows, late in ((64, False), (128, True)):
+        given = [ts.empty((2, 512, 64), ts.bf16)] * 3
+        made = kernels.attention.with_schedule(Schedule(block=(rows, 64))).lower(*given)
+        module = lower_kernel(made.module, made.name, lined=range(4))[0]
+        function = symbol_in(module, made.name, nv.FuncOp)
+        sums = [op for op in in_loops(function, tile.ReduceOp) if op.kind.data == "sum"]
+        assert (not sums) == late

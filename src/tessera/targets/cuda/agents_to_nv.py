@@ -103,7 +103,10 @@ class AgentLowering(AgentSetup):
         self.out.add_op(nv.ReturnOp())
         sweep(made.body.block)
         vote_early(made)
-        finish_sums_late(made)
+        roles = [op for op in self.source.body.block.ops if isinstance(op, agents.RolesOp)]
+        if any(op.agents.value.data > 1 for op in roles):
+            # One agent alone mostly waits for memory: nobody has seen it gain by this.
+            finish_sums_late(made)
         compute_operands_late(made)
         compute_in_pieces(made)
         check_alone(made)
