@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from transformer_block import arguments, block, error, in_float64
 
 import tessera as ts
 from tessera import DType, knobs
+from tessera.dialects import text
+from tessera.dialects.structural_hash import structural_hash
 
+FILECHECK = Path(__file__).parents[1] / "filecheck"
 BOUNDS = {ts.f32: 2e-6, ts.bf16: 4e-3}
 
 
@@ -53,3 +57,11 @@ def test_the_block_is_few_kernels_of_known_kinds() -> None:
     assert kinds.count("product") == 4
     assert kinds.count("rows") == 2
     assert len(lowered.kernels) == len(kinds) == 8
+
+
+def test_the_text_of_the_block_is_what_is_traced() -> None:
+    """What tests/filecheck says of its Graph and Schedule IR is said of this model."""
+    block.lower(*arguments(ts.f32), heads=4)
+    traced = [one.traced for family in block.families.values() for one in family.variants]
+    written = text.read((FILECHECK / "passes" / "graph-to-schedule-transformer-block.mlir").read_text(encoding="utf-8"))
+    assert structural_hash(written) in {structural_hash(one.module) for one in traced}
