@@ -29,7 +29,7 @@ def _folded(op: graph.ReduceOp, flags: Sequence[Array], shape: tuple[int, ...]) 
 
 def _row_or_column(op: graph.MatmulOp, flags: Sequence[Array], shape: tuple[int, ...]) -> Array:
     a, b = flags
-    return a.any(axis=-1)[..., :, np.newaxis] | b.any(axis=-2)[..., np.newaxis, :]
+    return np.any(a, axis=-1, keepdims=True) | np.any(b, axis=-2, keepdims=True)
 
 
 def _so_far(op: graph_indexing.CumulateOp, flags: Sequence[Array], shape: tuple[int, ...]) -> Array:
@@ -64,8 +64,10 @@ def check_nan(op: Operation, operands: Sequence[Any], results: Sequence[Any]) ->
     wrong = np.isnan(wide(results[0]))
     if not wrong.any():
         return
-    floats = [value if graph_type(one).dtype.is_float else np.zeros_like(value, np.float64) for one, value in
-              zip(op.operands, operands, strict=True)]
+    floats = [
+        value if graph_type(one).dtype.is_float else np.zeros_like(value, np.float64)
+        for one, value in zip(op.operands, operands, strict=True)
+    ]
     wrong = wrong & ~excuse(op, [np.isnan(wide(value)) for value in floats], wrong.shape)
     if not wrong.any():
         return

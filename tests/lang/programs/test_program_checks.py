@@ -69,14 +69,19 @@ def test_indices_out_of_range_are_named(kind: str, device: str) -> None:
             return ts.exp(ts.take(x, places, axis=0))
         if kind == "scatter":
             return x.at[places].add(1.0)
-        return ts.scan(lambda total, place: (total + x[place[None]][0], None), ts.zeros(x.shape[1:]), places)[0]
+
+        def step(total: Any, place: Any) -> Any:
+            return total + x[place[None]][0], None
+
+        return ts.scan(step, ts.zeros(x.shape[1:]), places)[0]
 
     x = drawn((5, 3)).to(device)
     with knobs.checks.using("bounds"), knobs.backend.using("auto"):
         jitted = ts.jit(function)
         good = jitted(x, ts.asarray([0, -5, 4]).to(device))
         for places in ([0, 5, 1], [-6, 0, 0]):
-            with pytest.raises(ShapeError, match=r"(gather|scatter): an index is out of range for axis 0 of size 5") as raised:
+            said = r"(gather|scatter): an index is out of range for axis 0 of size 5"
+            with pytest.raises(ShapeError, match=said) as raised:
                 jitted(x, ts.asarray(places).to(device))
             assert raised.value.span is not None
             assert raised.value.span.file == __file__
@@ -88,7 +93,10 @@ def test_indices_out_of_range_are_named(kind: str, device: str) -> None:
 def test_the_interpreter_names_the_first_op_that_makes_a_nan() -> None:
     @ts.jit
     def function(x: Any) -> Any:
-        return ts.scan(lambda total, row: (total + ts.log(row), None), ts.zeros((2,)), x)[0]
+        def step(total: Any, row: Any) -> Any:
+            return total + ts.log(row), None
+
+        return ts.scan(step, ts.zeros((2,)), x)[0]
 
     good, bad = np.ones((3, 2), np.float32), np.array([[1, 1], [1, -3]], np.float32)
     with knobs.interpret.using(True):
@@ -101,14 +109,20 @@ def test_the_interpreter_names_the_first_op_that_makes_a_nan() -> None:
     assert raised.value.span.file == __file__
 
 
+def summed(x: Any) -> Any:
+    return ts.sum(x, axis=0)
+
+
+def multiplied(x: Any) -> Any:
+    return x.mT @ x
+
+
+def added_up(x: Any) -> Any:
+    return ts.cumulative_sum(x, axis=0)
+
+
 @pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        (lambda x: ts.sum(x, axis=0), "sum made NaN"),
-        (lambda x: x.mT @ x, "matmul made NaN"),
-        (lambda x: ts.cumulative_sum(x, axis=0), "sum made NaN"),
-    ],
-    ids=["sum", "matmul", "cumulative"],
+    ("values", "said"), [(summed, "sum made NaN"), (multiplied, "matmul made NaN"), (added_up, "sum made NaN")]
 )
 def test_the_interpreter_excuses_what_was_nan_before(values: Any, said: str) -> None:
     with knobs.interpret.using(True), knobs.checks.using("nan"):
