@@ -5,14 +5,18 @@ from __future__ import annotations
 import gc
 import os
 import re
+from pathlib import Path
 
 import pytest
 from transformer_block import arguments, block, error, in_float64, transformer_block
 
 import tessera as ts
 from tessera import DType, Tensor, jit, knobs
+from tessera.dialects import text
+from tessera.dialects.structural_hash import structural_hash
 from tessera.runtime.pytree import tree_map
 
+FILECHECK = Path(__file__).parents[1] / "filecheck"
 BOUNDS = {ts.f32: 2e-6, ts.bf16: 4e-3}
 
 
@@ -105,3 +109,11 @@ def used(device: str) -> int:
     from tessera.runtime.cuda.pool import Pool
 
     return Pool.of(Context.of(0)).statistics().used
+
+
+def test_the_text_of_the_block_is_what_is_traced() -> None:
+    """What tests/filecheck says of its Graph and Schedule IR is said of this model."""
+    block.lower(*arguments(ts.f32), heads=4)
+    traced = [one.traced for family in block.families.values() for one in family.variants]
+    written = text.read((FILECHECK / "passes" / "graph-to-schedule-transformer-block.mlir").read_text(encoding="utf-8"))
+    assert structural_hash(written) in {structural_hash(one.module) for one in traced}

@@ -29,7 +29,7 @@ def _folded(op: graph.ReduceOp, flags: Sequence[Array], shape: tuple[int, ...]) 
 
 def _row_or_column(op: graph.MatmulOp, flags: Sequence[Array], shape: tuple[int, ...]) -> Array:
     a, b = flags
-    return a.any(axis=-1)[..., :, np.newaxis] | b.any(axis=-2)[..., np.newaxis, :]
+    return np.any(a, axis=-1, keepdims=True) | np.any(b, axis=-2, keepdims=True)
 
 
 def _so_far(op: graph_indexing.CumulateOp, flags: Sequence[Array], shape: tuple[int, ...]) -> Array:

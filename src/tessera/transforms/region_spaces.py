@@ -128,6 +128,9 @@ class _Search:
                 raise UnfitError(
                     "the results of a region come from one iteration space; this one does not", _owner(value)
                 )
+            if any(index.open for index in self.placed[value]):
+                # It was reached through what is read of it, as a part of something longer.
+                raise UnfitError("a result lies at places of which some are outside of it", _owner(value))
         for value in results:
             self.visit(value, self.placed[value])
         return self.space

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from program_cases import KERNELS, check_close, drawn, expected, program_of, tensor
 
 import tessera as ts
 from tessera import knobs
-from tessera.errors import DtypeError, TesseraError
+from tessera.errors import DtypeError, ShapeError, TesseraError
 
 V = tensor("N")
 SOURCE = f"""{KERNELS}
@@ -58,6 +60,76 @@ def test_nothing_is_said_without_checks(device: str) -> None:
     given = [ts.full((70,), -2.0).to(device), ts.ones(70).to(device)]
     (result,) = program.bind(given)(*given)
     assert np.isnan(result.cpu().numpy()).all()
+
+
+@pytest.mark.parametrize("kind", ["gather", "scatter", "loop"])
+def test_indices_out_of_range_are_named(kind: str, device: str) -> None:
+    def function(x: Any, places: Any) -> Any:
+        if kind == "gather":
+            return ts.exp(ts.take(x, places, axis=0))
+        if kind == "scatter":
+            return x.at[places].add(1.0)
+
+        def step(total: Any, place: Any) -> Any:
+            return total + x[place[None]][0], None
+
+        return ts.scan(step, ts.zeros(x.shape[1:]), places)[0]
+
+    x = drawn((5, 3)).to(device)
+    with knobs.checks.using("bounds"), knobs.backend.using("auto"):
+        jitted = ts.jit(function)
+        good = jitted(x, ts.asarray([0, -5, 4]).to(device))
+        for places in ([0, 5, 1], [-6, 0, 0]):
+            said = r"(gather|scatter): an index is out of range for axis 0 of size 5"
+            with pytest.raises(ShapeError, match=said) as raised:
+                jitted(x, ts.asarray(places).to(device))
+            assert raised.value.span is not None
+            assert raised.value.span.file == __file__
+    with knobs.backend.using("auto"):
+        check_close([good], [ts.jit(function)(x, ts.asarray([0, -5, 4]).to(device)).cpu().numpy()])
+        ts.jit(function)(x, ts.asarray([0, 5, 1]).to(device))  # nobody looks
+
+
+def test_the_interpreter_names_the_first_op_that_makes_a_nan() -> None:
+    @ts.jit
+    def function(x: Any) -> Any:
+        def step(total: Any, row: Any) -> Any:
+            return total + ts.log(row), None
+
+        return ts.scan(step, ts.zeros((2,)), x)[0]
+
+    good, bad = np.ones((3, 2), np.float32), np.array([[1, 1], [1, -3]], np.float32)
+    with knobs.interpret.using(True):
+        assert np.isnan(function(bad).numpy()).any()
+        with knobs.checks.using("nan"):
+            assert function(good).tolist() == [0.0, 0.0]
+            with pytest.raises(DtypeError, match=r"log made NaN of -3, at \[1\]") as raised:
+                function(bad)
+    assert raised.value.span is not None
+    assert raised.value.span.file == __file__
+
+
+def summed(x: Any) -> Any:
+    return ts.sum(x, axis=0)
+
+
+def multiplied(x: Any) -> Any:
+    return x.mT @ x
+
+
+def added_up(x: Any) -> Any:
+    return ts.cumulative_sum(x, axis=0)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"), [(summed, "sum made NaN"), (multiplied, "matmul made NaN"), (added_up, "sum made NaN")]
+)
+def test_the_interpreter_excuses_what_was_nan_before(values: Any, said: str) -> None:
+    with knobs.interpret.using(True), knobs.checks.using("nan"):
+        function = ts.jit(values)
+        function(np.array([[np.nan], [1.0]], np.float32))
+        with pytest.raises(DtypeError, match=said):
+            function(np.array([[np.inf], [-np.inf]], np.float32) if said[0] == "s" else np.array([[np.inf, 0.0]]))
 
 
 def test_asserts_of_kernels_stop_a_program(device: str) -> None:

@@ -14,11 +14,11 @@ from tessera.lang.arithmetic import elementwise
 from tessera.lang.operator import operator
 from tessera.lang.operators.linear_algebra import factors, product
 from tessera.lang.operators.manipulation import pad
-from tessera.lang.operators.operands import expanded, floats, folded, known, narrow, one_axis, tensor, wide
+from tessera.lang.operators.operands import expanded, floats, folded, known, narrow, one_axis, refusal, tensor, wide
 from tessera.lang.operators.statistics import averaged, exponentials
 from tessera.lang.primitives import ew
-from tessera.lang.tracing import Array, Traced, shown
-from tessera.shapes.expr import Size
+from tessera.lang.tracing import Array, Traced, shown, stories
+from tessera.shapes.expr import Size, format_shape
 
 Reduction = Literal["mean", "sum", "none"]
 
@@ -99,7 +99,19 @@ def cross_entropy(
     """
     (made,) = floats("cross_entropy", logits)
     place = one_axis(made, axis, "cross_entropy")
-    named = primitives.cast(tensor(labels), i64)
+    named = tensor(labels)
+    wanted = (*made.sizes[:place], *made.sizes[place + 1 :])
+    if not named.dtype.is_integer:
+        raise refusal("cross_entropy", "labels that are numbers of classes", [named], "cast them: ts.astype(y, ts.i64)")
+    if named.sizes != wanted:
+        raise ShapeError(
+            f"cross_entropy: expected labels of shape {format_shape(wanted)}, one for each row of logits, "
+            f"got {format_shape(named.sizes)}",
+            shapes=shown(made, named),
+            story=stories([made, named]),
+            hint=f"axis {axis} of the logits has the classes; labels have all other axes, and hold the class",
+        )
+    named = primitives.cast(named, i64)
     values = wide(made)
     apart, powers, _ = exponentials(values, (place,))
     total = ew("log", primitives.reduce("sum", powers, (place,), keepdims=True))
@@ -264,33 +276,32 @@ def _convolved(
     return elementwise("add", found, primitives.reshape(tensor(bias), (-1, *(1,) * rank)))
 
 
-@operator
-def conv1d(
-    x: Array,
-    weight: Array,
-    bias: Array | None = None,
-    /,
-    *,
-    stride: int | tuple[int, ...] = 1,
-    padding: int | tuple[int, ...] = 0,
-    dilation: int | tuple[int, ...] = 1,
-    groups: int = 1,
-) -> Traced:
-    """[batch, channels, length] with filters [filters, channels / groups, width] laid over it at every place."""
-    return _convolved("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
+def _convolution(name: str, rank: int, said: str) -> Callable[..., Traced]:
+    def function(
+        x: Array,
+        weight: Array,
+        bias: Array | None = None,
+        /,
+        *,
+        stride: int | tuple[int, ...] = 1,
+        padding: int | tuple[int, ...] = 0,
+        dilation: int | tuple[int, ...] = 1,
+        groups: int = 1,
+    ) -> Traced:
+        return _convolved(name, rank, x, weight, bias, stride, padding, dilation, groups)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = said
+    return operator(function)
 
 
-@operator
-def conv2d(
-    x: Array,
-    weight: Array,
-    bias: Array | None = None,
-    /,
-    *,
-    stride: int | tuple[int, ...] = 1,
-    padding: int | tuple[int, ...] = 0,
-    dilation: int | tuple[int, ...] = 1,
-    groups: int = 1,
-) -> Traced:
-    """[batch, channels, height, width] with filters [filters, channels / groups, …] laid over it at every place."""
-    return _convolved("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
+conv1d = _convolution(
+    "conv1d",
+    1,
+    "[batch, channels, length] with filters [filters, channels / groups, width] laid over it at every place.",
+)
+conv2d = _convolution(
+    "conv2d",
+    2,
+    "[batch, channels, height, width] with filters [filters, channels / groups, …] laid over it at every place.",
+)
