@@ -10,7 +10,7 @@ STAMP := .venv/$(if $(PEERS),peers,test).stamp
 .PHONY: help demo test acceptance docs freshness lint format clean
 
 help:
-	@echo "make demo           set up, then a tour of what works"
+	@echo "make demo           set up, then attention that climbs the tiers while it is called"
 	@echo "make test           set up, then lint, types and the quick tests (PEERS=1: also against torch and jax)"
 	@echo "make acceptance     all tests at full counts; the log goes to acceptance/last.log"
 	@echo "make docs           write the pages that are made from the code"

@@ -14,13 +14,11 @@ import platform
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "lang"))
-
 import numpy as np
-from decode_model import arguments, decode_step, in_float64
 
 import tessera as ts
 from tessera import jit
@@ -28,6 +26,8 @@ from tessera.bench.statistics import median_interval, ratio
 from tessera.errors import DeviceError
 from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
 
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "lang"))
+model: Any = import_module("decode_model")
 BOUNDS = {"f32": 2e-6, "bf16": 4e-3}
 STEPS = 8
 """Steps that are compared with float64; errors of bf16 add up over them and over layers."""
@@ -48,7 +48,7 @@ def device_of(wanted: str) -> str:
 class Decoder:
     """A function and its state: each call is one step."""
 
-    def __init__(self, function: Callable[..., Any], given: Any) -> None:
+    def __init__(self, function: Any, given: Any) -> None:
         self.function = function
         self.start = given
         self.x, self.position, self.layers, self.cache = given
@@ -60,7 +60,7 @@ class Decoder:
     def error(self, heads: int) -> float:
         """Relative, in norm, after some steps from the start, each fed with the last."""
         x, position, layers, cache = self.start
-        exact = in_float64(x.cpu().values().astype(np.float64), layers, STEPS, heads)
+        exact: Any = model.in_float64(x.cpu().values().astype(np.float64), layers, STEPS, heads)
         for _ in range(STEPS):
             x, position, cache = self.function(x, position, layers, cache)
         found = x.cpu().values().astype(np.float64)
@@ -80,7 +80,11 @@ def main() -> None:
     place = device_of(chosen.device)
     dtype = ts.bf16 if place == "cuda" else ts.f32
     sizes: dict[str, int] = {name: getattr(chosen, name) for name in ("layers", "width", "heads", "length")}
-    given = ts.tree_map(lambda one: one.to(place), arguments(dtype, **sizes))
+
+    def moved(one: ts.Tensor) -> ts.Tensor:
+        return one.to(place)
+
+    given = ts.tree_map(moved, model.arguments(dtype, **sizes))
     print(f"decoder's step on {place}, {dtype}, {sizes}; {platform.machine()}, Python {platform.python_version()}")
     wait: Callable[[], None] = ts.cuda.synchronize if place == "cuda" else lambda: None
 
@@ -91,9 +95,9 @@ def main() -> None:
         RuntimeConfig(tier2_compilation_threshold_ms=0.1, tier3_specialization_threshold_ms=1.0, **usual)
     )
     decoders = {
-        "tier 1": Decoder(jit(tiers=low)(decode_step), given),
-        "tiers": Decoder(jit(tiers=high)(decode_step), given),
-        "jit": Decoder(jit(decode_step), given),
+        "tier 1": Decoder(jit(tiers=low)(model.decode_step), given),
+        "tiers": Decoder(jit(tiers=high)(model.decode_step), given),
+        "jit": Decoder(jit(model.decode_step), given),
     }
     began = time.perf_counter()
     for name, decoder in decoders.items():

@@ -19,6 +19,7 @@ from click.testing import CliRunner
 from tessera.bench.reporting.exchange import Journal, read_json, write_json
 from tessera.bench.results import BenchmarkError, BenchmarkResult, BenchmarkSuiteResult
 from tessera.cli.main import cli
+from tessera.errors import TesseraError
 
 CHEATS = Path(__file__).with_name("cheats.py")
 COMMAND = (sys.executable, "-c", "from tessera.cli.main import main; main()", "bench")
@@ -99,10 +100,16 @@ def test_workflow_prints_a_workflow() -> None:
     ],
 )
 def test_mistakes_are_told(words: tuple[str, ...], said: str) -> None:
-    process = started(*words)
+    found = bench(*words, check=1)
+    assert isinstance(found.exception, TesseraError | SystemExit)
+    assert said in f"{found.output}{found.exception}"
+
+
+def test_a_mistake_is_a_message_and_not_a_traceback() -> None:
+    process = started("run", "sofmax")
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert said in output
+    assert "unknown benchmark" in output
     assert "Traceback" not in output
 
 

@@ -51,7 +51,6 @@ def test_the_demo_climbs_the_tiers_and_checks_results(monkeypatch: pytest.Monkey
         return np.ones_like(arrays[0])
 
     monkeypatch.setattr(demo, "_attention", wrong)
-    monkeypatch.setattr(demo, "_again", lambda *_: None)
     result = invoke("demo", "--plain", "--device", "cpu", "--seconds", "0")
     assert result.exit_code == 1
     assert "WRONG" in result.output

@@ -45,13 +45,37 @@ def test_compiled_programs_are_interpreted_ones(program: Program) -> None:
     check(program, 1, many=len(program.steps) == 3)
 
 
+def _gathered(x: Any) -> Any:
+    return ts.sort(x, axis=1)
+
+
+def _squared(x: Any) -> Any:
+    return ts.matmul(ts.tanh(x), ts.matrix_transpose(ts.tanh(x)))
+
+
+def _cut(x: Any) -> Any:
+    return ts.rmsnorm_safe(x)[..., 1::2]
+
+
+@pytest.mark.parametrize(
+    ("function", "shape"), [(_gathered, (7, 1, 1)), (_squared, (4, 1, 2)), (_cut, (4, 2))], ids=["looked up", "itself", "single places"]
+)
+def test_programs_that_once_had_no_machine_code(function: Any, shape: tuple[int, ...]) -> None:
+    """Places that are looked up, a value that meets itself, and rows of which a single place is read."""
+    x, compiled = ts.randn(shape, seed=1), ts.jit(function)
+    with knobs.backend.using("interpreter"):
+        expected = ts.jit(function)(x)
+    agree([compiled(x)], [expected], narrow=False)
+    assert fallbacks(compiled) == []
+
+
 @settings(relaxed, max_examples=1)
 @given(program=programs(most=8))
 def test_eager_programs_are_interpreted_ones(program: Program) -> None:
     check(program, 2, eager=True)
 
 
-PARTS = 20
+PARTS = 50
 """So many tests, each with its own share of programs: they may run side by side."""
 
 

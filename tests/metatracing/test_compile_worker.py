@@ -74,8 +74,7 @@ def test_programs_of_a_request_are_compiled_beside_each_other(monkeypatch: pytes
     background = Background()
     made = background.made
     made.client.options = [None, Schedule(block=(16,)), Schedule(block=(32,))]
-    for _ in range(4):
-        last = background.settled(4, 8)
+    *_, last = [background.settled(4, 8) for _ in range(4)]
     if wish:
         assert set(last) == {1}
         assert made["aborts"] >= 3

@@ -98,6 +98,24 @@ def test_candidates_begin_with_what_is_chosen() -> None:
             assert len(found) > 1
 
 
+@pytest.mark.parametrize(("target", "level"), [("cpu", "avx512"), ("cuda", "sm_90a"), ("cuda", "sm_80")])
+def test_hints_choose_blocks_and_leave_sizes_open(target: str, level: str) -> None:
+    module = build(multiplied, ([dim("M"), 512], bf16), ([512, dim("N")], bf16))
+
+    def blocks(*hints: str, rank: int = 0) -> tuple[int, ...]:
+        made = compile_module(module, stages=stages_for(target, level, hints, rank))
+        (found,) = re.findall(r"schedule\.region<product> <block = \[([\d, ]+)\]>", made.levels["schedule"])
+        assert "!graph.tensor<[M, 512]" in made.levels["schedule"]
+        return tuple(map(int, found.split(", ")))
+
+    usual = blocks()
+    few = blocks("M=8", "N=64")
+    assert few[0] * few[1] < usual[0] * usual[1]
+    assert blocks("M=8192", "N=8192", rank=99) != few
+    if level != "sm_80":  # there is one block for all there
+        assert blocks("M=4096", "N=4096", rank=1) != blocks("M=4096", "N=4096")
+
+
 # CPUs.
 
 

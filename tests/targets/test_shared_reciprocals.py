@@ -29,6 +29,8 @@ class Numbers:
     def mul(self, a: Any, b: Any) -> Any:
         return np.float32(a * b)
 
+    open_mul = mul
+
     def instruction(self, name: str, value: Any) -> Any:
         assert name == "rcp.approx.ftz.f32"
         self.functions += 1
@@ -94,3 +96,16 @@ def test_four_elements_share_one(marks: str, functions: int) -> None:
     ptx = compile_lowered(text.read(PROGRAM.replace("{brief, together}", marks)), "f").ptx
     assert ptx.count("rcp.approx.ftz.f32") == functions
     check_clean(ptx, "sm_90a")
+
+
+def test_what_is_added_is_a_part_of_the_last_multiplication() -> None:
+    added = """%half = arith.constant -0.5 : f32
+  %less = tile.full %half : tensor<1280xf32, #row>
+  %c = tile.ew<add> %b, %less : tensor<1280xf32, #row>, tensor<1280xf32, #row> -> tensor<1280xf32, #row>
+  tile.store %c"""
+    ptx = compile_lowered(text.read(PROGRAM.replace("tile.store %b", added)), "f").ptx
+    fused = [line for line in ptx.splitlines() if "fma.rn.f32" in line and "0fBF000000" in line]
+    # Ten elements, in groups of four, four and two.
+    assert len(fused) == 10
+    assert "add.f32" not in ptx
+    assert "add.rn.f32" not in ptx

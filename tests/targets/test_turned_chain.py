@@ -18,6 +18,7 @@ from tessera import DType, Schedule, accum, bf16, f16, f32
 from tessera.bench.operators import kernels
 from tessera.dtypes.types import i8, i32
 from tessera.kernels.native import Settings
+from tessera.targets.cuda import hopper
 from tessera.targets.cuda import hopper_products as products
 from tessera.targets.cuda import hopper_turns as turns
 from tessera.targets.cuda.compile import compile_lowered, lower_kernel
@@ -57,6 +58,7 @@ CASES = [
     ((2, 130, 130, 64), (128, 32), True),
     ((1, 40, 1, 128), (64, 96), False),
     ((1, 200, 100, 96), (192, 64), True),
+    ((1, 200, 200, 64), (192, 64), False),
 ]
 
 
@@ -98,7 +100,7 @@ def _scores(module: ModuleOp) -> list[products.WgmmaOp]:
     return [op for op in found if not shared_type(op.b).is_paired]
 
 
-BLOCKS = [(128, 128), (128, 64), (64, 64), (128, 96), (64, 128)]
+BLOCKS = [(128, 128), (128, 64), (64, 64), (128, 96), (64, 128), (192, 64)]
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -107,6 +109,14 @@ def test_attention_assembles_clean(block: tuple[int, int], causal: bool) -> None
     static = {"mask": kernels.causal} if causal else {}
     module = lowered(attention((2, 512, 512, 128), block, FAST, **static))
     check_clean(compile_lowered(module, "narrow_attention").ptx, "sm_90a")
+
+
+@pytest.mark.parametrize(("rows", "ordered"), [(192, True), (128, False)])
+def test_three_agents_begin_one_after_the_other_beside_one_that_turns(rows: int, ordered: bool) -> None:
+    module = lowered(attention((2, 512, 512, 128), (rows, 64), FAST))
+    waits, passes = (sum(isinstance(op, kind) for op in module.walk()) for kind in (hopper.SyncOp, hopper.AnnounceOp))
+    assert any(isinstance(op, turns.TurnOp) for op in module.walk())
+    assert (waits > 0, passes > 0) == (ordered, ordered)
 
 
 @pytest.mark.parametrize(("dtype", "result"), [(ts.f8e4m3, f32), (FAST, bf16), (i8, i32)], ids=str)

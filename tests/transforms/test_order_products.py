@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from rewritten_programs import at_length, rewritten
@@ -24,13 +26,15 @@ from tessera.transforms.specialize_roles import specialize_roles
 
 OWN_TURNS = {"causal", "grouped queries", "window", "prefix", "alibi", "soft cap"}
 """Kernels in which the last rows need turns that the first ones do not."""
+OWN_STARTS = {"window"}
+"""Those in which the first rows need turns that the last ones do not."""
 
 
-def rewrite(function: tile.FuncOp, agents: int = 3) -> None:
+def rewrite(function: tile.FuncOp, agents: int = 3, *, common: bool = False) -> None:
     skew_dots(function)
     assert specialize_roles(function, agents=agents, depth=2)
     skip_first_turns(function)
-    split_ranges(function)
+    split_ranges(function, common=lambda _: common)
     place_waits(function)
     finish_in_branches(function)
     skip_turns(function)
@@ -50,6 +54,17 @@ def test_kernels_give_the_same_bits(name: str) -> None:
         found = places(check_roles(module, rewrite, given, [Machine(), *worlds]))
         assert found[0] == found[1]
         assert (found[0] > 0) == (name not in OWN_TURNS)
+
+
+@pytest.mark.parametrize("name", at_length(sorted(OWN_TURNS), "causal", "window"))
+def test_turns_that_all_rows_need_are_ordered(name: str) -> None:
+    """Each agent goes on by itself behind them."""
+    for length in (0, 1, 41):
+        module, given = STAGES[name](length)
+        module, _, _ = rewritten(module, prepared)
+        worlds = [Machine(workers=2, chance=np.random.default_rng(seed)) for seed in (length, 7)]
+        found = places(check_roles(module, partial(rewrite, common=True), given, [Machine(), *worlds]))
+        assert found[0] == found[1] == (0 if name in OWN_STARTS else 1)
 
 
 def test_agents_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ class Size(NamedTuple):
         return self.batch, self.heads, self.rows, self.width
 
 
-SIZES = {"cpu": Size(1, 4, 192, 32, ts.f32), "cuda": Size(4, 16, 2048, 64, ts.bf16)}
+SIZES = {"cpu": Size(1, 4, 192, 32, ts.f32), "cuda": Size(2, 8, 1024, 64, ts.bf16)}
 
 
 @dataclass

@@ -43,7 +43,7 @@ class Frame:
     """What ops keep between them while the function runs, by its class."""
     guard: Callable[[Operation, Values], None] | None = None
     """Looks at each op and its operands before it runs."""
-    watch: Callable[[Operation, Values, Values], None] | None = None
+    witness: Callable[[Operation, Values, Values], None] | None = None
     """Looks at each op, its operands and its results when it has run."""
 
     def run(self, block: Block, arguments: Values) -> Values:
@@ -73,8 +73,8 @@ class Frame:
                 f"{op.name} has no reference meaning", span=span_of(op.location), hint="add a rule in interpreters/"
             )
         results = rule(self, op, operands)
-        if self.watch is not None:
-            self.watch(op, operands, results)
+        if self.witness is not None:
+            self.witness(op, operands, results)
         return results
 
     def fork(self) -> Frame:

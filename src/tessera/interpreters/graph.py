@@ -53,7 +53,7 @@ def _call(function: graph.FuncOp, arguments: Sequence[Any], machine: Machine) ->
 
 def _frame(machine: Machine, sizes: dict[str, int]) -> Frame:
     """A frame for graph ops, watched as `checking` asks around it."""
-    return Frame(machine, sizes, watch=check_nan if asked().checks.nonfinite else None)
+    return Frame(machine, sizes, witness=check_nan if asked().checks.nonfinite else None)
 
 
 def _argument(what: str, argument: Any, type_: Attribute, environment: ShapeEnvironment) -> Any:

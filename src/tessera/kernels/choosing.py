@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 LEVEL = "sm_90a"
 MULTIPROCESSORS = 132
 """Of the GPU that programs are written for where there is none."""
-DOUBT = 1.05
-"""How much faster the model has to find another block than the best for many programs: so far off it may be."""
+DOUBT = 1.04
+"""How much faster the model has to find another block than the best for many programs: so far off it may be. Where it
+found one 4.7 % faster, for 1000 causal rows, that was 3 % faster on an H200."""
 _MOST_KEYS = 512  # that a kernel remembers; looking at it again takes a moment
 
 Trace = Callable[[Schedule], "Instance"]

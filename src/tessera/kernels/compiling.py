@@ -36,8 +36,6 @@ class Source(NamedTuple):
     outputs: int
     warps: int | None = None
     stages: int | None = None
-    chained: bool = False
-    """Whether it is one of several that are launched one after the other."""
 
     @staticmethod
     def of(instance: Instance) -> Source:
@@ -125,7 +123,6 @@ def _for_gpu(source: Source, chosen: Settings, facts: Facts, lines: Mapping[int,
             facts=facts,
             lined=lined,
             rung=rung,
-            chained=source.chained,
         )
         code = made.ptx.encode()
         if found is not None and code == found.code:

@@ -104,6 +104,7 @@ class Jitted:
         self.families: dict[tuple[object, ...], Family] = {}
         self.reasons: list[Reason] = []
         self._known: dict[tuple[object, ...], Entry] = {}
+        self._kinds: dict[tuple[object, ...], tuple[object, ...]] = {}
         self.quicks: list[Quick] = []
         self._methods: dict[int, tuple[weakref.ref[Any], Jitted]] = {}
         self._lock = RLock()
@@ -146,12 +147,14 @@ class Jitted:
         chosen = settings()
         arguments = self.parameters.bind(args, kwargs)
         call = self.parameters.call(arguments)
-        key = (chosen, call.key, *[value.meta for value in call.values])
+        kind = self._kinds.setdefault(call.key, call.key)  # the same object for all sizes
+        key = (chosen, kind, *[value.meta for value in call.values])
         entry = self._known.get(key)
         if entry is None or not (entry.unchanged is None or entry.unchanged()):
             entry = self._entry(call, chosen)
             if len(self._known) >= MOST_ENTRIES:
                 self._known.clear()
+                self._kinds.clear()
             self._known[key] = entry
             self._remember(arguments, chosen, entry)
         results = entry.run(*call.values, *entry.hidden)

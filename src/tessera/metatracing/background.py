@@ -169,7 +169,7 @@ class Worker:
         if self._closed:
             return
         done = [each for each in outcome if each is not None]
-        log("recompiles", f"{region.name}: {len(done)} programs were compiled by other processes")
+        log("recompiles", f"{region.name}: {len(done)} programs were compiled by another process")
         region.compiled(request, done)
 
     def _compiled(self, request: Request, level: Level, process: CompilingProcess) -> Compiled | None:

@@ -64,9 +64,9 @@ class TieredFunction:
             found = self.structures.get(key)
             if found is None:
                 if len(self.structures) >= _MOST_STRUCTURES:
-                    self.runtime.forget(self.structures.pop(next(iter(self.structures))))
+                    self.structures.pop(next(iter(self.structures))).close()
                     self._quick = None
-                found = self.structures[key] = self.runtime.tiered(ProgramClient(self.jitted, call))
+                found = self.structures[key] = self.runtime.lent(ProgramClient(self.jitted, call))
             return found
 
     def _remember(self, arguments: dict[str, Any], tiered: Tiered) -> None:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 _SOON = 1 << 16
 """Elements of all arrays up to which the interpreter has a result before a compiler has."""
 _RANKS = 3
+_MOST_FAMILIES = 256
 _LARGEST_HINT = 4096
 
 
@@ -152,6 +153,10 @@ class ProgramClient:
         with self._lock:
             family = context.epoch.families.get(context.family)
             if family is None:
+                if len(context.epoch.families) >= _MOST_FAMILIES:
+                    for known in context.epoch.families:
+                        self.jitted.families.pop(known, None)
+                    context.epoch.families.clear()
                 family = Family(context.device, Seen(is_open=True))
                 context.epoch.families[context.family] = family
                 self.jitted.families[context.family] = family

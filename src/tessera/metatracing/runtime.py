@@ -91,6 +91,7 @@ class MetaTracingRuntime:
         self.compiling = compiling
         self._tiered: dict[int, Tiered] = {}
         self._kernels: dict[Kernel, Tiered] = {}
+        self._lent: weakref.WeakSet[Tiered] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._compile_time = dict.fromkeys(ExecutionTier, 0)
         atexit.register(_close, weakref.ref(self))
@@ -110,16 +111,19 @@ class MetaTracingRuntime:
                 self._tiered[id(client)] = Tiered(self, client)
             return self._tiered[id(client)]
 
-    def forget(self, tiered: Tiered) -> None:
-        """Lets go of a client that nobody calls any more."""
+    def lent(self, client: Client) -> Tiered:
+        """A client in tiers that belongs to whoever asked: when that is gone, so are its tiers."""
+        tiered = Tiered(self, client)
         with self._lock:
-            self._tiered.pop(id(tiered.client), None)
-        tiered.close()
+            self._lent.add(tiered)
+        return tiered
+
+    def _everything(self) -> list[Tiered]:
+        with self._lock:
+            return [*self._tiered.values(), *self._kernels.values(), *self._lent]
 
     def regions(self) -> list[Region]:
-        with self._lock:
-            everything = [*self._tiered.values(), *self._kernels.values()]
-        return [region for tiered in everything for region in list(tiered.regions.values())]
+        return [region for tiered in self._everything() for region in list(tiered.regions.values())]
 
     # What regions ask
 
@@ -149,7 +153,7 @@ class MetaTracingRuntime:
         self._lock = threading.Lock()
         self.manager.forked()
         self.counts.forked()
-        for tiered in [*self._tiered.values(), *self._kernels.values()]:
+        for tiered in self._everything():
             tiered.forked()
 
     def close(self) -> None:

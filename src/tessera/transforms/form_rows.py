@@ -203,8 +203,11 @@ def _joined(
     larger = group | {producer}
     alone = all(_around(use.operation, producer) in inside for use in producer.results[0].uses)
     if alone and not any(_around(use.operation, producer) in copied for use in producer.results[0].uses):
-        # Elementwise work that only the group uses is done where its result is: the space stays what it was.
-        return (larger, copied) if _is_one(larger, copied, same=isinstance(producer, graph.EwOp)) else None
+        # Elementwise work that only the group uses is done where its result is: the space stays what it was, unless it
+        # reads what the group makes, at other places perhaps.
+        apart = not any(operand.owner in inside for operand in producer.operands)
+        same = apart and isinstance(producer, graph.EwOp)
+        return (larger, copied) if _is_one(larger, copied, same=same) else None
     if isinstance(producer, VIEWS):
         return (group, copied | {producer}) if _is_one(group, copied | {producer}) else None
     if not alone and _is_one(larger, copied):

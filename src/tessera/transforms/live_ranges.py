@@ -13,13 +13,15 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, UnitAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tessera.dialects import tile
 from tessera.dialects.attributes import integer
+from tessera.dialects.pipe_agents import AgentOp
 from tessera.dialects.tile_types import tile_type
+from tessera.transforms.agent_values import rest_on_agents
 from tessera.transforms.masks import Edge, Linear, Window, dead_before, dead_from, is_skippable, masks_in, true_if
 from tessera.transforms.rewriting import insert_before, replace
 
@@ -69,12 +71,15 @@ def clip_ranges(function: tile.FuncOp) -> None:
                 _begin_later(loop, edges, others)
 
 
-def split_ranges(function: tile.FuncOp) -> None:
-    """Gives the turns of loops with products in which all masks are true a loop without masks."""
+def split_ranges(function: tile.FuncOp, common: Callable[[scf.ForOp], bool] = lambda _: False) -> None:
+    """Gives the turns of loops with products in which all masks are true a loop without masks.
+
+    Where it is to be `common`, that loop has the turns in which masks are true for the rows of all agents.
+    """
     # Inner loops first: those around them are written several times.
     for loop in reversed(_loops(function)):
         if any(isinstance(op, tile.DotOp) for op in loop.body.block.ops):
-            _split(loop)
+            _split(loop, common=common(loop) and not rest_on_agents([loop.lb]))
 
 
 def _loops(function: tile.FuncOp) -> list[scf.ForOp]:
@@ -140,6 +145,8 @@ class Scalars:
 ROWS_END = "tile.rows_end"
 """Marks a number that ends a loop where no row needs more turns: by how much less it would be with a row less at the
 end."""
+ALL_ROWS = "tile.all_rows"
+"""Marks a loop all turns of which every row needs."""
 ROWS_BEGIN = "tile.rows_begin"
 """Marks a number that begins a loop where the first row needs it: by how much more it would be without that row."""
 
@@ -207,11 +214,11 @@ def _begin_later(loop: scf.ForOp, edges: Sequence[Edge], fewer: Sequence[Edge]) 
 # Splitting
 
 
-def _split(loop: scf.ForOp) -> None:
+def _split(loop: scf.ForOp, *, common: bool) -> None:
     scalars, counter = Scalars(loop), loop.body.block.args[0]
     starts, stops, full = list[SSAValue](), list[SSAValue](), set[SSAValue]()
     for mask in masks_in(loop.body.block):
-        found = _full_turns(scalars, mask, counter)
+        found = _full_turns(scalars, mask, counter, common=common)
         if found is not None:
             full.add(mask)
             starts += found[0]
@@ -231,14 +238,16 @@ def _split(loop: scf.ForOp) -> None:
     parts.append((at, stop, True))
     if stops:
         parts.append((_next(scalars, loop, at, stop), loop.ub, False))
-    _write(loop, parts, full)
+    _write(loop, parts, full, common=common)
 
 
-def _full_turns(scalars: Scalars, mask: SSAValue, counter: SSAValue) -> tuple[list[SSAValue], list[SSAValue]] | None:
+def _full_turns(
+    scalars: Scalars, mask: SSAValue, counter: SSAValue, *, common: bool
+) -> tuple[list[SSAValue], list[SSAValue]] | None:
     """A mask is true all over from the greatest of the first numbers on, and below the least of the second ones."""
     ways = true_if(mask, Window.whole(tile_type(mask).get_shape()))
     decided = [way for way in ways if all(_turns_decide(total, counter) for total in way)]
-    known = [turns for way in decided if (turns := _turns_of(scalars, way, counter)) is not None]
+    known = [turns for way in decided if (turns := _turns_of(scalars, way, counter, common=common)) is not None]
     if not known:
         return None
     first, *others = known
@@ -251,7 +260,7 @@ def _full_turns(scalars: Scalars, mask: SSAValue, counter: SSAValue) -> tuple[li
 
 
 def _turns_of(
-    scalars: Scalars, way: Sequence[Linear], counter: SSAValue
+    scalars: Scalars, way: Sequence[Linear], counter: SSAValue, *, common: bool
 ) -> tuple[list[SSAValue], list[SSAValue]] | None:
     """From where on, and up to where, all sums are above 0; None where that is not known in front of the loop."""
     starts, stops = list[SSAValue](), list[SSAValue]()
@@ -259,12 +268,22 @@ def _turns_of(
         factor, rest = total.factor_of(counter), total.without(counter)
         if factor == 0:
             continue
+        if common and factor < 0:
+            rest = _least_of_agents(rest)
         # Above 0 below rest / −factor, rounded up; or from (1 − rest) / factor on.
         found = scalars.quotient(rest, -factor) if factor < 0 else scalars.quotient(Linear(number=1) - rest, factor)
         if found is None:
             return None
         (stops if factor < 0 else starts).append(found)
     return starts, stops
+
+
+def _least_of_agents(total: Linear) -> Linear:
+    """What a sum is at least, whichever agent asks: none has a number below 0."""
+    for scalar, times in total.terms:
+        if times > 0 and isinstance(scalar.owner, AgentOp):
+            total = total.without(scalar)
+    return total
 
 
 def _turns_decide(total: Linear, counter: SSAValue) -> bool:
@@ -279,7 +298,9 @@ def _next(scalars: Scalars, loop: scf.ForOp, start: SSAValue, stop: SSAValue) ->
     return scalars.add(arith.AddiOp(start, scalars.add(arith.MuliOp(turns, loop.step))))
 
 
-def _write(loop: scf.ForOp, parts: Sequence[tuple[SSAValue, SSAValue, bool]], full: set[SSAValue]) -> None:
+def _write(
+    loop: scf.ForOp, parts: Sequence[tuple[SSAValue, SSAValue, bool]], full: set[SSAValue], *, common: bool
+) -> None:
     """Loops in a row, each going on with what the one before carries; those where masks are true do without them."""
     masks = [op for op in loop.body.block.ops if isinstance(op, tile.EwOp) and op.fn.data == "select"]
     places = {list(loop.body.block.ops).index(op) for op in masks if op.operands_[0] in full}
@@ -293,6 +314,8 @@ def _write(loop: scf.ForOp, parts: Sequence[tuple[SSAValue, SSAValue, bool]], fu
             for place, op in enumerate(list(region.block.ops)):
                 if place in places and isinstance(op, tile.EwOp):
                     _unmask(op)
+            if common:
+                part.attributes[ALL_ROWS] = UnitAttr()
         carried = part.results
         made.append(part)
     replace(loop, made, list(carried))

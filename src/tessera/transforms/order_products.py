@@ -8,18 +8,19 @@ that computes nothing on tiles.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp, TensorType
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from tessera.dialects import tile
-from tessera.dialects.pipe_agents import AgentOp, DotAwaitOp, DotsBehindOp, DotStartOp, RolesOp
+from tessera.dialects.pipe_agents import DotAwaitOp, DotsBehindOp, DotStartOp, RolesOp
 from tessera.dialects.pipe_places import AwaitPlaceOp, PassPlaceOp
+from tessera.transforms.agent_values import rest_on_agents
 from tessera.transforms.rewriting import insert_before
 from tessera.transforms.slices import end_of
 
@@ -84,53 +85,8 @@ def _is_common(loop: scf.ForOp, roles: RolesOp) -> bool:
             case scf.IfOp():
                 decided.append(op.cond)
             case scf.WhileOp():
-                decided += [*op.arguments, *end_of(op.before_region.block).operands]
+                decided.append(end_of(op.before_region.block).operands[0])
             case _:
                 return False
         op = op.parent_op()
-    return not _rests_on_agents(decided)
-
-
-def _rests_on_agents(values: list[SSAValue]) -> bool:
-    """Whether values differ between agents: they are made of an agent's number, or of its tiles."""
-    seen: set[SSAValue] = set()
-    while values:
-        value = values.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        if isinstance(value.type, TensorType) or isinstance(value.owner, AgentOp):
-            return True
-        values += _made_of(value)
-    return False
-
-
-def _made_of(value: SSAValue) -> Sequence[SSAValue]:
-    """The values that a value is, or is computed from."""
-    owner = value.owner
-    if not isinstance(value, BlockArgument):
-        assert isinstance(owner, Operation)
-        place = owner.results.index(value)
-        match owner:
-            case scf.ForOp():
-                bounds = [owner.lb, owner.ub, owner.step]
-                return [*bounds, owner.iter_args[place], end_of(owner.body.block).operands[place]]
-            case scf.IfOp():
-                return [owner.cond, *(end_of(region.block).operands[place] for region in owner.regions)]
-            case scf.WhileOp():
-                condition = end_of(owner.before_region.block)
-                return [condition.operands[0], condition.operands[1 + place]]
-            case _:
-                return owner.operands
-    assert isinstance(owner, Block)
-    match around := owner.parent_op():
-        case scf.ForOp() if value.index == 0:
-            return [around.lb, around.ub, around.step]
-        case scf.ForOp():
-            return [around.iter_args[value.index - 1], end_of(owner).operands[value.index - 1]]
-        case scf.WhileOp() if owner is around.before_region.block:
-            return [around.arguments[value.index], end_of(around.after_region.block).operands[value.index]]
-        case scf.WhileOp():
-            return [end_of(around.before_region.block).operands[1 + value.index]]
-        case _:
-            return []
+    return not rest_on_agents(decided)

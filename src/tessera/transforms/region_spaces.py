@@ -6,6 +6,7 @@ reshape inside asks for that, and the axes that reductions fold away, which are 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -144,8 +145,10 @@ class _Search:
 
     def place(self, value: SSAValue, at: Coordinates) -> None:
         """Gives a value its place, and all that is reached from it without a reduction."""
-        queue = [(value, at)]
-        for current, where in queue:
+        queue, looked_up = deque([(value, at)]), deque[tuple[SSAValue, Coordinates]]()
+        while queue or looked_up:
+            # What is read at places that are looked up has its own place, if it has one, by other ways.
+            current, where = queue.popleft() if queue else looked_up.popleft()
             if current in self.placed:
                 continue
             self.placed[current] = where
@@ -154,18 +157,19 @@ class _Search:
                 if isinstance(owner, FOLDS):
                     self.folds[owner] = None
                 elif type(owner) in RULES:
-                    queue += [
-                        (operand, pulled(owner, number, where, splits=self.splits))
-                        for number, operand in enumerate(owner.operands)
-                    ]
+                    for number, operand in enumerate(owner.operands):
+                        there = pulled(owner, number, where, splits=self.splits)
+                        (looked_up if _is_looked_up(there) else queue).append((operand, there))
+            if _is_looked_up(where):
+                continue  # what else is made of it is not made there
             for use in current.uses:
                 user = use.operation
                 if user not in self.ops:
                     continue
                 if isinstance(user, FOLDS):
                     self.folds[user] = None
-                elif (there := pushed(user, where, splits=self.splits)) is not None:
-                    queue.append((user.results[0], there))
+                elif (pushed_to := pushed(user, where, splits=self.splits)) is not None:
+                    queue.append((user.results[0], pushed_to))
 
     def fold(self, op: Operation) -> bool:
         """Places what a reduction reads or gives; False where nothing is new."""
@@ -180,7 +184,7 @@ class _Search:
             found = [index.lone for index in folded]
             variables = [var for var in found if var is not None]
             if len(variables) != len(found):
-                raise UnfitError("a reduction folds what is not an axis of the iteration space", op)
+                return self.fold_apart(op)
             self.take_rows(variables, op)
             if op.result in self.placed:
                 return False
@@ -198,6 +202,15 @@ class _Search:
         if [var.extent for var in self.rows] != extents:
             raise UnfitError("the reductions of a region fold the same axes", op)
         self.place(op.operand, self.operand_of(op, self.placed[op.result]))
+        return True
+
+    def fold_apart(self, op: graph.ReduceOp) -> bool:
+        """A reduction of what is also read at single places: it goes through rows of its own, where its result is."""
+        if op.result not in self.placed or self.has_rows:
+            return False
+        shape = graph_type(op.operand).shape
+        extents = [shape[axis] for axis in sorted(op.axes.iter_values()) if shape[axis] != 1]
+        self.take_rows(self.variables_for(extents, self.placed[op.result]), op)
         return True
 
     def variables_for(self, extents: Sequence[Size], at: Coordinates) -> list[Var]:
@@ -259,6 +272,10 @@ class _Search:
         elif type(owner) in RULES:
             for number, operand in enumerate(owner.operands):
                 self.visit(operand, pulled(owner, number, at, splits=self.splits))
+
+
+def _is_looked_up(at: Coordinates) -> bool:
+    return any(isinstance(atom, Looked) for index in at for atom, _ in index.terms)
 
 
 def _owner(value: SSAValue) -> Operation | None:

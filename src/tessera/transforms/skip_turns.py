@@ -17,7 +17,7 @@ from xdsl.passes import ModulePass
 
 from tessera.dialects import pipe_agents, tile
 from tessera.dialects.tile_types import tile_type
-from tessera.transforms.live_ranges import ROWS_END
+from tessera.transforms.live_ranges import ALL_ROWS, ROWS_END
 from tessera.transforms.rewriting import adopt_location, insert_before
 
 _index = IndexType()
@@ -41,7 +41,7 @@ def skip_turns(function: tile.FuncOp) -> None:
             continue
         for loop in [op for op in roles.computes.walk() if isinstance(op, scf.ForOp)]:
             rows = rows_in(loop)
-            if rows is not None and _is_marked(loop.ub):
+            if rows is not None and _is_marked(loop.ub) and ALL_ROWS not in loop.attributes:
                 _Loop(loop, roles.agents.value.data, rows).shorten()
 
 

@@ -155,7 +155,9 @@ class Writer:
         self.site.end(self)
         for line in finish:
             self.line(line)
-        text = f"def make({', '.join(self.names)}):\n    def run({', '.join(inputs)}):\n"
+        # Names are defaults of parameters: a tuple, where cells of a closure would be objects of their own.
+        known = [f"{name}={name}" for name in self.names]
+        text = f"def make({', '.join(self.names)}):\n    def run({', '.join([*inputs, *known])}):\n"
         text += "\n".join(self.lines) + "\n    return run\n"
         run = _maker(text)(*self.names.values())
         run.text = text

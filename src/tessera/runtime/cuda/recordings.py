@@ -25,9 +25,6 @@ from tessera.targets.cpu import launch as host_launch
 # What the driver takes for a node: function, blocks, threads, shared memory, parameters, and what is not used here.
 _NODE = struct.Struct("<Q7I4x4Q")
 _FUNCTION, _BLOCKS, _THREADS, _SHARED = 9, 11, 12, 13
-# An edge by which the next kernel may be brought to the processors as soon as the one before lets it: from port 1, of
-# the type 1, which are CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC and CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC.
-_EARLY = bytes([1, 0, 1, 0, 0, 0, 0, 0])
 _HEAD = 3  # words of a node's state in front of its params block
 GRAPH_WORD = 9
 
@@ -128,8 +125,6 @@ class Recording:
         graph = made(calls.create_graph, 0)
         self._graphs.append(graph)
         handles: list[int] = []
-        # Kernels of programs wait for the one in front of them by themselves, if they are compiled for such machines.
-        chained = calls.add_edges is not None and self.context.properties.capability >= (9, 0)
         for node in nodes:
             params = ctypes.create_string_buffer(node.params, len(node.params))
             listed = ctypes.c_void_p(ctypes.addressof(params))
@@ -139,14 +134,8 @@ class Recording:
                 _NODE.pack(words[_FUNCTION], *sizes, ctypes.addressof(listed), 0, 0, 0), _NODE.size
             )
             before = ctypes.c_void_p(handles[-1] if handles else 0)
-            after = ctypes.addressof(before) if handles and not chained else None
-            count = 1 if after is not None else 0
-            handle = made(calls.add_node, graph, after, count, ctypes.addressof(packed))
-            if handles and chained:
-                edge, new = ctypes.create_string_buffer(_EARLY, len(_EARLY)), ctypes.c_void_p(handle)
-                addresses = [ctypes.addressof(one) for one in (before, new, edge)]
-                driver.check_status(calls.add_edges(graph, *addresses, 1), doing)
-            handles.append(handle)
+            after = ctypes.addressof(before) if handles else None
+            handles.append(made(calls.add_node, graph, after, len(handles[-1:]), ctypes.addressof(packed)))
         instance = made(calls.instantiate_graph, graph, 0)
         self._instances.append(instance)
         struct.pack_into("<Q", self._memory, nodes[0].at - WORD, instance)

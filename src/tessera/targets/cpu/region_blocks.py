@@ -37,7 +37,7 @@ def blocks_for(region: schedule.RegionOp, level: str, hints: Mapping[str, int] =
 def _of_product(region: schedule.RegionOp, level: str, hints: Mapping[str, int]) -> list[Config]:
     op = product_of(region)
     spaces, dtype = spaces_of(op), graph_type(op.a).dtype
-    height, width, depth = (hinted(size, hints) for size in (spaces.rows, spaces.columns, spaces.depth))
+    height, width = (hinted(size, hints) for size in (spaces.rows, spaces.columns))
     if _by_matrix_unit(dtype, level):
         rows, columns = 32, 512
     elif isinstance(height, int) and height >= DEEPEST:
@@ -47,7 +47,9 @@ def _of_product(region: schedule.RegionOp, level: str, hints: Mapping[str, int])
     if dtype.bits > 32:
         columns //= 2
     tried = [(rows, columns), (rows // 2, columns // 2), (rows // 2, 2 * columns)]
-    return _different((_fitting(tall, height, 8), _fitting(wide, width, LANES), _depth(depth)) for tall, wide in tried)
+    return _different(
+        (_fitting(tall, height, 8), _fitting(wide, width, LANES), _depth(spaces.depth)) for tall, wide in tried
+    )
 
 
 def _of_loop(region: schedule.RegionOp, level: str, hints: Mapping[str, int]) -> list[Config]:

@@ -38,13 +38,6 @@ class Step(NamedTuple):
     threads: int
 
 
-class Packed(NamedTuple):
-    """The table of a sequence in memory; `parts` are what it points to."""
-
-    table: ctypes.Array[ctypes.c_char]
-    parts: tuple[object, ...]
-
-
 def make(steps: Sequence[Step], kinds: Sequence[str], *, keep: object = None) -> launch.Launch:
     """A callable of values of these kinds that runs all steps, until one fails.
 
@@ -54,38 +47,36 @@ def make(steps: Sequence[Step], kinds: Sequence[str], *, keep: object = None) ->
     if len(kinds) > launch.LARGEST_BLOCK // launch.WORD - _FIRST_VALUE:
         raise CompileError(f"a program takes at most {launch.LARGEST_BLOCK // launch.WORD - _FIRST_VALUE} values")
     packed = _packed(steps)
-    head = bytes(launch.WORD * launch.FIRST_SLOT) + struct.pack("<Q", ctypes.addressof(packed.table))
+    head = bytes(launch.WORD * launch.FIRST_SLOT) + struct.pack("<Q", ctypes.addressof(packed))
     template = head + bytes(launch.WORD * len(kinds))
     arguments = [(kind, _FIRST_VALUE + place) for place, kind in enumerate(kinds)]
     entry = pool.start().image.address("sequence")
     return launch.make(entry, template, arguments, 0, 1, keep=(packed, keep))
 
 
-def _packed(steps: Sequence[Step]) -> Packed:
-    parts: list[object] = []
-
-    def kept(data: bytes) -> int:
-        memory = ctypes.create_string_buffer(data, max(len(data), 1))
-        parts.append(memory)
-        return ctypes.addressof(memory)
-
+def _packed(steps: Sequence[Step]) -> ctypes.Array[ctypes.c_char]:
+    """The table of a sequence in memory, and behind it what it points to: one piece, for there are many sequences."""
+    head = struct.calcsize("<qq") + _STEP.size * len(steps)
     largest = launch.WORD * launch.FIRST_SLOT
-    rows: list[bytes] = []
+    parts: list[bytes] = []
+    rows: list[tuple[int, ...]] = []
+    end = head
     for step in steps:
         if len(step.template) > launch.LARGEST_BLOCK:
             raise CompileError(f"an args block of {len(step.template)} bytes is too large for a launch")
-        fields = b"".join(_FIELD.pack(place, _FIRST_VALUE + value, added) for place, value, added in step.fields)
+        fields = b"".join([_FIELD.pack(place, _FIRST_VALUE + value, added) for place, value, added in step.fields])
         largest = max(largest, len(step.template))
+        template_at, fields_at = end, end + len(step.template)
+        end = fields_at + len(fields)
+        parts += [step.template, fields]
         rows.append(
-            _STEP.pack(
-                step.kernel,
-                step.threads,
-                step.scratch,
-                kept(step.template),
-                len(step.template),
-                len(step.fields),
-                kept(fields),
-            )
+            (step.kernel, step.threads, step.scratch, template_at, len(step.template), len(step.fields), fields_at)
         )
-    data = struct.pack("<qq", len(steps), largest) + b"".join(rows)
-    return Packed(ctypes.create_string_buffer(data, len(data)), tuple(parts))
+    memory = ctypes.create_string_buffer(end)
+    base = ctypes.addressof(memory)
+    table = [
+        _STEP.pack(kernel, threads, scratch, base + template_at, nbytes, count, base + fields_at)
+        for kernel, threads, scratch, template_at, nbytes, count, fields_at in rows
+    ]
+    memory[:end] = b"".join([struct.pack("<qq", len(steps), largest), *table, *parts])
+    return memory

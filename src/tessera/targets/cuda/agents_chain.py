@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera.dialects import tile
-from tessera.dialects.pipe_agents import RolesOp
 from tessera.errors import CompileError
 from tessera.interpreters.engine import symbol_in
 from tessera.targets.cuda import dialect as nv
@@ -55,6 +55,11 @@ def with_agents(module: ModuleOp, name: str, plans: Iterable[AgentsPlan], lined:
 def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]) -> bool:
     function = symbol_in(module, name, tile.FuncOp)
     bands, spare = crosses(function), spare_registers(function, plan.agents)
+
+    def ordered(loop: scf.ForOp) -> bool:
+        # While one of two agents multiplies, the other has one turn to compute: that pays if there is much of it.
+        return plan.agents > MANY or issues_most(loop)
+
     clip_ranges(function)
     lazy_maxima(function)
     skew_dots(function)
@@ -65,7 +70,7 @@ def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]
     turn_factors(function)
     share_rings(function)
     skip_first_turns(function)
-    split_ranges(function)
+    split_ranges(function, common=ordered)
     merge_masks(function)
     promote_sums(function)
     place_waits(function)
@@ -80,8 +85,6 @@ def _lower(module: ModuleOp, name: str, plan: AgentsPlan, lined: Collection[int]
             lambda store: is_mapped(store) and is_lined(store.view, lined) and thread_registers(store.value) <= spare,
         )
     skip_turns(function)
-    if not any(isinstance(op, RolesOp) and op.turns is not None for op in function.body.block.ops):
-        # While one of two agents multiplies, the other has one turn to compute: that pays if there is much of it.
-        order_products(function, lambda loop: plan.agents > MANY or issues_most(loop))
+    order_products(function, ordered)
     lower_agents(module, name, lined=lined)
     return True

@@ -145,7 +145,9 @@ class Turn:
     banded: bool = False
     """Whether it begins and ends with the rows that it is for: each agent has turns of its own."""
     ordered: bool = False
-    """Whether it is as long for all agents: they may begin its products one after the other."""
+    """Whether all agents have most of its turns in common: they may begin its products one after the other."""
+    clipped: bool = False
+    """Whether it ends with the rows that it is for, wherever it begins."""
 
 
 @dataclass(frozen=True)
@@ -241,7 +243,7 @@ def turn_clocks(traced: Traced, turn: Turn, block: Block) -> float:
     elements = [(one, block.of(one.columns) / 2) for one in turn.work]
     issues = sum(one.instructions * count for one, count in elements)
     functions = sum(one.functions * count for one, count in elements) * FUNCTION_CLOCKS
-    ordered = turn.ordered and not traced.turning and (block.agents > MANY or issues > functions)
+    ordered = turn.ordered and (block.agents > MANY or issues > functions)
     issues += PRODUCT_ISSUES * len(turn.products) + REDUCTION_ISSUES * turn.reductions
     filled = [(block.of(ring.rows), block.of(ring.columns), ring.itemsize) for ring in traced.rings if ring.repeated]
     moved, written = sum(map(prod, filled)), sum(slot_bytes(*sizes) for sizes in filled)
@@ -276,8 +278,7 @@ def program_clocks(traced: Traced, block: Block) -> float:
     total = float(START + END * block.agents)
     for turn in traced.turns:
         steps = [block.of(step) for step in turn.steps if not isinstance(step, int)]
-        lengths = [length + _beyond(turn, steps) for length in USUAL_LENGTHS]
-        counts = [prod(-(-length // step) for step in steps) for length in lengths]
+        counts = [_count(turn, steps, length) for length in USUAL_LENGTHS]
         total += sum(counts) / len(counts) * turn_clocks(traced, turn, block)
     found = slots(traced, block)
     assert found is not None
@@ -286,9 +287,21 @@ def program_clocks(traced: Traced, block: Block) -> float:
     return total + (LATENCY if alone else 0)
 
 
+def _count(turn: Turn, steps: Sequence[int], length: int) -> float:
+    """How many turns a loop has. One that ends with rows ends anywhere, halfway in the mean."""
+    beyond = _beyond(turn, steps)
+    if turn.clipped and not turn.banded:
+        return prod((length / 2 + beyond) / step for step in steps)
+    return prod(-(-(length + beyond) // step) for step in steps)
+
+
 def _beyond(turn: Turn, steps: Sequence[int]) -> int:
-    """How much longer the way of an agent's rows is than that of one of them: by those rows, and by parts of steps."""
-    return ROWS + steps[0] - gcd(ROWS, steps[0]) if turn.banded and steps else 0
+    """How much longer the way of an agent's rows is than that of one of them: by those rows, and by parts of steps.
+
+    That is at both ends of bands; where only the end moves with rows, it is half of it.
+    """
+    ends = 2 if turn.banded else int(turn.clipped)
+    return (ROWS + steps[0] - gcd(ROWS, steps[0])) * ends // 2 if steps else 0
 
 
 def blocks(traced: Traced) -> Iterator[Block]:

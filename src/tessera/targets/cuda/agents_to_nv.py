@@ -47,6 +47,7 @@ from tessera.targets.cuda.cursors import share_cursors
 from tessera.targets.cuda.early_votes import vote_early
 from tessera.targets.cuda.in_pieces import compute_in_pieces
 from tessera.targets.cuda.late_operands import compute_operands_late
+from tessera.targets.cuda.late_sums import finish_sums_late
 from tessera.targets.cuda.layout_analysis import is_tile
 from tessera.targets.cuda.nv_types import laid_out
 from tessera.targets.cuda.small_numbers import is_small_division
@@ -102,6 +103,7 @@ class AgentLowering(AgentSetup):
         self.out.add_op(nv.ReturnOp())
         sweep(made.body.block)
         vote_early(made)
+        finish_sums_late(made)
         compute_operands_late(made)
         compute_in_pieces(made)
         check_alone(made)

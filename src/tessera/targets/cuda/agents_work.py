@@ -85,8 +85,8 @@ class _Reading:
             computed, kept = tuple(_work(loop, self.extent)), tuple(self._kept(loop))
             reductions = [op for op in loop.body.block.ops if isinstance(op, tile.ReduceOp) and _is_tile(op.operand)]
             products, banded = tuple(map(self._product, inside)), is_marked(loop.lb, ROWS_BEGIN)
-            ordered = bool(computed) and not banded and not is_marked(loop.ub, ROWS_END)
-            yield Turn(tuple(steps), products, computed, len(reductions), kept, banded, ordered)
+            ordered, clipped = bool(computed) and not banded, is_marked(loop.ub, ROWS_END)
+            yield Turn(tuple(steps), products, computed, len(reductions), kept, banded, ordered, clipped)
 
     def _kept(self, loop: scf.ForOp) -> Iterator[Extent]:
         """Columns of the tiles that a loop carries, and that are not what its products gave."""

@@ -20,7 +20,7 @@ from tessera.targets.cuda.choose_agents import agents_plans
 from tessera.targets.cuda.choose_plan import Plan, plans
 from tessera.targets.cuda.divisors import LINED
 from tessera.targets.cuda.emit import emit
-from tessera.targets.cuda.emitter import CHAINED, Block
+from tessera.targets.cuda.emitter import Block
 from tessera.targets.cuda.fitting import fitted
 from tessera.targets.cuda.hopper import ExtentOp
 from tessera.targets.cuda.interleave import interleave
@@ -79,7 +79,6 @@ def compile_kernel(
     facts: Facts | None = None,
     lined: Collection[int] = (),
     rung: int = 0,
-    chained: bool = False,
 ) -> Program:
     """Compiles a tile function. Of the arguments `lined`, rows lie at multiples of 16 bytes, their elements together.
 
@@ -98,8 +97,6 @@ def compile_kernel(
         lined=lined,
         rung=rung,
     )
-    if chained:
-        symbol_in(lowered, name, nv.FuncOp).attributes[CHAINED] = integers([1])
     program = compile_lowered(lowered, name, arch=arch)
     return replace(program, checks=tuple(found), guards=guards, seconds={**seconds, **program.seconds})
 

@@ -55,8 +55,6 @@ def emits(kind: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
     return register
 
 
-CHAINED = "chained"
-"""The attribute of kernels that are launched one after the other."""
 PROLOGUES: list[Callable[[Emitter], None]] = []
 """What is computed in front of a kernel's own ops."""
 
@@ -151,10 +149,6 @@ class Emitter:
             attributes=attributes,
         )
         (self.params,) = self.f.arguments
-        if self.is_chained:
-            # Nothing is read or written before all kernels in front of this one are done. From the first moment on the
-            # next one may be brought to the processors: it waits there in the same way.
-            asm(self.f, "griddepcontrol.launch_dependents; griddepcontrol.wait;", effects=True)
         self.thread = self.sreg("tid.x")
         self.lane = self.f.binary("and", self.thread, number(WARP - 1, "i32"))
         self.warp = self.f.binary("lshr", self.thread, number(5, "i32"))
@@ -168,11 +162,6 @@ class Emitter:
         return Emitted(self.module.text(), self.block_layout, shared, tuple(self.messages))
 
     # What the hardware knows
-
-    @property
-    def is_chained(self) -> bool:
-        """Whether the kernel may begin before the one in front of it has ended, on machines that know of such."""
-        return CHAINED in self.source.attributes and self.machine >= 90
 
     @property
     def machine(self) -> int:

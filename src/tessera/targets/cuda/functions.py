@@ -85,7 +85,10 @@ def brief_sigmoid(k: MachineFloats, x: Value) -> Value:
 
 
 def inverses(k: MachineFloats, values: Sequence[Value]) -> list[Value]:
-    """1 / x of several numbers whose product is in range, with one reciprocal for all: that of the product."""
+    """1 / x of several numbers whose product is in range, with one reciprocal for all: that of the product.
+
+    What is then added to one of them is a part of its last multiplication.
+    """
     levels = [list(values)]
     while len(last := levels[-1]) > 1:
         pairs = [last[at : at + 2] for at in range(0, len(last), 2)]
@@ -93,7 +96,7 @@ def inverses(k: MachineFloats, values: Sequence[Value]) -> list[Value]:
     found = [k.instruction("rcp.approx.ftz.f32", *levels.pop())]
     for level in reversed(levels):
         beside = [level[at ^ 1] if at ^ 1 < len(level) else None for at in range(len(level))]
-        found = [found[at // 2] if b is None else k.mul(found[at // 2], b) for at, b in enumerate(beside)]
+        found = [found[at // 2] if b is None else k.open_mul(found[at // 2], b) for at, b in enumerate(beside)]
     return found
 
 

@@ -334,8 +334,6 @@ def read(
     # Registers have 16 bits at least.
     held = "i16" if type_ == "i8" else type_
     names = [f"${place}" for place in range(count)]
-    # A chained kernel begins while others still write what it will read.
-    constant = constant and not emitter.is_chained
     load = (
         f"ld.global{'.nc' if constant else ''}{_SUFFIX[count]}.{_KINDS[type_]} {_braced(names)}, [${count}+{offset}];"
     )

@@ -29,8 +29,6 @@ MULTIPROCESSORS = 132
 MANY = 2048
 """Rows and the like of which nobody says how many there are."""
 _MOST = 4
-FEW, NARROW, DEEP = 16, 32, 256
-"""Of a product: rows that one matrix instruction has, and the columns and the depth of blocks for so few."""
 LONG = 8
 """Instructions of an elementwise op that takes many: several elements are worked on at a time."""
 SUMS_SHARE = 0.42
@@ -45,7 +43,7 @@ def blocks_for(
 ) -> list[Config]:
     """The blocks worth trying, the best first. `hints` say about how large symbols are."""
     found = _by_model(region, multiprocessors, hints) if arch == AGENTS else []
-    return [*found[:1], *_narrow(region, hints), *found[1:], _portable(region, hints)]
+    return [*found, _portable(region, hints)]
 
 
 def _by_model(region: schedule.RegionOp, multiprocessors: int, hints: Mapping[str, int]) -> list[Config]:
@@ -96,24 +94,10 @@ def _portable(region: schedule.RegionOp, hints: Mapping[str, int]) -> Config:
     rows, columns, keys = (hinted(size, hints) for size in (spaces.rows, spaces.columns, spaces.depth))
     if region.kind.data == "product":
         block = (128, 128, 64) if bits <= 16 else (64, 64, 32)
-        depth = keys if isinstance(keys, int) and keys > 0 else block[2]
+        depth = spaces.depth if isinstance(spaces.depth, int) and spaces.depth > 0 else block[2]
         return Config(block=(_fitting(block[0], rows), _fitting(block[1], columns), min(block[2], depth)))
     block = (128, 64) if bits <= 16 else (64, 64)
     return Config(block=(_fitting(block[0], rows), _fitting(block[1], keys)))
-
-
-def _narrow(region: schedule.RegionOp, hints: Mapping[str, int]) -> list[Config]:
-    """A block for products of few rows, which are not done before their last program has read its share of the weights.
-
-    So there are many programs, each of few columns, and few turns, each of them deep.
-    """
-    spaces, bits = _spaces(region)
-    rows, columns, depth = (hinted(size, hints) for size in (spaces.rows, spaces.columns, spaces.depth))
-    known = all(isinstance(size, int) and size > 0 for size in (rows, depth))
-    if region.kind.data != "product" or not known or not isinstance(rows, int) or rows > FEW or bits > 16:
-        return []
-    assert isinstance(depth, int)
-    return [Config(block=(FEW, _fitting(NARROW, columns), min(DEEP, depth)))]
 
 
 def _spaces(region: schedule.RegionOp) -> tuple[Spaces, int]:

@@ -37,6 +37,10 @@ class Floats:
     def mul(self, a: Operand, b: Operand) -> Value:
         return self.f.binary("fmul", self.of(a), self.of(b))
 
+    def open_mul(self, a: Operand, b: Operand) -> Value:
+        """a·b, which a sum that allows it may take with it, so that both are rounded once."""
+        return self.f.binary("fmul contract", self.of(a), self.of(b))
+
     def div(self, a: Operand, b: Operand) -> Value:
         return self.f.binary("fdiv", self.of(a), self.of(b))
 
