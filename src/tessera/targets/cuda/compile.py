@@ -82,8 +82,7 @@ def compile_kernel(
 ) -> Program:
     """Compiles a tile function. Of the arguments `lined`, rows lie at multiples of 16 bytes, their elements together.
 
-    A `chained` kernel may be launched while the one in front of it runs. On a higher `rung` threads hold less at a
-    time, for programs that did not fit their registers on the one before.
+    On a higher `rung` threads hold less at a time, for programs that did not fit their registers on the one before.
     """
     lowered, found, guards, seconds = lower_kernel(
         module,
