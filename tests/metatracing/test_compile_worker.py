@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from made_up_client import Made
 
-from tessera import compile_worker, knobs
+from tessera import Schedule, compile_worker, knobs
 from tessera.metatracing.background import MOST_DEATHS, Worker
 
 
@@ -65,6 +65,23 @@ def test_programs_come_from_the_process(background: Background) -> None:
     assert background.settled(4, 8)[-1] == 3
     assert background.worker.pid is not None
     assert made["aborts"] == 0
+
+
+@pytest.mark.parametrize("wish", ["", "raise"])
+def test_programs_of_a_request_are_compiled_beside_each_other(monkeypatch: pytest.MonkeyPatch, wish: str) -> None:
+    monkeypatch.setattr(knobs, "usable_processors", lambda: 4)
+    monkeypatch.setenv("TESSERA_TEST_WISH", wish)
+    background = Background()
+    made = background.made
+    made.client.options = [None, Schedule(block=(16,)), Schedule(block=(32,))]
+    *_, last = [background.settled(4, 8) for _ in range(4)]
+    if wish:
+        assert set(last) == {1}
+        assert made["aborts"] >= 3
+    else:
+        assert last[-1] == 3
+        assert (made["compiles"], made["contests"], made["aborts"]) == (7, 2, 0)
+    background.worker.close()
 
 
 def test_a_killed_process_is_a_line_in_the_log(background: Background, caplog: pytest.LogCaptureFixture) -> None:

@@ -87,7 +87,8 @@ def test_memory_of_a_process_does_not_grow(tmp_path: Path) -> None:
 
         def work(count: int) -> int:
             for turn in range(count):
-                runtime.execute_flash_attention(*arrays[rows[(turn // 50) % len(rows)]])
+                q, k, v = arrays[rows[(turn // 50) % len(rows)]]
+                runtime.execute_flash_attention(q, k, v)
             gc.collect()
             return resident()
 

@@ -36,7 +36,7 @@ KNOWN = (Kind.SIZE, Kind.STRIDE, Kind.VALUE)
 
 
 def facts_of(arguments: Sequence[Any], kinds: Sequence[Kind] = KNOWN) -> Facts:
-    given = [ts.asarray(one) if isinstance(one, np.ndarray) else one for one in arguments]
+    given = [ts.asarray(cast("Array", one)) if isinstance(one, np.ndarray) else one for one in arguments]
     return Facts(
         atom for place, one in enumerate(given) for atom in observe({f"arg{place}": one}) if atom.kind in kinds
     )

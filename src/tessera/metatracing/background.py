@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import threading
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from selectors import EVENT_READ, DefaultSelector
+from contextvars import copy_context
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Protocol
 
-from tessera import compile_worker
-from tessera.metatracing.logs import complain, log
+from tessera import knobs
+from tessera.metatracing.compiling_process import CompilingProcess
+from tessera.metatracing.logs import log
 
 if TYPE_CHECKING:
     from tessera.metatracing.client import Compiled, Level
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 MOST_DEATHS = 3
 """Processes that may die before no other is started."""
 BUILD = "tessera.metatracing.building:build"
+MOST_PROCESSES = 4
+STARTED_EARLY = 2
 READY = "tessera.metatracing.building:get_ready"
 
 
@@ -70,31 +73,33 @@ class Blocking:
 
 
 class Worker:
-    """Compiles in another process, one request after the other. A thread sends them, and loads what was compiled.
+    """Compiles in other processes, one request after the other, the programs of one beside each other.
 
-    The process is started when somebody will want it, at the latest by the first request, and again when it has died.
-    The thread ends with the last request, and another one begins with the next. Programs are handed over one by one, as
-    they come.
+    There is a process for every two processors that there are, up to a few. They are started when somebody will want
+    them, at the latest by a request, and again when they have died. A thread sends requests, and loads what was
+    compiled; it ends with the last request, and another one begins with the next. Programs are handed over one by one.
     """
 
     def __init__(self, timeout: float, build: str = BUILD) -> None:
-        self._timeout = timeout
-        self._build = build
         self._lock = threading.Condition()
         self._waiting: deque[Request] = deque()
         self._thread: threading.Thread | None = None
-        self._process: subprocess.Popen[bytes] | None = None
-        self._number = 0
         self._closed = False
         self.deaths = 0
+        count = max(1, min(MOST_PROCESSES, knobs.usable_processors() // 2))
+        ready = READY if build == BUILD else None
+        self._processes = [CompilingProcess(build, ready, timeout, self._died) for _ in range(count)]
         # A child of a fork has neither the thread nor the right to the pipes.
         self._owner = os.getpid()
 
+    def _died(self) -> None:
+        with self._lock:
+            self.deaths += 1
+
     @property
     def pid(self) -> int | None:
-        """Of the process; None where there is none."""
-        process = self._process
-        return None if process is None else process.pid
+        """Of the first process; None where there is none."""
+        return self._processes[0].pid
 
     @property
     def is_usable(self) -> bool:
@@ -104,9 +109,10 @@ class Worker:
         return packed is not None and self.is_usable
 
     def prepare(self) -> None:
-        if self._process is None and self.is_usable and self.deaths == 0:
-            with suppress(OSError, EOFError):  # then the first request says so
-                self._started()
+        if self.is_usable and self.deaths == 0:
+            for process in self._processes[:STARTED_EARLY]:
+                with suppress(OSError, EOFError):  # then the first request says so
+                    process.started()
 
     def submit(self, request: Request) -> None:
         if not self.is_usable:
@@ -136,28 +142,37 @@ class Worker:
                     self._waiting.popleft()
 
     def _serve(self, request: Request) -> None:
-        region, waiting = request.region, list(request.levels)
-        done: list[tuple[Level, Compiled]] = []
-        try:
-            while waiting and not self._closed:
-                level = waiting[0]
-                found = self._compiled(request, level)
-                waiting.pop(0)
-                if found is not None:
-                    done.append((level, found))
-                    region.arrived(request, level, found)
-        except (OSError, EOFError, TimeoutError) as error:
-            status = self._end()
-            if self._closed:
-                return
-            self.deaths += 1
-            said = str(error) or type(error).__name__
-            for level in waiting:
-                region.aborted(level, f"the process that compiles has ended, status {status}: {said}")
+        region = request.region
+        idle: SimpleQueue[CompilingProcess] = SimpleQueue()
+        for process in self._processes:
+            idle.put(process)
+
+        def one(level: Level) -> tuple[Level, Compiled] | None:
+            process = idle.get()
+            try:
+                found = self._compiled(request, level, process)
+            finally:
+                idle.put(process)
+            if found is None:
+                return None
+            region.arrived(request, level, found)
+            return level, found
+
+        beside = min(len(self._processes), len(request.levels))
+        if beside == 1:
+            outcome = [one(level) for level in request.levels]
+        else:
+            with ThreadPoolExecutor(beside, "tessera compiling") as pool:
+                # Settings that hold around the request hold in all of its threads.
+                running = [pool.submit(copy_context().run, one, level) for level in request.levels]
+                outcome = [each.result() for each in running]
+        if self._closed:
+            return
+        done = [each for each in outcome if each is not None]
         log("recompiles", f"{region.name}: {len(done)} programs were compiled by another process")
         region.compiled(request, done)
 
-    def _compiled(self, request: Request, level: Level) -> Compiled | None:
+    def _compiled(self, request: Request, level: Level, process: CompilingProcess) -> Compiled | None:
         """One program of a request, made there and loaded here; None where it is given up."""
         region = request.region
         packed = region.client.request(request.call, [level])
@@ -169,68 +184,23 @@ class Worker:
                 )
             return None
         if not self.is_usable:
-            region.aborted(level, "there is no process that compiles")
+            if not self._closed:
+                region.aborted(level, "there is no process that compiles")
             return None
-        good, data = self._asked(packed)
+        try:
+            good, data = process.asked(packed)
+        except (OSError, EOFError, TimeoutError) as error:
+            status = process.end()
+            if not self._closed:
+                self._died()
+                said = str(error) or type(error).__name__
+                region.aborted(level, f"the process that compiles has ended, status {status}: {said}")
+            return None
         (wrong,) = json.loads(data) if good else (data.decode(errors="replace"),)
         if wrong is not None:
             region.aborted(level, wrong)
             return None
         return request.found(level)
-
-    def _asked(self, packed: bytes) -> tuple[bool, bytes]:
-        """What the process answers; one that has died since the last request is replaced once."""
-        fresh = self._process is None
-        while True:
-            process = self._started()
-            assert process.stdin is not None
-            assert process.stdout is not None
-            self._number += 1
-            try:
-                compile_worker.write(process.stdin, self._number, True, self._build, packed)
-                with DefaultSelector() as selector:
-                    selector.register(process.stdout, EVENT_READ)
-                    if not selector.select(self._timeout):
-                        raise TimeoutError(f"compiling took more than {self._timeout:g} s")
-                answer = compile_worker.read(process.stdout)
-                if answer is None or answer[0] != self._number:
-                    raise EOFError("it gave no answer")
-                return answer[1], answer[3]
-            except (BrokenPipeError, EOFError):
-                if fresh or self._closed:
-                    raise
-                complain(f"the process that compiles had ended, status {self._end()}; another one is started")
-                self.deaths += 1
-                fresh = True
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        with self._lock:
-            if self._closed:
-                raise EOFError("the runtime was closed")
-            if self._process is None:
-                environment = dict(os.environ)
-                package = os.path.dirname(os.path.dirname(os.path.abspath(compile_worker.__file__)))
-                environment["PYTHONPATH"] = os.pathsep.join([package, *(path for path in sys.path if path)])
-                self._process = subprocess.Popen(
-                    [sys.executable, "-m", "tessera.compile_worker", *([READY] if self._build == BUILD else [])],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    env=environment,
-                )
-            return self._process
-
-    def _end(self) -> int | None:
-        with self._lock:
-            process, self._process = self._process, None
-        if process is None:
-            return None
-        process.kill()
-        status = process.wait()
-        for stream in (process.stdin, process.stdout):
-            with suppress(OSError, ValueError):
-                assert stream is not None
-                stream.close()
-        return status
 
     def wait(self, timeout: float) -> bool:
         with self._lock:
@@ -243,7 +213,8 @@ class Worker:
         with self._lock:
             self._closed = True
             self._waiting.clear()
-        self._end()
+        for process in self._processes:
+            process.close()
 
     def __del__(self) -> None:
         with suppress(Exception):  # at the end of the interpreter, anything may be gone

@@ -26,8 +26,6 @@ from tessera.runtime.tensor import Tensor
 
 _SOON = 1 << 12
 """Elements of all arrays up to which the interpreter has a result before a compiler has: on the CPU, at first."""
-_CPU_BLOCKS = ((128, 128), (32, 64), (64, 128))
-"""Blocks beside a kernel's own that are tried on CPUs, where no model says which is best."""
 
 
 class Context(NamedTuple):
@@ -138,15 +136,20 @@ class KernelClient:
             return [None, *points[1:]]
         if not kernel.free:
             return [None]
-        blocks = kernel.blocks_for(bound, here)[1:] if here.target == "cuda" else self._cpu_blocks(call)
+        blocks = kernel.blocks_for(bound, here)[1:] if here.target == "cuda" else self._cpu_blocks(call, here.level)
         return [None, *(Schedule(block=block) for block in blocks)]
 
     @staticmethod
-    def _cpu_blocks(call: Call) -> list[tuple[int, ...]]:
-        """Blocks for the rows that traces have: not taller than those."""
+    def _cpu_blocks(call: Call, level: str) -> list[tuple[int, ...]]:
+        """Those that the processor's own rules have for products, for so many rows and columns as traces have."""
+        from tessera.targets.cpu.kernel_blocks import blocks_for
+
         first = next((value for value in call.values if isinstance(value, Tensor)), None)
-        rows = 0 if first is None or first.ndim == 0 else first.shape[max(0, first.ndim - 2)]
-        return [block for block in _CPU_BLOCKS if block[0] <= max(32, rows)]
+        if first is None or first.ndim == 0:
+            return []
+        arrays = [value for value in call.values if isinstance(value, Tensor) and value.ndim]
+        rows = [value.shape[max(0, value.ndim - 2)] for value in arrays]
+        return blocks_for(first.dtype, level, rows[0], max(rows))
 
     def identity(self, call: Call) -> str | None:
         here: Settings | None = call.context.settings

@@ -37,7 +37,7 @@ def _decided(function: tile.FuncOp, recorder: Recorder) -> list[tuple[str, Fact]
         (str(size), atom)
         for place, shape in enumerate(function.shapes)
         for axis, size in enumerate(shape.data)
-        if isinstance(size, Dim) and size.symbols == {str(size)}
+        if isinstance(size, Dim) and size.symbols == frozenset({str(size)})
         for atom in recorder.facts.about(Kind.SIZE, f"arg{place}.size[{axis}]")
     ]
     return sorted(found, key=lambda one: one[1] not in asked)

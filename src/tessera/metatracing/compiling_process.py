@@ -1,0 +1,91 @@
+"""A process that compiles, as its parent sees it: started when it is needed, asked, replaced once it has died."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from selectors import EVENT_READ, DefaultSelector
+
+from tessera import compile_worker
+from tessera.metatracing.logs import complain
+
+
+class CompilingProcess:
+    """One thread at a time asks it. `died` is called when it was found dead, and another one takes its place."""
+
+    def __init__(self, build: str, ready: str | None, timeout: float, died: Callable[[], None]) -> None:
+        self._build, self._ready, self._timeout, self._died = build, ready, timeout, died
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._number = 0
+        self._closed = False
+
+    @property
+    def pid(self) -> int | None:
+        """None where there is none."""
+        process = self._process
+        return None if process is None else process.pid
+
+    def asked(self, packed: bytes) -> tuple[bool, bytes]:
+        """What the process answers; one that has died since the last request is replaced once."""
+        fresh = self._process is None
+        while True:
+            process = self.started()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            self._number += 1
+            try:
+                compile_worker.write(process.stdin, self._number, True, self._build, packed)
+                with DefaultSelector() as selector:
+                    selector.register(process.stdout, EVENT_READ)
+                    if not selector.select(self._timeout):
+                        raise TimeoutError(f"compiling took more than {self._timeout:g} s")
+                answer = compile_worker.read(process.stdout)
+                if answer is None or answer[0] != self._number:
+                    raise EOFError("it gave no answer")
+                return answer[1], answer[3]
+            except (BrokenPipeError, EOFError):
+                if fresh or self._closed:
+                    raise
+                complain(f"the process that compiles had ended, status {self.end()}; another one is started")
+                self._died()
+                fresh = True
+
+    def started(self) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._closed:
+                raise EOFError("the runtime was closed")
+            if self._process is None:
+                environment = dict(os.environ)
+                package = os.path.dirname(os.path.dirname(os.path.abspath(compile_worker.__file__)))
+                environment["PYTHONPATH"] = os.pathsep.join([package, *(path for path in sys.path if path)])
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "tessera.compile_worker", *([] if self._ready is None else [self._ready])],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    env=environment,
+                )
+            return self._process
+
+    def end(self) -> int | None:
+        """Ends the process; its status."""
+        with self._lock:
+            process, self._process = self._process, None
+        if process is None:
+            return None
+        process.kill()
+        status = process.wait()
+        for stream in (process.stdin, process.stdout):
+            with suppress(OSError, ValueError):
+                assert stream is not None
+                stream.close()
+        return status
+
+    def close(self) -> None:
+        """Ends it for good."""
+        self._closed = True
+        self.end()
