@@ -62,7 +62,7 @@ def sequences(draw: st.DrawFn) -> list[tuple[Any, ...]]:
     places = draw(st.lists(st.integers(0, 4), min_size=1, max_size=2))
     kinds = [first, *((*first[:place], draw(KINDS)[place], *first[place + 1 :]) for place in places)]
     turns = st.tuples(st.sampled_from(kinds), st.integers(1, 5), st.integers(0, 1), st.sampled_from("     rw"))
-    return [(*kind, *rest) for kind, *rest in draw(st.lists(turns, min_size=2, max_size=5))]
+    return [(*kind, *rest) for kind, *rest in draw(st.lists(turns, min_size=2, max_size=4))]
 
 
 def play(model: Model, calls: list[tuple[Any, ...]], changes: bool = True) -> None:
