@@ -346,6 +346,7 @@ def test_tiers_are_auto_off_or_a_runtime() -> None:
         jit(tiers=Other())(scaled)(ts.ones((2, 2)), {}, 1.0)
 
 
+@pytest.mark.acceptance
 def test_a_decoder_takes_steps_in_tiers() -> None:
     runtime = eager_runtime(enable_tier2_compilation=False)
     x, position, layers, cache = decoder.arguments(ts.f32, layers=1, width=16, heads=2, length=8)

@@ -38,6 +38,7 @@ def env() -> None:
     facts.add_row("dialects", ", ".join(f"{name} {version}" for name, version in VERSIONS.items()))
     console.print(facts)
     settings = Table("setting", "variable", "value", "from", "meaning")
+    settings.columns[0].no_wrap = True
     for row in knobs.describe():
         settings.add_row(row.name, row.variable, str(row.value), row.source, row.meaning)
     console.print(settings)
