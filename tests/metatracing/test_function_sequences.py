@@ -32,7 +32,7 @@ FEW_KINDS = st.tuples(
     st.sampled_from([1, 3, 4]),
     st.just("f32"),
     st.sampled_from(["plain", "turned", "backwards"]),
-    st.sampled_from([0.0, -0.0, float("nan")]),
+    st.sampled_from([0.5, 2.0, float("nan")]),
     st.sampled_from([False, False, True]),
 )
 """Each program takes its while to compile: these need few."""
@@ -70,8 +70,10 @@ def sequences(draw: st.DrawFn, of: st.SearchStrategy[tuple[Any, ...]] = KINDS) -
     first = draw(of)
     places = draw(st.lists(st.integers(0, 4), min_size=1, max_size=2))
     kinds = [first, *((*first[:place], draw(of)[place], *first[place + 1 :]) for place in places)]
-    turns = st.tuples(st.sampled_from(kinds), st.integers(1, 5), st.integers(0, 1), st.sampled_from("     rw"))
-    return [(*kind, *rest) for kind, *rest in draw(st.lists(turns, min_size=2, max_size=4))]
+    turns = st.tuples(st.sampled_from(kinds), st.integers(1, 4), st.integers(0, 1), st.sampled_from("        rw"))
+    more = draw(st.lists(turns, min_size=2, max_size=4))
+    # The first kind comes often enough to reach the last tier.
+    return [(*kind, *rest) for kind, *rest in [(first, 18, 0, " "), *more]]
 
 
 def play(model: Model, calls: list[tuple[Any, ...]], changes: bool = True) -> None:
