@@ -58,7 +58,9 @@ def _cut(x: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("function", "shape"), [(_gathered, (7, 1, 1)), (_squared, (4, 1, 2)), (_cut, (4, 2))], ids=["looked up", "itself", "single places"]
+    ("function", "shape"),
+    [(_gathered, (7, 1, 1)), (_squared, (4, 1, 2)), (_cut, (4, 2))],
+    ids=["looked up", "itself", "single places"],
 )
 def test_programs_that_once_had_no_machine_code(function: Any, shape: tuple[int, ...]) -> None:
     """Places that are looked up, a value that meets itself, and rows of which a single place is read."""
