@@ -142,3 +142,17 @@ def test_a_thousand_lengths_are_three_programs_at_most() -> None:
         for size in np.random.default_rng(1).integers(1, 4096, 1000).tolist():
             assert f(ts.zeros((size, 16)), w).shape == (size, 16)
     assert f.explain().compilations <= 3
+
+
+def test_a_tensor_where_a_tuple_was() -> None:
+    """The code that was written for the tuple asks the tensor for items that it may not have."""
+
+    @ts.jit
+    def first(x: Any) -> Any:
+        return x[0] * 2.0
+
+    one = ts.ones((1, 3))
+    assert first((one, one)).shape == (1, 3)
+    assert first(one).shape == (3,)
+    assert ts.flash_attention(ts.ones((1, 2, 4, 8)), (ts.ones((1, 2, 4, 8)),) * 2).shape == (1, 2, 4, 8)
+    assert ts.flash_attention(*[ts.ones((1, 2, 4, 8))] * 3).shape == (1, 2, 4, 8)

@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tessera.errors import TesseraError
 from tessera.kernels.native import Settings, settings
 from tessera.lang.parameters import Parameters, is_array, is_number, scalar
 from tessera.lang.tracing import current_or_none
@@ -18,7 +19,8 @@ from tessera.runtime.pytree import tree_leaves, tree_unflatten
 from tessera.runtime.tensor import Tensor
 
 MISSING: Any = object()
-NOT_FOUND = (KeyError, IndexError, AttributeError, TypeError, NameError, ValueError)
+# What code for one structure may run into with another: an item of a tuple that is a tensor now, for one.
+NOT_FOUND = (KeyError, IndexError, AttributeError, TypeError, NameError, ValueError, TesseraError)
 MOST_ENTRIES = 4096
 
 Finish = Callable[[Sequence[Tensor]], Any]
