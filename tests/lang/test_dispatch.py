@@ -207,3 +207,17 @@ def test_a_structure_is_asked_for_before_anything_is_taken_out_of_it() -> None:
     for _ in range(2):
         assert second([one, 3 * one]).numpy().tolist() == [[3, 3, 3]]
         assert second(one).numpy().tolist() == [[2, 2, 2]]
+
+
+def test_a_tensor_where_a_tuple_was() -> None:
+    """The code that was written for the tuple asks the tensor for items that it may not have."""
+
+    @ts.jit
+    def first(x: Any) -> Any:
+        return x[0] * 2.0
+
+    one = ts.ones((1, 3))
+    assert first((one, one)).shape == (1, 3)
+    assert first(one).shape == (3,)
+    assert ts.flash_attention(ts.ones((1, 2, 4, 8)), (ts.ones((1, 2, 4, 8)),) * 2).shape == (1, 2, 4, 8)
+    assert ts.flash_attention(*[ts.ones((1, 2, 4, 8))] * 3).shape == (1, 2, 4, 8)

@@ -14,6 +14,8 @@ import tessera as ts
 from tessera import Schedule, knobs
 from tessera.errors import CompileError, DeviceError, ResourceError, TesseraError
 from tessera.metatracing import Call, Level, MetaTracingRuntime, RuntimeConfig
+from tessera.metatracing.client import GuardType, RuntimeGuard
+from tessera.metatracing.programs import numbers_hold
 
 
 def test_a_hot_region_climbs_to_the_third_tier() -> None:
@@ -432,3 +434,17 @@ def test_a_client_has_one_tiered_function() -> None:
     made = Made()
     assert made.runtime.tiered(made.client) is made.tiered
     assert isinstance(made.runtime, MetaTracingRuntime)
+
+
+@pytest.mark.parametrize("number", [0.0, -0.0, 1.5, float("inf"), -float("inf"), float("nan"), 3, True])
+def test_a_number_is_told_from_all_others(number: float) -> None:
+    guard = RuntimeGuard(GuardType.VALUE_GUARD, 0, 0, "scale", number)
+    quick = numbers_hold([guard], [0])
+    assert quick is not None
+    for other in (0.0, -0.0, 1.5, float("inf"), -float("inf"), float("nan")):
+        same = repr(other) == repr(number)
+        assert guard.check_function([other]) == same
+        if isinstance(number, float):
+            assert quick(other) == same
+    assert quick(number)
+    assert guard.check_function([number])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from tessera.metatracing.client import Call, Compiled, Level, Runner, RuntimeGuard
@@ -209,7 +210,7 @@ class Entry:
 def numbers_hold(guards: Sequence[RuntimeGuard], places: Sequence[int]) -> Callable[..., bool] | None:
     """A quick function of a call's numbers, which lie at these places of its arguments; None where nothing is asked.
 
-    Classes are compared before; so only zeros need a look at their signs.
+    Classes are compared before; so only zeros need a look at their signs, and NaN is equal to nothing.
     """
     asked = [guard for guard in guards if guard.is_about_a_number]
     if not asked:
@@ -218,6 +219,6 @@ def numbers_hold(guards: Sequence[RuntimeGuard], places: Sequence[int]) -> Calla
     tests: list[str] = []
     for guard in asked:
         name = f"number{guard.place}"
-        signed = isinstance(guard.params, float) and guard.params in (0.0, float("inf"), -float("inf"))
-        tests.append(f"repr({name}) == {repr(guard.params)!r}" if signed else f"{name} == {guard.params!r}")
+        as_text = isinstance(guard.params, float) and (guard.params == 0 or not isfinite(guard.params))
+        tests.append(f"repr({name}) == {repr(guard.params)!r}" if as_text else f"{name} == {guard.params!r}")
     return eval(f"lambda {', '.join(names)}: {' and '.join(tests)}")
