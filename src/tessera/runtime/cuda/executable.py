@@ -250,7 +250,7 @@ class CudaExecutable:
             assert isinstance(argument, ArrayArgument)
             assert measured is not None
             what = f"argument {recipe.argument} of @{self.plan.name}"
-            found.append(Maps(recipe, argument.dtype, measured.sizes, measured.strides, what, index))
+            found.append(Maps.sized(recipe, argument.dtype, measured.sizes, measured.strides, what, index))
         return found
 
 

@@ -21,6 +21,7 @@ from tessera.runtime.cuda.context import Context
 from tessera.runtime.launch_plan import MAP_BYTES, WORD, TensorMap
 from tessera.runtime.memory import Array, aligned_empty, data_address
 from tessera.shapes.expr import format_shape
+from tessera.shapes.tracked import made
 
 MOST_MAPS = 512
 _Wide, _Narrow, _WORDS = c_uint64, c_uint32, np.dtype(np.uint64)
@@ -100,18 +101,32 @@ def extent(recipe: TensorMap, dtype: DType, sizes: tuple[int, ...], strides: tup
 class Maps:
     """The tensor maps of one argument of a kernel, for arrays of one type, shape and strides, by their addresses."""
 
-    def __init__(
-        self,
+    __slots__ = ("dtype", "extent", "index", "made", "recipe", "what")
+
+    def __init__(self, recipe: TensorMap, dtype: DType, known: Extent, what: str, index: int = 0) -> None:
+        self.recipe, self.dtype, self.what, self.index = recipe, dtype, what, index
+        self.extent = known
+        self.made: dict[int, Array] = {}
+
+    @staticmethod
+    def sized(
         recipe: TensorMap,
         dtype: DType,
         sizes: tuple[int, ...],
         strides: tuple[int, ...],
         what: str,
         index: int = 0,
-    ) -> None:
-        self.recipe, self.dtype, self.what, self.index = recipe, dtype, what, index
-        self.extent = extent(recipe, dtype, sizes, strides, what)
-        self.made: dict[int, Array] = {}
+    ) -> Maps:
+        """The maps of arrays with these sizes and strides, which are checked."""
+        known = extent(recipe, dtype, sizes, strides, what)
+        return made(Maps.measured, known.sizes, known.strides, recipe, dtype, what, index)
+
+    @staticmethod
+    def measured(
+        sizes: tuple[int, ...], strides: tuple[int, ...], recipe: TensorMap, dtype: DType, what: str, index: int
+    ) -> Maps:
+        """The maps of an extent that has been checked."""
+        return Maps(recipe, dtype, Extent(sizes, strides), what, index)
 
     def of(self, pointer: int) -> Array:
         """The map for an array at an address: 128 bytes on the host."""
