@@ -1,22 +1,22 @@
 """Numbers that remember how they came about, so that what was worked out for some sizes can be done again for others.
 
-A `Trail` begins with numbers that are given. Whoever computes with them leaves Python code on it: what was computed, and
-what was asked about them, with the answer. The code of a trail does the same for other numbers, as long as all answers
-are the same; else it says so by giving None, and somebody has to take the long way. A number that leaves the trail
-unseen, as an index or a key, counts as a question for its value: so no answer is ever wrong, at worst it serves one value.
+A `Trail` begins with numbers that are given. Whoever computes with them leaves Python code on it: what was computed,
+and what was asked about them, with the answer. The code of a trail does the same for other numbers, as long as all
+answers are the same; else it says so by giving None, and somebody has to take the long way. A number that leaves the
+trail, as an index or a key, counts as a question for its value: then the code serves this one, which is never wrong.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 _SIGNS: dict[str, Callable[[Any, Any], int]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
-    "//": operator.floordiv,
+    "//": lambda left, right: left // right,
     "%": operator.mod,
 }
 _QUESTIONS: dict[str, Callable[[Any, Any], bool]] = {
@@ -134,6 +134,10 @@ class Tracked:
         return hash(self.__index__())
 
 
+class LostError(Exception):
+    """Something was worked out for tracked numbers that no code can do again for others."""
+
+
 class Made:
     """An object that depends on tracked numbers: an expression in the code of a trail."""
 
@@ -150,7 +154,7 @@ def part(value: Any, name: str) -> Any:
 
 
 class Trail:
-    """Code that is left by numbers, in order. Nothing but the numbers that are given changes from one use to the next."""
+    """Code that numbers left, in order. Nothing but the numbers that are given changes from one use to the next."""
 
     def __init__(self) -> None:
         self.given: list[str] = []
@@ -161,7 +165,7 @@ class Trail:
         self._names: dict[int, str] = {}
         self._made: dict[str, Made] = {}
 
-    def give(self, value: int) -> Tracked:
+    def give(self, value: int) -> Any:
         """A number that each use of the code is given."""
         self.given.append(f"g{len(self.given)}")
         return Tracked(self, self.given[-1], value)
@@ -193,7 +197,8 @@ class Trail:
         """An object in the code: tracked ones by name, and so the parts of tuples; others are the same for all uses."""
         if isinstance(value, Tracked | Made):
             return value.text
-        if value.__class__ is tuple and trail_of(*value) is not None:
+        if trail_of(value) is not None:
+            assert value.__class__ is tuple, "of what holds tracked numbers, plain tuples are written into code"
             return f"({''.join(f'{self.text(one)}, ' for one in value)})"
         if value is None or value.__class__ in (int, bool):
             return repr(value)
@@ -234,18 +239,24 @@ def _text(value: Any) -> str:
     return value.text if value.__class__ is Tracked else str(int(value)) if value >= 0 else f"({value})"
 
 
+def is_tracked(value: Any) -> bool:
+    return value.__class__ is Tracked
+
+
 def plain(value: Any) -> int:
     """What a number is, without a question: for whoever keeps the number itself, too."""
     return value.value if value.__class__ is Tracked else value
 
 
 def trail_of(*values: Any) -> Trail | None:
-    """The trail of what is tracked among these, or in tuples of them."""
+    """The trail of what is tracked among these, or in tuples and lists of them."""
     for value in values:
         if isinstance(value, Tracked | Made):
             return value.trail
-        if value.__class__ is tuple and (found := trail_of(*value)) is not None:
-            return found
+        if isinstance(value, tuple | list):
+            found = trail_of(*cast("Sequence[Any]", value))
+            if found is not None:
+                return found
     return None
 
 
@@ -255,18 +266,10 @@ def made(function: Callable[..., Any], *given: Any) -> Any:
     return function(*given) if trail is None else trail.made(function, *given)
 
 
-def smaller(left: int, right: int) -> int:
-    """The smaller of two numbers, without a question which of them it is."""
-    return _chosen("min", min, (left, right))
-
-
-def larger(left: int, right: int) -> int:
-    """The larger of two numbers, without a question which of them it is."""
-    return _chosen("max", max, (left, right))
-
-
-def _chosen(name: str, function: Callable[..., int], given: Sequence[Any]) -> Any:
+def counted(function: Callable[..., int], *given: Any) -> Any:
+    """The number that a function gives, whatever it asks: it is called anew when the code of a trail runs."""
     trail = trail_of(*given)
     if trail is None:
         return function(*given)
-    return trail.number(f"{name}({', '.join(map(_text, given))})", function(*map(plain, given)))
+    text = f"{trail.text(function)}({', '.join(map(trail.text, given))})"
+    return trail.number(text, function(*map(plain, given)))

@@ -135,9 +135,7 @@ def _lent(lives: list[_Life], written: Mapping[int, int], sizes: Mapping[int, in
             return slots
 
 
-def _homes(
-    life: _Life, slots: Sequence[Slot], written: Mapping[int, int], sizes: Mapping[int, int]
-) -> Iterator[Slot]:
+def _homes(life: _Life, slots: Sequence[Slot], written: Mapping[int, int], sizes: Mapping[int, int]) -> Iterator[Slot]:
     """Where an array fits into results that are written when it is gone, the smallest of them first."""
     for home, first in sorted(written.items(), key=lambda item: sizes[item[0]]):
         room, needed = sizes[home], sizes[life.piece]

@@ -149,11 +149,11 @@ class Program:
                 return self.bind(values)
         plan = found.plan
         self.memory = Memory(plan.nbytes, found.results, plan.least, plan.slots)
-        return Bound(self, found.run, self.memory, len(self.host.launches), sizes, given, recorded)
+        return Bound(self, found.run, self.memory, len(self.kernels), sizes, given, recorded)
 
     def _again(self, values: Sequence[Any], sizes: Mapping[str, int], chosen: Settings) -> Again | None:
         """The program bound by what earlier bindings left; None where they left nothing that serves these sizes."""
-        form = self._resizing.form(values, sizes) if chosen.target == "cuda" else None
+        form = self._resizing.form(values, sizes)
         if form is None:
             return None
 

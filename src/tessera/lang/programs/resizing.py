@@ -10,7 +10,7 @@ these. Programs with control flow, effects or copies are bound the long way.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from tessera.lang.programs import host
@@ -20,12 +20,12 @@ from tessera.runtime.executable import Geometry
 from tessera.runtime.memory import contiguous_strides
 from tessera.runtime.tensor import Tensor
 from tessera.shapes.expr import evaluator
-from tessera.shapes.tracked import Trail, plain
+from tessera.shapes.tracked import LostError, Trail, plain
 
-MOST_TRAILS = 24
-"""Of one program for arguments that lie alike: a program whose sizes keep having other consequences is bound the long
-way from there on."""
+MOST_FORMS, MOST_CODES = 64, 16
+"""Of one program, and for arguments of a form. Where sizes keep having other consequences, it takes the long way."""
 
+Code = Callable[..., "Again | None"]
 Write = Callable[[Layout, Plan], Any]
 """Gives the function of a call for a layout and its memory."""
 
@@ -45,6 +45,17 @@ class Form(NamedTuple):
     numbers: tuple[int, ...]
 
 
+@dataclass
+class _Known:
+    """The code for arguments of one form."""
+
+    codes: tuple[Code, ...] = ()
+    is_due: bool = False
+    """Whether the next time that no code serves is to leave some."""
+    is_open: bool = True
+    """Whether there may be code at all."""
+
+
 class Resizing:
     """The code that bindings of one program left, by the forms of arguments."""
 
@@ -55,7 +66,7 @@ class Resizing:
         self._is_open = [
             isinstance(one, host.Array) and not all(isinstance(size, int) for size in one.shape) for one in described
         ]
-        self._trails: dict[tuple[object, ...], list[Callable[..., Again | None]] | None] = {}
+        self._known: dict[tuple[object, ...], _Known] = {}
 
     def form(self, values: Sequence[Any], sizes: Mapping[str, int]) -> Form | None:
         """The form of arguments; None where a program is not bound again."""
@@ -76,35 +87,33 @@ class Resizing:
 
     def again(self, form: Form) -> Again | None:
         """The program for arguments of a form that came before with other sizes."""
-        trails = self._trails.get(form.key)
-        for place, code in enumerate(trails or ()):
+        known = self._known.get(form.key)
+        for code in () if known is None else known.codes:
             found = code(*form.numbers)
             if found is not None:
-                if place and trails:  # what served last comes first
-                    trails[:] = [code, *(one for one in trails if one is not code)]
                 return found
         return None
 
     def track(self, form: Form, sizes: Mapping[str, int], values: Sequence[Any], write: Write) -> Again | None:
-        """Binds the program so that it is quick for other sizes; None where that is not to be."""
-        if form.key not in self._trails:
-            if len(self._trails) >= MOST_TRAILS:
-                self._trails.clear()
-            self._trails[form.key] = []  # the first time says nothing: many programs are bound once
-            return None
-        trails = self._trails[form.key]
-        if trails is None or len(trails) >= MOST_TRAILS:
+        """Binds the program so that it is quick for other sizes; None where that is not to be.
+
+        Tracking takes several times as long as binding, so it is done every second time that no code serves: many
+        programs are bound once, and some sizes, such as 1, are a case of their own.
+        """
+        if len(self._known) >= MOST_FORMS:
+            self._known.clear()
+        known = self._known.setdefault(form.key, _Known())
+        known.is_due = not known.is_due
+        if known.is_due or not known.is_open or len(known.codes) >= MOST_CODES:
             return None
         code = self._tracked(sizes, values, write)
         if code is None:
-            self._trails[form.key] = None
+            known.is_open = False
             return None
-        trails.append(code)
+        known.codes = (*known.codes, code)
         return code(*form.numbers)
 
-    def _tracked(
-        self, sizes: Mapping[str, int], values: Sequence[Any], write: Write
-    ) -> Callable[..., Again | None] | None:
+    def _tracked(self, sizes: Mapping[str, int], values: Sequence[Any], write: Write) -> Code | None:
         trail = Trail()
         tracked: dict[str, Any] = {name: trail.give(number) for name, number in sizes.items()}
         layout = lay_out(self.program, tracked, self._geometry(trail, tracked, values))
@@ -120,13 +129,14 @@ class Resizing:
             replace(slot, offset=trail.number(f"{offsets.text}[{slot.piece}][0]", slot.offset)) for slot in plan.slots
         ]
         arena: Any = trail.number(f"{planned.text}.nbytes", plan.nbytes)
-        run = write(layout, Plan(arena, plan.least, tuple(slots)))
+        try:
+            run = write(layout, Plan(arena, plan.least, tuple(slots)))
+        except LostError:
+            return None
         results = sum(place.nbytes for place in layout.results)
         return trail.function(trail.made(Again, run, planned, results).text)
 
-    def _geometry(
-        self, trail: Trail, sizes: Mapping[str, Any], values: Sequence[Any]
-    ) -> list[Geometry | None]:
+    def _geometry(self, trail: Trail, sizes: Mapping[str, Any], values: Sequence[Any]) -> list[Geometry | None]:
         """Sizes and strides of the arguments, tracked where they are not always the same."""
         found: list[Geometry | None] = []
         for is_open, number, value in zip(self._is_open, self.program.arguments, values, strict=True):

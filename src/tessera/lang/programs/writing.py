@@ -38,7 +38,7 @@ from tessera.lang.programs.memory_plan import Plan as MemoryPlan
 from tessera.runtime.launch_plan import Plan
 from tessera.runtime.memory import data_address
 from tessera.runtime.meta import Meta
-from tessera.shapes.tracked import Tracked, made, plain
+from tessera.shapes.tracked import is_tracked, made, plain
 from tessera.targets.cpu import sequence
 
 _PACKING = {"i64": "<q", "f32": "<f4x", "f64": "<d", "i1": "<?7x"}
@@ -342,7 +342,7 @@ class Writer:
                 continue
             if isinstance(operand, Place) and (known := self.known(operand)) is not None:
                 struct.pack_into("<Q", template, place, plain(known))
-                if known.__class__ is Tracked:
+                if is_tracked(known):
                     opened.append((place, known))
                 continue
             text, kind, added = self.source(operand)

@@ -23,7 +23,7 @@ from tessera.runtime.cuda.modules import Function
 from tessera.runtime.executable import start_pool
 from tessera.runtime.launch_plan import WORD, ArrayArgument, NumberArgument, Plan
 from tessera.runtime.memory import Array
-from tessera.shapes.tracked import Tracked, plain
+from tessera.shapes.tracked import is_tracked, plain
 from tessera.targets.cpu import features
 from tessera.targets.cpu import launch as host_launch
 from tessera.targets.llvm import image
@@ -55,7 +55,7 @@ class Params:
 
         def fill(word: int, numbers: Sequence[int]) -> None:
             struct.pack_into(f"<{len(numbers)}q", template, WORD * word, *map(plain, numbers))
-            self.open += [(WORD * (word + place), one) for place, one in enumerate(numbers) if one.__class__ is Tracked]
+            self.open += [(WORD * (word + place), one) for place, one in enumerate(numbers) if is_tracked(one)]
 
         for argument, found in zip(plan.arguments, geometry, strict=True):
             if found is not None:
@@ -161,7 +161,7 @@ def host_block(params: Params, function: Function, blocks: int) -> HostBlock:
     template = bytes(WORD * host_launch.FIRST_SLOT) + struct.pack("<8q", *words) + block + table
     kernel = steps_on_host()
     opened = [(WORD * FIRST_WORD + place, number) for place, number in params.open]
-    if blocks.__class__ is Tracked:
+    if is_tracked(blocks):
         opened.append((WORD * BLOCKS_WORD, blocks))
     return HostBlock(kernel.address("launch_on_device"), template, arguments, (kernel, function), opened)
 

@@ -61,7 +61,7 @@ def make(
 def maker(
     kernel_address: int, example: bytes, arguments: Sequence[tuple[str, int]], workspace_bytes: int, threads: int
 ) -> Callable[[bytes, object], Launch]:
-    """What makes such launches of templates like the example, and of what they keep alive: `make` for many of a kind."""
+    """`make` for many of a kind: what makes launches of templates like the example, and of what they keep alive."""
     _check(example, arguments, workspace_bytes, threads)
     if not has_entry():
         return lambda template, keep: through_ctypes(

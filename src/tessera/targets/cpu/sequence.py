@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tessera.errors import CompileError
-from tessera.shapes.tracked import Tracked, made, plain
+from tessera.shapes.tracked import is_tracked, made, plain
 from tessera.targets.cpu import launch, pool
 
 _FIRST_VALUE = launch.FIRST_SLOT + 1  # the word before it holds the table
@@ -52,11 +52,11 @@ def make(steps: Sequence[Step], kinds: Sequence[str], *, keep: object = None) ->
     """
     if len(kinds) > launch.LARGEST_BLOCK // launch.WORD - _FIRST_VALUE:
         raise CompileError(f"a program takes at most {launch.LARGEST_BLOCK // launch.WORD - _FIRST_VALUE} values")
-    table = _Table(steps, kinds, keep)
+    table = Table(steps, kinds, keep)
     return made(table.launch, *table.numbers)
 
 
-class _Table:
+class Table:
     """The table of a sequence, and behind it what it points to: one piece of words, for there are many sequences."""
 
     def __init__(self, steps: Sequence[Step], kinds: Sequence[str], keep: object) -> None:
@@ -75,14 +75,20 @@ class _Table:
 
     def launch(self, *numbers: int) -> launch.Launch:
         """The callable, with these numbers."""
-        memory = bytearray(self._content)
+        memory = self.filled(*numbers)
         base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
         words = memoryview(memory).cast("q")
         for place, offset in self._pointers:
             words[place] = base + offset
+        return self._made(self._head + base.to_bytes(launch.WORD, "little") + self._rest, (memory, self._keep))
+
+    def filled(self, *numbers: int) -> bytearray:
+        """The table with these numbers, and no addresses of its own yet."""
+        memory = bytearray(self._content)
+        words = memoryview(memory).cast("q")
         for place, number in zip(self._places, numbers, strict=True):
             words[place] = number
-        return self._made(self._head + base.to_bytes(launch.WORD, "little") + self._rest, (memory, self._keep))
+        return memory
 
     def _packed(self, steps: Sequence[Step]) -> bytes:
         end = struct.calcsize("<qq") + _STEP.size * len(steps)
@@ -114,6 +120,6 @@ class _Table:
         return b"".join([struct.pack("<qq", len(steps), largest), *rows, *parts])
 
     def _open(self, place: int, number: int) -> None:
-        if number.__class__ is Tracked:
+        if is_tracked(number):
             self._places.append(place // launch.WORD)
             self.numbers.append(number)
