@@ -231,6 +231,44 @@ class _Words(set[str]):
         self.update(text.split())
 
 
+class Again:
+    """Code for the same work on other numbers: of several trails, if these have other answers to some question.
+
+    Tracking takes several times as long as the work itself, so it is done every second time that no code serves: much
+    is done once only, and some numbers, such as 1, are a case of their own.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._codes: tuple[Callable[..., Any], ...] = ()
+        self._missed = False
+
+    def found(self, numbers: Sequence[int]) -> Any:
+        """What the work gives for numbers, if some code does it; else None."""
+        for code in self._codes:
+            found = code(*numbers)
+            if found is not None:
+                return found
+        return None
+
+    def tracked(self, numbers: Sequence[int], work: Callable[[Trail, list[Any]], Made | None]) -> Any:
+        """Does the work on tracked numbers, which leaves code, and gives what it gives; None if it is not the time.
+
+        Where `work` finds that there cannot be code it gives None, and is not asked again.
+        """
+        self._missed = not self._missed
+        if self._missed or len(self._codes) >= self.most:
+            return None
+        trail = Trail()
+        made = work(trail, [trail.give(number) for number in numbers])
+        if made is None:
+            self.most = 0
+            return None
+        code = trail.function(made.text)
+        self._codes = (*self._codes, code)
+        return code(*numbers)
+
+
 def _is_number(value: Any) -> bool:
     return value.__class__ is Tracked or isinstance(value, int)
 

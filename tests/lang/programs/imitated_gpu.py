@@ -253,10 +253,13 @@ def imitate(monkeypatch: pytest.MonkeyPatch) -> Imitation:
     # What is loaded here is not for others, and the other way round.
     monkeypatch.setattr(code, "_LOADED", WeakValueDictionary[str, Any]())
 
+    def numbers(kind: str, swizzle: int, fetched: str) -> tuple[int, int, int]:
+        return len(kind), swizzle, len(fetched)
+
     def loaded(self: CudaExecutable, index: int) -> Any:
         return found.loaded(self, *modules[self.ptx], context)
 
     monkeypatch.setattr(CudaExecutable, "_loaded", loaded)
     # The driver's numbers for types are the driver's; these are as good.
-    monkeypatch.setattr(tensor_maps, "_numbers", lambda kind, swizzle, fetched: (len(kind), swizzle, len(fetched)))
+    monkeypatch.setattr(tensor_maps, "_numbers", numbers)
     return found

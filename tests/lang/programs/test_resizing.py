@@ -1,4 +1,4 @@
-"""Programs bound to other sizes by code that earlier bindings left: all that they launch is as if bound from scratch."""
+"""Programs bound to other sizes by code that earlier bindings left: they launch what one bound from scratch does."""
 
 from __future__ import annotations
 

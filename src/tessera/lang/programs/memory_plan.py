@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from tessera.lang.programs.layout import RESULT, TEMPORARY, Act, Layout, Place, Repeat, inner_of, reads_of, writes_of
+from tessera.shapes.tracked import Again, Made, Trail
 
 ALIGNMENT = 256
 
 
-@dataclass(frozen=True)
-class Slot:
+class Slot(NamedTuple):
     """A part of the arena that a piece of memory has from one act to another, both included.
 
     With `home`, it is a part of that piece of memory instead, which a result is written to later.
@@ -61,6 +62,7 @@ class _Life:
 
 
 _TRIES = 40
+_MOST_CODES = 8
 
 
 def plan(layout: Layout, *, lend: bool = True) -> Plan:
@@ -79,12 +81,20 @@ class Planner:
         self._lives, self._written = _lives(layout)
         self._lend = lend
         self.pieces = tuple(dict.fromkeys([*(life.piece for life in self._lives), *self._written]))
+        self._again = Again(_MOST_CODES)
 
     def plan(self, *nbytes: int) -> Plan:
         """The plan for pieces of so many bytes, in the order of `pieces`."""
+        return self._again.found(nbytes) or self._again.tracked(nbytes, self._tracked) or self._planned(nbytes)
+
+    def _planned(self, nbytes: Sequence[int]) -> Plan:
         sizes = dict(zip(self.pieces, nbytes, strict=True))
         lives = [_Life(one.piece, _rounded(sizes[one.piece]), one.first, one.last) for one in self._lives]
         return _planned(lives, self._written if self._lend else {}, sizes)
+
+    def _tracked(self, trail: Trail, nbytes: Sequence[Any]) -> Made:
+        plan = self._planned(nbytes)
+        return trail.made(Plan, plan.nbytes, plan.least, tuple([trail.made(Slot, *slot) for slot in plan.slots]))
 
 
 def _planned(lives: list[_Life], written: Mapping[int, int], sizes: Mapping[int, int]) -> Plan:

@@ -18,7 +18,7 @@ from tessera.lang.programs import host, memory_plan
 from tessera.lang.programs.host_site import HostSite
 from tessera.lang.programs.layout import Layout, lay_out
 from tessera.lang.programs.levels import Levels
-from tessera.lang.programs.resizing import Again, Resizing
+from tessera.lang.programs.resizing import Rebound, Resizing
 from tessera.lang.programs.writing import Site, Writer
 from tessera.runtime.device import Device
 from tessera.runtime.executable import Geometry
@@ -137,13 +137,13 @@ class Program:
             return self._interpreted()
         given = [_geometry(value) if isinstance(value, Tensor) else None for value in values]
         graph = graph and self.settings.target == "cuda"
-        found, recorded = None if graph else self._again(values, sizes, self.settings), 0
+        found, recorded = None if graph else self._rebound(values, sizes, self.settings), 0
         if found is None:
             layout = lay_out(self.host, sizes, given)
             # The arena of a graph stays where it is, and so do its nodes; results may be elsewhere in each call.
             plan = memory_plan.plan(layout, lend=not graph)
             site = self._site(values, self.settings, graph)
-            found = Again(_written(layout, plan, site), plan, sum(place.nbytes for place in layout.results))
+            found = Rebound(_written(layout, plan, site), plan, sum(place.nbytes for place in layout.results))
             recorded = getattr(site, "recorded", 0)
             if graph and not recorded:  # nothing to replay: then its arena may as well be everybody's
                 return self.bind(values)
@@ -151,16 +151,13 @@ class Program:
         self.memory = Memory(plan.nbytes, found.results, plan.least, plan.slots)
         return Bound(self, found.run, self.memory, len(self.kernels), sizes, given, recorded)
 
-    def _again(self, values: Sequence[Any], sizes: Mapping[str, int], chosen: Settings) -> Again | None:
+    def _rebound(self, values: Sequence[Any], sizes: Mapping[str, int], chosen: Settings) -> Rebound | None:
         """The program bound by what earlier bindings left; None where they left nothing that serves these sizes."""
-        form = self._resizing.form(values, sizes)
-        if form is None:
-            return None
 
         def write(layout: Layout, plan: memory_plan.Plan) -> Any:
             return _written(layout, plan, self._site(values, chosen, graph=False))
 
-        return self._resizing.again(form) or self._resizing.track(form, sizes, values, write)
+        return self._resizing.bound(values, sizes, write)
 
     @cached_property
     def _resizing(self) -> Resizing:
