@@ -12,6 +12,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+from tessera.errors import TesseraError
+
 _SIGNS: dict[str, Callable[[Any, Any], int]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -254,13 +256,17 @@ class Again:
     def tracked(self, numbers: Sequence[int], work: Callable[[Trail, list[Any]], Made | None]) -> Any:
         """Does the work on tracked numbers, which leaves code, and gives what it gives; None if it is not the time.
 
-        Where `work` finds that there cannot be code it gives None, and is not asked again.
+        Where `work` finds that there cannot be code it gives None, and is not asked again. What is wrong with numbers
+        is for the work on plain ones to say.
         """
         self._missed = not self._missed
         if self._missed or len(self._codes) >= self.most:
             return None
         trail = Trail()
-        made = work(trail, [trail.give(number) for number in numbers])
+        try:
+            made = work(trail, [trail.give(number) for number in numbers])
+        except (TesseraError, TypeError, ValueError, ArithmeticError):
+            return None
         if made is None:
             self.most = 0
             return None
