@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -46,16 +47,27 @@ def test_code_does_the_same_or_nothing(first: tuple[int, ...], others: list[tupl
 
 
 def test_other_answers_are_noticed() -> None:
-    code = code_of(lambda size: (size * 2 if size % 8 == 0 else size,), 16)
+    def work(size: Any) -> tuple[Any, ...]:
+        return (size * 2 if size % 8 == 0 else size,)
+
+    code = code_of(work, 16)
     assert code(24) == (48,)
     assert code(25) is None
 
 
-@pytest.mark.parametrize(
-    "work",
-    [lambda size: (list(range(10))[size],), lambda size: ({3: 7}[size],), lambda size: (int(size),)],
-    ids=["index", "key", "int"],
-)
+def _index(size: Any) -> tuple[Any, ...]:
+    return (operator.index(size),)
+
+
+def _key(size: Any) -> tuple[Any, ...]:
+    return ({3: 7}[size],)
+
+
+def _whole(size: Any) -> tuple[Any, ...]:
+    return (int(size),)
+
+
+@pytest.mark.parametrize("work", [_index, _key, _whole])
 def test_numbers_that_leave_are_asked_for(work: Work) -> None:
     code = code_of(work, 3)
     assert code(3) == work(3)
@@ -63,7 +75,10 @@ def test_numbers_that_leave_are_asked_for(work: Work) -> None:
 
 
 def test_the_same_expression_is_worked_out_once() -> None:
-    code: Any = code_of(lambda a, b: (a * b + 1, b * 2, a * b + 1, a * 1, b + 0), 5, 6)
+    def work(a: Any, b: Any) -> tuple[Any, ...]:
+        return a * b + 1, b * 2, a * b + 1, a * 1, b + 0
+
+    code: Any = code_of(work, 5, 6)
     assert code(2, 3) == (7, 6, 7, 2, 3)
     assert code.text.count("g0 * g1") == 1
     assert "* 1" not in code.text
@@ -97,13 +112,17 @@ def test_objects_that_hold_numbers_are_not_overlooked() -> None:
         size.trail.text([size])
 
 
+def _alone(one: int) -> list[int]:
+    return [one]
+
+
 def test_every_second_time_leaves_code() -> None:
     again, tracked = Again(2), list[int]()
 
     def work(trail: Trail, numbers: Sequence[Any]) -> Made:
         (size,) = numbers
         tracked.append(plain(size))
-        return trail.made(lambda one: [one], size * (3 if size % 2 else 5))
+        return trail.made(_alone, size * (3 if size % 2 else 5))
 
     def done(number: int) -> Any:
         return again.found([number]) or again.tracked([number], work)

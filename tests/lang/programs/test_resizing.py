@@ -166,27 +166,47 @@ def test_the_block_launches_the_same(gpu: Imitation, monkeypatch: pytest.MonkeyP
         check_launches(gpu, program, kinds)
 
 
+def check_tables(tables: list[bytes], program: Program, values: Sequence[Tensor]) -> None:
+    found: list[tuple[list[bytes], Sequence[Tensor]]] = []
+    anew = replace(program)
+    for one in (program, anew):
+        tables.clear()
+        results = one.bind(values)(*values)
+        found.append((list(tables), results))
+    (mine, results), (other, again) = found
+    assert mine == other
+    assert mine
+    assert program.memory == anew.memory
+    for one, two in zip(results, again, strict=True):
+        assert one.meta is two.meta
+        assert one.numpy().tobytes() == two.numpy().tobytes()
+
+
 def test_tables_of_the_cpu_are_the_same(tables: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
     program = program_of(CHAIN, "cpu")
     numbers = random.Random(3)
     for _ in range(40):
         rows, columns = numbers.randint(1, 400), numbers.randint(1, 90)
-        values = [drawn((rows, columns)), drawn((columns, rows), seed=1).T, drawn((columns,), seed=2)]
-        tables.clear()
-        results = program.bind(values)(*values)
-        (mine,) = tables
-        tables.clear()
-        anew = replace(program)
-        again = anew.bind(values)(*values)
-        (other,) = tables
-        assert mine == other
-        assert program.memory == anew.memory
-        for one, two in zip(results, again, strict=True):
-            assert one.meta is two.meta
-            assert one.numpy().tobytes() == two.numpy().tobytes()
+        check_tables(
+            tables, program, [drawn((rows, columns)), drawn((columns, rows), seed=1).T, drawn((columns,), seed=2)]
+        )
     counting = Counting(monkeypatch)
     values = [drawn((123, 45)), drawn((45, 123), seed=1).T, drawn((45,), seed=2)]
     check_close(program.bind(values)(*values), expected(CHAIN, values))
     assert not counting.count
 
 
+def test_tables_of_products_are_the_same(tables: list[bytes]) -> None:
+    def layers(x: Any, first: Any, second: Any) -> Any:
+        return matmul(gelu(matmul(x, first)), second)
+
+    layers.__annotations__ |= {"x": Tensor["M", "K"], "first": Tensor["K", "N"], "second": Tensor["N", "P"]}
+    numbers = random.Random(4)
+
+    def values() -> list[Tensor]:
+        rows, inner, columns, last = (numbers.randint(2, 300) for _ in range(4))
+        return [drawn((rows, inner)), drawn((inner, columns), seed=1), drawn((columns, last), seed=2)]
+
+    program = variant(jit(layers), *values())
+    for _ in range(30):
+        check_tables(tables, program, values())
