@@ -110,7 +110,7 @@ class Launch:
         for recipe in device.maps:
             argument, value = plan.arguments[recipe.argument], values[recipe.argument]
             assert isinstance(argument, ArrayArgument)
-            maps = Maps(
+            maps = Maps.sized(
                 recipe, argument.dtype, tuple(value.shape), tuple(value.stride()), f"argument {recipe.argument}"
             )
             encoded = np.asarray(maps.of(value.data_ptr())).tobytes()

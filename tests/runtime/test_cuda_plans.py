@@ -176,7 +176,7 @@ def test_what_the_copy_engine_cannot_do_is_said(
 
 
 def test_addresses_for_the_copy_engine_are_multiples_of_16() -> None:
-    maps = tensor_maps.Maps(TILE, bf16, (8, 64), (64, 1), "argument 0 of @k")
+    maps = tensor_maps.Maps.sized(TILE, bf16, (8, 64), (64, 1), "argument 0 of @k")
     with pytest.raises(ShapeError, match="its address is 0x1008, the copy engine needs a multiple of 16"):
         maps.of(0x1008)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tessera.errors import CompileError
+from tessera.shapes.tracked import Trail, is_tracked, plain
 from tessera.targets.cpu import features, launch, pool, sequence
 from tessera.targets.llvm import image, machine
 
@@ -78,6 +80,41 @@ def test_the_first_failure_ends_it(add: tuple[int, image.Image]) -> None:
     assert run(array) == (7, 1, -3, 0, 0, 0, 0)
     assert array[0] == 5
     assert sequence.make([], [], keep=held)() == 0
+
+
+def test_tracked_numbers_are_filled_in(add: tuple[int, image.Image], monkeypatch: pytest.MonkeyPatch) -> None:
+    entry, held = add
+    pool.start()
+    tables: list[bytes] = []
+    real = sequence.Table.filled
+
+    def filled(self: sequence.Table, *numbers: int) -> bytearray:
+        tables.append(bytes(real(self, *numbers)))
+        return real(self, *numbers)
+
+    monkeypatch.setattr(sequence.Table, "filled", filled)
+
+    def made(added: Any, scratch: Any, threads: Any, number: Any) -> Any:
+        known = step(entry, sequence.Field(64, 0, 8), number=3)
+        tracked = sequence.Step(
+            entry,
+            bytes(launch.WORD * launch.FIRST_SLOT) + struct.pack("<2q", 0, plain(number)),
+            (sequence.Field(64, 0, added),),
+            scratch,
+            threads,
+            ((9 * launch.WORD, number),) if is_tracked(number) else (),
+        )
+        return sequence.make([known, tracked], ["array"], keep=held)
+
+    trail = Trail()
+    code = trail.function(made(*map(trail.give, (0, 64, 1, 7))).text)
+    array = np.zeros(3, np.int64)
+    assert not tables
+    assert code(16, 128, 2, 40)(array) == 0
+    assert made(16, 128, 1, 40)(array) == 0  # on one thread
+    assert array.tolist() == [0, 6, array[2]]
+    made(16, 128, 2, 40)
+    assert tables[0] == tables[2] != tables[1]
 
 
 def test_calls_are_checked(add: tuple[int, image.Image]) -> None:

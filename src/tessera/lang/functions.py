@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tessera.dtypes.types import DType, f32
@@ -17,6 +18,7 @@ from tessera.runtime.tensor import Tensor
 from tessera.shapes.bounds import Interval
 from tessera.shapes.expr import Dim, Size
 from tessera.shapes.history import ShapeHistory
+from tessera.shapes.symbols import Symbols
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -59,6 +61,13 @@ class TracedFunction:
     effects: tuple[str, ...]
     result_types: tuple[tuple[tuple[Size, ...], DType], ...]
     histories: tuple[ShapeHistory, ...]
+    finish: tuple[Any] | None = None
+    """What makes the function's result of its program's, where that is the same for all sizes; see `jit`."""
+
+    @cached_property
+    def symbols(self) -> Symbols:
+        """What tells the sizes of symbols from the shapes of arguments."""
+        return Symbols(one.sizes for one in self.types)
 
     @property
     def module(self) -> ModuleOp:

@@ -219,7 +219,8 @@ class Jitted:
         device = self._device(call)
         if len(self.families) > _MOST_FAMILIES:
             self.families.clear()
-        family = self.families.setdefault((device, chosen, *call.key), Family(device))
+        key = (device, chosen, *call.key)
+        family = self.families.get(key) or self.families.setdefault(key, Family(device))
         family.seen.add(call.values)
         for variant in family.variants:
             sizes = sizes_for(variant.traced, call.values)
@@ -375,11 +376,16 @@ def log_fallback(name: str, error: TesseraError) -> None:
 
 def finish_for(traced: TracedFunction, sizes: Mapping[str, int]) -> Finish | None:
     """What makes a function's result of its program's results, for these sizes."""
+    if traced.finish is not None:
+        return traced.finish[0]
     leaves = [
         Place(one.place) if one.place is not None else one.constant if one.size is None else one.size.evaluate(sizes)
         for one in traced.outcomes
     ]
-    return finishing(traced.structure, leaves)
+    found = finishing(traced.structure, leaves)
+    if all(one.size is None for one in traced.outcomes):
+        traced.finish = (found,)
+    return found
 
 
 def _moving(run: Callable[..., Any], call: Call, device: Device) -> Callable[..., Any]:

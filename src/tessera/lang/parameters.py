@@ -28,6 +28,9 @@ from tessera.shapes.signature import Signature
 _NUMBERS: dict[type, DType] = {bool: bool_, int: i64, float: f64}
 
 
+_MOST_STRUCTURES = 256
+
+
 class Static:
     """A static value as part of a key: equal where value and class are."""
 
@@ -87,6 +90,7 @@ class Parameters:
                 f"{_name(function)} has no parameter {', '.join(sorted(unknown))}", hint=f"it takes {self.signature}"
             )
         self.static = frozenset(names)
+        self._known: dict[tuple[str, Any], tuple[Leaf, ...]] = {}
         # Parameters whose numbers are arguments of the program rather than part of it.
         kinds = inspect.Parameter
         self.numbered = (
@@ -134,15 +138,14 @@ class Parameters:
             items, structure = tree_flatten(value)
             numbered = name in self.numbered
             slots: list[Any] = []
-            paths = [()] if len(items) == 1 and items[0] is value else tree_paths(value)
-            for path, item in zip(paths, items, strict=True):
-                label = name + "".join(f"[{key!r}]" for key in path)
+            for leaf, item in zip(self._leaves(name, value, structure), items, strict=True):
+                label = leaf.name
                 is_type = convert is not None and item.__class__ is TensorType
-                if is_type or is_array(item):
+                if item.__class__ is Tensor or is_type or is_array(item):
                     slots.append(len(values))
                     found: Any = convert(item) if is_type and convert is not None else asarray(item)
                     values.append(found)
-                    leaves.append(Leaf(label))
+                    leaves.append(leaf)
                     key.append((len(found.shape), found.dtype))
                 elif numbered and is_number(item):
                     slots.append(len(values))
@@ -156,6 +159,16 @@ class Parameters:
             key.append(structure)
             pieces.append((name, structure, slots))
         return Call(values, tuple(leaves), tuple(key), _Rebuild(self.signature, pieces))
+
+    def _leaves(self, name: str, value: Any, structure: Any) -> tuple[Leaf, ...]:
+        """The leaves of a parameter's value, as if all were arrays: the same for all values of a structure."""
+        found = self._known.get((name, structure))
+        if found is None:
+            if len(self._known) >= _MOST_STRUCTURES:
+                self._known.clear()
+            labels = [name + "".join(f"[{key!r}]" for key in path) for path in tree_paths(value)]
+            found = self._known[name, structure] = tuple(map(Leaf, labels))
+        return found
 
     def labels(self) -> tuple[str, ...]:
         return tuple(self.signature.parameters)

@@ -144,6 +144,17 @@ def _numbers(types: Sequence[ArgumentType], values: Sequence[Tensor], environmen
 
 def sizes_for(traced: TracedFunction, values: Sequence[Tensor]) -> dict[str, int] | None:
     """The sizes of the symbols of a traced function for these arguments; None where it does not serve them."""
+    sizes = traced.symbols.quick([value.shape for value in values])
+    if sizes is None and (sizes := _told(traced, values)) is None:
+        return None
+    for symbol, (low, _) in traced.least.items():
+        if low and sizes.get(symbol, low) < low:
+            return None
+    return sizes if all(guard.holds(sizes) for guard in traced.guards) else None
+
+
+def _told(traced: TracedFunction, values: Sequence[Tensor]) -> dict[str, int] | None:
+    """The same before guards, where a symbol may be no size by itself."""
     sizes: dict[str, int] = {}
     rest: list[tuple[Dim, int]] = []
     for one, value in zip(traced.types, values, strict=True):
@@ -156,12 +167,7 @@ def sizes_for(traced: TracedFunction, values: Sequence[Tensor]) -> dict[str, int
                     return None
             else:
                 rest.append((expected, actual))
-    if rest and (sizes := _solved(sizes, rest)) is None:
-        return None
-    for symbol, (low, _) in traced.least.items():
-        if low and sizes.get(symbol, low) < low:
-            return None
-    return sizes if all(guard.holds(sizes) for guard in traced.guards) else None
+    return _solved(sizes, rest) if rest else sizes
 
 
 def _solved(sizes: dict[str, int], rest: Sequence[tuple[Dim, int]]) -> Any:

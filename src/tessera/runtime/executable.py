@@ -25,6 +25,7 @@ from tessera.runtime.launch_plan import ArrayArgument, NumberArgument, Plan
 from tessera.runtime.memory import ALIGNMENT, Array, aligned_empty, contiguous_strides
 from tessera.runtime.meta import Meta
 from tessera.runtime.tensor import Tensor
+from tessera.shapes.tracked import counted, is_tracked, plain
 from tessera.targets.cpu import features, launch, pool
 from tessera.targets.llvm import image
 
@@ -35,6 +36,7 @@ Geometry: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 # Fewer bytes than this are done before another thread has come.
 _ONE_THREAD_BYTES = 32 * 1024
 _LARGEST_SMALL = 1 << 20
+_WORD = struct.Struct("<q")
 _PACKING = {"i64": "<q", "f32": "<f4x", "f64": "<d", "i1": "<?7x"}
 # Scratch memory that depends on a number is found by trying some.
 _PROBES: dict[str, tuple[float, ...]] = {
@@ -75,6 +77,8 @@ class Ready(NamedTuple):
     threads: int
     scratch: int | None
     is_empty: bool
+    open: tuple[tuple[int, int], ...] = ()
+    """Words of the template whose numbers are tracked: at which byte, and the number."""
 
 
 class Executable:
@@ -106,28 +110,27 @@ class Executable:
         ]
         grid = plan.extents(sizes)
         geometry = [None if array is None else (array.shape, _in_elements(array)) for array in arrays]
-        template = self._template([*geometry, *((one.meta.shape, one.meta.strides) for one in fresh)], grid)
+        template, _ = self._template([*geometry, *((one.meta.shape, one.meta.strides) for one in fresh)], grid)
         touched = sum(one.meta.nbytes for one in fresh) + sum(array.nbytes for array in arrays if array is not None)
-        return _runner(plan, self._launch(template, self._threads(grid, touched, deterministic)), fresh)
+        return _runner(plan, self._launch(template, self._threads(math.prod(grid), touched, deterministic)), fresh)
 
     def ready(self, geometry: Sequence[Geometry | None], *, deterministic: bool = True) -> Ready:
         """A launch of the program on arrays of these sizes and strides, results too; None for numbers."""
         plan = self.plan
         grid = plan.extents(plan.sizes([None if found is None else found[0] for found in geometry]))
-        template = self._template(geometry, grid)
+        template, opened = self._template(geometry, grid)
         touched = sum(
             math.prod(found[0]) * argument.dtype.storage.itemsize
             for argument, found in zip(plan.arguments, geometry, strict=True)
             if isinstance(argument, ArrayArgument) and found is not None
         )
         start_pool()
-        needs = self._needs(template)
-        scratch = needs.pop() if len(needs) == 1 else None
-        threads = self._threads(grid, touched, deterministic)
-        return Ready(self._entry, bytes(template), threads, scratch, 0 in grid)
+        scratch = counted(_Need(self, template, [place for place, _ in opened]).found, *[one for _, one in opened])
+        threads = counted(self._threads, math.prod(grid), touched, deterministic)
+        return Ready(self._entry, bytes(template), threads, None if scratch < 0 else scratch, 0 in grid, tuple(opened))
 
-    def _threads(self, grid: tuple[int, ...], touched: int, deterministic: bool) -> int:
-        alone = math.prod(grid) <= 1 or touched <= _ONE_THREAD_BYTES or (self.plan.ordered and deterministic)
+    def _threads(self, programs: int, touched: int, deterministic: bool) -> int:
+        alone = programs <= 1 or touched <= _ONE_THREAD_BYTES or (self.plan.ordered and deterministic)
         return 1 if alone else pool.MOST_THREADS
 
     def launch(self, ready: Ready) -> launch.Launch:
@@ -147,17 +150,23 @@ class Executable:
         if argument.written and not array.flags.writeable:
             refuse_to_write(self.plan, place)
 
-    def _template(self, geometry: Sequence[Geometry | None], grid: tuple[int, ...]) -> bytearray:
+    def _template(
+        self, geometry: Sequence[Geometry | None], grid: tuple[int, ...]
+    ) -> tuple[bytearray, list[tuple[int, int]]]:
+        """The args block; and numbers in it that are tracked, with the bytes that they are at."""
         template = bytearray(launch.WORD * (launch.FIRST_SLOT + self.plan.words))
+        opened: list[tuple[int, int]] = []
 
         def fill(word: int, numbers: Sequence[int]) -> None:
-            struct.pack_into(f"<{len(numbers)}q", template, launch.WORD * (launch.FIRST_SLOT + word), *numbers)
+            first = launch.WORD * (launch.FIRST_SLOT + word)
+            struct.pack_into(f"<{len(numbers)}q", template, first, *map(plain, numbers))
+            opened.extend((first + launch.WORD * at, one) for at, one in enumerate(numbers) if is_tracked(one))
 
         for argument, found in zip(self.plan.arguments, geometry, strict=True):
             if found is not None:
                 fill(argument.word + 1, [*found[0], *found[1]])
         fill(self.plan.grid_word, grid)
-        return template
+        return template, opened
 
     def _launch(self, template: bytearray, threads: int, arrays: str = "array") -> launch.Launch:
         start_pool()
@@ -169,14 +178,14 @@ class Executable:
         def made(scratch: int) -> launch.Launch:
             return launch.make(self._entry, bytes(template), arguments, scratch, threads, keep=self.image)
 
-        needs = self._needs(template)
+        needs = self.needs(template)
         return made(needs.pop()) if len(needs) == 1 else self._launch_by_numbers(template, self._numbers(), made)
 
     def _numbers(self) -> list[tuple[int, NumberArgument]]:
         """The numbers among the arguments, with their places."""
         return [(place, one) for place, one in enumerate(self.plan.arguments) if isinstance(one, NumberArgument)]
 
-    def _needs(self, template: bytearray) -> set[int]:
+    def needs(self, template: bytearray) -> set[int]:
         """How many bytes a thread needs, for several numbers: one answer where it does not depend on them."""
         numbers = self._numbers()
         return {self._scratch(template, [one for _, one in numbers], values) for values in _probes(numbers)}
@@ -209,6 +218,22 @@ class Executable:
         # The program may have reported a failure, as it would for these numbers; that is for the launch to say.
         template[: launch.WORD * launch.FIRST_SLOT] = bytes(launch.WORD * launch.FIRST_SLOT)
         return found
+
+
+class _Need(NamedTuple):
+    """Asks a program how many bytes of scratch memory a thread needs, with other numbers at some places of a block."""
+
+    executable: Executable
+    template: bytearray
+    places: Sequence[int]
+
+    def found(self, *numbers: int) -> int:
+        """How many; -1 where that depends on the program's own numbers."""
+        template = bytearray(self.template)
+        for place, number in zip(self.places, numbers, strict=True):
+            _WORD.pack_into(template, place, number)
+        needs = self.executable.needs(template)
+        return needs.pop() if len(needs) == 1 else -1
 
 
 def _in_elements(array: Array) -> tuple[int, ...]:

@@ -18,6 +18,7 @@ from tessera.shapes.conditions import Condition, Geometry, evaluate, frozen
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import Shape, Size, dim, evaluator, size
 from tessera.shapes.symbols import Symbols
+from tessera.shapes.tracked import counted
 
 Sizes: TypeAlias = tuple[int, ...]
 
@@ -127,8 +128,8 @@ class DeviceLaunch:
     def blocks(self, programs: int, multiprocessors: int) -> int:
         """How many blocks to launch for so many programs: whole clusters, and none for none."""
         if self.persistent and programs:
-            fitting = min(programs, self.persistent * multiprocessors)
-            return max(fitting // self.cluster, 1) * self.cluster
+            fitting = counted(min, programs, self.persistent * multiprocessors)
+            return counted(max, fitting // self.cluster, 1) * self.cluster
         return -(-programs // self.cluster) * self.cluster
 
     def encoded(self) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def evaluate(condition: Any, geometry: Sequence[Geometry]) -> int:
         assert found is not None
         sizes, strides = found
         return (strides if name == "stride" else sizes)[int(operands[1])]
-    return int(FUNCTIONS[name](*(evaluate(operand, geometry) for operand in operands)))
+    return +FUNCTIONS[name](*(evaluate(operand, geometry) for operand in operands))  # truths become numbers
 
 
 def frozen(found: Any) -> Condition:

@@ -254,7 +254,7 @@ def format_shape(shape: Sequence[Size]) -> str:
     return f"[{', '.join(map(str, shape))}]"
 
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def hinted(found: Size, hints: Mapping[str, int]) -> Size:
@@ -265,7 +265,7 @@ def hinted(found: Size, hints: Mapping[str, int]) -> Size:
 @lru_cache(maxsize=4096)
 def evaluator(shape: Shape) -> Callable[[Mapping[str, int]], tuple[int, ...]]:
     """A quick function from what symbols stand for to the sizes of a shape; KeyError where one is not known."""
-    parts = [_NAME.sub(lambda found: f"symbols[{found[0]!r}]", str(part)) for part in shape]
+    parts = [NAME.sub(lambda found: f"symbols[{found[0]!r}]", str(part)) for part in shape]
     return eval(f"lambda symbols: ({''.join(f'{part}, ' for part in parts)})", {})
 
 

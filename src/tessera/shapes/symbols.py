@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import Any
 
-from tessera.shapes.expr import Dim, Shape, evaluator
+from tessera.shapes.expr import NAME, Dim, Shape, dim, evaluator
+
+_WHOLE = """
+def whole(shapes):
+    try:
+        {takes}
+        return {{{listed}}} if {agrees} else None
+    except (TypeError, IndexError):  # a shape is missing, or too short
+        return None
+"""
 
 
 class Symbols:
@@ -22,12 +33,32 @@ class Symbols:
                     known.add(name)
                     self.places.append((place, axis, name))
 
+    @cached_property
+    def _whole(self) -> Callable[[Sequence[tuple[int, ...] | None]], dict[str, int] | None]:
+        """`quick` for shapes of all arguments, as code."""
+        known = {name: f"n{number}" for number, (_, _, name) in enumerate(self.places)}
+        takes = [f"n{number} = shapes[{place}][{axis}]" for number, (place, axis, _) in enumerate(self.places)]
+        agrees = ["True"]
+        for place, shape in enumerate(self.shapes):
+            if shape is None:
+                continue
+            if not all(dim(size).symbols <= known.keys() for size in shape):
+                return lambda shapes: None
+            sizes = [NAME.sub(lambda one: known[one[0]], str(size)) for size in shape]
+            agrees.append(f"tuple(shapes[{place}]) == ({''.join(f'{size}, ' for size in sizes)})")
+        listed = ", ".join(f"{name!r}: {number}" for name, number in known.items())
+        scope: dict[str, Any] = {}
+        exec(_WHOLE.format(takes="; ".join(takes) or "pass", agrees=" and ".join(agrees), listed=listed), scope)
+        return scope["whole"]
+
     def quick(self, shapes: Sequence[tuple[int, ...] | None]) -> dict[str, int] | None:
         """What the symbols stand for, if that is plain and all sizes agree; None where somebody has to look closely.
 
         Fewer shapes than the signature has are its first.
         """
         count = len(shapes)
+        if count == len(self.shapes):
+            return self._whole(shapes)
         found: dict[str, int] = {}
         for place, axis, name in self.places:
             if place < count:

@@ -20,12 +20,12 @@ import pytest
 from tessera.interpreters.tile import run_kernel
 from tessera.lang.programs import code
 from tessera.lang.programs import compile as compiling
+from tessera.runtime.cuda import tensor_maps
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.executable import CudaExecutable
 from tessera.runtime.cuda.pool import Pool
 from tessera.runtime.cuda.staging import Staging
 from tessera.runtime.cuda.streams import _defaults  # pyright: ignore[reportPrivateUsage]  (the one that is made anew)
-from tessera.runtime.cuda.tensor_maps import Maps
 from tessera.runtime.device import Device
 from tessera.runtime.launch_plan import ArrayArgument, Plan
 from tessera.runtime.memory import span_of
@@ -61,6 +61,8 @@ class Imitation:
         """The nodes that the driver was told about, each time."""
         self.replayed: list[int] = []
         self.to_device = self.to_host = self.on_device = self._copy
+        self.records: list[tuple[str, int, bytes]] | None = None
+        """What is launched, if somebody wants to know: the kernel, how many blocks, and the params block."""
 
     def __getattr__(self, name: str) -> Callable[..., int]:
         """Calls about contexts, events and streams: all has happened already."""
@@ -78,6 +80,16 @@ class Imitation:
 
     def free(self, pointer: int, stream: int) -> int:
         del self.allocated[pointer]
+        return 0
+
+    def encode_map(self, out: int, kind: int, rank: int, pointer: int, *more: int) -> int:
+        """Writes all that the driver is told, one after the other."""
+        sizes, strides, box, steps, interleave, swizzle, promoted, fill = more
+        assert out % 64 == pointer % 16 == interleave == fill == 0
+        assert ctypes.string_at(steps, 4 * rank) == struct.pack("<I", 1) * rank
+        told = struct.pack("<4HQ", kind, rank, swizzle, promoted, pointer) + ctypes.string_at(sizes, 8 * rank)
+        told += ctypes.string_at(strides, 8 * (rank - 1)) + ctypes.string_at(box, 4 * rank)
+        ctypes.memmove(out, told + bytes(128 - len(told)), 128)
         return 0
 
     def fill_bytes(self, target: int, byte: int, size: int, stream: int) -> int:
@@ -154,6 +166,9 @@ class Imitation:
         if self.lost:
             self.lost -= 1
             return _OUT_OF_CONTEXT
+        if self.records is not None:
+            plan = self.kernels[function][0]
+            self.records.append((plan.name, rest[0], ctypes.string_at(rest[8][0], plan.block_bytes)))
         self._run(function, rest[8][0])
         return 0
 
@@ -238,12 +253,13 @@ def imitate(monkeypatch: pytest.MonkeyPatch) -> Imitation:
     # What is loaded here is not for others, and the other way round.
     monkeypatch.setattr(code, "_LOADED", WeakValueDictionary[str, Any]())
 
+    def numbers(kind: str, swizzle: int, fetched: str) -> tuple[int, int, int]:
+        return len(kind), swizzle, len(fetched)
+
     def loaded(self: CudaExecutable, index: int) -> Any:
         return found.loaded(self, *modules[self.ptx], context)
 
-    def encoded(self: Maps, pointer: int) -> Any:
-        return np.zeros(16, np.uint64)
-
     monkeypatch.setattr(CudaExecutable, "_loaded", loaded)
-    monkeypatch.setattr(Maps, "_encoded", encoded)
+    # The driver's numbers for types are the driver's; these are as good.
+    monkeypatch.setattr(tensor_maps, "_numbers", numbers)
     return found

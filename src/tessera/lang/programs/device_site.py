@@ -25,10 +25,12 @@ from tessera.runtime.cuda.pool import Pool, note_use
 from tessera.runtime.cuda.recordings import params_bytes
 from tessera.runtime.cuda.staging import Staging
 from tessera.runtime.cuda.streams import SEVERAL, Stream, current_stream, current_streams, default_stream
+from tessera.runtime.cuda.tensor_maps import Maps
 from tessera.runtime.device import Device
 from tessera.runtime.launch_plan import Plan
 from tessera.runtime.memory import ALIGNMENT, Array, Buffer, aligned, aligned_empty, contiguous_strides, data_address
 from tessera.runtime.meta import Meta
+from tessera.shapes.tracked import made, part
 from tessera.targets.cpu import launch as host_launch
 
 if TYPE_CHECKING:
@@ -98,13 +100,14 @@ class DeviceSite:
             sources.append(Extra(self._counters(writer, launch.counters), "i64"))
         if launch.report_word >= 0:
             sources.append(Extra(f"{self._report(writer, plan)}.pointer", "i64"))
-        for maps in ready.maps:
-            place = run.operands[maps.recipe.argument]
+        for recipe, maps in zip(launch.maps, ready.maps, strict=True):
+            place = run.operands[recipe.argument]
             assert isinstance(place, Place)
-            sources.append(Extra(self._map(writer, maps.made, maps.of, place), "array"))
+            sources.append(Extra(self._map(writer, maps, place), "array"))
         fills = [(host_launch.WORD * slot, source) for (_, slot), source in zip(block.arguments, sources, strict=True)]
-        keep = block.keep, ready
-        return Prepared(block.entry, block.template, tuple(fills), 0, 1, plan, keep, params_bytes(block))
+        return Prepared(
+            block.entry, block.template, tuple(fills), 0, 1, plan, block.keep, params_bytes(block), tuple(block.open)
+        )
 
     def _counters(self, writer: Writer, nbytes: int) -> str:
         zeroed = writer.helper("zeroed", zeroed_counters)
@@ -117,9 +120,9 @@ class DeviceSite:
         writer.line(f"{name} = {writer.helper('take', take_report)}({writer.helper('device', self.device)})")
         return name
 
-    def _map(self, writer: Writer, made: dict[int, Array], encode: Callable[[int], Array], place: Place) -> str:
+    def _map(self, writer: Writer, maps: Maps, place: Place) -> str:
         """A tensor map is made for an address; those of addresses that come again are kept."""
-        known, of = writer.name("maps", made), writer.name("encode", encode)
+        known, of = writer.name("maps", part(maps, "made")), writer.name("encode", part(maps, "of"))
         name = f"map{len(writer.names)}"
         writer.line(f"at = {writer.address(place)}")
         writer.line(f"{name} = {known}.get(at)")
@@ -139,8 +142,7 @@ class DeviceSite:
         writer.line(f"    {writer.helper('refuse', _refuse_graph)}()")
         self.take_arena(writer)
         for number, place in enumerate(writer.layout.results):
-            fresh = Fresh(place.shape, place.dtype.storage, self.meta(place))
-            writer.line(f"r{number} = {writer.name('fresh', fresh.maker())}(stream)")
+            writer.line(f"r{number} = {writer.name('fresh', made(_fresh_maker, self.meta(place)))}(stream)")
 
     def take_arena(self, writer: Writer) -> None:
         """Lines that make `base` the address of memory for temporary arrays."""
@@ -176,7 +178,7 @@ class DeviceSite:
 
     def meta(self, place: Place) -> Meta:
         """The meta of a result."""
-        return Meta(place.dtype, place.shape, contiguous_strides(place.shape, 1), self.device, ALIGNMENT)
+        return made(Meta, place.dtype, place.shape, contiguous_strides(place.shape, 1), self.device, ALIGNMENT)
 
     def constant(self, data: bytes) -> int:
         found = self._constants.get(data)
@@ -301,6 +303,10 @@ class DeviceSite:
             source = held.address
         Staging.of(self.context).to_host(data_address(found), source, found.nbytes, stream)
         return found
+
+
+def _fresh_maker(meta: Meta) -> Callable[[Stream], Array]:
+    return Fresh(meta.shape, meta.dtype.storage, meta).maker()
 
 
 def _larger(stream: Stream, nbytes: int) -> tuple[int, int, object]:

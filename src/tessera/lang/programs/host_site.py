@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tessera.dtypes.types import DType
 from tessera.errors import ResourceError
 from tessera.interpreters.machine import Machine
 from tessera.lang.programs import arenas
@@ -16,6 +17,7 @@ from tessera.lang.programs.writing import Prepared, Writer
 from tessera.runtime.executable import Executable, Fresh, start_pool
 from tessera.runtime.launch_plan import Plan
 from tessera.runtime.memory import Array, aligned_copy, data_address, span_of
+from tessera.shapes.tracked import LostError, made
 from tessera.targets.cpu import launch
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ class HostSite:
             return None
         arguments = executable.plan.arguments
         if ready.scratch is None:
+            if ready.open:
+                raise LostError
             self._launch_alone(writer, run, executable.launch(ready), executable.plan)
             return None
         fills = [
@@ -48,7 +52,14 @@ class HostSite:
             for argument, operand in zip(arguments, run.operands, strict=True)
         ]
         return Prepared(
-            ready.entry, ready.template, tuple(fills), ready.scratch, ready.threads, executable.plan, executable.image
+            ready.entry,
+            ready.template,
+            tuple(fills),
+            ready.scratch,
+            ready.threads,
+            executable.plan,
+            executable.image,
+            open=ready.open,
         )
 
     def _launch_alone(self, writer: Writer, run: Run, start: launch.Launch, plan: Plan) -> None:
@@ -69,8 +80,7 @@ class HostSite:
             writer.line(f"if arena.nbytes < {nbytes}:")
             writer.line(f"    arena = {writer.helper('larger', arenas.larger)}({nbytes})")
         for number, place in enumerate(writer.layout.results):
-            fresh = Fresh.of(place.dtype, place.shape)
-            writer.line(f"r{number} = {writer.name('fresh', fresh.maker())}()")
+            writer.line(f"r{number} = {writer.name('fresh', made(_fresh_maker, place.dtype, place.shape))}()")
 
     def grouped(self, writer: Writer, prepared: Sequence[Prepared]) -> Sequence[Prepared]:
         return prepared
@@ -84,7 +94,7 @@ class HostSite:
 
     def meta(self, place: Place) -> Meta:
         """The meta of a result."""
-        return Fresh.of(place.dtype, place.shape).meta
+        return made(_fresh_meta, place.dtype, place.shape)
 
     def constant(self, data: bytes) -> int:
         found = self._constants.get(data)
@@ -141,6 +151,14 @@ class HostSite:
             return bool(array_at(at, place).any())
 
         return read
+
+
+def _fresh_maker(dtype: DType, shape: tuple[int, ...]) -> Callable[[], Array]:
+    return Fresh.of(dtype, shape).maker()
+
+
+def _fresh_meta(dtype: DType, shape: tuple[int, ...]) -> Meta:
+    return Fresh.of(dtype, shape).meta
 
 
 def geometry_of(operand: Place | Given | Known) -> Geometry | None:

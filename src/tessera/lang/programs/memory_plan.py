@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from tessera.lang.programs.layout import RESULT, TEMPORARY, Act, Layout, Place, Repeat, inner_of, reads_of, writes_of
+from tessera.shapes.tracked import Again, Made, Trail
 
 ALIGNMENT = 256
 
 
-@dataclass(frozen=True)
-class Slot:
+class Slot(NamedTuple):
     """A part of the arena that a piece of memory has from one act to another, both included.
 
     With `home`, it is a part of that piece of memory instead, which a result is written to later.
@@ -61,16 +62,48 @@ class _Life:
 
 
 _TRIES = 40
+_MOST_CODES = 8
 
 
 def plan(layout: Layout, *, lend: bool = True) -> Plan:
+    """The plan of a layout, as `Planner` makes it."""
+    planner = Planner(layout, lend=lend)
+    return planner.plan(*[layout.pieces[piece].nbytes for piece in planner.pieces])
+
+
+class Planner:
+    """Makes the plans of layouts that differ in sizes alone: what is alive when does not depend on them.
+
+    `pieces` are those whose bytes a plan depends on. No piece of memory that has some may have none in another layout.
+    """
+
+    def __init__(self, layout: Layout, *, lend: bool = True) -> None:
+        self._lives, self._written = _lives(layout)
+        self._lend = lend
+        self.pieces = tuple(dict.fromkeys([*(life.piece for life in self._lives), *self._written]))
+        self._again = Again(_MOST_CODES)
+
+    def plan(self, *nbytes: int) -> Plan:
+        """The plan for pieces of so many bytes, in the order of `pieces`."""
+        return self._again.found(nbytes) or self._again.tracked(nbytes, self._tracked) or self._planned(nbytes)
+
+    def _planned(self, nbytes: Sequence[int]) -> Plan:
+        sizes = dict(zip(self.pieces, nbytes, strict=True))
+        lives = [_Life(one.piece, _rounded(sizes[one.piece]), one.first, one.last) for one in self._lives]
+        return _planned(lives, self._written if self._lend else {}, sizes)
+
+    def _tracked(self, trail: Trail, nbytes: Sequence[Any]) -> Made:
+        plan = self._planned(nbytes)
+        return trail.made(Plan, plan.nbytes, plan.least, tuple([trail.made(Slot, *slot) for slot in plan.slots]))
+
+
+def _planned(lives: list[_Life], written: Mapping[int, int], sizes: Mapping[int, int]) -> Plan:
     """Puts one array after the other where it fits best, the largest first.
 
-    Where that takes more than is alive at once, other orders are tried: whatever ends last comes first then. With
-    `lend`, results lend their memory to arrays that would be alive at the worst moment otherwise.
+    Where that takes more than is alive at once, other orders are tried: whatever ends last comes first then. Results
+    that are `written` lend their memory to arrays that would be alive at the worst moment otherwise.
     """
-    lives, written = _lives(layout)
-    lent = _lent(lives, written, layout) if lend else []
+    lent = _lent(lives, written, sizes) if written else []
     least = _worst(lives)[0]
     order = sorted(lives, key=lambda one: (-one.nbytes, one.first, one.piece))
     best = found = _placed(order)
@@ -94,7 +127,7 @@ def _worst(lives: Sequence[_Life]) -> tuple[int, int]:
     return most, -moment
 
 
-def _lent(lives: list[_Life], written: Mapping[int, int], layout: Layout) -> list[Slot]:
+def _lent(lives: list[_Life], written: Mapping[int, int], sizes: Mapping[int, int]) -> list[Slot]:
     """Takes arrays out of `lives` that may lie in results, as long as that makes the worst moment better."""
     slots: list[Slot] = []
     swapped = {one.piece for place, one in enumerate(lives) if one in lives[:place]}
@@ -103,7 +136,7 @@ def _lent(lives: list[_Life], written: Mapping[int, int], layout: Layout) -> lis
         around = [one for one in lives if one.first <= moment <= one.last and one.piece not in swapped]
         found: Slot | None = None
         for life in sorted(around, key=lambda one: (-one.nbytes, one.piece)):
-            found = next(_homes(life, slots, written, layout), None)
+            found = next(_homes(life, slots, written, sizes), None)
             if found is not None:
                 lives.remove(life)
                 slots.append(found)
@@ -112,10 +145,10 @@ def _lent(lives: list[_Life], written: Mapping[int, int], layout: Layout) -> lis
             return slots
 
 
-def _homes(life: _Life, slots: Sequence[Slot], written: Mapping[int, int], layout: Layout) -> Iterator[Slot]:
+def _homes(life: _Life, slots: Sequence[Slot], written: Mapping[int, int], sizes: Mapping[int, int]) -> Iterator[Slot]:
     """Where an array fits into results that are written when it is gone, the smallest of them first."""
-    for home, first in sorted(written.items(), key=lambda item: layout.pieces[item[0]].nbytes):
-        room, needed = layout.pieces[home].nbytes, layout.pieces[life.piece].nbytes
+    for home, first in sorted(written.items(), key=lambda item: sizes[item[0]]):
+        room, needed = sizes[home], sizes[life.piece]
         if life.last >= first or needed > room:
             continue
         others = sorted(

@@ -18,6 +18,7 @@ from tessera.lang.programs import host, memory_plan
 from tessera.lang.programs.host_site import HostSite
 from tessera.lang.programs.layout import Layout, lay_out
 from tessera.lang.programs.levels import Levels
+from tessera.lang.programs.resizing import Rebound, Resizing
 from tessera.lang.programs.writing import Site, Writer
 from tessera.runtime.device import Device
 from tessera.runtime.executable import Geometry
@@ -52,11 +53,17 @@ class Bound:
 
     program: Program
     run: Callable[..., tuple[Tensor, ...]]
-    layout: Layout
     memory: Memory
     launches: int
+    sizes: Mapping[str, int]
+    geometry: Sequence[Geometry | None]
     recorded: int = 0
     """How many of its launches are replayed as graphs."""
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where each array lies."""
+        return lay_out(self.program.host, self.sizes, self.geometry)
 
     def __call__(self, *values: Any) -> tuple[Tensor, ...]:
         return self.run(*values)
@@ -129,18 +136,32 @@ class Program:
         if self.settings is None:
             return self._interpreted()
         given = [_geometry(value) if isinstance(value, Tensor) else None for value in values]
-        layout = lay_out(self.host, sizes, given)
         graph = graph and self.settings.target == "cuda"
-        # The arena of a graph stays where it is, and so do its nodes; results may be elsewhere in each call.
-        plan = memory_plan.plan(layout, lend=not graph)
-        results = sum(place.nbytes for place in layout.results)
-        self.memory = Memory(plan.nbytes, results, plan.least, plan.slots)
-        site = self._site(values, self.settings, graph)
-        run = _written(layout, plan, site)
-        recorded = getattr(site, "recorded", 0)
-        if graph and not recorded:  # nothing to replay: then its arena may as well be everybody's
-            return self.bind(values)
-        return Bound(self, run, layout, self.memory, len(self.host.launches), recorded)
+        found, recorded = None if graph else self._rebound(values, sizes, self.settings), 0
+        if found is None:
+            layout = lay_out(self.host, sizes, given)
+            # The arena of a graph stays where it is, and so do its nodes; results may be elsewhere in each call.
+            plan = memory_plan.plan(layout, lend=not graph)
+            site = self._site(values, self.settings, graph)
+            found = Rebound(_written(layout, plan, site), plan, sum(place.nbytes for place in layout.results))
+            recorded = getattr(site, "recorded", 0)
+            if graph and not recorded:  # nothing to replay: then its arena may as well be everybody's
+                return self.bind(values)
+        plan = found.plan
+        self.memory = Memory(plan.nbytes, found.results, plan.least, plan.slots)
+        return Bound(self, found.run, self.memory, len(self.kernels), sizes, given, recorded)
+
+    def _rebound(self, values: Sequence[Any], sizes: Mapping[str, int], chosen: Settings) -> Rebound | None:
+        """The program bound by what earlier bindings left; None where they left nothing that serves these sizes."""
+
+        def write(layout: Layout, plan: memory_plan.Plan) -> Any:
+            return _written(layout, plan, self._site(values, chosen, graph=False))
+
+        return self._resizing.bound(values, sizes, write)
+
+    @cached_property
+    def _resizing(self) -> Resizing:
+        return Resizing(self.host)
 
     def _site(self, values: Sequence[Any], chosen: Settings, graph: bool) -> Site:
         """The device that the arguments lie on, for this program."""
@@ -166,7 +187,9 @@ class Program:
     def _interpreted(self) -> Bound:
         """Runs the graph itself, by what its ops mean."""
         run = self.codes.interpreter(self.world, self.device)
-        return Bound(self, run, Layout([], (), [], []), Memory(0, 0, 0, ()), 0)
+        bound = Bound(self, run, Memory(0, 0, 0, ()), 0, {}, ())
+        bound.layout = Layout([], (), [], [])
+        return bound
 
 
 def _written(layout: Layout, plan: memory_plan.Plan, site: Site) -> Callable[..., tuple[Tensor, ...]]:

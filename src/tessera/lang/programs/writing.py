@@ -38,6 +38,7 @@ from tessera.lang.programs.memory_plan import Plan as MemoryPlan
 from tessera.runtime.launch_plan import Plan
 from tessera.runtime.memory import data_address
 from tessera.runtime.meta import Meta
+from tessera.shapes.tracked import is_tracked, made, plain
 from tessera.targets.cpu import sequence
 
 _PACKING = {"i64": "<q", "f32": "<f4x", "f64": "<d", "i1": "<?7x"}
@@ -71,6 +72,8 @@ class Prepared(NamedTuple):
     plan: Plan
     keep: object
     params: int = 0
+    open: tuple[tuple[int, int], ...] = ()
+    """Words of the args block whose numbers are tracked: at which byte, and the number."""
 
 
 class Site(Protocol):
@@ -159,10 +162,7 @@ class Writer:
         known = [f"{name}={name}" for name in self.names]
         text = f"def make({', '.join(self.names)}):\n    def run({', '.join([*inputs, *known])}):\n"
         text += "\n".join(self.lines) + "\n    return run\n"
-        run = _maker(text)(*self.names.values())
-        run.text = text
-        run.site = self.site  # it keeps constants, whose addresses are in the code
-        return run
+        return made(_Text(text, self.site).filled, *self.names.values())
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -335,17 +335,36 @@ class Writer:
     def _step(self, prepared: Prepared, values: dict[tuple[str, str], int]) -> sequence.Step:
         template = bytearray(prepared.template)
         fields: list[sequence.Field] = []
+        opened = list(prepared.open)
         for place, operand in prepared.fills:
             if isinstance(operand, Known):
                 struct.pack_into(_PACKING[operand.kind], template, place, operand.value)
                 continue
             if isinstance(operand, Place) and (known := self.known(operand)) is not None:
-                struct.pack_into("<Q", template, place, known)
+                struct.pack_into("<Q", template, place, plain(known))
+                if is_tracked(known):
+                    opened.append((place, known))
                 continue
             text, kind, added = self.source(operand)
             value = values.setdefault((text, kind), len(values))
             fields.append(sequence.Field(place, value, added))
-        return sequence.Step(prepared.entry, bytes(template), tuple(fields), prepared.scratch, prepared.threads)
+        return sequence.Step(
+            prepared.entry, bytes(template), tuple(fields), prepared.scratch, prepared.threads, tuple(opened)
+        )
+
+
+class _Text(NamedTuple):
+    """The code of a call, but for the objects that it names."""
+
+    text: str
+    site: Site
+
+    def filled(self, *named: Any) -> Callable[..., Any]:
+        """The function."""
+        run = _maker(self.text)(*named)
+        run.text = self.text
+        run.site = self.site  # it keeps constants, whose addresses are in the code
+        return run
 
 
 @lru_cache(maxsize=256)

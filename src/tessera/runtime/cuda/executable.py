@@ -119,7 +119,7 @@ class Bound(NamedTuple):
 
     def maps_of(self, arrays: Sequence[Array]) -> list[Array]:
         """The tensor maps of all arrays, results too."""
-        return [one.of(data_address(arrays[one.recipe.argument])) for one in self.maps]
+        return [one.of(data_address(arrays[one.kind.recipe.argument])) for one in self.maps]
 
     def results(self, arrays: Sequence[Array]) -> Any:
         """What a call returns, given the arrays of its results."""
@@ -250,7 +250,7 @@ class CudaExecutable:
             assert isinstance(argument, ArrayArgument)
             assert measured is not None
             what = f"argument {recipe.argument} of @{self.plan.name}"
-            found.append(Maps(recipe, argument.dtype, measured.sizes, measured.strides, what, index))
+            found.append(Maps.sized(recipe, argument.dtype, measured.sizes, measured.strides, what, index))
         return found
 
 
@@ -369,7 +369,7 @@ def runner(bound: Bound) -> Runner:
         arrays,
         written,
         len(bound.fresh),
-        tuple(one.recipe.argument for one in bound.maps),
+        tuple(one.kind.recipe.argument for one in bound.maps),
         launch.counters if launch.counters_word >= 0 else 0,
         launch.report_word >= 0,
         bound.blocks > 0,

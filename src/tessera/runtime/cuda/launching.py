@@ -23,6 +23,7 @@ from tessera.runtime.cuda.modules import Function
 from tessera.runtime.executable import start_pool
 from tessera.runtime.launch_plan import WORD, ArrayArgument, NumberArgument, Plan
 from tessera.runtime.memory import Array
+from tessera.shapes.tracked import is_tracked, plain
 from tessera.targets.cpu import features
 from tessera.targets.cpu import launch as host_launch
 from tessera.targets.llvm import image
@@ -31,7 +32,7 @@ Start: TypeAlias = Callable[..., int | tuple[int, ...]]
 """Takes the arrays and numbers of the plan, the stream, the counters and the report where it has such, and the maps."""
 
 FIRST_WORD = 16  # of the params block, in the args block of a host kernel
-STREAM_WORD = 10
+STREAM_WORD, BLOCKS_WORD = 10, 11
 _LONGEST = 1 << 63
 
 
@@ -49,9 +50,12 @@ class Params:
         assert plan.device is not None
         self.plan, self.device = plan, plan.device
         template = bytearray(max(plan.block_bytes, WORD * plan.words))
+        self.open: list[tuple[int, int]] = []
+        """Numbers that are tracked, and at which byte they are."""
 
         def fill(word: int, numbers: Sequence[int]) -> None:
-            struct.pack_into(f"<{len(numbers)}q", template, WORD * word, *numbers)
+            struct.pack_into(f"<{len(numbers)}q", template, WORD * word, *map(plain, numbers))
+            self.open += [(WORD * (word + place), one) for place, one in enumerate(numbers) if is_tracked(one)]
 
         for argument, found in zip(plan.arguments, geometry, strict=True):
             if found is not None:
@@ -142,6 +146,8 @@ class HostBlock(NamedTuple):
     template: bytes
     arguments: list[tuple[str, int]]
     keep: object
+    open: list[tuple[int, int]]
+    """Words of the template whose numbers are tracked: at which byte, and the number."""
 
 
 def host_block(params: Params, function: Function, blocks: int) -> HostBlock:
@@ -151,10 +157,13 @@ def host_block(params: Params, function: Function, blocks: int) -> HostBlock:
     address = ctypes.cast(calls.launch, ctypes.c_void_p).value or 0
     block = params.template + bytes(-len(params.template) % WORD)
     table_at = WORD * FIRST_WORD + len(block)
-    words = (address, function.handle, 0, blocks, device.threads, device.shared, len(device.maps), table_at)
+    words = (address, function.handle, 0, plain(blocks), device.threads, device.shared, len(device.maps), table_at)
     template = bytes(WORD * host_launch.FIRST_SLOT) + struct.pack("<8q", *words) + block + table
     kernel = steps_on_host()
-    return HostBlock(kernel.address("launch_on_device"), template, arguments, (kernel, function))
+    opened = [(WORD * FIRST_WORD + place, number) for place, number in params.open]
+    if is_tracked(blocks):
+        opened.append((WORD * BLOCKS_WORD, blocks))
+    return HostBlock(kernel.address("launch_on_device"), template, arguments, (kernel, function), opened)
 
 
 def _through_entry(params: Params, function: Function, blocks: int) -> Start:

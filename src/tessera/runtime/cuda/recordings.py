@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.executable import zero
-from tessera.runtime.cuda.launching import FIRST_WORD, STREAM_WORD, HostBlock, steps_on_host
+from tessera.runtime.cuda.launching import BLOCKS_WORD, FIRST_WORD, STREAM_WORD, HostBlock, steps_on_host
 from tessera.runtime.cuda.pool import Pool
 from tessera.runtime.cuda.streams import Stream
 from tessera.runtime.launch_plan import WORD
@@ -24,7 +24,7 @@ from tessera.targets.cpu import launch as host_launch
 
 # What the driver takes for a node: function, blocks, threads, shared memory, parameters, and what is not used here.
 _NODE = struct.Struct("<Q7I4x4Q")
-_FUNCTION, _BLOCKS, _THREADS, _SHARED = 9, 11, 12, 13
+_FUNCTION, _THREADS, _SHARED = 9, 12, 13
 _HEAD = 3  # words of a node's state in front of its params block
 GRAPH_WORD = 9
 
@@ -129,7 +129,7 @@ class Recording:
             params = ctypes.create_string_buffer(node.params, len(node.params))
             listed = ctypes.c_void_p(ctypes.addressof(params))
             words = struct.unpack_from(f"<{FIRST_WORD}q", node.template)
-            sizes = (words[_BLOCKS], 1, 1, words[_THREADS], 1, 1, words[_SHARED])
+            sizes = (words[BLOCKS_WORD], 1, 1, words[_THREADS], 1, 1, words[_SHARED])
             packed = ctypes.create_string_buffer(
                 _NODE.pack(words[_FUNCTION], *sizes, ctypes.addressof(listed), 0, 0, 0), _NODE.size
             )

@@ -7,8 +7,10 @@ arrays find theirs.
 
 from __future__ import annotations
 
-from ctypes import addressof, c_uint32, c_uint64
-from functools import lru_cache
+import struct
+from collections.abc import Callable
+from ctypes import addressof, c_char
+from functools import cache, cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,12 +20,15 @@ from tessera.dtypes.types import DType
 from tessera.errors import ShapeError
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
+from tessera.runtime.cuda.launching import has_entry
 from tessera.runtime.launch_plan import MAP_BYTES, WORD, TensorMap
 from tessera.runtime.memory import Array, aligned_empty, data_address
 from tessera.shapes.expr import format_shape
+from tessera.shapes.tracked import made
+from tessera.targets.cpu import launch as host_launch
 
 MOST_MAPS = 512
-_Wide, _Narrow, _WORDS = c_uint64, c_uint32, np.dtype(np.uint64)
+_NARROW, _WORDS = 4, np.dtype(np.uint64)
 
 _MOST_AXES, _LARGEST_BOX, _UNIT = 5, 256, 16
 _LARGEST_SIZE, _LARGEST_STRIDE = 1 << 32, 1 << 40
@@ -97,21 +102,43 @@ def extent(recipe: TensorMap, dtype: DType, sizes: tuple[int, ...], strides: tup
     return Extent(counts, tuple(steps))
 
 
+class Kind:
+    """What the tensor maps of one argument of a kernel have in common, whatever the sizes of arrays are."""
+
+    def __init__(self, recipe: TensorMap, dtype: DType, what: str, index: int) -> None:
+        self.recipe, self.dtype, self.what, self.index = recipe, dtype, what, index
+        self.rank = len(recipe.axes)
+        # What the driver reads: sizes, strides, the box, and steps of 1.
+        self.words = struct.Struct(f"<{2 * self.rank}Q{2 * self.rank}I")
+        self.rest = (0, *recipe.box, *[1] * self.rank)  # there is one stride less than sizes
+
+    @cached_property
+    def numbers(self) -> tuple[int, int, int]:
+        fetched = promotion(self.recipe, self.dtype.storage.itemsize)
+        return _numbers(type_name(self.dtype), self.recipe.swizzle, fetched)
+
+    def maps(self, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Maps:
+        """The maps of arrays with this extent, which has been checked."""
+        return Maps(self, Extent(sizes, strides))
+
+
 class Maps:
     """The tensor maps of one argument of a kernel, for arrays of one type, shape and strides, by their addresses."""
 
-    def __init__(
-        self,
-        recipe: TensorMap,
-        dtype: DType,
-        sizes: tuple[int, ...],
-        strides: tuple[int, ...],
-        what: str,
-        index: int = 0,
-    ) -> None:
-        self.recipe, self.dtype, self.what, self.index = recipe, dtype, what, index
-        self.extent = extent(recipe, dtype, sizes, strides, what)
+    __slots__ = ("extent", "kind", "made")
+
+    def __init__(self, kind: Kind, known: Extent) -> None:
+        self.kind = kind
+        self.extent = known
         self.made: dict[int, Array] = {}
+
+    @staticmethod
+    def sized(
+        recipe: TensorMap, dtype: DType, sizes: tuple[int, ...], strides: tuple[int, ...], what: str, index: int = 0
+    ) -> Maps:
+        """The maps of arrays with these sizes and strides, which are checked."""
+        known = extent(recipe, dtype, sizes, strides, what)
+        return made(Kind(recipe, dtype, what, index).maps, known.sizes, known.strides)
 
     def of(self, pointer: int) -> Array:
         """The map for an array at an address: 128 bytes on the host."""
@@ -124,31 +151,34 @@ class Maps:
         return found
 
     def _encoded(self, pointer: int) -> Array:
+        kind = self.kind
         if pointer % _UNIT:
             raise ShapeError(
-                f"{self.what}: its address is {pointer:#x}, the copy engine needs a multiple of {_UNIT}",
+                f"{kind.what}: its address is {pointer:#x}, the copy engine needs a multiple of {_UNIT}",
                 hint="give a copy, or a view that begins at a multiple of 16 bytes",
             )
-        recipe, rank = self.recipe, len(self.extent.sizes)
-        fetched = promotion(recipe, self.dtype.storage.itemsize)
-        kind, swizzle, promoted = _numbers(type_name(self.dtype), recipe.swizzle, fetched)
-        sizes, strides = (_Wide * rank)(*self.extent.sizes), (_Wide * rank)(*self.extent.strides)
-        box, steps = (_Narrow * rank)(*recipe.box), (_Narrow * rank)(*[1] * rank)
-        found = aligned_empty((MAP_BYTES // WORD,), _WORDS)
-        with Context.of(self.index) as context:
+        of_type, swizzle, promoted = kind.numbers
+        told = bytearray(kind.words.pack(*self.extent.sizes, *self.extent.strides, *kind.rest))
+        sizes = addressof(c_char.from_buffer(told))
+        strides = sizes + WORD * kind.rank
+        box = strides + WORD * kind.rank
+        steps = box + _NARROW * kind.rank
+        found = _fresh_map()()
+        with Context.of(kind.index) as context:
             status = context.calls.encode_map(
-                data_address(found),
-                kind,
-                rank,
-                pointer,
-                *map(addressof, (sizes, strides, box, steps)),
-                0,
-                swizzle,
-                promoted,
-                0,
+                data_address(found), of_type, kind.rank, pointer, sizes, strides, box, steps, 0, swizzle, promoted, 0
             )
-        driver.check_status(status, f"{self.what}: making a tensor map of {self.extent} with a box of {recipe.box}")
+        if status:
+            doing = f"{kind.what}: making a tensor map of {self.extent} with a box of {kind.recipe.box}"
+            driver.check_status(status, doing)
         return found
+
+
+@cache
+def _fresh_map() -> Callable[[], Array]:
+    """What makes memory for a map."""
+    shape = (MAP_BYTES // WORD,)
+    return (host_launch.fresh(shape, _WORDS) if has_entry() else None) or partial(aligned_empty, shape, _WORDS)
 
 
 @lru_cache(maxsize=64)

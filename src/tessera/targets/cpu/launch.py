@@ -58,6 +58,26 @@ def make(
     return factory(kernel_address, template, arguments, workspace_bytes, threads, keep)
 
 
+def maker(
+    kernel_address: int, example: bytes, arguments: Sequence[tuple[str, int]], workspace_bytes: int, threads: int
+) -> Callable[[bytes, object], Launch]:
+    """`make` for many of a kind: what makes launches of templates like the example, and of what they keep alive."""
+    _check(example, arguments, workspace_bytes, threads)
+    if not has_entry():
+        return lambda template, keep: through_ctypes(
+            kernel_address, template, arguments, workspace_bytes, threads, keep
+        )
+    definition, head = _entry(), _record(kernel_address, len(example), arguments, workspace_bytes, threads)
+    build, address = _builder(), ctypes.addressof(_entry())
+
+    def made(template: bytes, keep: object) -> Launch:
+        record = Record(head + template)
+        record.kept = (keep, definition)
+        return build(address, record, None)
+
+    return made
+
+
 @cache
 def has_entry() -> bool:
     """Whether the machine-code entry can be used: whether array objects are as it expects them."""
@@ -147,11 +167,16 @@ def through_entry(
 ) -> Launch:
     """The callable as a built-in function of the machine-code entry."""
     definition = _entry()
-    parts = [_RECORD.pack(kernel, threads, scratch, len(arguments), len(template))]
-    parts += [_ARGUMENT.pack(KINDS[kind], slot * WORD) for kind, slot in arguments]
-    record = Record(b"".join([*parts, template]))
+    record = Record(_record(kernel, len(template), arguments, scratch, threads) + template)
     record.kept = (keep, definition)
     return _builder()(ctypes.addressof(definition), record, None)
+
+
+def _record(kernel: int, nbytes: int, arguments: Sequence[tuple[str, int]], scratch: int, threads: int) -> bytes:
+    """What the entry reads in front of a template."""
+    parts = [_RECORD.pack(kernel, threads, scratch, len(arguments), nbytes)]
+    parts += [_ARGUMENT.pack(KINDS[kind], slot * WORD) for kind, slot in arguments]
+    return b"".join(parts)
 
 
 def through_ctypes(

@@ -2,7 +2,8 @@
 
 `sequence.ll` is a kernel like any other to the entry that Python calls; what it runs is in a table packed here. A call
 gives values: arrays, addresses and numbers, each into a word. Every launch has a template of its args block, and
-fields: which words of the values, and how many bytes after them, go where in it.
+fields: which words of the values, and how many bytes after them, go where in it. Numbers in it may be tracked: then the
+sequence is made when the code of their trail runs, of a copy of all that is known.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tessera.errors import CompileError
+from tessera.shapes.tracked import is_tracked, made, plain
 from tessera.targets.cpu import launch, pool
 
 _FIRST_VALUE = launch.FIRST_SLOT + 1  # the word before it holds the table
@@ -29,13 +31,17 @@ class Field(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One launch of a sequence; `template` begins with the zeros that launches need."""
+    """One launch of a sequence; `template` begins with the zeros that launches need.
+
+    `open` are words of the template whose numbers are tracked: at which byte, and the number.
+    """
 
     kernel: int
     template: bytes
     fields: tuple[Field, ...]
     scratch: int
     threads: int
+    open: tuple[tuple[int, int], ...] = ()
 
 
 def make(steps: Sequence[Step], kinds: Sequence[str], *, keep: object = None) -> launch.Launch:
@@ -46,37 +52,74 @@ def make(steps: Sequence[Step], kinds: Sequence[str], *, keep: object = None) ->
     """
     if len(kinds) > launch.LARGEST_BLOCK // launch.WORD - _FIRST_VALUE:
         raise CompileError(f"a program takes at most {launch.LARGEST_BLOCK // launch.WORD - _FIRST_VALUE} values")
-    packed = _packed(steps)
-    head = bytes(launch.WORD * launch.FIRST_SLOT) + struct.pack("<Q", ctypes.addressof(packed))
-    template = head + bytes(launch.WORD * len(kinds))
-    arguments = [(kind, _FIRST_VALUE + place) for place, kind in enumerate(kinds)]
-    entry = pool.start().image.address("sequence")
-    return launch.make(entry, template, arguments, 0, 1, keep=(packed, keep))
+    table = Table(steps, kinds, keep)
+    return made(table.launch, *table.numbers)
 
 
-def _packed(steps: Sequence[Step]) -> ctypes.Array[ctypes.c_char]:
-    """The table of a sequence in memory, and behind it what it points to: one piece, for there are many sequences."""
-    head = struct.calcsize("<qq") + _STEP.size * len(steps)
-    largest = launch.WORD * launch.FIRST_SLOT
-    parts: list[bytes] = []
-    rows: list[tuple[int, ...]] = []
-    end = head
-    for step in steps:
-        if len(step.template) > launch.LARGEST_BLOCK:
-            raise CompileError(f"an args block of {len(step.template)} bytes is too large for a launch")
-        fields = b"".join([_FIELD.pack(place, _FIRST_VALUE + value, added) for place, value, added in step.fields])
-        largest = max(largest, len(step.template))
-        template_at, fields_at = end, end + len(step.template)
-        end = fields_at + len(fields)
-        parts += [step.template, fields]
-        rows.append(
-            (step.kernel, step.threads, step.scratch, template_at, len(step.template), len(step.fields), fields_at)
-        )
-    memory = ctypes.create_string_buffer(end)
-    base = ctypes.addressof(memory)
-    table = [
-        _STEP.pack(kernel, threads, scratch, base + template_at, nbytes, count, base + fields_at)
-        for kernel, threads, scratch, template_at, nbytes, count, fields_at in rows
-    ]
-    memory[:end] = b"".join([struct.pack("<qq", len(steps), largest), *table, *parts])
-    return memory
+class Table:
+    """The table of a sequence, and behind it what it points to: one piece of words, for there are many sequences."""
+
+    def __init__(self, steps: Sequence[Step], kinds: Sequence[str], keep: object) -> None:
+        self._keep = keep
+        self._pointers: list[tuple[int, int]] = []
+        """Which words are addresses, and how many bytes after the beginning they lead."""
+        self._places: list[int] = []
+        self.numbers: list[int] = []
+        """What goes into the words at these places: numbers that are tracked."""
+        self._content = self._packed(steps)
+        self._head = bytes(launch.WORD * launch.FIRST_SLOT)
+        self._rest = bytes(launch.WORD * len(kinds))
+        arguments = [(kind, _FIRST_VALUE + place) for place, kind in enumerate(kinds)]
+        example = self._head + bytes(launch.WORD) + self._rest
+        self._made = launch.maker(pool.start().image.address("sequence"), example, arguments, 0, 1)
+
+    def launch(self, *numbers: int) -> launch.Launch:
+        """The callable, with these numbers."""
+        memory = self.filled(*numbers)
+        base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        words = memoryview(memory).cast("q")
+        for place, offset in self._pointers:
+            words[place] = base + offset
+        return self._made(self._head + base.to_bytes(launch.WORD, "little") + self._rest, (memory, self._keep))
+
+    def filled(self, *numbers: int) -> bytearray:
+        """The table with these numbers, and no addresses of its own yet."""
+        memory = bytearray(self._content)
+        words = memoryview(memory).cast("q")
+        for place, number in zip(self._places, numbers, strict=True):
+            words[place] = number
+        return memory
+
+    def _packed(self, steps: Sequence[Step]) -> bytes:
+        end = struct.calcsize("<qq") + _STEP.size * len(steps)
+        largest = launch.WORD * launch.FIRST_SLOT
+        rows: list[bytes] = []
+        parts: list[bytes] = []
+        for number, step in enumerate(steps):
+            nbytes = len(step.template)
+            if nbytes > launch.LARGEST_BLOCK:
+                raise CompileError(f"an args block of {nbytes} bytes is too large for a launch")
+            largest = max(largest, nbytes)
+            row = struct.calcsize("<qq") + _STEP.size * number
+            fields_at = end + nbytes + -nbytes % launch.WORD
+            self._pointers += [((row + 3 * launch.WORD) // launch.WORD, end)]
+            self._pointers += [((row + 6 * launch.WORD) // launch.WORD, fields_at)]
+            for place, found in step.open:
+                self._open(end + place, found)
+            self._open(row + 2 * launch.WORD, step.scratch)
+            self._open(row + launch.WORD, step.threads)
+            fields: list[bytes] = []
+            for place, value, added in step.fields:
+                self._open(fields_at + _FIELD.size * len(fields) + 2 * launch.WORD, added)
+                fields.append(_FIELD.pack(place, _FIRST_VALUE + value, plain(added)))
+            rows.append(
+                _STEP.pack(step.kernel, plain(step.threads), plain(step.scratch), 0, nbytes, len(step.fields), 0)
+            )
+            parts += [step.template, bytes(-nbytes % launch.WORD), *fields]
+            end = fields_at + _FIELD.size * len(fields)
+        return b"".join([struct.pack("<qq", len(steps), largest), *rows, *parts])
+
+    def _open(self, place: int, number: int) -> None:
+        if is_tracked(number):
+            self._places.append(place // launch.WORD)
+            self.numbers.append(number)

@@ -1,0 +1,114 @@
+"""Binding a program to other sizes quickly: by code that an earlier binding left.
+
+Of what a binding works out, most depends on the program alone: pieces of memory, kernels, the code of a call. The rest
+is numbers: sizes, strides, places in the arena, grids, tensor maps. A binding whose sizes are tracked
+(`shapes/tracked.py`) leaves code that computes those of other sizes, and fills them in. Where a size has other
+consequences, such as another kernel because rows lie badly, the code says so; then there is a binding, and code, for
+these. Programs with control flow, effects or copies are bound the long way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tessera.lang.programs import host
+from tessera.lang.programs.layout import Layout, Run, lay_out
+from tessera.lang.programs.memory_plan import Plan, Planner
+from tessera.runtime.executable import Geometry
+from tessera.runtime.memory import contiguous_strides
+from tessera.runtime.tensor import Tensor
+from tessera.shapes.expr import evaluator
+from tessera.shapes.tracked import Again, LostError, Made, Trail, plain
+
+MOST_FORMS, MOST_CODES = 64, 16
+"""Of one program, and for arguments of a form. Where sizes keep having other consequences, it takes the long way."""
+
+Write = Callable[[Layout, Plan], Any]
+"""Gives the function of a call for a layout and its memory."""
+
+
+class Rebound(NamedTuple):
+    """A binding: the function of a call, the plan of its memory, and the bytes of its results."""
+
+    run: Callable[..., tuple[Tensor, ...]]
+    plan: Plan
+    results: int
+
+
+class Resizing:
+    """The code that bindings of one program left, by what arguments are apart from sizes."""
+
+    def __init__(self, program: host.Host) -> None:
+        self.program = program
+        described = [program.values[number] for number in program.arguments]
+        # Arguments whose sizes are numbers are told apart by their metas.
+        self._is_open = [
+            isinstance(one, host.Array) and not all(isinstance(size, int) for size in one.shape) for one in described
+        ]
+        self._known: dict[tuple[object, ...], Again] = {}
+
+    def bound(self, values: Sequence[Any], sizes: Mapping[str, int], write: Write) -> Rebound | None:
+        """A binding by code, or one that leaves some; None where the program is to be bound as ever."""
+        if True not in self._is_open:
+            return None
+        # What changes without changing the form: the sizes of symbols, then strides that are not plain.
+        numbers = list(sizes.values())
+        form: list[object] = []
+        for is_open, value in zip(self._is_open, values, strict=True):
+            if not is_open:
+                form.append(value.meta if value.__class__ is Tensor else None)
+                continue
+            meta = value.meta
+            is_plain = meta.strides == contiguous_strides(meta.shape, 1)
+            form += [meta.device, meta.alignment, is_plain]
+            if not is_plain:
+                numbers += meta.strides
+        again = self._known.get(tuple(form))
+        if again is None:
+            if len(self._known) >= MOST_FORMS:
+                self._known.clear()
+            again = self._known[tuple(form)] = Again(MOST_CODES)
+        found = again.found(numbers)
+        if found is not None:
+            return found
+        return again.tracked(numbers, lambda trail, tracked: self._tracked(trail, tracked, values, list(sizes), write))
+
+    def _tracked(
+        self, trail: Trail, numbers: Sequence[Any], values: Sequence[Any], symbols: Sequence[str], write: Write
+    ) -> Made | None:
+        strides = iter(numbers[len(symbols) :])
+        sizes = dict(zip(symbols, numbers, strict=False))
+        layout = lay_out(self.program, sizes, self._geometry(sizes, strides, values))
+        if not all(isinstance(act, Run) for act in layout.acts):
+            return None
+        planner = Planner(layout)
+        nbytes = [layout.pieces[piece].nbytes for piece in planner.pieces]
+        plan = planner.plan(*map(plain, nbytes))
+        planned = trail.made(planner.plan, *nbytes)
+        trail.ask(f"{planned.text}.homes() == {trail.text(plan.homes())}", True)
+        offsets = trail.made(Plan.offsets, planned)
+        slots = [
+            slot._replace(offset=trail.number(f"{offsets.text}[{slot.piece}][0]", slot.offset)) for slot in plan.slots
+        ]
+        arena: Any = trail.number(f"{planned.text}.nbytes", plan.nbytes)
+        try:
+            run = write(layout, Plan(arena, plan.least, tuple(slots)))
+        except LostError:
+            return None
+        return trail.made(Rebound, run, planned, sum(place.nbytes for place in layout.results))
+
+    def _geometry(self, sizes: Mapping[str, Any], given: Iterator[Any], values: Sequence[Any]) -> list[Geometry | None]:
+        """Sizes and strides of the arguments, tracked where they are not always the same."""
+        found: list[Geometry | None] = []
+        for is_open, number, value in zip(self._is_open, self.program.arguments, values, strict=True):
+            if not isinstance(value, Tensor):
+                found.append(None)
+                continue
+            shape, strides = value.shape, value.strides
+            if is_open:
+                shape = evaluator(self.program.array(number).shape)(sizes)
+                is_plain = strides == contiguous_strides(value.shape, 1)
+                strides = contiguous_strides(shape, 1) if is_plain else tuple([next(given) for _ in strides])
+            found.append((shape, strides))
+        return found
