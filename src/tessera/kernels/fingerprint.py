@@ -60,7 +60,7 @@ class Fingerprints:
             return (kind.__qualname__, self.all(parts(value)))
         if isinstance(value, type) and not is_kernel_module(value.__module__):
             return ("type", *_place(value))
-        raise NoFingerprint(f"{value!r} of type {kind.__qualname__}")
+        raise NoFingerprint(f"something of type {kind.__qualname__}")  # its text may be long, or on a device
 
     def all(self, values: Any) -> tuple[object, ...]:
         return tuple([self.of(value) for value in values])
