@@ -219,6 +219,6 @@ def numbers_hold(guards: Sequence[RuntimeGuard], places: Sequence[int]) -> Calla
     tests: list[str] = []
     for guard in asked:
         name = f"number{guard.place}"
-        as_text = isinstance(guard.params, float) and (guard.params == 0 or not isfinite(guard.params))
+        as_text = isinstance(guard.params, float) and (guard.params == 0.0 or not isfinite(guard.params))
         tests.append(f"repr({name}) == {repr(guard.params)!r}" if as_text else f"{name} == {guard.params!r}")
     return eval(f"lambda {', '.join(names)}: {' and '.join(tests)}")
