@@ -22,7 +22,9 @@ from tessera.cli.main import cli
 from tessera.errors import TesseraError
 
 CHEATS = Path(__file__).with_name("cheats.py")
-COMMAND = (sys.executable, "-c", "from tessera.cli.main import main; main()", "bench")
+# What a shell starts in the background ignores Ctrl-C, and so do its children: these hear it.
+_HEARING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+COMMAND = (sys.executable, "-c", f"{_HEARING}from tessera.cli.main import main; main()", "bench")
 BRIEF = ("--seconds", "0.3", "--samples", "12", "--threads", "1", "--precision", "f32", "--measure", "latency")
 TINY = ("--size", "rows=64,cols=64")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import hypothesis
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from random_programs import Program, agree, programs
 
 import tessera as ts
@@ -85,7 +85,8 @@ def run_part(part: int, count: int, seed: int, **options: Any) -> None:
     """One share of `count` programs in all."""
 
     @hypothesis.seed(1000 * seed + part)
-    @settings(relaxed, max_examples=count // PARTS, derandomize=False, database=None)
+    # Compiling is slow: the first program that fails is told as it is, without a search for a smaller one.
+    @settings(relaxed, max_examples=count // PARTS, derandomize=False, database=None, phases=[Phase.generate])
     @given(program=programs(least=10, most=25))
     def run(program: Program) -> None:
         check(program, seed, **options)
