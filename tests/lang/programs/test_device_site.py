@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from imitated_gpu import Imitation, imitate
+from imitated_gpu import Imitation
 from program_cases import CHAIN, check, check_close, drawn, expected, program_of, tensor
 from test_program_control import BRANCH, FIBONACCI, SCAN, flag
 
 import tessera as ts
-from tessera import knobs
-from tessera.errors import DeviceError, EffectError
+from tessera.errors import EffectError
 from tessera.kernels.native import Settings
 from tessera.lang.programs.lowered import host_of
-from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.streams import default_stream
 from tessera.targets.cuda.assembler import assemble
 
-
-def has_gpu() -> bool:
-    try:
-        return driver.device_count() > 0
-    except DeviceError:
-        return False
-
-
 HOPPER = Settings("cuda", "sm_90a", 3, frozenset(), True, True)
-
-
-@pytest.fixture(name="gpu")
-def _gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Imitation]:
-    if has_gpu():
-        pytest.skip("there is a GPU, and the tests marked gpu use it; an imitation would get into its way")
-    with knobs.cache_dir.using(tmp_path):
-        yield imitate(monkeypatch)
 
 
 def test_code_of_programs_assembles() -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from imitated_gpu import Imitation, imitate
-from test_device_site import has_gpu
+from imitated_gpu import Imitation
 
 import tessera as ts
 from tessera import knobs
@@ -19,12 +17,10 @@ X = np.arange(12, dtype=np.float32).reshape(3, 4)
 PLACES = np.array([2, 0, -1])
 
 
-@pytest.fixture(name="gpu", autouse=True)
-def _gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Imitation]:
-    if has_gpu():
-        pytest.skip("there is a GPU, and the tests marked gpu use it; an imitation would get into its way")
-    with knobs.cache_dir.using(tmp_path), knobs.backend.using("auto"):
-        yield imitate(monkeypatch)
+@pytest.fixture(autouse=True)
+def _compiled(gpu: Imitation) -> Iterator[None]:
+    with knobs.backend.using("auto"):
+        yield
 
 
 def same(found: Any, expected: Any) -> None:

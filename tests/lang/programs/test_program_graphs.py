@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import numpy as np
 import pytest
-from imitated_gpu import Imitation, imitate
+from imitated_gpu import Imitation
 from program_cases import CHAIN, check_close, drawn, expected, program_of
-from test_device_site import has_gpu
 from test_program_control import BRANCH, SCAN, flag
 
 import tessera as ts
-from tessera import Tensor, jit, knobs
+from tessera import Tensor, jit
 from tessera.runtime.cuda.streams import Stream
-
-
-@pytest.fixture(name="gpu")
-def _gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Imitation]:
-    if has_gpu():
-        pytest.skip("there is a GPU, and the tests marked gpu use it; an imitation would get into its way")
-    with knobs.cache_dir.using(tmp_path):
-        yield imitate(monkeypatch)
 
 
 def values_of(seed: int = 0) -> list[Tensor]:

@@ -4,33 +4,23 @@ from __future__ import annotations
 
 import ctypes
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from imitated_gpu import Imitation, imitate
+from imitated_gpu import Imitation
 from program_cases import CHAIN, check_close, drawn, expected, program_of
-from test_device_site import has_gpu
 from transformer_block import arguments, transformer_block
 
 import tessera as ts
-from tessera import DType, Tensor, jit, knobs
+from tessera import DType, Tensor, jit
 from tessera.lang.operators import gelu, matmul
 from tessera.lang.programs import Program, resizing
 from tessera.runtime.cuda.streams import default_stream
 from tessera.targets.cpu import sequence
 
 FAR = 1 << 40
-
-
-@pytest.fixture(name="gpu")
-def _gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Imitation]:
-    if has_gpu():
-        pytest.skip("there is a GPU, and the tests marked gpu use it; an imitation would get into its way")
-    with knobs.cache_dir.using(tmp_path):
-        yield imitate(monkeypatch)
 
 
 @pytest.fixture(name="tables")
