@@ -141,7 +141,9 @@ class Walk:
             if one.guard is not None and (counts or one.kind in ("bra", "ret", "exit")):
                 wanted.append(one.guard[0])
             if counts:
-                wanted += [name for operand in _addresses(one) for name in names_in(operand)]
+                # Copies of no bytes are not made.
+                sizes = one.operands[3:] if one.kind == "cp" else ()
+                wanted += [name for operand in (*_addresses(one), *sizes) for name in names_in(operand)]
         needed = set(code.needed(wanted))
         waits = {at for at in needed if _is_word(code.instructions[at], "ld")}
         if waits:
