@@ -185,7 +185,7 @@ class KernelExecution:
         launched, programs, cluster = self.blocks, self.programs, self.device.cluster
         if not launched:
             return [], 1, 0.0
-        if not self.device.persistent or programs <= launched:
+        if self.device.counters_word < 0 or programs <= launched:
             count = min(launched, SAMPLED_BLOCKS)
             chosen = sorted({round(place) for place in np.linspace(0, launched - 1, count)})
             if cluster > 1:
