@@ -75,6 +75,7 @@ class Region:
         self.contests: list[tuple[Entry, Contest, int]] = []  # with the number of the record that each began at
         self.calls = 0
         place = next((value.device for value in call.values if isinstance(value, Tensor)), None)
+        self.device_kind = "cpu" if place is None else place.kind
         self.timer = timer_for(place, self.clock)
         self.numbers = tuple(place for place, value in enumerate(call.values) if not isinstance(value, Tensor))
         self.first = standing_in(call, call.values)
@@ -347,11 +348,14 @@ class Region:
         call = entry.call._replace(values=self._values(entry.call, described))
         current, most = entry.program.level.schedule, self.config.candidates
         if tier is TIER2:
-            levels = bridge_levels(TIER2, (), current) if is_bridge else tier2_levels(self.client, call, most)
+            regular = [] if is_bridge else tier2_levels(self.client, call, most, self.runtime.experience)
+            levels = regular or bridge_levels(TIER2, (), current)
         elif words := self._words(entry, described, is_bridge):
-            regular = tier3_levels(self.client, call, words, current, self.times, most)
+            regular = tier3_levels(self.client, call, words, current, self.times, most, self.runtime.experience)
             levels = bridge_levels(TIER3, words, current) if is_bridge else regular
         else:
+            return False
+        if not self.runtime.climb_pays(self, entry, tier, len(levels)):
             return False
         self._ask(Request(self, call, levels, is_bridge=is_bridge))
         return True
@@ -482,6 +486,7 @@ class Region:
         before = lost if is_old else contest.before
         if best.program not in self.programs and won is not None and before is not None:
             best.program.gain = max(0.0, before - won)
+        self.runtime.learn(self, entry, max(one.program.tier for one in contest.contenders), times, before, won)
         general = general_beside(self.client, best, times, lost)
         losers = [one.program for one in contest.contenders if one not in (best, general)]
         if best.program.tier < max(one.tier for one in losers):

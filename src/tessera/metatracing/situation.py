@@ -1,4 +1,4 @@
-"""A kernel in the form that it runs in, and what it runs on: what models predict of and recommendations are made for."""
+"""A kernel in the form that it runs in, and what it runs on: what models predict, and recommendations are made for."""
 
 from __future__ import annotations
 

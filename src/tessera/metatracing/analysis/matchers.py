@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from statistics import mean
@@ -103,7 +104,8 @@ def repeats(values: Sequence[T], longest: int = _LONGEST_REPEAT) -> dict[tuple[T
             if len(places) < 2 or _is_repetition(run):
                 continue
             inside = any(
-                len(places) <= len(others) * max(1, _count_in(run, other)) for other, others in found.items()
+                len(places) <= len(others) * max(1, _count_in(run, other))
+                for other, others in found.items()
                 if len(other) > length and _count_in(run, other)
             )
             if not inside:
@@ -113,9 +115,7 @@ def repeats(values: Sequence[T], longest: int = _LONGEST_REPEAT) -> dict[tuple[T
 
 def _is_repetition(run: tuple[Any, ...]) -> bool:
     """Whether a run is a shorter one several times over."""
-    return any(
-        len(run) % part == 0 and run == run[:part] * (len(run) // part) for part in range(1, len(run) // 2 + 1)
-    )
+    return any(len(run) % part == 0 and run == run[:part] * (len(run) // part) for part in range(1, len(run) // 2 + 1))
 
 
 def _count_in(run: tuple[Any, ...], other: tuple[Any, ...]) -> int:
@@ -172,7 +172,7 @@ class ShapePatternMatcher:
 
 def classify(values: Sequence[int]) -> tuple[ShapeType, float | None]:
     """What all of them have in common; the ratio where each is the same multiple of the one before."""
-    ratios = {after / before for before, after in zip(values, values[1:], strict=False) if before}
+    ratios = {after / before for before, after in itertools.pairwise(values) if before}
     if len(values) > 2 and len(ratios) == 1 and ratios != {1.0}:
         return ShapeType.FIXED_RATIO, ratios.pop()
     if all(value > 0 and value & (value - 1) == 0 for value in values):
@@ -191,7 +191,7 @@ def predicted(history: Sequence[int]) -> int:
     if kind is ShapeType.FIXED_RATIO and ratio is not None:
         return round(history[-1] * ratio)
     # What followed such a size most often, where that has been seen.
-    after = Counter(later for before, later in zip(history, history[1:], strict=False) if before == history[-1])
+    after = Counter(later for before, later in itertools.pairwise(history) if before == history[-1])
     return (after or Counter(history)).most_common(1)[0][0]
 
 
@@ -294,5 +294,3 @@ class ComputePatternMatcher:
             words = f"{mean(rooms):.0%} of a multiprocessor's threads are there at once"
             found.append(Finding("low occupancy", _low(mean(rooms), 1.0), words))
         return sorted(found, key=lambda one: -one.severity)
-
-

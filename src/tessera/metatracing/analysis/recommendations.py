@@ -114,7 +114,7 @@ class SpecializationRecommendation:
 
 @dataclass(frozen=True)
 class InRows:
-    """A kernel whose arguments at some places are copied first, so that neighbours of a row are neighbours in memory."""
+    """A kernel whose arguments at some places are copied first, so that neighbours of a row lie together."""
 
     kernel: Kernel
     places: tuple[int, ...]
@@ -192,13 +192,28 @@ class Recommender:
                 program = then() if callable(then) else then
             except TesseraError:  # no such program
                 continue
+            same = program.family(self.times.machine) == now.family(self.times.machine)
+            if kind is RecommendationType.TILE_SIZE_SPECIALIZATION and not same:
+                continue  # other instructions are another kind
             if self.times.knows(program):
-                gain = self.times.gain(now, program)
+                gain = self.times.gain(now, program, self._beforehand(here, params))
                 interval = gain.low - 1, gain.high - 1
                 yield (
-                    SpecializationRecommendation(kind, words, gain.ratio - 1, effort, params, gain.confidence, interval),
+                    SpecializationRecommendation(
+                        kind, words, gain.ratio - 1, effort, params, gain.confidence, interval
+                    ),
                     gain,
                 )
+
+    def _beforehand(self, here: Situation, params: Params) -> float:
+        """Seconds of the copies or casts that a specialisation makes at each call."""
+        if isinstance(params, LayoutParams):
+            copied = [here.args[place] for place in params.arguments]
+            return self.times.beforehand(len(copied), sum(one.nbytes for one in copied), far=True)
+        if isinstance(params, DtypeParams):
+            cast = [one for one in here.args if _is_float(one)]
+            return self.times.beforehand(len(cast) + 1, sum(one.nbytes for one in cast))
+        return 0.0
 
     def _alternatives(
         self, here: Situation, now: Program
@@ -236,11 +251,11 @@ class Recommender:
                         _then(here, chosen),
                     )
         written = set(written_places(kernel, here.args, here.static)) if now.work.far_arguments else set[int]()
-        far = tuple(sorted(place for place in now.work.far_arguments if place < len(here.args) and place not in written))
+        far = tuple(
+            sorted(place for place in now.work.far_arguments if place < len(here.args) and place not in written)
+        )
         if far:
-            args = tuple(
-                [empty(one.shape, one.dtype) if place in far else one for place, one in enumerate(here.args)]
-            )
+            args = tuple([empty(one.shape, one.dtype) if place in far else one for place, one in enumerate(here.args)])
             yield (
                 RecommendationType.MEMORY_LAYOUT_SPECIALIZATION,
                 f"copy argument {', '.join(map(str, far))} row by row first",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -71,7 +72,7 @@ class Code:
         starts = {0, len(self.instructions), *self.labels.values()}
         starts |= {at + 1 for at, one in enumerate(self.instructions) if one.kind in ("bra", "ret", "exit")}
         cuts = sorted(starts)
-        return tuple(range(low, high) for low, high in zip(cuts, cuts[1:], strict=False))
+        return tuple(range(low, high) for low, high in itertools.pairwise(cuts))
 
     def needed(self, wanted: Iterable[str]) -> frozenset[int]:
         """The instructions that registers come from, by whatever way."""
@@ -107,7 +108,9 @@ def read(ptx: str) -> Code:
     try:
         body = text[text.index("{", text.index(".entry")) + 1 : text.rindex("}")]
     except ValueError:
-        raise CompileError("expected PTX with an .entry, got text without one", hint="hand over a kernel's PTX") from None
+        raise CompileError(
+            "expected PTX with an .entry, got text without one", hint="hand over a kernel's PTX"
+        ) from None
     code, scopes, count = Code(), list[dict[str, str]](), 0
     for token in _TOKEN.findall(body):
         statement = token.strip()

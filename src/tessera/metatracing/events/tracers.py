@@ -178,7 +178,7 @@ _CLOCKS: Mapping[ComputeType, float] = {
     ComputeType.SHUFFLE: 1.0,
     ComputeType.REDUCTION: 2.0,
 }
-"""Clocks of a warp's instruction on a multiprocessor: it has 128 lanes for arithmetic, 16 for functions, 32 to shuffle."""
+"""Clocks of a warp's instruction: a multiprocessor has 128 lanes for arithmetic, 16 for functions, 32 to shuffle."""
 _BITS = {"bf16": 16, "f16": 16, "tf32": 19, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "f32": 32, "f64": 64}
 
 
@@ -381,9 +381,7 @@ class MemoryTracer:
 
     def analyze_access_patterns(self, trace: AttentionTrace) -> AttentionTrace:
         """The trace, with what was recorded in it."""
-        return replace(
-            trace, execution_pattern=replace(trace.execution_pattern, memory_accesses=self.events())
-        )
+        return replace(trace, execution_pattern=replace(trace.execution_pattern, memory_accesses=self.events()))
 
     @staticmethod
     def _one(record: AccessRecord, seen: set[int]) -> MemoryAccessEvent:

@@ -1,4 +1,4 @@
-"""Amounts of work that running times are fitted to, for a kernel under a schedule on a machine; and families of programs.
+"""Amounts of work that running times are fitted to, for a kernel under a schedule on a machine; families of programs.
 
 All are those of the part of a machine that has most to do: a multiprocessor, or a thread of the CPU.
 """
@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tessera.metatracing.events.tile_work import TileWork
 from tessera.targets.cuda.agents_model import OWN_REGISTERS, REGISTERS
 from tessera.targets.cuda.agents_model import ROWS as AGENT_ROWS
+
+if TYPE_CHECKING:
+    from tessera.metatracing.events.tile_work import TileWork
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ class ModelParameters:
 
     @property
     def flops(self) -> float:
-        """4·B·H·S²·D, half of it where it is causal: a multiplication and an addition for each term of both products."""
+        """4·B·H·S²·D, half of it where it is causal: a multiplication and an addition for each term of products."""
         return attention_operations(self.profile, self.seq_len)
 
     @property
@@ -150,4 +150,3 @@ def program_of(params: ModelParameters, machine: Machine) -> Program:
     scale = params.head_dim**-0.5
     here = Situation(kernel, (*heads, scale), {"causal": params.is_causal}, machine, params.specialized)
     return here.program()
-

@@ -1,8 +1,8 @@
 """Fits of running times: positive coefficients for amounts of work, by least squares of logarithms, with intervals.
 
-A time is a part that is always there and a norm of what the work takes: seconds = c₀·x₀ + (Σ (cⱼ·xⱼ)^p)^(1/p). With p = 1
+A time is a part that is always there and a norm of what work takes: seconds = c₀·x₀ + (Σ (cⱼ·xⱼ)^p)^(1/p). With p = 1
 everything adds up, with a large p only the busiest counts, as on a roofline. Errors are relative, so logarithms are
-compared. Intervals are as wide as the errors on rows that a fit had not seen: nothing is assumed of how they are spread.
+compared. Intervals are as wide as the errors on rows that a fit had not seen: nothing is assumed of their spread.
 """
 
 from __future__ import annotations

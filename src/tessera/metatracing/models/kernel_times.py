@@ -1,4 +1,4 @@
-"""How long kernels take: fits by families of programs, kept on the disk, with the errors that their gains are known by."""
+"""How long kernels take: fits by families of programs, kept on the disk, and how far off the gains they predict are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from math import exp, log
 from typing import Any, NamedTuple
 
 from tessera.errors import TesseraError
-from tessera.metatracing.models.amounts import START, Machine, Program
+from tessera.metatracing.models.amounts import START, TINY, Machine, Program
 from tessera.metatracing.models.fitting import LEAST_ROWS, Fitted, fit
 
 HELPS = 1.02
@@ -80,10 +80,26 @@ class KernelTimes:
             seconds /= exp(known[len(known) // 2])
         return Prediction(seconds, *found.interval(seconds), found.parts(amounts), family)
 
-    def gain(self, now: Program, then: Program) -> Gain:
-        """What another program of the same problem would gain."""
+    def beforehand(self, passes: int, nbytes: int, *, far: bool = False) -> float:
+        """About what it takes to copy or cast arrays first: so many of them, of so many bytes in all."""
+        found = self.fits.get(f"{self.machine.kind} rows")
+        if found is None or not passes:
+            return 0.0
+        amounts = dict.fromkeys(found.names, TINY)
+        amounts |= {
+            "always": 1.0,
+            "programs": 1.0,
+            "near": 2.0 * nbytes / self.machine.units,
+            "footprint": 2.0 * nbytes,
+        }
+        amounts["far"] = nbytes / self.machine.units if far else TINY
+        whole = found.seconds({name: amounts.get(name, TINY) for name in found.names})
+        return whole + (passes - 1) * found.seconds({**dict.fromkeys(found.names, TINY), "always": 1.0})
+
+    def gain(self, now: Program, then: Program, extra: float = 0.0) -> Gain:
+        """What another program of the same problem would gain, with so many seconds beside it."""
         before, after = self.predict(now), self.predict(then)
-        expected = log(before.seconds / after.seconds)
+        expected = log(before.seconds / (after.seconds + extra))
         if now.assumed != then.assumed and now.work is then.work:
             errors = tuple(expected - one for one in self.facts.get(before.family, ()))[::-1]
         else:
@@ -144,9 +160,7 @@ class KernelTimes:
             raise ValueError(f"not a model: {error}") from None
 
 
-def _pairs(
-    machine: Machine, measured: Sequence[Measured], errors: Mapping[int, float]
-) -> dict[str, tuple[float, ...]]:
+def _pairs(machine: Machine, measured: Sequence[Measured], errors: Mapping[int, float]) -> dict[str, tuple[float, ...]]:
     """How far off the gains between programs of one problem are, by fits that had not seen it."""
     groups: dict[Hashable, list[int]] = {}
     for place in errors:
