@@ -94,6 +94,8 @@ class TileWork:
     """Of the sums of all products in the code: what threads hold beside each other."""
     made: int
     """Columns of left factors that threads computed themselves."""
+    tile_bytes: int
+    """Of the largest tile that is loaded."""
 
     @property
     def programs(self) -> int:
@@ -122,7 +124,10 @@ class TileWork:
 
     @cached_property
     def far_arguments(self) -> frozenset[int]:
-        return frozenset().union(*(one.far_arguments for one in self.sampled))
+        found: set[int] = set()
+        for one in self.sampled:
+            found |= one.far_arguments
+        return frozenset(found)
 
 
 def tile_work(instance: Instance, arguments: Described) -> TileWork:
@@ -134,7 +139,8 @@ def tile_work(instance: Instance, arguments: Described) -> TileWork:
     for shape, given in zip(function.shapes, arguments, strict=False):
         if isinstance(given, Meta):
             sizes.update((str(part), size) for part, size in zip(shape.data, given.shape, strict=True))
-    grid = tuple(max(0, one) for one in evaluator(tuple(function.grid.data))(sizes))
+    extents: tuple[int, ...] = evaluator(tuple(function.grid.data))(sizes)
+    grid = tuple(max(0, one) for one in extents)
     results = [evaluator(tuple(dim(part) for part in shape.data))(sizes) for shape in function.shapes][len(arguments) :]
     geometry = [(one.shape, one.strides) if isinstance(one, Meta) else None for one in arguments]
     geometry += [(shape, contiguous_strides(shape, 1)) for shape in results]
@@ -148,18 +154,19 @@ def tile_work(instance: Instance, arguments: Described) -> TileWork:
     return TileWork(grid, sampled, tuple(places), footprint, *_widths(function))
 
 
-def _widths(function: tile.FuncOp) -> tuple[int, int, int]:
-    """The bits of what is multiplied, or loaded; columns of sums; and of left factors that were computed."""
+def _widths(function: tile.FuncOp) -> tuple[int, int, int, int]:
+    """The bits of what is multiplied, or loaded; columns of sums, and of left factors that were computed; tiles."""
     bits = columns = made = 0
     for op in function.body.walk():
         if isinstance(op, tile_values.DotOp):
             bits = max(bits, tile_dtype(op.a).bits)
             columns += tile_type(op.result).get_shape()[1]
             made += 0 if isinstance(factor_source(op.a), tile.LoadOp) else tile_type(op.a).get_shape()[1]
+    loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp)]
     if not bits:
-        loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp)]
         bits = max((tile_dtype(op.result).bits for op in loads), default=32)
-    return bits, columns, made
+    sizes = [prod(tile_type(op.result).get_shape()) * tile_dtype(op.result).storage.itemsize for op in loads]
+    return bits, columns, made, max(sizes, default=0)
 
 
 class _Reader:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -239,7 +239,7 @@ class PipelineStall(NamedTuple):
     """Where warps wait for each other or for copies, and how often."""
 
     kind: str
-    count: int
+    times: int
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,7 @@ class GPUComputePatternTracer:
         now = time.perf_counter_ns()
         walked = execution.walked
         counts: Counter[ComputeType] = Counter()
-        busy: Counter[ComputeType] = Counter()
+        busy: dict[ComputeType, float] = defaultdict(float)
         shapes: Counter[str] = Counter()
         waits: Counter[str] = Counter()
         for at, warps in walked.executed.items():

@@ -5,7 +5,7 @@ GPU, and what it counts is what the machine does: addresses of all lanes, with t
 loop. Where a branch depends on data, the code behind it is walked through; where a loop does, once. Both are counted.
 
 Words of whole numbers that threads hand to each other through shared memory, which program comes next, say, are taken
-in the order in which they were written there, so no barrier is needed. A counter in global memory is a number that grows.
+in the order in which they were written there, so no barrier is needed. A counter in global memory only grows.
 """
 
 from __future__ import annotations

@@ -88,12 +88,15 @@ class Program:
             "shared": busiest["left"] * (warps // down) + busiest["right"] * down,
             "crowded": busiest["products"] * max(0.0, held / CROWDED - 1),
             "lanes": busiest["elements"] / self.threads,
+            "overflow": busiest["elements"] * min(4.0, max(0.0, work.tile_bytes / CACHE - 1)),
         }
         return {name: float(amount) + TINY for name, amount in found.items()}
 
 
 COUNTED = ("turns", "products", "functions", "elements", "near", "far", "dots", "left", "right")
 TINY = 1e-12
+CACHE = 256 * 1024
+"""Bytes of a tile that stay near a thread of a CPU."""
 MOST_SUMS, CROWDED = 160, 128
 """Sums of a thread: from how many on a block has more threads, and from how many on they do not fit well."""
 
@@ -107,6 +110,6 @@ START: Mapping[str, Mapping[str, float]] = {
     "cuda rows": {"always": 5e-6, "programs": 1e-8, "lanes": 1e-9, "far": 1e-11, "footprint": 3e-13},
     "cpu products of 32 bits": {**_HOST, "dots": 1e-7, "products": 2e-11},
     "cpu products of 16 bits": {**_HOST, "dots": 1e-7, "products": 5e-11},
-    "cpu rows": _HOST,
+    "cpu rows": {**_HOST, "overflow": 1e-9},
 }
 """The amounts that count for each family, and about how many seconds each of them takes."""

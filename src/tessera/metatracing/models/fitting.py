@@ -134,7 +134,8 @@ def _predicted(amounts: Array, coefficients: Array, power: float) -> Array:
 
 def _solved(amounts: Array, logs: Array, begin: Array, power: float) -> Array:
     """By Levenberg and Marquardt; rows that are far off count less, so that single mishaps do not bend it."""
-    found, damping = begin.copy(), 1.0
+    found: Array = begin.copy()
+    damping = 1.0
     error = _error(amounts, logs, found, begin, power)
     for _ in range(_ROUNDS):
         each = amounts * np.exp(found)
@@ -146,11 +147,12 @@ def _solved(amounts: Array, logs: Array, begin: Array, power: float) -> Array:
         inner = np.where(total > 0, total, 1.0) ** (1 / power - 1)
         slopes[:, 1:] = powered * inner[:, None] / whole[:, None]
         residual = np.log(whole) - logs
-        weights = 1 / np.maximum(1.0, np.abs(residual) / 0.3)
-        normal = (slopes * weights[:, None]).T @ slopes + _PULL * np.eye(len(found))
-        gradient = (slopes * weights[:, None]).T @ residual + _PULL * (found - begin)
-        step = np.linalg.solve(normal + damping * np.diag(np.diag(normal)), -gradient)
-        tried = found + np.clip(step, -2.0, 2.0)
+        weights: Array = 1 / np.maximum(1.0, np.abs(residual) / 0.3)
+        weighted: Array = (slopes * weights[:, None]).T
+        normal: Array = weighted @ slopes + _PULL * np.eye(len(begin))
+        gradient: Array = weighted @ residual + _PULL * (found - begin)
+        step: Array = np.linalg.solve(normal + damping * np.diag(np.diag(normal)), -gradient)
+        tried: Array = found + np.clip(step, -2.0, 2.0)
         now = _error(amounts, logs, tried, begin, power)
         if now < error:
             done = error - now < 1e-9 * error

@@ -119,7 +119,9 @@ class TierPerformancePrediction:
         seconds = [scale * times.predict(one).seconds for one in (first, second, third)]
         sure = 1.0 if second is first else gains[0].confidence
         return TierPrediction(
-            *(1e3 * one for one in seconds),
+            1e3 * seconds[0],
+            1e3 * seconds[1],
+            1e3 * seconds[2],
             seconds[0] / seconds[1],
             seconds[0] / seconds[2],
             sure,
