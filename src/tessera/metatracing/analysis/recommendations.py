@@ -162,7 +162,7 @@ def written_places(kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any
 CUDA_BLOCKS = ((64, 64), (128, 64), (128, 128), (64, 128), (192, 96), (192, 128), (128, 256))
 CPU_BLOCKS = ((16, 16), (32, 32), (64, 64), (32, 128), (64, 256), (128, 128), (64, 128), (32, 256))
 CPU_ROWS = ((1, 64), (8, 64), (64, 64), (256, 64))
-CUDA_DEPTH, CPU_DEPTHS = 64, (16, 64, 128)
+DEPTH = 64
 
 
 class Recommender:
@@ -241,8 +241,8 @@ class Recommender:
                 )
         if machine.kind == "cuda" and products and not now.by_agents(machine) and now.work.bits <= 16:
             for block in blocks:
-                chosen = Schedule(block=block, warps=block[0] // 16)
-                if block[0] % 64 == 0 and block[0] // 16 in (4, 8, 16):
+                if block[0] in (64, 128, 256):
+                    chosen = Schedule(block=block, warps=block[0] // 16)
                     yield (
                         RecommendationType.INSTRUCTION_SPECIALIZATION,
                         f"products of warpgroups, in blocks of {'×'.join(map(str, block))}",
@@ -263,7 +263,8 @@ class Recommender:
                 LayoutParams(far),
                 _then(here, args=args),
             )
-        for dtype in (bf16, f16):
+        # CPUs without arithmetic in 16 bits gain nothing by them, and of the others nothing has been measured.
+        for dtype in (bf16, f16) if machine.kind == "cuda" and not now.work.far_arguments else ():
             if here.tolerance is not None and here.tolerance >= ACCURACY[dtype] and now.work.bits > dtype.bits:
                 args = tuple([empty(one.shape, dtype) if _is_float(one) else one for one in here.args])
                 yield (
@@ -294,11 +295,8 @@ def _blocks(schedule: Schedule, machine: Machine, products: bool) -> Iterator[tu
     """Blocks that are worth a look."""
     deep = schedule.block is not None and len(schedule.block) == 3
     if machine.kind == "cuda":
-        for block in CUDA_BLOCKS if products else ():
-            yield (*block, CUDA_DEPTH) if deep else block
-        return
-    for block in CPU_BLOCKS if products else CPU_ROWS:
-        if not deep:
-            yield block
-        else:
-            yield from ((*block, depth) for depth in CPU_DEPTHS)
+        blocks = CUDA_BLOCKS if products else ()
+    else:
+        blocks = CPU_BLOCKS if products else CPU_ROWS
+    for block in blocks:
+        yield (*block, DEPTH) if deep else block

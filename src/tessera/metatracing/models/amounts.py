@@ -54,11 +54,13 @@ class Program:
         """Programs of one family have the same coefficients."""
         if not self.work.columns:
             return f"{machine.kind} rows"
+        # What is computed between products, softmax say, shows beside them.
+        between = FUNCTIONS if self.work.total("functions") > 0 else ""
         if machine.kind != "cuda":
-            return f"cpu products of {self.work.bits} bits"
+            return f"cpu products of {self.work.bits} bits{between}"
         if self.by_agents(machine):
-            return "cuda agents"
-        return "cuda products" if self.work.bits <= 16 else "cuda products of 32 bits"
+            return f"cuda agents{between}"
+        return f"cuda products{between}" if self.work.bits <= 16 else f"cuda products of 32 bits{between}"
 
     @property
     def threads(self) -> int:
@@ -93,6 +95,7 @@ class Program:
         return {name: float(amount) + TINY for name, amount in found.items()}
 
 
+FUNCTIONS = " with functions"
 COUNTED = ("turns", "products", "functions", "elements", "near", "far", "dots", "left", "right")
 TINY = 1e-12
 CACHE = 256 * 1024

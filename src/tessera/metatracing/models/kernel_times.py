@@ -13,12 +13,13 @@ from math import exp, log
 from typing import Any, NamedTuple
 
 from tessera.errors import TesseraError
-from tessera.metatracing.models.amounts import START, TINY, Machine, Program
+from tessera.metatracing.models.amounts import FUNCTIONS, START, Machine, Program
 from tessera.metatracing.models.fitting import LEAST_ROWS, Fitted, fit
 
 HELPS = 1.02
 """From this ratio on something counts as faster."""
 _MOST_ERRORS = 400
+SHORT = 12e-6
 
 
 class Measured(NamedTuple):
@@ -54,13 +55,15 @@ class KernelTimes:
     """Fits of one machine.
 
     `facts` has what knowing all sizes gives, by family: logarithms of open over assumed, sorted. `pairs` has, for two
-    families, how far predicted gains were off: logarithms, sorted.
+    families, how far predicted gains were off: logarithms, sorted. `copies` are seconds that a copy takes always, and
+    for each byte: of elements that lie together, and of those that lie apart.
     """
 
     machine: Machine
     fits: Mapping[str, Fitted]
     pairs: Mapping[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]])
     facts: Mapping[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]])
+    copies: tuple[float, float, float] | None = None
 
     def knows(self, program: Program) -> bool:
         return program.family(self.machine) in self.fits
@@ -76,32 +79,24 @@ class KernelTimes:
             )
         amounts = program.amounts(self.machine)
         seconds = found.seconds(amounts)
-        if program.assumed and (known := self.facts.get(family)):
+        if program.assumed and (known := self.facts.get(_facts_key(family, seconds))):
             seconds /= exp(known[len(known) // 2])
         return Prediction(seconds, *found.interval(seconds), found.parts(amounts), family)
 
     def beforehand(self, passes: int, nbytes: int, *, far: bool = False) -> float:
         """About what it takes to copy or cast arrays first: so many of them, of so many bytes in all."""
-        found = self.fits.get(f"{self.machine.kind} rows")
-        if found is None or not passes:
+        if self.copies is None:
             return 0.0
-        amounts = dict.fromkeys(found.names, TINY)
-        amounts |= {
-            "always": 1.0,
-            "programs": 1.0,
-            "near": 2.0 * nbytes / self.machine.units,
-            "footprint": 2.0 * nbytes,
-        }
-        amounts["far"] = nbytes / self.machine.units if far else TINY
-        whole = found.seconds({name: amounts.get(name, TINY) for name in found.names})
-        return whole + (passes - 1) * found.seconds({**dict.fromkeys(found.names, TINY), "always": 1.0})
+        always, near, apart = self.copies
+        return passes * always + nbytes * (apart if far else near)
 
     def gain(self, now: Program, then: Program, extra: float = 0.0) -> Gain:
         """What another program of the same problem would gain, with so many seconds beside it."""
         before, after = self.predict(now), self.predict(then)
         expected = log(before.seconds / (after.seconds + extra))
         if now.assumed != then.assumed and now.work is then.work:
-            errors = tuple(expected - one for one in self.facts.get(before.family, ()))[::-1]
+            known = self.facts.get(_facts_key(before.family, before.seconds), ())
+            errors = tuple(expected - one for one in known)[::-1]
         else:
             errors = self.pairs.get(f"{before.family} > {after.family}", ())
         if not errors:
@@ -127,7 +122,9 @@ class KernelTimes:
                 continue
             rows = [measured[place].program.amounts(machine) for place in places]
             groups = [measured[place].group for place in places]
-            found = fit(rows, [measured[place].seconds for place in places], START[family], groups)
+            found = fit(
+                rows, [measured[place].seconds for place in places], START[family.removesuffix(FUNCTIONS)], groups
+            )
             fits[family] = found
             errors.update(zip(places, found.errors, strict=True))
         return KernelTimes(machine, fits, _pairs(machine, measured, errors), _facts(machine, measured))
@@ -141,6 +138,7 @@ class KernelTimes:
                 "fits": {name: one.written() for name, one in self.fits.items()},
                 "pairs": self.pairs,
                 "facts": self.facts,
+                "copies": self.copies,
             }
         )
 
@@ -155,6 +153,7 @@ class KernelTimes:
                 {str(family): Fitted.read(one) for family, one in found["fits"].items()},
                 {str(pair): tuple(map(float, one)) for pair, one in found["pairs"].items()},
                 {str(family): tuple(map(float, one)) for family, one in found["facts"].items()},
+                None if found["copies"] is None else (*map(float, found["copies"]),),  # pyright: ignore[reportArgumentType]
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not a model: {error}") from None
@@ -180,9 +179,15 @@ def _facts(machine: Machine, measured: Sequence[Measured]) -> dict[str, tuple[fl
         if one.program.assumed:
             for other in measured:
                 if other.group == one.group and not other.program.assumed and _alike(one.program, other.program):
-                    found.setdefault(one.program.family(machine), []).append(log(other.seconds / one.seconds))
+                    key = _facts_key(one.program.family(machine), other.seconds)
+                    found.setdefault(key, []).append(log(other.seconds / one.seconds))
                     break
     return {family: _thinned(several) for family, several in found.items()}
+
+
+def _facts_key(family: str, seconds: float) -> str:
+    """Where starting takes most of the time, knowing sizes brings something else than where computing does."""
+    return f"{family}, short" if seconds < SHORT else family
 
 
 def _alike(one: Program, other: Program) -> bool:
