@@ -6,7 +6,7 @@ problems that it had not seen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -176,8 +176,14 @@ class Recommender:
         now = here.program()
         if not self.times.knows(now):
             return []
+        return self.pick(self.candidates(here, now))
+
+    def pick(
+        self, candidates: Iterable[tuple[SpecializationRecommendation, Gain]]
+    ) -> list[SpecializationRecommendation]:
+        """Of each kind the one that gains most, where the model is sure enough of it."""
         best: dict[RecommendationType, SpecializationRecommendation] = {}
-        for made, gain in self.candidates(here, now):
+        for made, gain in candidates:
             if gain.ratio < self.worth or gain.confidence < self.sure:
                 continue
             kind = made.recommendation_type
@@ -294,9 +300,6 @@ def _sizes(args: Sequence[Any]) -> tuple[int | None, int | None]:
 def _blocks(schedule: Schedule, machine: Machine, products: bool) -> Iterator[tuple[int, ...]]:
     """Blocks that are worth a look."""
     deep = schedule.block is not None and len(schedule.block) == 3
-    if machine.kind == "cuda":
-        blocks = CUDA_BLOCKS if products else ()
-    else:
-        blocks = CPU_BLOCKS if products else CPU_ROWS
-    for block in blocks:
+    known = {("cuda", True): CUDA_BLOCKS, ("cpu", True): CPU_BLOCKS, ("cpu", False): CPU_ROWS}
+    for block in known.get((machine.kind, products), ()):
         yield (*block, DEPTH) if deep else block

@@ -20,6 +20,8 @@ HELPS = 1.02
 """From this ratio on something counts as faster."""
 _MOST_ERRORS = 400
 SHORT = 12e-6
+FEW = 8
+"""Gains that have to be known before anybody is sure of one."""
 
 
 class Measured(NamedTuple):
@@ -99,7 +101,7 @@ class KernelTimes:
             errors = tuple(expected - one for one in known)[::-1]
         else:
             errors = self.pairs.get(f"{before.family} > {after.family}", ())
-        if not errors:
+        if len(errors) < FEW:
             return Gain(exp(expected), 0.0, float("inf"), 0.5)
         low, high = errors[int(0.025 * (len(errors) - 1))], errors[int(0.975 * (len(errors) - 1))]
         # What the gain would be if the prediction is off as others were.
@@ -153,7 +155,7 @@ class KernelTimes:
                 {str(family): Fitted.read(one) for family, one in found["fits"].items()},
                 {str(pair): tuple(map(float, one)) for pair, one in found["pairs"].items()},
                 {str(family): tuple(map(float, one)) for family, one in found["facts"].items()},
-                None if found["copies"] is None else (*map(float, found["copies"]),),  # pyright: ignore[reportArgumentType]
+                None if found["copies"] is None else _three(found["copies"]),
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"not a model: {error}") from None
@@ -183,6 +185,11 @@ def _facts(machine: Machine, measured: Sequence[Measured]) -> dict[str, tuple[fl
                     found.setdefault(key, []).append(log(other.seconds / one.seconds))
                     break
     return {family: _thinned(several) for family, several in found.items()}
+
+
+def _three(found: Sequence[Any]) -> tuple[float, float, float]:
+    first, second, third = map(float, found)
+    return first, second, third
 
 
 def _facts_key(family: str, seconds: float) -> str:
