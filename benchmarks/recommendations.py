@@ -154,12 +154,12 @@ def requests(here: Situation, alternatives: list[SpecializationRecommendation]) 
 
 
 def copies(arrays: Arrays, timed: Callable[[Callable[[], Any]], float]) -> tuple[float, float, float]:
-    """What a copy takes here: always, and for each byte, of elements that lie together and of those that lie apart."""
+    """What copies and casts take here: always, and for each byte, of elements that lie together and that lie apart."""
     arrays.start()
     small, large = arrays((64, 64), ts.f32), arrays((1024, 2048), ts.f32)
-    always = timed(small.copy)
-    near, far = ((timed(one.copy) - always) / large.nbytes for one in (large, large.mT))
-    return always, max(near, 1e-13), max(far, 1e-13)
+    always = max(timed(small.mT.copy), timed(lambda: small.to(ts.bf16)))
+    near, far = (timed(work) / large.nbytes for work in (lambda: large.to(ts.bf16), large.mT.copy))
+    return always, near, far
 
 
 @dataclass
