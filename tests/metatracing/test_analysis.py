@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from dataclasses import replace
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,12 @@ from tessera.metatracing import (
     InputProfile,
     KernelExecution,
     MemoryPatternMatcher,
+    MetaTracingRuntime,
     OptimizationType,
     PatternAnalyzer,
     RecommendationType,
     Recommender,
+    RuntimeConfig,
     ShapePatternMatcher,
     ShapeType,
     Situation,
@@ -85,7 +88,7 @@ def test_repeats_occur_where_they_are_said_to(values: list[int]):
     for run, starts in repeats(values).items():
         assert len(starts) >= 2
         assert all(tuple(values[start : start + len(run)]) == run for start in starts)
-        assert all(after - before >= len(run) for before, after in zip(starts, starts[1:], strict=False))
+        assert all(after - before >= len(run) for before, after in pairwise(starts))
 
 
 def test_a_cycle_of_inputs_is_found():
@@ -128,11 +131,11 @@ def test_what_cannot_be_foretold_is_not():
 
 
 def test_events_become_findings():
-    columns = KernelExecution.of(layernorm, ts.empty((512, 512)).T, ts.empty((512,)), ts.empty((512,)))
+    columns = KernelExecution.of(layernorm, ts.empty((128, 128)).T, ts.empty((128,)), ts.empty((128,)))
     memory = GPUMemoryPatternTracer().trace_memory_patterns(columns)
     compute = GPUComputePatternTracer().trace_compute_patterns(columns)
     trace = traced(
-        512, memory_accesses=memory.events, compute_events=compute.events, occupancy_achieved=columns.occupancy
+        128, memory_accesses=memory.events, compute_events=compute.events, occupancy_achieved=columns.occupancy
     )
     found = MemoryPatternMatcher().find_memory_patterns([trace])
     assert (found[0].kind, found[0].argument) == ("uncoalesced", 0)
@@ -191,13 +194,14 @@ def heads(dtype: ts.DType = ts.bf16, rows: int = 2048) -> list[Any]:
     return [ts.empty((4, 8, rows, 64), dtype) for _ in range(4)]
 
 
+@pytest.mark.acceptance
 def test_each_kind_is_recommended_where_there_is_something_to_gain():
     portable = on_h200(flash_attention.with_schedule(Schedule(block=(64, 64), warps=8)), *heads(), 0.125)
     assert portable[RecommendationType.INSTRUCTION_SPECIALIZATION].expected_improvement > 0.5
     small = on_h200(flash_attention.with_schedule(Schedule(block=(64, 64))), *heads(), 0.125)
     assert isinstance(small[RecommendationType.TILE_SIZE_SPECIALIZATION].params, TileParams)
     assert RecommendationType.SHAPE_SPECIALIZATION in small
-    q, k, v, o = heads()
+    q, k, _, o = heads()
     columns = on_h200(flash_attention, q, k, ts.empty((4, 8, 64, 2048), ts.bf16).mT, o, 0.125)
     assert columns[RecommendationType.MEMORY_LAYOUT_SPECIALIZATION].params == LayoutParams((2,))
     wide = heads(ts.f32)
@@ -243,11 +247,26 @@ def test_what_a_kernel_fills_is_filled_in_another_type_too():
 def test_a_machine_without_a_model_has_no_recommendations():
     times = shipped("h200")
     assert times is not None
+    nothing, here = replace(times, fits={}), Situation(softmax, (ts.empty((64, 64)),), {}, H200)
+    assert Recommender(nothing).recommend(here) == []
     with pytest.raises(TesseraError, match="no model of"):
-        from dataclasses import replace
+        nothing.predict(here.program())
 
-        empty = replace(times, fits={})
-        empty.predict(Situation(softmax, (ts.empty((64, 64)),), {}, H200).program())
+
+def test_a_runtime_tells_what_is_recommended_for_its_hotspots():
+    """A kernel that reads columns, on the CPU, with a model of one."""
+    times = shipped("cpu-aarch64")
+    assert times is not None
+    # Copies that cost nothing: whatever the machine of this test, reading rows is what the model prefers then.
+    times = replace(times, copies=(0.0, 0.0, 0.0))
+    runtime = MetaTracingRuntime(RuntimeConfig(background_compilation=False, enable_tier3_specialization=False))
+    tiered, x = runtime.tiered(softmax), ts.randn((300, 200), seed=1).T
+    for _ in range(30):
+        tiered(x)
+    (hot,) = runtime.analyze(times).hotspots
+    kinds = {one.recommendation_type for one in hot.recommendations}
+    assert RecommendationType.MEMORY_LAYOUT_SPECIALIZATION in kinds
+    assert runtime.analyze().hotspots[0].recommendations == ()
 
 
 # What tiers make of it

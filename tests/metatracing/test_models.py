@@ -1,4 +1,4 @@
-"""Models of running times: fits that find what data were made of, intervals that hold, and what is predicted of tiers."""
+"""Models of running times: fits that find what data were made of, intervals that hold, and predictions of tiers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_fit_finds_what_times_were_made_of():
 
 
 def test_intervals_hold_for_what_was_not_seen():
-    found = fit(*made_up(150, 1, 0.2), START)
+    found = fit(*made_up(600, 1, 0.2), START)
     rows, times = made_up(400, 2, 0.2)
     inside = [
         low <= time <= high
@@ -102,7 +102,7 @@ def test_predictions_are_near_what_was_measured():
     chosen = [row for row in rows if row["kernel"] == "attention" and row["layout"] == "rows" and not row["assumed"]]
     model = FlashAttentionPerformanceModel()
     errors: list[float] = []
-    for row in [row for row in chosen if row["dtype"] == "bf16"][::40]:
+    for row in [row for row in chosen if row["dtype"] == "bf16"][::80]:
         block = None if row["block"] is None else tuple(row["block"])
         found = model.predict_performance(
             ModelParameters(*row["sizes"], row["causal"], block=block, warps=row["warps"])
@@ -142,8 +142,10 @@ def test_optimisations_are_worth_what_the_model_says():
     worse = predictor.predict_tile_size_optimization(
         TileConfiguration(128, 128, 64, 2, 8), TileConfiguration(64, 64, 64, 2, 4), traces
     )
-    assert better.expected_speedup > 1.1 > 1 > worse.expected_speedup
-    assert better.confidence_score > 0.9 > 0.1 > worse.confidence_score
+    assert better.expected_speedup > 1.1
+    assert worse.expected_speedup < 1
+    assert better.confidence_score > 0.9
+    assert worse.confidence_score < 0.1
     assert better.risk_factor == pytest.approx(1 - better.confidence_score)
     assert better.breakdown.compute_improvement > 0
     once = predictor.predict_shape_specialization([trace(2048, 0.1)])

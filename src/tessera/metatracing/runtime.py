@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
 
+    from tessera.metatracing.analysis.analyzer import AnalysisResult
+    from tessera.metatracing.models.kernel_times import KernelTimes
+
 
 @dataclass(frozen=True, slots=True)
 class RuntimeResult:
@@ -249,6 +252,12 @@ class MetaTracingRuntime:
     def get_performance_history(self) -> list[PerformanceSample]:
         """How fast the recorded calls were, oldest first."""
         return [_sample(trace) for trace in self.get_traces()]
+
+    def analyze(self, times: KernelTimes | None = None, tolerance: float | None = None) -> AnalysisResult:
+        """What traces show: patterns, trends, hotspots; and with a model of the machine, what is recommended."""
+        from tessera.metatracing.analysis.running import analyze
+
+        return analyze(self, times, tolerance)
 
     def explain(self) -> str:
         """The regions, their programs, and what these are guarded by, in words."""
