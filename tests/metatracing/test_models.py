@@ -103,10 +103,8 @@ def test_predictions_are_near_what_was_measured():
     model = FlashAttentionPerformanceModel()
     errors: list[float] = []
     for row in [row for row in chosen if row["dtype"] == "bf16"][::80]:
-        block = None if row["block"] is None else tuple(row["block"])
-        found = model.predict_performance(
-            ModelParameters(*row["sizes"], row["causal"], block=block, warps=row["warps"])
-        )
+        block, sizes = None if row["block"] is None else tuple(row["block"]), tuple(map(int, row["sizes"]))
+        found = model.predict_performance(ModelParameters(*sizes, row["causal"], block=block, warps=row["warps"]))
         errors.append(abs(found.predicted_time_ms / 1e3 / row["seconds"] - 1))
         low, high = found.time_confidence_interval
         assert low < found.predicted_time_ms < high
