@@ -212,59 +212,6 @@ def main() -> int:
             name: {what: sum(found.get(one, 0.0) for one in several) for what, several in COUNTERS.items()}
             for name, found in counters.items()
         }
-    lines = [line for line in done.stdout.splitlines() if line.startswith('"')]
-    if len(lines) < 3:
-        raise SystemExit(f"ncu gave no table:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
-    _, *rows = csv.DictReader(lines)
-    found: dict[str, dict[str, float]] = {}
-    for row in rows:
-        label = next((cell for cell in row.values() if cell and "case" in cell and "tessera" in cell.lower()), "")
-        place = next((place for place in range(len(names)) if f"case{place}" in label), None)
-        if place is not None:
-            mine = found.setdefault(names[place], defaultdict(float))
-            for counter in wanted:
-                mine[counter] += float((row.get(counter) or "0").replace(",", ""))
-    return found, json.loads(events.read_text())
-
-
-def _here(one: Any) -> Any:
-    return one
-
-
-def read_counters(path: Path) -> dict[str, dict[str, float]]:
-    """The counters of a table that was written before."""
-    found: dict[str, dict[str, float]] = defaultdict(dict)
-    for line in path.read_text(encoding="utf-8").splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) == 5 and cells[1] in COUNTERS:
-            found[cells[0]][cells[1]] = float(cells[3].replace(",", ""))
-    return found
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--inside", type=Path)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--again", type=Path)
-    chosen = parser.parse_args()
-    if chosen.inside is not None:
-        inside(chosen.inside)
-        return 0
-    names = [case.name for case in cases(lambda one: one)]
-    if chosen.again is not None:
-        sums = read_counters(chosen.again)
-        events = {
-            case.name: walked(KernelExecution.of(case.kernel, *case.args, **case.static)) for case in cases(_here)
-        }
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            counters, events = counted(names, Path(folder))
-        sums = {
-            name: {
-                what: sum(counters.get(name, {}).get(one, 0.0) for one in several) for what, several in COUNTERS.items()
-            }
-            for name in names
-        }
     lines = ["| kernel | what | events | counters | ratio |", "|---|---|---:|---:|---:|"]
     wrong = 0
     for name in names:
