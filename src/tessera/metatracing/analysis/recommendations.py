@@ -21,8 +21,8 @@ from tessera.metatracing.situation import Situation, Under
 from tessera.runtime.creation import empty
 from tessera.runtime.tensor import Tensor
 
-SURE = 0.85
-"""How likely it must be that something helps."""
+SURE: Mapping[str, float] = {"cuda": 0.7, "cpu": 0.85}
+"""How likely it must be that something helps: so that nine of ten did, on sweeps of the kind of machine."""
 WORTH = 1.05
 """The least ratio that is worth a specialisation."""
 ACCURACY: Mapping[DType, float] = {f32: 2e-6, f16: 5e-4, bf16: 4e-3}
@@ -171,8 +171,9 @@ DEPTH = 64
 class Recommender:
     """Goes through what could be specialised, and recommends what the model is sure of."""
 
-    def __init__(self, times: KernelTimes, *, sure: float = SURE, worth: float = WORTH) -> None:
-        self.times, self.sure, self.worth = times, sure, worth
+    def __init__(self, times: KernelTimes, *, sure: float | None = None, worth: float = WORTH) -> None:
+        self.times, self.worth = times, worth
+        self.sure = SURE[times.machine.kind] if sure is None else sure
 
     def recommend(self, here: Situation) -> list[SpecializationRecommendation]:
         """One of each kind at most; those that gain most first."""
