@@ -161,6 +161,12 @@ def test_pairs_are_cast_by_one_instruction() -> None:
     assert found["fma.rn.bf16x2"] == 2
 
 
+def test_signs_are_not_taken_of_what_was_converted() -> None:
+    """A GPU's conversions give every NaN the same sign."""
+    found = instructions_of(nv_cases.elementwise("copysign", [f16] * 2, f16, [ones(f16)] * 2))
+    assert not [name for name in found if name.startswith("cvt")]
+
+
 @pytest.mark.parametrize("arch", GPUS)
 @pytest.mark.parametrize("name", ["exp", "sigmoid", "tanh", "erf", "exp2", "sin", "rem", "pow"])
 def test_functions_assemble_without_calls(name: str, arch: str) -> None:
