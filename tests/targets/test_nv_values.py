@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -162,9 +163,14 @@ def test_pairs_are_cast_by_one_instruction() -> None:
 
 
 def test_signs_are_not_taken_of_what_was_converted() -> None:
-    """A GPU's conversions give every NaN the same sign."""
-    found = instructions_of(nv_cases.elementwise("copysign", [f16] * 2, f16, [ones(f16)] * 2))
-    assert not [name for name in found if name.startswith("cvt")]
+    """A GPU's conversions give every NaN the same sign. Other rows put the conversions into another block."""
+    case = nv_cases.rows(["floordiv", "copysign"], [f16] * 2, [f16] * 2, [ones(f16)] * 2)
+    ptx = compile_lowered(read(case.text), "k", arch="sm_90a").ptx
+    converted = set(re.findall(r"cvt\.f32\.f16\s+(%r\d+)", ptx))
+    taken = re.findall(r"copysign\.f32\s+%r\d+, (%r\d+), %r\d+", ptx)
+    assert len(converted) == 8
+    assert len(taken) == 4
+    assert converted.isdisjoint(taken)
 
 
 @pytest.mark.parametrize("arch", GPUS)

@@ -99,16 +99,6 @@ def _intrinsic(name: str) -> Recipe:
     return recipe
 
 
-def _copysign(w: Work, size: Value, sign: Value) -> Value:
-    """In f16 by bits: LLVM's code for GPUs would widen the sign's operand, and a NaN loses its sign by that."""
-    if element_of(size.type) != "half":
-        return w.f.intrinsic("copysign", size, sign)
-    sizes, signs = (w.f.convert("bitcast", value, "i16") for value in (size, sign))
-    kept = w.f.binary("and", sizes, number(0x7FFF, sizes.type))
-    taken = w.f.binary("and", signs, number(0x8000, signs.type))
-    return w.f.convert("bitcast", w.f.binary("or", kept, taken), "half")
-
-
 def _same(_: Work, x: Value) -> Value:
     return x
 
@@ -338,7 +328,7 @@ _ROWS: dict[str, Rule] = {
     "rem": Rule(_rem, _rem_integer),
     "min": Rule(*_extreme(largest=False), exact=True, half=True),
     "max": Rule(*_extreme(largest=True), exact=True, half=True),
-    "copysign": Rule(_copysign, exact=True, half=True),
+    "copysign": Rule(_intrinsic("copysign"), exact=True, half=True),
     "fma": Rule(_fma, _fma_integer, half=True, fused=True),
     "and": Rule(None, _instruction("and")),
     "or": Rule(None, _instruction("or")),
