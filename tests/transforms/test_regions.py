@@ -144,6 +144,41 @@ def test_a_reduction_for_all_rows_is_not_done_for_each() -> None:
     assert check(build.finish(build.ew("div", x, total))) == 3
 
 
+@pytest.mark.parametrize("length", [40, "N"])
+def test_reductions_of_one_element_stand_beside_others(length: int | str) -> None:
+    """They fold nothing: not the rows of the region, either."""
+    build = Build([["M", length], ["M", 1]], [f32, f32])
+    x, narrow = build.args
+    single = build.ew("mul", build.reduce("sum", narrow), 0.5)
+    shifted = build.ew("add", x, single)
+    top = build.reduce("max", shifted)
+    again = build.reduce("sum", build.ew("exp", top))
+    module = build.finish(build.ew("sub", build.ew("mul", shifted, again), top), top)
+    changed = module.clone()
+    GraphToSchedule().apply(CompileContext(), changed)
+    assert sum(isinstance(op, graph.ReduceOp) for op in changed.walk()) == 3
+    ScheduleToTile().apply(CompileContext(), changed)
+    assert len(kernels(changed)) == 1
+    given = arguments(module, SIZES)
+    assert_close(run_function(changed, "f", given), run_function(module, "f", given), dtypes_of(module))
+    assert check(module) == 1  # where they are gone beforehand
+
+
+def test_reductions_of_axes_of_other_lengths_are_not_one_kernel() -> None:
+    build = Build([["M", 40], ["M", 8]], [f32, f32])
+    wide, narrow = (build.reduce("sum", value) for value in build.args)
+    assert (
+        check(
+            build.finish(
+                build.ew("mul", build.args[0], wide),
+                build.ew("mul", build.args[1], narrow),
+                build.ew("add", wide, narrow),
+            )
+        )
+        > 1
+    )
+
+
 def test_a_value_that_others_use_is_a_second_result() -> None:
     build = Build([["M", 40], [40, 8]], [f32, f32])
     grown = build.ew("exp", build.args[0])

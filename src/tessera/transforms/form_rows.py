@@ -16,7 +16,7 @@ from tessera.dtypes.promotion import accumulator
 from tessera.shapes.expr import dim, element_count
 from tessera.transforms.index_maps import RULES, is_told
 from tessera.transforms.legality import LEVELS, VIEWS
-from tessera.transforms.region_spaces import FOLDS, Space, UnfitError, space_of
+from tessera.transforms.region_spaces import FOLDS, Space, UnfitError, folded_extents, space_of
 from tessera.transforms.regions import enclosable, enclose, erase_unused, is_splat, results_of
 from tessera.transforms.rewriting import replace
 from tessera.transforms.row_blocks import choose_block
@@ -274,7 +274,7 @@ def _is_worth(space: Space, ops: set[Operation], results: list[SSAValue]) -> boo
     """Whether no reduction is done again for every block of a variable that its result does not depend on."""
     around = {var for var in space.variables if var not in space.rows and var.extent != 1}
     for op in ops:
-        if isinstance(op, FOLDS):
+        if isinstance(op, FOLDS) and folded_extents(op):
             used = {var for index in space.placed[op.results[0]] for var in index.variables()}
             if not around <= used:
                 return False

@@ -178,17 +178,17 @@ class _Search:
         """Places what a reduction reads or gives; False where nothing is new."""
         assert isinstance(op, graph.ReduceOp)
         axes = set(op.axes.iter_values())
-        shape = graph_type(op.operand).shape
+        extents = folded_extents(op)
         if op.operand in self.placed:
-            if op.result in self.placed and self.has_rows:
+            if op.result in self.placed and (self.has_rows or not extents):
                 return False
-            at = self.placed[op.operand]
-            folded = [at[axis] for axis in sorted(axes) if shape[axis] != 1]
-            found = [index.lone for index in folded]
+            at, shape = self.placed[op.operand], graph_type(op.operand).shape
+            found = [at[axis].lone for axis in sorted(axes) if shape[axis] != 1]
             variables = [var for var in found if var is not None]
             if len(variables) != len(found):
                 return self.fold_apart(op)
-            self.take_rows(variables, op)
+            if extents:
+                self.take_rows(variables, op)
             if op.result in self.placed:
                 return False
             keeps = op.keepdims is not None
@@ -199,21 +199,16 @@ class _Search:
             return True
         if op.result not in self.placed:
             return False
-        extents = [shape[axis] for axis in sorted(axes) if shape[axis] != 1]
-        if not self.has_rows:
+        if extents and not self.has_rows:
             self.take_rows(self.variables_for(extents, self.placed[op.result]), op)
-        if [var.extent for var in self.rows] != extents:
-            raise UnfitError("the reductions of a region fold the same axes", op)
-        self.place(op.operand, self.operand_of(op, self.placed[op.result]))
+        self.place(op.operand, operand_of(op, self.placed[op.result], self.rows))
         return True
 
     def fold_apart(self, op: graph.ReduceOp) -> bool:
         """A reduction of what is also read at single places: it goes through rows of its own, where its result is."""
         if op.result not in self.placed or self.has_rows:
             return False
-        shape = graph_type(op.operand).shape
-        extents = [shape[axis] for axis in sorted(op.axes.iter_values()) if shape[axis] != 1]
-        self.take_rows(self.variables_for(extents, self.placed[op.result]), op)
+        self.take_rows(self.variables_for(folded_extents(op), self.placed[op.result]), op)
         return True
 
     def variables_for(self, extents: Sequence[Size], at: Coordinates) -> list[Var]:
@@ -235,23 +230,6 @@ class _Search:
         elif self.rows != variables:
             raise UnfitError("the reductions of a region fold the same axes", op)
 
-    def operand_of(self, op: graph.ReduceOp, at: Coordinates) -> Coordinates:
-        """What a reduction reads for given coordinates of its result."""
-        axes, shape = set(op.axes.iter_values()), graph_type(op.operand).shape
-        rows, kept = iter(self.rows), iter(at)
-        found: list[Index] = []
-        for axis, extent in enumerate(shape):
-            if axis in axes:
-                row = None if extent == 1 else next(rows, None)
-                if extent != 1 and row is None:
-                    raise UnfitError("a region folds the same axes in all its reductions")
-                found.append(Index.of(0) if row is None else Index.of(row))
-                if op.keepdims is not None:
-                    next(kept)
-            else:
-                found.append(next(kept))
-        return tuple(found)
-
     def visit(self, value: SSAValue, at: Coordinates) -> None:
         """Goes through everything that is computed for a value, as whoever writes the program will."""
         if (value, at) in self.seen:
@@ -267,14 +245,37 @@ class _Search:
             return
         assert owner is not None
         if isinstance(owner, graph.ReduceOp):
-            if self.placed.get(value) != at:
-                raise UnfitError("the result of a reduction is used at other places of the iteration space", owner)
-            if any(var in self.rows for index in at for var in index.variables()):
-                raise UnfitError("a reduction is folded along its own result", owner)
-            self.visit(owner.operand, self.operand_of(owner, at))
+            if folded_extents(owner):
+                if self.placed.get(value) != at:
+                    raise UnfitError("the result of a reduction is used at other places of the iteration space", owner)
+                if any(var in self.rows for index in at for var in index.variables()):
+                    raise UnfitError("a reduction is folded along its own result", owner)
+            self.visit(owner.operand, operand_of(owner, at, self.rows))
         elif type(owner) in RULES:
             for number, operand in enumerate(owner.operands):
                 self.visit(operand, pulled(owner, number, at, splits=self.splits))
+
+
+def folded_extents(op: graph.ReduceOp) -> list[Size]:
+    """How long the axes are that a reduction folds, without those of one element: where none is left, it only moves."""
+    shape = graph_type(op.operand).shape
+    return [shape[axis] for axis in sorted(op.axes.iter_values()) if shape[axis] != 1]
+
+
+def operand_of(op: graph.ReduceOp, at: Coordinates, rows: Sequence[Var]) -> Coordinates:
+    """What a reduction reads for given coordinates of its result: all of `rows`, unless it folds nothing."""
+    extents = folded_extents(op)
+    if extents and [var.extent for var in rows] != extents:
+        raise UnfitError("the reductions of a region fold the same axes", op)
+    axes, shape = set(op.axes.iter_values()), graph_type(op.operand).shape
+    along, kept = iter(rows), iter(at)
+    found: list[Index] = []
+    for axis, extent in enumerate(shape):
+        index = next(kept) if axis not in axes or op.keepdims is not None else Index.of(0)
+        if axis in axes:
+            index = Index.of(0) if extent == 1 else Index.of(next(along))
+        found.append(index)
+    return tuple(found)
 
 
 def _is_looked_up(at: Coordinates) -> bool:
