@@ -179,6 +179,34 @@ def test_reductions_of_axes_of_other_lengths_are_not_one_kernel() -> None:
     )
 
 
+def test_what_is_looked_up_and_folded_has_its_place_by_what_is_folded() -> None:
+    whole, top, bits = (
+        f"!graph.tensor<[4, {size}, 6], {dtype}>" for size, dtype in ((2, "i32"), (1, "i32"), (2, "i1"))
+    )
+    places, looked = "!graph.tensor<[8, 6], i64>", "!graph.tensor<[8, 6], i32>"
+    module = dialects_text.read(f"""
+graph.func @f(%x: {whole}, %at: {places}) -> ({bits}) {{
+  %y = schedule.region<rows> <block = [1, 6, 2]> (%a : {whole} = %x, %p : {places} = %at) -> ({bits}) {{
+    %line = graph.reshape %a : {whole} -> !graph.tensor<[48], i32>
+    %found = graph.gather %line[%p], 0 : !graph.tensor<[48], i32>, {places} -> {looked}
+    %shaped = graph.reshape %found : {looked} -> {whole}
+    %top = graph.reduce<max> %a, [1] keepdims : {whole} -> {top}
+    %tops = graph.broadcast %top : {top} -> {whole}
+    %sum = graph.ew<add> %a, %tops : {whole}, {whole} -> {whole}
+    %low = graph.reduce<min> %sum, [1] keepdims : {whole} -> {top}
+    %lows = graph.broadcast %low : {top} -> {whole}
+    %less = graph.ew<lt> %shaped, %lows : {whole}, {whole} -> {bits}
+    schedule.yield %less : {bits}
+  }}
+  graph.return %y : {bits}
+}}""")
+    rng = np.random.default_rng(0)
+    given = [rng.integers(-9, 9, (4, 2, 6)).astype(np.int32), rng.permutation(48).reshape(8, 6)]
+    changed = module.clone()
+    ScheduleToTile().apply(CompileContext(), changed)
+    assert_close(run_function(changed, "f", given), run_function(module, "f", given), [i32])
+
+
 def test_a_value_that_others_use_is_a_second_result() -> None:
     build = Build([["M", 40], [40, 8]], [f32, f32])
     grown = build.ew("exp", build.args[0])

@@ -107,6 +107,7 @@ class _Search:
         self.placed: dict[SSAValue, Coordinates] = {}
         self.folds: dict[Operation, None] = {}
         self.space = Space(kept, self.rows, self.placed)
+        self.looked_up = deque[tuple[SSAValue, Coordinates]]()
         self.seen: set[tuple[SSAValue, Coordinates]] = set()
 
     def splits(self, var: Var) -> bool:
@@ -137,21 +138,21 @@ class _Search:
 
     def settle(self) -> None:
         """Places all values that hang together with those that are placed."""
-        waiting = True
-        while waiting:
-            waiting = False
+        while True:
             # Reductions whose operands have a place say which variables are folded; others take the same ones.
-            for op in sorted(self.folds, key=lambda op: op.operands[0] not in self.placed):
-                if self.fold(op):
-                    waiting = True
-                    break
+            folds = sorted(self.folds, key=lambda op: op.operands[0] not in self.placed)
+            if any(self.fold(op) for op in folds):
+                continue
+            if not self.looked_up:
+                return
+            # What is read at places that are looked up has its own place, if it has one, by other ways.
+            self.place(*self.looked_up.popleft())
 
     def place(self, value: SSAValue, at: Coordinates) -> None:
         """Gives a value its place, and all that is reached from it without a reduction."""
-        queue, looked_up = deque([(value, at)]), deque[tuple[SSAValue, Coordinates]]()
-        while queue or looked_up:
-            # What is read at places that are looked up has its own place, if it has one, by other ways.
-            current, where = queue.popleft() if queue else looked_up.popleft()
+        queue = deque([(value, at)])
+        while queue:
+            current, where = queue.popleft()
             if current in self.placed:
                 continue
             self.placed[current] = where
@@ -162,7 +163,7 @@ class _Search:
                 elif type(owner) in RULES:
                     for number, operand in enumerate(owner.operands):
                         there = pulled(owner, number, where, splits=self.splits)
-                        (looked_up if _is_looked_up(there) else queue).append((operand, there))
+                        (self.looked_up if _is_looked_up(there) else queue).append((operand, there))
             if _is_looked_up(where):
                 continue  # what else is made of it is not made there
             for use in current.uses:
@@ -183,9 +184,8 @@ class _Search:
             if op.result in self.placed and (self.has_rows or not extents):
                 return False
             at, shape = self.placed[op.operand], graph_type(op.operand).shape
-            found = [at[axis].lone for axis in sorted(axes) if shape[axis] != 1]
-            variables = [var for var in found if var is not None]
-            if len(variables) != len(found):
+            variables = [var for axis in sorted(axes) if (var := _whole_axis(at[axis], shape[axis])) is not None]
+            if len(variables) != len(extents):
                 return self.fold_apart(op)
             if extents:
                 self.take_rows(variables, op)
@@ -276,6 +276,12 @@ def operand_of(op: graph.ReduceOp, at: Coordinates, rows: Sequence[Var]) -> Coor
             index = Index.of(0) if extent == 1 else Index.of(next(along))
         found.append(index)
     return tuple(found)
+
+
+def _whole_axis(index: Index, extent: Size) -> Var | None:
+    """The variable that goes along all of an axis, and no further: not one of something longer that it is a part of."""
+    var = index.lone
+    return var if var is not None and not index.open and extent != 1 and var.extent == extent else None
 
 
 def _is_looked_up(at: Coordinates) -> bool:
