@@ -144,6 +144,69 @@ def test_a_reduction_for_all_rows_is_not_done_for_each() -> None:
     assert check(build.finish(build.ew("div", x, total))) == 3
 
 
+@pytest.mark.parametrize("length", [40, "N"])
+def test_reductions_of_one_element_stand_beside_others(length: int | str) -> None:
+    """They fold nothing: not the rows of the region, either."""
+    build = Build([["M", length], ["M", 1]], [f32, f32])
+    x, narrow = build.args
+    single = build.ew("mul", build.reduce("sum", narrow), 0.5)
+    shifted = build.ew("add", x, single)
+    top = build.reduce("max", shifted)
+    again = build.reduce("sum", build.ew("exp", top))
+    module = build.finish(build.ew("sub", build.ew("mul", shifted, again), top), top)
+    changed = module.clone()
+    GraphToSchedule().apply(CompileContext(), changed)
+    assert sum(isinstance(op, graph.ReduceOp) for op in changed.walk()) == 3
+    ScheduleToTile().apply(CompileContext(), changed)
+    assert len(kernels(changed)) == 1
+    given = arguments(module, SIZES)
+    assert_close(run_function(changed, "f", given), run_function(module, "f", given), dtypes_of(module))
+    assert check(module) == 1  # where they are gone beforehand
+
+
+def test_reductions_of_axes_of_other_lengths_are_not_one_kernel() -> None:
+    build = Build([["M", 40], ["M", 8]], [f32, f32])
+    wide, narrow = (build.reduce("sum", value) for value in build.args)
+    assert (
+        check(
+            build.finish(
+                build.ew("mul", build.args[0], wide),
+                build.ew("mul", build.args[1], narrow),
+                build.ew("add", wide, narrow),
+            )
+        )
+        > 1
+    )
+
+
+def test_what_is_looked_up_and_folded_has_its_place_by_what_is_folded() -> None:
+    whole, top, bits = (
+        f"!graph.tensor<[4, {size}, 6], {dtype}>" for size, dtype in ((2, "i32"), (1, "i32"), (2, "i1"))
+    )
+    places, looked = "!graph.tensor<[8, 6], i64>", "!graph.tensor<[8, 6], i32>"
+    module = dialects_text.read(f"""
+graph.func @f(%x: {whole}, %at: {places}) -> ({bits}) {{
+  %y = schedule.region<rows> <block = [1, 6, 2]> (%a : {whole} = %x, %p : {places} = %at) -> ({bits}) {{
+    %line = graph.reshape %a : {whole} -> !graph.tensor<[48], i32>
+    %found = graph.gather %line[%p], 0 : !graph.tensor<[48], i32>, {places} -> {looked}
+    %shaped = graph.reshape %found : {looked} -> {whole}
+    %top = graph.reduce<max> %a, [1] keepdims : {whole} -> {top}
+    %tops = graph.broadcast %top : {top} -> {whole}
+    %sum = graph.ew<add> %a, %tops : {whole}, {whole} -> {whole}
+    %low = graph.reduce<min> %sum, [1] keepdims : {whole} -> {top}
+    %lows = graph.broadcast %low : {top} -> {whole}
+    %less = graph.ew<lt> %shaped, %lows : {whole}, {whole} -> {bits}
+    schedule.yield %less : {bits}
+  }}
+  graph.return %y : {bits}
+}}""")
+    rng = np.random.default_rng(0)
+    given = [rng.integers(-9, 9, (4, 2, 6)).astype(np.int32), rng.permutation(48).reshape(8, 6)]
+    changed = module.clone()
+    ScheduleToTile().apply(CompileContext(), changed)
+    assert_close(run_function(changed, "f", given), run_function(module, "f", given), [i32])
+
+
 def test_a_value_that_others_use_is_a_second_result() -> None:
     build = Build([["M", 40], [40, 8]], [f32, f32])
     grown = build.ew("exp", build.args[0])

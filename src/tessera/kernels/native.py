@@ -415,8 +415,9 @@ def _log_fallback(instance: Instance, refusal: CompileError) -> None:
 
 
 def target_of(chosen: Settings) -> tuple[object, ...]:
-    """What of settings machine code depends on, as keys have it."""
-    processor = features.target(chosen.level) if chosen.target == "cpu" else (chosen.target,)
+    """What of settings machine code depends on, as keys have it: on a CPU, whether sums are ordered is up to calls."""
+    gpu = (chosen.target, chosen.deterministic)
+    processor = features.target(chosen.level) if chosen.target == "cpu" else gpu
     return (chosen.level, *processor, chosen.optimization, *sorted(chosen.checks))
 
 

@@ -274,7 +274,7 @@ class Jitted:
             traced.name = self.name
             return self._added(family, Variant(traced, program, reason, watch.settled(), found=True))
         traced = self.trace(call, family.seen, family.device)
-        unchanged = watch.settled()
+        unchanged = watch.settled(one.is_same for one in traced.copied)
         program, fallback = compile_(traced)
         if self.reasons and "recompiles" in knobs.logs.value:
             logging.getLogger("tessera.recompiles").warning("%s is compiled again: %s", self.name, reason)

@@ -16,7 +16,7 @@ from tessera.dtypes.promotion import accumulator
 from tessera.shapes.expr import dim, element_count
 from tessera.transforms.index_maps import RULES, is_told
 from tessera.transforms.legality import LEVELS, VIEWS
-from tessera.transforms.region_spaces import FOLDS, Space, UnfitError, space_of
+from tessera.transforms.region_spaces import FOLDS, Space, UnfitError, folded_extents, space_of
 from tessera.transforms.regions import enclosable, enclose, erase_unused, is_splat, results_of
 from tessera.transforms.rewriting import replace
 from tessera.transforms.row_blocks import choose_block
@@ -134,8 +134,12 @@ def _around(user: Operation, op: Operation) -> Operation | None:
     return op.parent.find_ancestor_op_in_block(user)
 
 
-def _grown(root: Operation) -> tuple[set[Operation], set[Operation]]:
-    """The ops that become one kernel with `root`, and those that are done again for it."""
+def _grown(root: Operation, *, quick: bool = True) -> tuple[set[Operation], set[Operation]]:
+    """The ops that become one kernel with `root`, and those that are done again for it.
+
+    A `quick` search believes of some ops that they change nothing about the iteration space. Where they did, the search
+    is done again without that.
+    """
     group: set[Operation] = {root}
     copied: set[Operation] = set()
     if _space(group, copied) is None:
@@ -145,7 +149,7 @@ def _grown(root: Operation) -> tuple[set[Operation], set[Operation]]:
     while again:
         again = False
         for producer in _producers(group, copied, refused):
-            joined = _joined(producer, group, copied)
+            joined = _joined(producer, group, copied, quick)
             if joined is None:
                 refused.add(producer)
             else:
@@ -158,6 +162,8 @@ def _grown(root: Operation) -> tuple[set[Operation], set[Operation]]:
                 again = True
                 break
             refused.add(consumer)
+    if quick and len(group) > 1 and _space(group, copied) is None:
+        return _grown(root, quick=False)
     return group, copied
 
 
@@ -196,7 +202,7 @@ def _producers(group: set[Operation], copied: set[Operation], refused: set[Opera
 
 
 def _joined(
-    producer: Operation, group: set[Operation], copied: set[Operation]
+    producer: Operation, group: set[Operation], copied: set[Operation], quick: bool
 ) -> tuple[set[Operation], set[Operation]] | None:
     """A group with one more op, if that is one kernel and worth it."""
     inside = group | copied
@@ -206,7 +212,7 @@ def _joined(
         # Elementwise work that only the group uses is done where its result is: the space stays what it was, unless it
         # reads what the group makes, at other places perhaps.
         apart = not any(operand.owner in inside for operand in producer.operands)
-        same = apart and isinstance(producer, graph.EwOp)
+        same = quick and apart and isinstance(producer, graph.EwOp)
         return (larger, copied) if _is_one(larger, copied, same=same) else None
     if isinstance(producer, VIEWS):
         return (group, copied | {producer}) if _is_one(group, copied | {producer}) else None
@@ -274,7 +280,7 @@ def _is_worth(space: Space, ops: set[Operation], results: list[SSAValue]) -> boo
     """Whether no reduction is done again for every block of a variable that its result does not depend on."""
     around = {var for var in space.variables if var not in space.rows and var.extent != 1}
     for op in ops:
-        if isinstance(op, FOLDS):
+        if isinstance(op, FOLDS) and folded_extents(op):
             used = {var for index in space.placed[op.results[0]] for var in index.variables()}
             if not around <= used:
                 return False

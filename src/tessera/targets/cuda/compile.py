@@ -27,6 +27,7 @@ from tessera.targets.cuda.interleave import interleave
 from tessera.targets.cuda.preparing import prepare
 from tessera.targets.cuda.rotate import rotate
 from tessera.targets.cuda.tile_to_nv import lower
+from tessera.targets.cuda.turns import take_turns
 from tessera.targets.laps import Laps
 from tessera.targets.llvm import machine
 from tessera.transforms.apply_facts import specialize
@@ -79,10 +80,12 @@ def compile_kernel(
     facts: Facts | None = None,
     lined: Collection[int] = (),
     rung: int = 0,
+    in_turn: bool = False,
 ) -> Program:
     """Compiles a tile function. Of the arguments `lined`, rows lie at multiples of 16 bytes, their elements together.
 
     On a higher `rung` threads hold less at a time, for programs that did not fit their registers on the one before.
+    With `in_turn`, blocks that add floats to memory do so one after the other.
     """
     lowered, found, guards, seconds = lower_kernel(
         module,
@@ -95,6 +98,7 @@ def compile_kernel(
         facts=facts,
         lined=lined,
         rung=rung,
+        in_turn=in_turn,
     )
     program = compile_lowered(lowered, name, arch=arch)
     return replace(program, checks=tuple(found), guards=guards, seconds={**seconds, **program.seconds})
@@ -112,6 +116,7 @@ def lower_kernel(
     facts: Facts | None = None,
     lined: Collection[int] = (),
     rung: int = 0,
+    in_turn: bool = False,
 ) -> tuple[ModuleOp, list[HostCheck], Facts, Mapping[str, float]]:
     """The nv level of a tile function, what has to be checked before it runs, and the facts it rests on."""
     seconds, given = Laps(), facts or Facts()
@@ -137,6 +142,8 @@ def lower_kernel(
         plans(function, warps, stages, max(0, rung - 1), arch),
         lambda made, plan: _lower(made, name, plan),
     )
+    if in_turn:
+        take_turns(symbol_in(lowered, name, nv.FuncOp))
     if lined:
         symbol_in(lowered, name, nv.FuncOp).attributes[LINED] = integers(sorted(lined))
     seconds.lap("tile-to-nv")
