@@ -19,6 +19,7 @@ from tessera.dialects.schedule_types import Config, ConfigAttr
 from tessera.errors import TesseraError
 from tessera.transforms.check_indices import CheckIndices
 from tessera.transforms.graph_to_schedule import GraphToSchedule
+from tessera.transforms.mark_still import MarkStill
 from tessera.transforms.pipeline import Stage, default_stages
 
 KINDS = ("product", "online")
@@ -74,6 +75,8 @@ def stages_for(
         if name == "schedule-to-tile":
             stages[ChooseBlocks.name] = Stage(ChooseBlocks(target, level, tuple(hints), rank), "schedule")
         stages[name] = stage
+    if target == "cuda":
+        stages[MarkStill.name] = Stage(MarkStill(), "tile")
     return stages
 
 

@@ -17,15 +17,22 @@ from tessera.dtypes.types import DType
 from tessera.transforms.rewriting import replace
 
 
-def spread_thin_products(function: tile.FuncOp, *, rows: bool = False) -> None:
-    """Replaces every product of a function with K = 1 or N = 1, and with `rows` those with M = 1."""
+def spread_thin_products(function: tile.FuncOp, *, rows: bool = False) -> set[SSAValue]:
+    """Replaces every product of a function with K = 1 or N = 1, and with `rows` those with M = 1.
+
+    Gives the multiples of the latter: they are added as they are, and need not be rounded before.
+    """
+    multiples: set[SSAValue] = set()
     for op in list(function.body.walk()):
         if isinstance(op, tile.DotOp):
             (height, depth), (_, cols) = (tile_type(operand).get_shape() for operand in (op.a, op.b))
             if depth == 1 or cols == 1:
                 replace(op, _spread(op, summed=depth != 1))
             elif rows and height == 1:
-                replace(op, _spread_row(op))
+                made = _spread_row(op)
+                multiples |= {one.results[0] for one in made if isinstance(one, tile.EwOp) and one.fn.data == "mul"}
+                replace(op, made)
+    return multiples
 
 
 def _spread_row(op: tile.DotOp) -> list[Operation]:

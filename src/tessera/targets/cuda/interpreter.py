@@ -126,6 +126,12 @@ def _barrier(frame: Frame, op: nv.BarrierOp, operands: Values) -> Values:
     return []
 
 
+@meaning(nv.FollowOp)
+def _follow(frame: Frame, op: nv.FollowOp, operands: Values) -> Values:
+    """Whoever runs a kernel here has run those in front of it."""
+    return []
+
+
 # Shared memory
 
 
