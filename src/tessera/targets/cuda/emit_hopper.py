@@ -182,6 +182,13 @@ def _barrier(emitter: Emitter, op: nv.BarrierOp) -> None:
     barrier(emitter.f)
 
 
+@emits(nv.FollowOp)
+def _follow(emitter: Emitter, op: nv.FollowOp) -> None:
+    del op
+    if emitter.follows:
+        do(emitter, "griddepcontrol.wait;")
+
+
 @emits(hopper.SyncOp)
 def _sync(emitter: Emitter, op: hopper.SyncOp) -> None:
     do(emitter, f"bar.sync $0, {op.threads.value.data};", emitter.number(op.number))

@@ -149,6 +149,9 @@ class Emitter:
             attributes=attributes,
         )
         (self.params,) = self.f.arguments
+        if self.follows:
+            # The next kernel may be brought to the multiprocessors as soon as all blocks of this one are there.
+            asm(self.f, "griddepcontrol.launch_dependents;", effects=True)
         self.thread = self.sreg("tid.x")
         self.lane = self.f.binary("and", self.thread, number(WARP - 1, "i32"))
         self.warp = self.f.binary("lshr", self.thread, number(5, "i32"))
@@ -162,6 +165,11 @@ class Emitter:
         return Emitted(self.module.text(), self.block_layout, shared, tuple(self.messages))
 
     # What the hardware knows
+
+    @property
+    def follows(self) -> bool:
+        """Whether the kernel waits by itself for those in front of it, on machines that know of such."""
+        return self.machine >= 90 and any(op.name == "nv.follow" for op in self.source.body.block.ops)
 
     @property
     def machine(self) -> int:
