@@ -231,7 +231,7 @@ def _baseline(cases: tuple[Case, ...], size: Size, place: str) -> Iterator[str]:
     q, k, v = (ts.randn(size.shape, size.dtype, seed=seed) for seed in range(3))
     o, scale, params = ts.empty(size.shape, size.dtype), size.width**-0.5, AttentionParams(is_causal=True)
     fixed: Any = flash_attention.with_schedule(BASELINE)
-    ratios: list[float] = []
+    ratios, tier = list[float](), case.tier
     with MetaTracingRuntime() as runtime:
         for _ in range(_TURNS):
             began = time.perf_counter()

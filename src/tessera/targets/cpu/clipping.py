@@ -68,7 +68,9 @@ def _with_mask(analysis: Analysis, nest: Nest, kept: set[SSAValue], mask: SSAVal
         if phase.cols == cols and all(_changes_nothing(op, known, kept) for op in phase.ops)
     }
     while True:
-        inside = {result: number for number in phases for op in nest.phases[number].ops for result in op.results}
+        inside: dict[SSAValue, int] = {}
+        for number in phases:
+            inside |= {result: number for op in nest.phases[number].ops for result in op.results}
         products = {op for phase in nest.phases for op in phase.ops if isinstance(op, tile.DotOp) and op.a in inside}
         # What others need in full is computed in full: columns of other tiles may be as many by chance.
         whole = {inside[op.a] for op in products if known.get(op.a) != Constant(0)}
