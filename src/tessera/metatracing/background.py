@@ -117,6 +117,11 @@ class Worker:
         return self._processes[0].pid
 
     @property
+    def pids(self) -> list[int]:
+        """Of all processes that there are."""
+        return [process.pid for process in self._processes if process.pid is not None]
+
+    @property
     def is_usable(self) -> bool:
         return self.deaths < MOST_DEATHS and not self._closed and os.getpid() == self._owner
 

@@ -480,7 +480,7 @@ class Region:
             self.counts.add("switch_backs")
             log("tiers", f"{self.name}: more facts were not faster, it stays at {best.program.level}")
         for program in losers:
-            if program is not incumbent.program or program.tier > best.program.tier:
+            if program is not incumbent.program or _replaces(best.program, program):
                 self.drop(program)
         if general is not None and general.program not in self.programs:
             self._install(general.program)
@@ -566,6 +566,12 @@ class Region:
         """Tells the next process what this one found."""
         if self.identity is not None:
             self.runtime.manager.remember(self.identity, [one.level for one in self.programs if one.tier > TIER1])
+
+
+def _replaces(best: Installed, old: Installed) -> bool:
+    """Whether nobody needs a program any more that another one was faster than: one that knows less serves others."""
+    known, before = ((one.tier, len(one.compiled.guards)) for one in (best, old))
+    return known <= before
 
 
 def shown(guards: Sequence[RuntimeGuard]) -> str:
