@@ -25,14 +25,14 @@ from tessera.metatracing.kernel_client import KernelProgram
 
 pytestmark = pytest.mark.gpu
 
-HOT: dict[str, Any] = {
-    "background_compilation": False,
-    "tier2_compilation_threshold_ms": 0.01,
-    "tier3_specialization_threshold_ms": 0.02,
-    "contest_rounds": 1,
-}
 SHAPE = (1, 2, 200, 64)
 CAUSAL = AttentionParams(is_causal=True)
+
+
+def hot(**more: Any) -> RuntimeConfig:
+    """Everything is hot at once."""
+    settings: dict[str, Any] = {"background_compilation": False, "contest_rounds": 1, **more}
+    return RuntimeConfig(tier2_compilation_threshold_ms=0.01, tier3_specialization_threshold_ms=0.02, **settings)
 
 
 @pytest.fixture(name="cache", autouse=True)
@@ -91,7 +91,7 @@ def test_what_the_driver_refuses_runs_a_tier_down(
 
     attention = Attention()
     monkeypatch.setattr(KernelProgram, "bind", failing)
-    runtime = MetaTracingRuntime(RuntimeConfig(**HOT))
+    runtime = MetaTracingRuntime(hot())
     assert attention.run(runtime, 60) == {1}
     assert str(fault).partition(":")[2].strip() in caplog.text
     assert runtime.counts["aborts"] >= 1
@@ -100,7 +100,7 @@ def test_what_the_driver_refuses_runs_a_tier_down(
 
 def test_a_gpu_without_memory_left() -> None:
     """Everything that can be had is taken by others: whatever cannot be loaded then, calls are right."""
-    attention, runtime = Attention(), MetaTracingRuntime(RuntimeConfig(**HOT))
+    attention, runtime = Attention(), MetaTracingRuntime(hot())
     o = ts.empty(SHAPE, ts.f16, device="cuda:0")
     attention.run(runtime, 1, o)
     taken: list[Tensor] = []
@@ -118,7 +118,7 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> int:
         raise OSError(28, "No space left on device")
 
-    attention, runtime = Attention(), MetaTracingRuntime(RuntimeConfig(**HOT))
+    attention, runtime = Attention(), MetaTracingRuntime(hot())
     monkeypatch.setattr(os, "write", full)
     assert max(attention.run(runtime, 60)) == 3
 
@@ -127,7 +127,7 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_damaged_cache(cache: Path, damage: Callable[[bytes], bytes]) -> None:
     attention = Attention()
     for _ in range(2):
-        assert max(attention.run(MetaTracingRuntime(RuntimeConfig(**HOT)), 60)) == 3
+        assert max(attention.run(MetaTracingRuntime(hot()), 60)) == 3
         for file in (cache / "compiled").iterdir():
             file.write_bytes(damage(file.read_bytes()))
 
@@ -135,7 +135,7 @@ def test_a_damaged_cache(cache: Path, damage: Callable[[bytes], bytes]) -> None:
 def test_a_killed_process(caplog: pytest.LogCaptureFixture) -> None:
     """It is killed as soon as it is there, again and again, until no other one is started."""
     attention = Attention()
-    with MetaTracingRuntime(RuntimeConfig(**(HOT | {"background_compilation": True}))) as runtime:
+    with MetaTracingRuntime(hot(background_compilation=True)) as runtime:
         until = time.monotonic() + 60
         worker = runtime.compiling
         assert isinstance(worker, Worker)
@@ -155,7 +155,7 @@ def test_memory_does_not_grow() -> None:
     from tessera.runtime.cuda.streams import synchronize
 
     calls, rows = 100_000, (64, 128, 200, 256, 320)
-    config = RuntimeConfig(**(HOT | {"contest_rounds": 3}))
+    config = hot(contest_rounds=3)
     arrays = {one: [ts.randn((1, 1, one, 64), ts.f16, seed=seed).to("cuda:0") for seed in range(3)] for one in rows}
     runtime = MetaTracingRuntime(config)
 

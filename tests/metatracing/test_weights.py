@@ -63,11 +63,10 @@ def test_a_weight_that_lies_otherwise_is_refused_by_a_guard(runtime: MetaTracing
         np.testing.assert_array_equal(found.numpy(), x.numpy() * weights["plain"].numpy())
         return int(tier)
 
-    for _ in range(30):
-        reached = check("plain")
+    reached = [check("plain") for _ in range(30)]
     if not HAS_CODE:
         return
-    assert reached == 3
+    assert reached[-1] == 3
     (region,) = runtime.regions()
     special = region.programs[0]
     assert any(
