@@ -6,7 +6,7 @@ from tessera.metatracing.attention import BASELINE, AttentionParams, flash_atten
 from tessera.metatracing.client import Call, Client, Compiled, GuardType, Level, RuntimeGuard
 from tessera.metatracing.config import MOST_BRIDGES, RuntimeConfig
 from tessera.metatracing.heat import ManualClock
-from tessera.metatracing.hotspots import HotspotCandidate, HotspotCriteria, HotspotDetector
+from tessera.metatracing.analysis.hotspots import HotspotCandidate, HotspotCriteria, HotspotDetector
 from tessera.metatracing.manager import KernelManager, SpecializationContext, SpecializedKernel
 from tessera.metatracing.records import (
     AttentionTrace,
