@@ -19,6 +19,7 @@ from tessera.metatracing.heat import Clock, system_clock
 from tessera.metatracing.kernel_client import KernelClient
 from tessera.metatracing.manager import KernelManager
 from tessera.metatracing.programs import Counts
+from tessera.metatracing.ranks import DistributedExecutionTracer
 from tessera.metatracing.records import (
     AttentionTrace,
     ExecutionPattern,
@@ -89,6 +90,10 @@ class MetaTracingRuntime:
             background = self.config.background_compilation
             compiling = Worker(self.config.compile_timeout_s) if background else Blocking()
         self.compiling = compiling
+        self.distributed: DistributedExecutionTracer | None = None
+        if self.config.enable_distributed_tracing:
+            told = self.config.distributed_rank, self.config.distributed_world_size
+            self.distributed = DistributedExecutionTracer(*told).start()
         self._tiered: dict[int, Tiered] = {}
         self._kernels: dict[Kernel, Tiered] = {}
         self._lent: weakref.WeakSet[Tiered] = weakref.WeakSet()
@@ -159,6 +164,8 @@ class MetaTracingRuntime:
     def close(self) -> None:
         """Ends the process that compiles. Calls go on with what there is."""
         self.compiling.close()
+        if self.distributed is not None:
+            self.distributed.stop()
 
     def __enter__(self) -> Self:
         return self
