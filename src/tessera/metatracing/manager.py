@@ -78,11 +78,13 @@ class KernelManager:
         with self._lock:
             self._programs[id(program)] = program
             self._shrink(self._config.max_specialized_kernels, self._config.max_compilation_memory_mb << 20, program)
+            self._counts.journal.add("memory", program.region.name, amount=self.nbytes)
 
     def released(self, program: Installed) -> None:
         """Forgets a program that its region has dropped."""
         with self._lock:
-            self._programs.pop(id(program), None)
+            if self._programs.pop(id(program), None) is not None:
+                self._counts.journal.add("memory", program.region.name, amount=self.nbytes)
 
     def _shrink(self, most: int, most_bytes: int, newest: Installed | None = None) -> None:
         while self._programs and (len(self._programs) > most or self.nbytes > most_bytes):
@@ -104,7 +106,7 @@ class KernelManager:
                 if not self._condemned:
                     return
                 victim = self._condemned.pop()
-            self._counts.add("evictions")
+            self._counts.add("evictions", region=victim.region.name, what=str(victim.level))
             log("tiers", f"{victim.region.name}: {victim.level} makes room for others")
             victim.region.drop(victim)
 

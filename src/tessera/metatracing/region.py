@@ -115,6 +115,7 @@ class Region:
             self.entries += chain
             if (first := chain[0]).failed is not None:
                 found = first.failed.found(call.values)
+                self.counts.journal.add("guard", self.name, f"{first.failed}, it is {found}")
                 log("guards", f"{self.name}: {first.failed} does not hold, it is {found}; {first.program.level} runs")
             return first
 
@@ -172,7 +173,7 @@ class Region:
                 complain(f"{self.name}: a program of another process cannot be used: {told(error)}")
                 continue
             if found is not None:
-                self.counts.add("loads")
+                self.counts.add("loads", region=self.name, what=str(level))
                 if level.tier is TIER3:
                     self.words = level.assumed
                 self._install(Installed(self, level, found))
@@ -385,7 +386,7 @@ class Region:
         if not words or words in self.generalised:
             return ()
         self.generalised.add(words)
-        self.counts.add("generalisations")
+        self.counts.add("generalisations", region=self.name)
         log("tiers", f"{self.name}: generalised, it now assumes {', '.join(words)}")
         return words
 
@@ -393,7 +394,7 @@ class Region:
         self.request = request
         if request.is_bridge and self.bridges < self.config.most_bridges:
             self.bridges += 1
-            self.counts.add("bridges")
+            self.counts.add("bridges", region=self.name)
         for level in request.levels:
             log("tiers", f"{self.name}: hot, compiling {level}")
         self.runtime.compile(request)
@@ -405,7 +406,7 @@ class Region:
                 return
             self.request = None
             request.done()
-            self.counts.add("compiles", len(found))
+            self.counts.add("compiles", len(found), region=self.name)
             self.trials = [
                 Installed(self, level, program, is_bridge=request.is_bridge)
                 for level, program in found
@@ -424,7 +425,7 @@ class Region:
 
     def aborted(self, level: Level, why: str) -> None:
         """Something could not be compiled: calls go on as they are."""
-        self.counts.add("aborts")
+        self.counts.add("aborts", region=self.name, what=f"{level}: {why}")
         complain(f"{self.name}: {level} is given up: {why}")
 
     def _begin_contest(self, entry: Entry, values: tuple[Any, ...]) -> None:
@@ -451,7 +452,7 @@ class Region:
             self._take(contenders[0].program)
 
     def _compete(self, entry: Entry, contest: Contest) -> None:
-        self.counts.add("contests")
+        self.counts.add("contests", region=self.name)
         entry.contest = contest
         self.contests.append((entry, contest, self.recorded))
 
@@ -485,7 +486,7 @@ class Region:
         general = general_beside(self.client, best, times, lost)
         losers = [one.program for one in contest.contenders if one not in (best, general)]
         if best.program.tier < max(one.tier for one in losers):
-            self.counts.add("switch_backs")
+            self.counts.add("switch_backs", region=self.name, what=str(best.program.level))
             log("tiers", f"{self.name}: more facts were not faster, it stays at {best.program.level}")
         for program in losers:
             if program is not incumbent.program or program.tier > best.program.tier:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from tessera.kernels.function import Kernel
@@ -84,7 +86,7 @@ class MetaTracingRuntime:
     ) -> None:
         self.config = RuntimeConfig() if config is None else config
         self.clock = clock
-        self.counts = Counts()
+        self.counts = Counts(clock)
         self.manager = KernelManager(self.config, self.counts, clock)
         if compiling is None:
             background = self.config.background_compilation
@@ -143,11 +145,12 @@ class MetaTracingRuntime:
         """Has a request compiled."""
         tier = request.levels[0].tier
         began = self.clock()
-        request.done = lambda: self._compiled(tier, self.clock() - began)
+        request.done = lambda: self._compiled(tier, self.clock() - began, request.region.name)
         self.compiling.submit(request)
 
-    def _compiled(self, tier: ExecutionTier, nanoseconds: int) -> None:
+    def _compiled(self, tier: ExecutionTier, nanoseconds: int, region: str) -> None:
         self._compile_time[tier] += nanoseconds
+        self.counts.journal.add("compile", region, f"tier {int(tier)}", duration=nanoseconds)
 
     def wait_for_compilation(self, timeout: float = 60.0) -> bool:
         """Waits until nothing is being compiled; False where that takes longer."""
@@ -235,6 +238,20 @@ class MetaTracingRuntime:
         from tessera.metatracing.live import live
 
         return live(self, console)
+
+    def write_timeline(self, path: str | os.PathLike[str]) -> None:
+        """Writes what happened as one HTML file that needs nothing else."""
+        from tessera.metatracing.timeline import timeline_of
+        from tessera.metatracing.timeline_page import page
+
+        Path(path).write_text(page(timeline_of(self)), encoding="utf-8")
+
+    def write_trace(self, path: str | os.PathLike[str]) -> None:
+        """Writes what happened as trace events, for Perfetto (ui.perfetto.dev) and chrome://tracing."""
+        from tessera.metatracing.perfetto import trace_events
+        from tessera.metatracing.timeline import timeline_of
+
+        Path(path).write_text(json.dumps(trace_events(timeline_of(self))), encoding="utf-8")
 
 
 _DEFAULT_PARAMS = AttentionParams()

@@ -88,7 +88,7 @@ class Tiered:
             for fixed, old in list(self.regions.items()):
                 if not _holds(old.unchanged):
                     log("tiers", f"{self.client.name}: what it captured has changed, its programs are left")
-                    self.runtime.counts.add("invalidations")
+                    self.runtime.counts.add("invalidations", region=self.client.name)
                     self._leave(fixed)
             region = self.regions[call.fixed] = Region(self.runtime, self, call)
         return region
