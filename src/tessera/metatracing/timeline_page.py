@@ -59,7 +59,8 @@ svg { display: block; width: 100%; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
 td, th { text-align: left; padding: .25rem .6rem .25rem 0; border-bottom: 1px solid var(--line); vertical-align: top;
   overflow-wrap: anywhere; } td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
-details { margin-top: 1.5rem; } summary { cursor: pointer; } .bar { height: .6rem; background: var(--plain); border-radius: 2px; min-width: 2px; }
+details { margin-top: 1.5rem; } summary { cursor: pointer; }
+.bar { height: .6rem; background: var(--plain); border-radius: 2px; min-width: 2px; }
 .t1 { fill: var(--tier1); background: var(--tier1); } .t2 { fill: var(--tier2); background: var(--tier2); }
 .t3 { fill: var(--tier3); background: var(--tier3); } .compile { fill: var(--plain); } .moment { fill: var(--text); }
 .guard, .aborts { fill: var(--bad); } .area { fill: var(--tier2); opacity: .35; }
