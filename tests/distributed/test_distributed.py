@@ -128,7 +128,13 @@ for dtype in (ts.f32, ts.f16, ts.bf16, ts.f64, ts.i32, ts.i64, ts.u8, ts.f8e4m3)
     for function in (distributed.all_gather, distributed.all_to_all, distributed.reduce_scatter, distributed.broadcast):
         assert function(x).cpu().numpy().tobytes() == values.numpy().tobytes(), (dtype, function)
 strided = ts.ones((4, 6), device="cuda:0")[:, ::2]
-assert distributed.all_reduce(strided).cpu().tolist() == [[1.0] * 3] * 4
+assert distributed.all_gather(strided).cpu().tolist() == [[1.0] * 3] * 4
+try:
+    distributed.all_reduce(strided)
+except ts.EffectError as error:
+    assert "a view with gaps" in error.message
+else:
+    raise AssertionError("a view with gaps was not refused")
 on_host = distributed.all_reduce(ts.ones((3,)))
 assert on_host.tolist() == [1.0] * 3
 distributed.barrier()

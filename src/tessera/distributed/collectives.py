@@ -180,6 +180,12 @@ def _check_op(op: str, dtype: DType) -> None:
 def _check_writable(tensor: Tensor, kind: str) -> None:
     if not tensor.writable:
         raise EffectError(f"{kind} writes into its tensor, and this one is read-only", hint="give it a .copy()")
+    if not tensor.device.backend.host_addressable and not tensor.geometry.flags.c_contiguous:
+        raise EffectError(
+            f"{kind} writes into its tensor, and on {tensor.device} a view with gaps cannot be written as a whole",
+            shapes=[f"{list(tensor.shape)}, strides {list(tensor.strides)}"],
+            hint="give it a .copy(), and use what comes back",
+        )
 
 
 def _check_axes(tensor: Tensor, kind: str) -> None:
@@ -207,11 +213,8 @@ def _store(tensor: Tensor, values: Any) -> None:
     if tensor.device.backend.host_addressable:
         tensor.numpy()[...] = values
         return
-    if tensor.geometry.flags.c_contiguous:
-        kept = aligned(values)
-        tensor.device.backend.copy_from_host(tensor.pointer, address(kept), kept.nbytes)
-        return
-    tensor[...] = _like(values, tensor)
+    kept = aligned(values)
+    tensor.device.backend.copy_from_host(tensor.pointer, address(kept), kept.nbytes)
 
 
 def _like(values: Any, tensor: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
 """NCCL through ctypes: collectives from GPU to GPU, in the order of the current stream.
 
 MPI brings the ranks together; NCCL carries what lies on GPUs. It adds in an order of its own, so sums of narrow floats
-may differ in the last place from those of the host. Types that it does not know, several ranks on one GPU, and arrays
-with gaps go over the host, or through a copy.
+may differ in the last place from those of the host. Types that it does not know, and several ranks on one GPU, go over
+the host; arrays with gaps are copied first.
 """
 
 from __future__ import annotations
@@ -140,9 +140,7 @@ class Nccl:
         return made
 
     def all_reduce(self, tensor: Tensor, op: str) -> None:
-        whole = _dense(tensor)
-        self._run("ncclAllReduce", tensor.device, whole, whole, whole.size, _TYPES[tensor.dtype.name], _OPS[op])
-        _back(tensor, whole)
+        self._run("ncclAllReduce", tensor.device, tensor, tensor, tensor.size, _TYPES[tensor.dtype.name], _OPS[op])
 
     def reduce_scatter(self, tensor: Tensor, op: str) -> Tensor:
         whole = _dense(tensor)
@@ -157,9 +155,7 @@ class Nccl:
         return whole
 
     def broadcast(self, tensor: Tensor, root: int) -> None:
-        whole = _dense(tensor)
-        self._run("ncclBroadcast", tensor.device, whole, whole, whole.nbytes, _BYTES, root)
-        _back(tensor, whole)
+        self._run("ncclBroadcast", tensor.device, tensor, tensor, tensor.nbytes, _BYTES, root)
 
     def all_to_all(self, tensor: Tensor) -> Tensor:
         own = _dense(tensor)
@@ -215,11 +211,6 @@ def _current(device: Device) -> tuple[Any, int]:
 
 def _dense(tensor: Tensor) -> Tensor:
     return tensor if tensor.geometry.flags.c_contiguous else tensor.copy()
-
-
-def _back(tensor: Tensor, dense: Tensor) -> None:
-    if dense is not tensor:
-        tensor[...] = dense
 
 
 def _empty(shape: tuple[int, ...], dtype: DType, device: Device) -> Tensor:

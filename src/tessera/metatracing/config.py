@@ -22,6 +22,7 @@ class RuntimeConfig:
     been the same to be assumed. `most_bridges`: see MOST_BRIDGES. `bridge_calls`: calls that a guard refuses before a
     bridge is thought of. `max_trace_history`: records that a region keeps. `enable_distributed_tracing`: the runtime
     listens to the collectives of `tessera.distributed`; rank and world size are what its events say of themselves.
+    `mitigate_risks`: the runtime watches what it costs, and changes these settings where that is too much.
     """
 
     enable_tier1_fallback: bool = True
@@ -43,6 +44,7 @@ class RuntimeConfig:
     bridge_calls: int = 8
     max_trace_history: int = 1000
     compile_timeout_s: float = 120.0
+    mitigate_risks: bool = False
     enable_distributed_tracing: bool = False
     distributed_rank: int = 0
     distributed_world_size: int = 1

@@ -74,6 +74,8 @@ class Region:
         self.pending: deque[tuple[Entry, Installed, Contender | None, Reading, int, Described]] = deque()
         self.contests: list[tuple[Entry, Contest, int]] = []  # with the number of the record that each began at
         self.calls = 0
+        self.looking = 0  # nanoseconds that the call which is coming took to find its entry
+        self.overheads = 0, 0  # of the last recorded call: recording it, and deciding what to run and to compile
         place = next((value.device for value in call.values if isinstance(value, Tensor)), None)
         self.timer = timer_for(place, self.clock)
         self.numbers = tuple(place for place, value in enumerate(call.values) if not isinstance(value, Tensor))
@@ -191,6 +193,7 @@ class Region:
 
     def sampled(self, entry: Entry, values: tuple[Any, ...]) -> tuple[Any, int]:
         """A call that is timed and recorded; its result, and the tier that it ran at."""
+        came, self.looking = self.clock() - self.looking, 0
         with self.lock:
             before = self._settle(entry)
             if self.trials and entry.contest is None:
@@ -204,6 +207,7 @@ class Region:
                     contender = None
             program = entry.program if contender is None else contender.program
             run = entry.run if contender is None else contender.run
+        began = self.clock()
         flat = [value.geometry if isinstance(value, Tensor) else value for value in values]
         try:
             result, took = self.timer.timed(
@@ -211,6 +215,7 @@ class Region:
             )
         except FAULTS as error:
             return self.recover(entry, contender, error, values)
+        ended = self.clock()
         described = tuple([value.meta if isinstance(value, Tensor) else value for value in values])
         with self.lock:
             count = before + 1
@@ -223,8 +228,12 @@ class Region:
                     self.pending.popleft()
                 self.pending.append((entry, program, contender, took, count, described))
                 self._collect()
+            recorded = self.clock()
             self._consider(entry, described, values)
         self.runtime.manager.sweep()
+        self.overheads = recorded - ended, began - came + self.clock() - recorded
+        if self.runtime.watch is not None:
+            self.runtime.watch.recorded()
         return result, program.tier
 
     def _collect(self) -> None:
@@ -261,7 +270,7 @@ class Region:
             if entry.facts is None:
                 entry.facts = self._launch_facts(entry)
             self.counts.add("traces")
-            self.ring.add(Record(now, program.tier, described, took, count, entry.facts))
+            self.ring.add(Record(now, program.tier, described, took, count, entry.facts, *self.overheads))
         self.recorded += 1
         contest = entry.contest
         if contest is not None and contender is not None:

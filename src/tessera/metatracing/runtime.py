@@ -33,6 +33,7 @@ from tessera.metatracing.records import (
 )
 from tessera.metatracing.region import Region
 from tessera.metatracing.request import Request
+from tessera.metatracing.risks import RiskWatch
 from tessera.metatracing.tiered import Tiered
 from tessera.runtime.creation import asarray
 from tessera.runtime.meta import Meta
@@ -101,6 +102,7 @@ class MetaTracingRuntime:
         self._lent: weakref.WeakSet[Tiered] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._compile_time = dict.fromkeys(ExecutionTier, 0)
+        self.watch = RiskWatch(self) if self.config.mitigate_risks else None
         atexit.register(_close, weakref.ref(self))
         _RUNTIMES.add(self)
 
@@ -227,7 +229,14 @@ class MetaTracingRuntime:
 
     def get_performance_history(self) -> list[PerformanceSample]:
         """How fast the recorded calls were, oldest first."""
-        return [_sample(trace) for trace in self.get_traces()]
+        found = [_sample(_trace(region, record), record) for region in self.regions() for record in region.ring]
+        return sorted(found, key=lambda sample: sample.timestamp)
+
+    def reconfigure(self, config: RuntimeConfig) -> None:
+        """Goes on with other settings; what was compiled stays. Half-lives and lengths of histories stay, too."""
+        self.config = self.manager.config = config
+        for region in self.regions():
+            region.config = config
 
     def explain(self) -> str:
         """The regions, their programs, and what these are guarded by, in words."""
@@ -287,7 +296,7 @@ def _trace(region: Region, record: Record) -> AttentionTrace:
     return AttentionTrace(profile, pattern, record.tier, record.timestamp, record.stands_for)
 
 
-def _sample(trace: AttentionTrace) -> PerformanceSample:
+def _sample(trace: AttentionTrace, record: Record) -> PerformanceSample:
     profile, pattern = trace.input_profile, trace.execution_pattern
     metas = [one for one in profile.arguments if isinstance(one, Meta)]
     rate = None
@@ -295,7 +304,15 @@ def _sample(trace: AttentionTrace) -> PerformanceSample:
         operations = attention_operations(profile, metas[1].shape[-2])
         rate = operations / pattern.execution_time_ms / 1e9
     return PerformanceSample(
-        trace.tier, profile, pattern.execution_time_ms, rate, pattern.memory_bandwidth_gbps, trace.timestamp
+        trace.tier,
+        profile,
+        pattern.execution_time_ms,
+        rate,
+        pattern.memory_bandwidth_gbps,
+        trace.timestamp,
+        record.stands_for,
+        record.recording / 1e6,
+        record.deciding / 1e6,
     )
 
 

@@ -69,13 +69,14 @@ class Tiered:
         return self._run(Call(values, call.fixed, call.context))
 
     def _run(self, call: Call) -> tuple[Any, int]:
-        key = self._key(call)
+        key, came = self._key(call), self.runtime.clock()
         entry = self.entries.get(key)
         if entry is None or entry.is_stale or not _holds(entry.unchanged):
             with self._lock:
                 region = self._region(call)
             entry = region.entry_for(call)
             self._remember(key, entry, call)
+            region.looking = self.runtime.clock() - came
         values = call.values
         entry = entry.for_numbers([values[place] for place in entry.region.numbers])
         return entry.region.sampled(entry, values)
