@@ -8,6 +8,12 @@ from tessera.metatracing.config import MOST_BRIDGES, RuntimeConfig
 from tessera.metatracing.heat import ManualClock
 from tessera.metatracing.analysis.hotspots import HotspotCandidate, HotspotCriteria, HotspotDetector
 from tessera.metatracing.manager import KernelManager, SpecializationContext, SpecializedKernel
+from tessera.metatracing.ranks import (
+    CollectiveEvent,
+    DistributedExecutionTracer,
+    DistributedTrace,
+    enable_distributed_tracing,
+)
 from tessera.metatracing.records import (
     AttentionTrace,
     ExecutionPattern,
@@ -16,6 +22,7 @@ from tessera.metatracing.records import (
     OptimizationOpportunities,
     PerformanceSample,
 )
+from tessera.metatracing.risks import PerformanceRisk, RiskMitigationFramework, RiskType
 from tessera.metatracing.runtime import (
     MetaTracingRuntime,
     RuntimeResult,
@@ -32,7 +39,10 @@ __all__ = [
     "AttentionTrace",
     "Call",
     "Client",
+    "CollectiveEvent",
     "Compiled",
+    "DistributedExecutionTracer",
+    "DistributedTrace",
     "ExecutionPattern",
     "ExecutionTier",
     "GuardType",
@@ -45,7 +55,10 @@ __all__ = [
     "ManualClock",
     "MetaTracingRuntime",
     "OptimizationOpportunities",
+    "PerformanceRisk",
     "PerformanceSample",
+    "RiskMitigationFramework",
+    "RiskType",
     "RuntimeConfig",
     "RuntimeGuard",
     "RuntimeResult",
@@ -53,6 +66,7 @@ __all__ = [
     "SpecializationContext",
     "SpecializedKernel",
     "Tiered",
+    "enable_distributed_tracing",
     "execute_flash_attention",
     "flash_attention",
     "shared_runtime",

@@ -75,6 +75,8 @@ class Region:
         self.pending: deque[tuple[Entry, Installed, Contender | None, Reading, int, Described]] = deque()
         self.contests: list[tuple[Entry, Contest, int]] = []  # with the number of the record that each began at
         self.calls = 0
+        self.looking = 0  # nanoseconds that the call which is coming took to find its entry
+        self.overheads = 0, 0  # of the last recorded call: recording it, and deciding what to run and to compile
         place = next((value.device for value in call.values if isinstance(value, Tensor)), None)
         self.timer = timer_for(place, self.clock)
         self.numbers = tuple(place for place, value in enumerate(call.values) if not isinstance(value, Tensor))
@@ -116,6 +118,7 @@ class Region:
             self.entries += chain
             if (first := chain[0]).failed is not None:
                 found = first.failed.found(call.values)
+                self.counts.journal.add("guard", self.name, f"{first.failed}, it is {found}")
                 log("guards", f"{self.name}: {first.failed} does not hold, it is {found}; {first.program.level} runs")
             return first
 
@@ -152,7 +155,7 @@ class Region:
                 complain(f"{self.name}: a program of another process cannot be used: {told(error)}")
                 continue
             if found is not None:
-                self.counts.add("loads")
+                self.counts.add("loads", region=self.name, what=str(level))
                 if level.tier is TIER3:
                     self.words = level.assumed
                 self._install(Installed(self, level, found))
@@ -170,6 +173,7 @@ class Region:
 
     def sampled(self, entry: Entry, values: tuple[Any, ...]) -> tuple[Any, int]:
         """A call that is timed and recorded; its result, and the tier that it ran at."""
+        came, self.looking = self.clock() - self.looking, 0
         with self.lock:
             before = self._settle(entry)
             if self.trials and entry.contest is None:
@@ -183,6 +187,7 @@ class Region:
                     contender = None
             program = entry.program if contender is None else contender.program
             run = entry.run if contender is None else contender.run
+        began = self.clock()
         flat = [value.geometry if isinstance(value, Tensor) else value for value in values]
         try:
             result, took = self.timer.timed(
@@ -190,6 +195,7 @@ class Region:
             )
         except FAULTS as error:
             return self.recover(entry, contender, error, values)
+        ended = self.clock()
         described = tuple([value.meta if isinstance(value, Tensor) else value for value in values])
         with self.lock:
             count = before + 1
@@ -202,8 +208,12 @@ class Region:
                     self.pending.popleft()
                 self.pending.append((entry, program, contender, took, count, described))
                 self._collect()
+            recorded = self.clock()
             self._consider(entry, described, values)
         self.runtime.manager.sweep()
+        self.overheads = recorded - ended, began - came + self.clock() - recorded
+        if self.runtime.watch is not None:
+            self.runtime.watch.recorded()
         return result, program.tier
 
     def _collect(self) -> None:
@@ -240,7 +250,7 @@ class Region:
             if entry.facts is None:
                 entry.facts = self._launch_facts(entry)
             self.counts.add("traces")
-            self.ring.add(Record(now, program.tier, described, took, count, entry.facts))
+            self.ring.add(Record(now, program.tier, described, took, count, entry.facts, *self.overheads))
         self.recorded += 1
         contest = entry.contest
         if contest is not None and contender is not None:
@@ -365,7 +375,7 @@ class Region:
         if not words or words in self.generalised:
             return ()
         self.generalised.add(words)
-        self.counts.add("generalisations")
+        self.counts.add("generalisations", region=self.name)
         log("tiers", f"{self.name}: generalised, it now assumes {', '.join(words)}")
         return words
 
@@ -373,7 +383,7 @@ class Region:
         self.request = request
         if request.is_bridge and self.bridges < self.config.most_bridges:
             self.bridges += 1
-            self.counts.add("bridges")
+            self.counts.add("bridges", region=self.name)
         for level in request.levels:
             log("tiers", f"{self.name}: hot, compiling {level}")
         self.runtime.compile(request)
@@ -385,7 +395,7 @@ class Region:
                 return
             self.request = None
             request.done()
-            self.counts.add("compiles", len(found))
+            self.counts.add("compiles", len(found), region=self.name)
             # What came first has competed already: it is in use, still competes, or gets another chance.
             there = [program.compiled for program in (*self.programs, *self.trials)]
             there += [one.program.compiled for _, contest, _ in self.contests for one in contest.contenders]
@@ -413,7 +423,7 @@ class Region:
 
     def aborted(self, level: Level, why: str) -> None:
         """Something could not be compiled: calls go on as they are."""
-        self.counts.add("aborts")
+        self.counts.add("aborts", region=self.name, what=f"{level}: {why}")
         complain(f"{self.name}: {level} is given up: {why}")
 
     def _begin_contest(self, entry: Entry, values: tuple[Any, ...]) -> None:
@@ -440,7 +450,7 @@ class Region:
             self._take(contenders[0].program)
 
     def _compete(self, entry: Entry, contest: Contest) -> None:
-        self.counts.add("contests")
+        self.counts.add("contests", region=self.name)
         entry.contest = contest
         self.contests.append((entry, contest, self.recorded))
 
@@ -477,7 +487,7 @@ class Region:
         general = general_beside(self.client, best, times, below)
         losers = [one.program for one in contest.contenders if one not in (best, general)]
         if best.program.tier < max(one.tier for one in losers):
-            self.counts.add("switch_backs")
+            self.counts.add("switch_backs", region=self.name, what=str(best.program.level))
             log("tiers", f"{self.name}: more facts were not faster, it stays at {best.program.level}")
         for program in losers:
             if program is not incumbent.program or _replaces(best.program, program):
