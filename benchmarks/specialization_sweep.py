@@ -37,12 +37,7 @@ from tessera.metatracing.records import ExecutionTier
 
 TIER2, TIER3 = ExecutionTier.TIER2_STANDARD, ExecutionTier.TIER3_SPECIALIZED
 DTYPES = {"f32": ts.f32, "bf16": ts.bf16, "f16": ts.f16}
-KERNELS: Mapping[str, Kernel] = {
-    "attention": flash_attention,
-    "gemm": gemm,
-    "softmax": softmax,
-    "layernorm": layernorm,
-}
+KERNELS: Mapping[str, Kernel] = {"attention": flash_attention, "gemm": gemm, "softmax": softmax, "layernorm": layernorm}
 
 
 @dataclass(frozen=True)
@@ -169,7 +164,16 @@ def gpu_states() -> Iterator[State]:
                 yield replace(start, layout="columns")
 
 
-CPU_ATTENTION = [(1, 2, 128), (1, 4, 256), (2, 4, 256), (1, 4, 512), (1, 8, 384), (1, 2, 1000), (2, 3, 333), (4, 8, 128)]
+CPU_ATTENTION = [
+    (1, 2, 128),
+    (1, 4, 256),
+    (2, 4, 256),
+    (1, 4, 512),
+    (1, 8, 384),
+    (1, 2, 1000),
+    (2, 3, 333),
+    (4, 8, 128),
+]
 CPU_GEMM = [(128, 128, 128), (256, 256, 256), (512, 512, 512), (300, 300, 300), (64, 1024, 512), (512, 128, 1024)]
 CPU_ROWS = [(512, 512), (2048, 256), (1000, 1000), (128, 4096), (4096, 128), (3000, 77)]
 

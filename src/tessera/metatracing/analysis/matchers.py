@@ -103,7 +103,8 @@ def repeats(values: Sequence[T], longest: int = _LONGEST_REPEAT) -> dict[tuple[T
             if len(places) < 2 or _is_repetition(run):
                 continue
             inside = any(
-                len(places) <= len(others) * max(1, _count_in(run, other)) for other, others in found.items()
+                len(places) <= len(others) * max(1, _count_in(run, other))
+                for other, others in found.items()
                 if len(other) > length and _count_in(run, other)
             )
             if not inside:
@@ -113,9 +114,7 @@ def repeats(values: Sequence[T], longest: int = _LONGEST_REPEAT) -> dict[tuple[T
 
 def _is_repetition(run: tuple[Any, ...]) -> bool:
     """Whether a run is a shorter one several times over."""
-    return any(
-        len(run) % part == 0 and run == run[:part] * (len(run) // part) for part in range(1, len(run) // 2 + 1)
-    )
+    return any(len(run) % part == 0 and run == run[:part] * (len(run) // part) for part in range(1, len(run) // 2 + 1))
 
 
 def _count_in(run: tuple[Any, ...], other: tuple[Any, ...]) -> int:
@@ -294,5 +293,3 @@ class ComputePatternMatcher:
             words = f"{mean(rooms):.0%} of a multiprocessor's threads are there at once"
             found.append(Finding("low occupancy", _low(mean(rooms), 1.0), words))
         return sorted(found, key=lambda one: -one.severity)
-
-

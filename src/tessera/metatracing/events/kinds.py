@@ -61,7 +61,6 @@ class MemoryAccessEvent:
     argument: int | None = None
     instruction: str = ""
 
-
     @property
     def coalescing_efficiency(self) -> float:
         """Bytes that lanes asked for, over bytes that were moved for them; at most 1."""
@@ -89,4 +88,3 @@ class ComputeEvent:
     instruction_count: int
     utilization_percent: float = 0.0
     timestamp_ns: int = 0
-

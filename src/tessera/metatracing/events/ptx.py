@@ -107,7 +107,9 @@ def read(ptx: str) -> Code:
     try:
         body = text[text.index("{", text.index(".entry")) + 1 : text.rindex("}")]
     except ValueError:
-        raise CompileError("expected PTX with an .entry, got text without one", hint="hand over a kernel's PTX") from None
+        raise CompileError(
+            "expected PTX with an .entry, got text without one", hint="hand over a kernel's PTX"
+        ) from None
     code, scopes, count = Code(), list[dict[str, str]](), 0
     for token in _TOKEN.findall(body):
         statement = token.strip()

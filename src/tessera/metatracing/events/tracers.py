@@ -381,9 +381,7 @@ class MemoryTracer:
 
     def analyze_access_patterns(self, trace: AttentionTrace) -> AttentionTrace:
         """The trace, with what was recorded in it."""
-        return replace(
-            trace, execution_pattern=replace(trace.execution_pattern, memory_accesses=self.events())
-        )
+        return replace(trace, execution_pattern=replace(trace.execution_pattern, memory_accesses=self.events()))
 
     @staticmethod
     def _one(record: AccessRecord, seen: set[int]) -> MemoryAccessEvent:

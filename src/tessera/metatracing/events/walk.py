@@ -160,11 +160,7 @@ class Walk:
         self._block_at[len(code.instructions)] = len(self._blocks)
         ends = ("bra", "ret", "exit")
         self._steps = [
-            [
-                at
-                for at in block
-                if at in needed or code.instructions[at].kind in ends or _counts(code.instructions[at])
-            ]
+            [at for at in block if at in needed or code.instructions[at].kind in ends or _counts(code.instructions[at])]
             for block in self._blocks
         ]
 
@@ -539,4 +535,3 @@ def _literal(operand: str) -> int | None:
         return int(operand.rstrip("U"), 0)
     except ValueError:
         return None
-

@@ -107,13 +107,7 @@ START: Mapping[str, Mapping[str, float]] = {
         "far": 1e-11,
         "footprint": 3e-13,
     },
-    "cuda rows": {
-        "always": 3e-6,
-        "programs": 1e-7,
-        "lanes": 1e-9,
-        "far": 1e-11,
-        "footprint": 3e-13,
-    },
+    "cuda rows": {"always": 3e-6, "programs": 1e-7, "lanes": 1e-9, "far": 1e-11, "footprint": 3e-13},
     "cpu products of 32 bits": {
         "always": 3e-6,
         "programs": 1e-7,
@@ -134,13 +128,6 @@ START: Mapping[str, Mapping[str, float]] = {
         "near": 5e-11,
         "far": 1e-10,
     },
-    "cpu rows": {
-        "always": 3e-6,
-        "programs": 1e-7,
-        "functions": 1e-9,
-        "elements": 2e-10,
-        "near": 1e-11,
-        "far": 1e-10,
-    },
+    "cpu rows": {"always": 3e-6, "programs": 1e-7, "functions": 1e-9, "elements": 2e-10, "near": 1e-11, "far": 1e-10},
 }
 """The amounts that count for each family, and about how many seconds each of them takes."""
