@@ -219,7 +219,7 @@ def test_a_result_whose_tiles_are_no_boxes_is_made_by_another_kernel() -> None:
 def test_a_region_goes_through_all_of_its_results() -> None:
     build = Build([["M + 1"]], [f32])
     grown = build.ew("exp", build.args[0])
-    part = build.add(graph.SliceOp(grown, [1], [2**62], [1]))
+    part = build.add(graph.SliceOp(grown, [0], [-1], [1]))
     assert isinstance(part.owner, Operation)
     assert isinstance(grown.owner, Operation)
     with pytest.raises(UnfitError, match="goes through a part"):
