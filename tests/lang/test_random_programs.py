@@ -25,13 +25,15 @@ def fallbacks(compiled: Any) -> list[str]:
     return [one.fallback for family in compiled.families.values() for one in family.variants if one.fallback]
 
 
-def check(program: Program, seed: int, *, device: str = "cpu", eager: bool = False, many: bool = True) -> None:
-    compiled = ts.jit(program.__call__)
+def check(
+    program: Program, seed: int, *, device: str = "cpu", eager: bool = False, many: bool = True, donate: bool = False
+) -> None:
+    compiled = ts.jit(program.__call__, donate_argnums=0 if donate else ())  # all of them
     # The second size makes the first axis a symbol.
     for first in (None, 5) if many else (None,):
         arguments = program.draw(seed, first)
         expected = interpreted(program, arguments)
-        placed = [argument.to(device) for argument in arguments]
+        placed = [(ts.array(argument) if donate else argument).to(device) for argument in arguments]
         agree([one.cpu() for one in compiled(*placed)], expected, program.narrow)
         assert fallbacks(compiled) == []
         if eager and first is None:
@@ -108,6 +110,12 @@ def test_a_thousand_programs(part: int) -> None:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_hundred_eager_programs(part: int) -> None:
     run_part(part, 100, 4, eager=True)
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_hundred_programs_that_may_overwrite_their_arguments(part: int) -> None:
+    run_part(part, 100, 6, donate=True)
 
 
 @pytest.mark.gpu

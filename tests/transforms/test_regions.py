@@ -49,6 +49,7 @@ from tessera.targets.cuda.interpreter import run_nv_kernel
 from tessera.transforms.context import CompileContext
 from tessera.transforms.graph_to_schedule import GraphToSchedule
 from tessera.transforms.pipeline import compile_module
+from tessera.transforms.region_spaces import UnfitError, space_of
 from tessera.transforms.regions import enclosable, enclose
 from tessera.transforms.schedule_to_tile import ScheduleToTile
 
@@ -205,6 +206,24 @@ graph.func @f(%x: {whole}, %at: {places}) -> ({bits}) {{
     changed = module.clone()
     ScheduleToTile().apply(CompileContext(), changed)
     assert_close(run_function(changed, "f", given), run_function(module, "f", given), [i32])
+
+
+def test_a_result_whose_tiles_are_no_boxes_is_made_by_another_kernel() -> None:
+    build = Build([["M", 2, 3]], [f32])
+    grown = build.ew("exp", build.args[0])
+    turned = build.add(graph.ReshapeOp(grown, ["M", 3, 2]))
+    top = build.add(graph.ReduceOp("max", turned, [1], keepdims=True))
+    assert check(build.finish(grown, build.ew("sub", turned, top))) == 2
+
+
+def test_a_region_goes_through_all_of_its_results() -> None:
+    build = Build([["M + 1"]], [f32])
+    grown = build.ew("exp", build.args[0])
+    part = build.add(graph.SliceOp(grown, [0], [-1], [1]))
+    assert isinstance(part.owner, Operation)
+    assert isinstance(grown.owner, Operation)
+    with pytest.raises(UnfitError, match="goes through a part"):
+        space_of([grown.owner, part.owner], [part, grown])
 
 
 def test_a_value_that_others_use_is_a_second_result() -> None:

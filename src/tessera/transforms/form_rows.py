@@ -14,12 +14,12 @@ from tessera.dialects.graph_types import graph_type
 from tessera.dialects.schedule_types import Config, ConfigAttr
 from tessera.dtypes.promotion import accumulator
 from tessera.shapes.expr import dim, element_count
-from tessera.transforms.index_maps import RULES, is_told
+from tessera.transforms.index_maps import RULES, Var, is_told
 from tessera.transforms.legality import LEVELS, VIEWS
 from tessera.transforms.region_spaces import FOLDS, Space, UnfitError, folded_extents, space_of
 from tessera.transforms.regions import enclosable, enclose, erase_unused, is_splat, results_of
 from tessera.transforms.rewriting import replace
-from tessera.transforms.row_blocks import choose_block
+from tessera.transforms.row_blocks import choose_block, tile_axes
 from tessera.transforms.write_steps import steps_config
 
 _MOST_OPS = 96
@@ -264,7 +264,16 @@ def _space(group: set[Operation], copied: set[Operation]) -> Space | None:
         space = space_of(inside | sources, results)
     except UnfitError:
         return None
-    return space if _is_worth(space, inside, results) else None
+    return space if _are_boxes(space, results) and _is_worth(space, inside, results) else None
+
+
+def _are_boxes(space: Space, results: list[SSAValue]) -> bool:
+    """Whether tiles of all results are boxes of them: no quotients of what goes along a tile say where they lie."""
+    places = [index for value in results for index in space.placed[value]]
+    if all(isinstance(atom, Var) for index in places for atom, _ in index.terms):
+        return True
+    axes, _ = tile_axes(space, choose_block(space, results), results, None)
+    return all(index.is_affine_in(axes) for index in places)
 
 
 def _are_told(ops: set[Operation], results: list[SSAValue]) -> bool:

@@ -132,9 +132,23 @@ class _Search:
             if any(index.open for index in self.placed[value]):
                 # It was reached through what is read of it, as a part of something longer.
                 raise UnfitError("a result lies at places of which some are outside of it", _owner(value))
+            if not self.is_covered(value):
+                raise UnfitError(
+                    "a region makes all of its results, and goes through a part of this one", _owner(value)
+                )
         for value in results:
             self.visit(value, self.placed[value])
         return self.space
+
+    def is_covered(self, value: SSAValue) -> bool:
+        """Whether there are as many positions of a result's variables as it has elements."""
+        used = {var for index in self.placed[value] for var in index.variables()}
+        positions, elements = dim(1), dim(1)
+        for var in used:
+            positions *= var.extent
+        for extent in graph_type(value).shape:
+            elements *= extent
+        return positions == elements
 
     def settle(self) -> None:
         """Places all values that hang together with those that are placed."""
