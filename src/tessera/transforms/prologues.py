@@ -23,9 +23,7 @@ DEEPEST = 4096
 """So long may a row be that every program holds it."""
 
 
-def prologue_ops(
-    value: SSAValue, where: Map, blocks: Extents, block: Block, rows: tuple[int, Size]
-) -> list[Operation]:
+def prologue_ops(value: SSAValue, where: Map, blocks: Extents, block: Block, rows: tuple[int, Size]) -> list[Operation]:
     """The ops that a left factor is made of, operands first, where programs may compute it; none where they may not.
 
     `rows` are the axis of the iteration along which rows lie, and how long they are.

@@ -343,7 +343,7 @@ class BarrierOp(IRDLOperation):
 class FollowOp(IRDLOperation):
     """Waits until the kernels in front of this one have ended; what they wrote is seen from here on.
 
-    A kernel with it may be started while they run, and lets the next one be started at once.
+    A kernel with it may be started while the one in front of it runs, and from here on lets the next one be started.
     """
 
     name = "nv.follow"
