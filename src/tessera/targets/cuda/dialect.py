@@ -357,7 +357,7 @@ class FollowOp(IRDLOperation):
         parent = self.parent_op()
         if not isinstance(parent, FuncOp):
             raise VerifyException("nv.follow stands in an nv.func itself: all blocks wait, whatever they do then")
-        if sum(isinstance(op, FollowOp) for op in parent.body.block.ops) > 1:
+        if next(op for op in parent.body.block.ops if isinstance(op, FollowOp)) is not self:
             raise VerifyException("a kernel waits once for those in front of it")
 
     def effects(self) -> AbstractSet[EffectInstance]:
