@@ -162,7 +162,7 @@ class DeviceLaunch:
             int(found["persistent"]),
             maps,
             *(int(found[name]) for name in numbers),
-            bool(found["follows"]),
+            follows=bool(found["follows"]),
         )
 
 

@@ -13,8 +13,9 @@ from tessera.dialects.graph_types import graph_type
 from tessera.dialects.schedule_types import Config
 from tessera.shapes.expr import element_count
 from tessera.transforms.epilogues import Work, follow, is_whole, longest, side_ops
+from tessera.transforms.few_rows import is_held
 from tessera.transforms.form_products import factor_ops
-from tessera.transforms.online_algebra import Online, Place, find_online, places_of
+from tessera.transforms.online_algebra import Online, Place, find_online, places_of, width_of
 from tessera.transforms.region_tiles import refusal
 from tessera.transforms.regions import enclosable, enclose, users_of
 from tessera.transforms.write_products import COLUMN, ROW, positions_after
@@ -35,7 +36,7 @@ def _form(online: Online, block: Block, few: int) -> None:
     spaces = online.spaces
     made: dict[Operation, None] = {}
     sides: dict[Operation, None] = {}
-    if isinstance(spaces.rows, int) and spaces.rows <= few:
+    if isinstance(spaces.rows, int) and spaces.rows <= few and is_held(spaces.depth, *width_of(online)):
         for place in ((online.scores.b, online.right), (online.values.b, spaces.right)):
             found = _made_ops(place, online, block)
             if found is not None:

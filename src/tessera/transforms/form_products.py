@@ -23,6 +23,7 @@ from tessera.dtypes.types import Kind
 from tessera.shapes.expr import Shape, Size, element_count
 from tessera.transforms.digits import PULL, Map, pull
 from tessera.transforms.epilogues import Extents, Work, follow, is_box, is_whole, longest, results_of
+from tessera.transforms.few_rows import is_short
 from tessera.transforms.prologues import prologue_ops
 from tessera.transforms.regions import enclosable, enclose, erase_unused, is_splat
 from tessera.transforms.rewriting import adopt_location
@@ -56,7 +57,7 @@ def _form(op: graph.MatmulOp, block: Block, few: int) -> None:
         *factor_ops(op.a, spaces.left, blocks, block, spaces.rows),
         *factor_ops(op.b, spaces.right, blocks, block, spaces.rows),
     ]
-    if isinstance(spaces.rows, int) and spaces.rows <= few:
+    if isinstance(spaces.rows, int) and spaces.rows <= few and is_short(op.b):
         rows = DEPTH, spaces.depth
         factors += prologue_ops(op.a, spaces.left, blocks, block, rows)
     copied = dict.fromkeys([*factors, *work.copied])

@@ -35,6 +35,13 @@ class MarkStill(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         called = {inner.callee.string_value() for inner in op.walk() if isinstance(inner, graph.CallOp)}
+        kernels = {one.sym_name.data: one for one in op.body.block.ops if isinstance(one, tile.FuncOp)}
+        written = {
+            _root(launch.arguments[place])
+            for launch in op.walk()
+            if isinstance(launch, schedule.LaunchOp)
+            for place in _written(kernels[launch.callee.string_value()])
+        }
         found: dict[str, set[int]] = {}
         for function in op.body.block.ops:
             if not isinstance(function, graph.FuncOp):
@@ -43,14 +50,13 @@ class MarkStill(ModulePass):
             entry = None if function.sym_name.data in called else function.body.block
             for launch in function.walk():
                 if isinstance(launch, schedule.LaunchOp):
-                    still = {place for place, one in enumerate(launch.arguments) if _is_still(one, entry)}
+                    given = enumerate(launch.arguments)
+                    still = {place for place, one in given if _is_still(one, entry) and _root(one) not in written}
                     name = launch.callee.string_value()
                     found[name] = found.get(name, still) & still
-        for function in op.body.block.ops:
-            if isinstance(function, tile.FuncOp) and _multiplies_rows(function):
-                places = found.get(function.sym_name.data)
-                if places:
-                    function.attributes[STILL] = integers(sorted(places))
+        for name, places in found.items():
+            if places and _multiplies_rows(kernels[name]):
+                kernels[name].attributes[STILL] = integers(sorted(places))
 
 
 def still_places(function: Operation) -> tuple[int, ...]:
@@ -65,9 +71,22 @@ def _is_still(value: SSAValue, entry: Block | None) -> bool:
     count = element_count(value.type.shape)
     if isinstance(count, int) and count < LARGE:
         return False
+    root = _root(value)
+    return isinstance(root, BlockArgument) and root.block is entry
+
+
+def _root(value: SSAValue) -> SSAValue:
+    """The array that an arrangement of elements is of."""
     while isinstance(op := value.owner, Operation) and type(op) in PULL:
         value = op.operands[0]
-    return isinstance(value, BlockArgument) and value.block is entry
+    return value
+
+
+def _written(function: tile.FuncOp) -> list[int]:
+    """The inputs of a function that it writes."""
+    stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)]
+    places = {function.arguments.index(tile.base_of(op.view)) for op in stores}
+    return [place for place in places if place < function.input_count]
 
 
 def _multiplies_rows(function: tile.FuncOp) -> bool:

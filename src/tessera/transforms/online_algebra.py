@@ -125,6 +125,12 @@ def find_online(values: graph.MatmulOp, block: Block) -> Online | None:
     return online if search.collect(online) else None
 
 
+def width_of(online: Online) -> tuple[int, int]:
+    """How wide keys and values are at most, in elements, and how many bits an element has."""
+    shapes = graph_type(online.scores.a).shape[-1], online.spaces.columns
+    return max(size for size in shapes if isinstance(size, int)), graph_type(online.values.b).dtype.bits
+
+
 def places_of(place: Place) -> list[Place]:
     """A value where it is read, and what it is an index map of, as far as that goes."""
     found = [place]

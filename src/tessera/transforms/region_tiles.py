@@ -184,10 +184,10 @@ class RegionTiles:
     def _left_over(self, symbol: Dim) -> Scalar:
         """A symbol that no argument has alone: what is left of a sum with it, such as T of S + T, where S is known."""
         alone = {str(one) for shape in self.function.shapes for one in shape.data if str(one).isidentifier()}
-        for whole in self.spelled:
-            rest = dim(whole) - symbol
+        for sum_ in self.spelled:
+            rest = dim(sum_) - symbol
             if str(symbol) not in rest.symbols and rest.symbols <= alone:
-                return self.minus(self.size(whole), self.size(size(rest)))
+                return self.minus(self.size(sum_), self.size(size(rest)))
         raise CompileError(f"no argument of a region has the size {symbol}", span=span_of(self.source.location))
 
     def loop(

@@ -143,13 +143,13 @@ class Recording:
                 _NODE.pack(words[_FUNCTION], *sizes, ctypes.addressof(listed), 0, 0, 0), _NODE.size
             )
             before = ctypes.c_void_p(handles[-1] if handles else 0)
-            early = bool(handles) and node.follows and calls.add_edges is not None
-            after = ctypes.addressof(before) if handles and not early else None
+            add_edges = calls.add_edges if handles and node.follows else None
+            after = ctypes.addressof(before) if handles and add_edges is None else None
             handle = made(calls.add_node, graph, after, 0 if after is None else 1, ctypes.addressof(packed))
-            if early:
+            if add_edges is not None:
                 edge, new = ctypes.create_string_buffer(_EARLY, len(_EARLY)), ctypes.c_void_p(handle)
                 ends = [ctypes.addressof(one) for one in (before, new, edge)]
-                driver.check_status(calls.add_edges(graph, *ends, 1), doing)
+                driver.check_status(add_edges(graph, *ends, 1), doing)
             handles.append(handle)
         instance = made(calls.instantiate_graph, graph, 0)
         self._instances.append(instance)

@@ -13,7 +13,7 @@ from tessera.dialects import tile
 from tessera.dialects.attributes import integers
 from tessera.dialects.text import verify
 from tessera.interpreters.engine import symbol_in
-from tessera.shapes.expr import Shape
+from tessera.shapes.expr import Shape, element_count
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.agents_chain import with_agents
 from tessera.targets.cuda.choose_agents import agents_plans
@@ -51,6 +51,8 @@ FEW_SPILLS = 64
 inner loops do not touch may lie elsewhere."""
 FOLLOWING = ("sm_90", "sm_90a")
 """Machines on which a kernel may be started while the one in front of it runs."""
+MULTIPROCESSORS = 132
+SHORT_THREADS = 256
 TRIPLE = 'target triple = "nvptx64-nvidia-cuda"\n'
 
 
@@ -158,14 +160,21 @@ def lower_kernel(
     if lined:
         made.attributes[LINED] = integers(sorted(lined))
     still = still_places(symbol_in(module, name, tile.FuncOp))
-    if still and is_plain(made):
-        made.attributes[STILL] = integers(still)
+    if (still or (follows and _is_short(made))) and is_plain(made):
+        if still:
+            made.attributes[STILL] = integers(still)
         mark_inside(made)
         loads_first(made, still, follows=follows and arch in FOLLOWING)
     seconds.lap("tile-to-nv")
     verify(lowered)
     seconds.lap("verify")
     return lowered, found, context.recorder.guards, seconds
+
+
+def _is_short(function: nv.FuncOp) -> bool:
+    """Whether all blocks of a kernel run at once, with threads to spare: starting it takes longer than it does."""
+    count = element_count(function.grid.data)
+    return isinstance(count, int) and count <= MULTIPROCESSORS and function.thread_count <= SHORT_THREADS
 
 
 def _without_strides(facts: Facts, lined: Collection[int]) -> Facts:

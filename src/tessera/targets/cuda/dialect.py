@@ -388,7 +388,7 @@ class PassTurnOp(IRDLOperation):
 class FollowOp(IRDLOperation):
     """Waits until the kernels in front of this one have ended; what they wrote is seen from here on.
 
-    A kernel with it may be started while they run, and lets the next one be started at once.
+    A kernel with it may be started while the one in front of it runs, and from here on lets the next one be started.
     """
 
     name = "nv.follow"
@@ -402,7 +402,7 @@ class FollowOp(IRDLOperation):
         parent = self.parent_op()
         if not isinstance(parent, FuncOp):
             raise VerifyException("nv.follow stands in an nv.func itself: all blocks wait, whatever they do then")
-        if sum(isinstance(op, FollowOp) for op in parent.body.block.ops) > 1:
+        if next(op for op in parent.body.block.ops if isinstance(op, FollowOp)) is not self:
             raise VerifyException("a kernel waits once for those in front of it")
 
     def effects(self) -> AbstractSet[EffectInstance]:

@@ -186,7 +186,9 @@ def _barrier(emitter: Emitter, op: nv.BarrierOp) -> None:
 def _follow(emitter: Emitter, op: nv.FollowOp) -> None:
     del op
     if emitter.follows:
+        # With the next kernel let in earlier, those behind it would come as well: on an H200 all waited longer then.
         do(emitter, "griddepcontrol.wait;")
+        do(emitter, "griddepcontrol.launch_dependents;")
 
 
 @emits(hopper.SyncOp)

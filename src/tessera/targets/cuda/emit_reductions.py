@@ -304,7 +304,9 @@ def _spread(
 def _halves(places: Sequence[int]) -> int | None:
     """How far the second half of some places is from the first; None where they are no such halves."""
     half = len(places) // 2
-    apart = {high - low for low, high in zip(places[:half], places[half:], strict=True)} if len(places) % 2 == 0 else {}
+    if len(places) % 2:
+        return None
+    apart = {high - low for low, high in zip(places[:half], places[half:], strict=True)}
     return next(iter(apart)) if len(apart) == 1 else None
 
 

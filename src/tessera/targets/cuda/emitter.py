@@ -149,9 +149,6 @@ class Emitter:
             attributes=attributes,
         )
         (self.params,) = self.f.arguments
-        if self.follows:
-            # The next kernel may be brought to the multiprocessors as soon as all blocks of this one are there.
-            asm(self.f, "griddepcontrol.launch_dependents;", effects=True)
         self.thread = self.sreg("tid.x")
         self.lane = self.f.binary("and", self.thread, number(WARP - 1, "i32"))
         self.warp = self.f.binary("lshr", self.thread, number(5, "i32"))

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from math import prod
 
 from xdsl.dialects import arith
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tessera.dialects import tile
 from tessera.dialects.tile_types import tile_dtype
@@ -56,7 +56,7 @@ def loads_first(function: nv.FuncOp, still: Collection[int], *, follows: bool) -
 
 def _is_still(op: tile.LoadOp, still: Collection[int]) -> bool:
     base = tile.base_of(op.view)
-    return any(base is base.block.args[place] for place in still) if hasattr(base, "block") else False
+    return isinstance(base, BlockArgument) and base.index in still
 
 
 def _words(op: tile.LoadOp) -> int:
