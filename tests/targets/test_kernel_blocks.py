@@ -17,11 +17,11 @@ PROCESSORS = [XEON, N1, Processor("avx2", 32 << 10, 256 << 10, 4)]
 
 
 @pytest.mark.parametrize("processor", PROCESSORS, ids=lambda one: one.level)
-@pytest.mark.parametrize("size", [1, 20, 100, 192, 1000, 5000])
+@pytest.mark.parametrize("size", [0, 1, 20, 100, 192, 1000, 5000])
 def test_blocks_are_no_larger_than_the_work(processor: Processor, size: int) -> None:
     blocks = blocks_for(Work(size, size, 64, 8, f32), processor)
     assert 1 <= len(blocks) == len(set(blocks)) <= 3
-    assert all(rows < size + 8 and columns < size + 16 for rows, columns in blocks)
+    assert all(rows < max(1, size) + 8 and columns < max(1, size) + 16 for rows, columns in blocks)
 
 
 def test_small_work_has_one_block() -> None:

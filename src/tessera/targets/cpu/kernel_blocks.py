@@ -110,7 +110,7 @@ def clocks(work: Work, block: tuple[int, int], processor: Processor) -> float:
     rows, columns = block
     whole, rest = divmod(work.rows, rows)
     one = sum(count * _program(work, height, columns, processor) for count, height in ((whole, rows), (1, rest)))
-    programs = work.batch * (whole + (rest > 0))
+    programs = max(1, work.batch * (whole + (rest > 0)))
     # Whoever ends last is half a program behind the others, on average.
     idle = (processor.threads - 1) / (2 * programs)
     return work.batch * one / processor.threads * (1 + idle)
