@@ -173,15 +173,16 @@ class KernelClient:
 
     @staticmethod
     def _cpu_blocks(call: Call, level: str) -> list[tuple[int, ...]]:
-        """Those that the processor's own rules have for products, for so many rows and columns as traces have."""
-        from tessera.targets.cpu.kernel_blocks import blocks_for
+        """The best by the model of CPUs, the block that others are compared with, then others by the model."""
+        from tessera.targets.cpu.kernel_blocks import REFERENCE, Processor, Work, blocks_for
 
-        first = next((value for value in call.values if isinstance(value, Tensor)), None)
-        if first is None or first.ndim == 0:
-            return []
         arrays = [value for value in call.values if isinstance(value, Tensor) and value.ndim]
-        rows = [value.shape[max(0, value.ndim - 2)] for value in arrays]
-        return blocks_for(first.dtype, level, rows[0], max(rows))
+        if not arrays:
+            return []
+        first, rows = arrays[0], [value.shape[max(0, value.ndim - 2)] for value in arrays]
+        work = Work(rows[0], max(rows), first.shape[-1], prod(first.shape[:-2]), first.dtype)
+        best, *others = blocks_for(work, Processor.here(level))
+        return list(dict.fromkeys([best, REFERENCE, *others]))
 
     def identity(self, call: Call) -> str | None:
         here: Settings | None = call.context.settings
