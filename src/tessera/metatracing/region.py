@@ -476,7 +476,7 @@ class Region:
         below = rival[1] if incumbent.program.tier is TIER3 and rival is not None else lost
         general = general_beside(self.client, best, times, below)
         losers = [one.program for one in contest.contenders if one not in (best, general)]
-        if best.program.tier < max(one.tier for one in losers):
+        if any(best.program.tier < one.tier for one in losers):
             self.counts.add("switch_backs")
             log("tiers", f"{self.name}: more facts were not faster, it stays at {best.program.level}")
         for program in losers:
