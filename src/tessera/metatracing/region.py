@@ -401,7 +401,7 @@ class Region:
                 return
             request.taken = compiled
             if any(entry.program.level.quick for entry in self.entries):
-                self._take(Installed(self, level, compiled))
+                self._take(Installed(self, level, compiled, is_bridge=request.is_bridge))
             elif len(request.levels) > 1:
                 self._try([(level, compiled)], is_bridge=request.is_bridge)
 
