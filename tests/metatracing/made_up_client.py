@@ -168,6 +168,10 @@ class Later:
     def can_compile(self, packed: bytes | None) -> bool:
         return True
 
+    @property
+    def is_ready(self) -> bool:
+        return True
+
     def prepare(self) -> None:
         return
 

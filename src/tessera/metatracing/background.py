@@ -41,6 +41,11 @@ class Compiling(Protocol):
         """Whether a request of this form can be compiled; None for what cannot be sent."""
         ...
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether somebody has loaded a compiler and would begin at once."""
+        ...
+
     def prepare(self) -> None:
         """Something is going to be compiled soon: whoever does that may get ready."""
         ...
@@ -64,6 +69,10 @@ class Blocking:
     """Compiles while the caller waits."""
 
     def can_compile(self, packed: bytes | None) -> bool:
+        return True
+
+    @property
+    def is_ready(self) -> bool:
         return True
 
     def prepare(self) -> None:
@@ -127,6 +136,15 @@ class Worker:
 
     def can_compile(self, packed: bytes | None) -> bool:
         return packed is not None and self.is_usable
+
+    @property
+    def is_ready(self) -> bool:
+        if not self._asking.acquire(blocking=False):  # it is at work
+            return True
+        try:
+            return any(process.is_ready for process in self._processes)
+        finally:
+            self._asking.release()
 
     def prepare(self) -> None:
         if self.is_usable and self.deaths == 0:

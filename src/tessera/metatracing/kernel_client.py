@@ -63,6 +63,7 @@ class KernelClient:
         self.paths = tuple(one.name for one in parameters if one.kind is not one.KEYWORD_ONLY)
         self._is_traceable = is_traceable(self.signature) and not isinstance(kernel, Verified)
         self.token = settings
+        self._sent: Call | None = None
 
     # Calls
 
@@ -146,8 +147,10 @@ class KernelClient:
         return KernelProgram(program, self.paths, here)
 
     def request(self, call: Call, levels: Sequence[Level]) -> bytes | None:
-        if self.identity(call) is None:
-            return None
+        if self._sent is not call:  # all levels of a request are of one call
+            if self.identity(call) is None:
+                return None
+            self._sent = call
         try:
             return pack(Shipment.of(self.kernel, call, levels))
         except NotShippable as reason:

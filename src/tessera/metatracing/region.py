@@ -411,7 +411,7 @@ class Region:
                 return
             request.taken = compiled
             if any(entry.program.level.quick for entry in self.entries):
-                self._take(Installed(self, level, compiled))
+                self._take(Installed(self, level, compiled, is_bridge=request.is_bridge))
             elif len(request.levels) > 1:
                 self._try([(level, compiled)], is_bridge=request.is_bridge)
 
@@ -486,7 +486,7 @@ class Region:
         below = rival[1] if incumbent.program.tier is TIER3 and rival is not None else lost
         general = general_beside(self.client, best, times, below)
         losers = [one.program for one in contest.contenders if one not in (best, general)]
-        if best.program.tier < max(one.tier for one in losers):
+        if any(best.program.tier < one.tier for one in losers):
             self.counts.add("switch_backs", region=self.name, what=str(best.program.level))
             log("tiers", f"{self.name}: more facts were not faster, it stays at {best.program.level}")
         for program in losers:
