@@ -107,22 +107,28 @@ def test_columns_are_not_coalesced():
     columns = KernelExecution.of(transpose[4, 4], ts.empty((128, 128)).T, ts.empty((128, 128)))
     tracer = GPUMemoryPatternTracer()
     well, badly = tracer.trace_memory_patterns(rows), tracer.trace_memory_patterns(columns)
-    assert not well.coalescing_issues and well.efficiency() == 1.0
+    assert not well.coalescing_issues
+    assert well.efficiency() == 1.0
     assert {one.argument for one in badly.coalescing_issues} == {0}
-    assert badly.efficiency(0) == 0.5 and badly.efficiency(1) == 1.0
+    assert badly.efficiency(0) == 0.5
+    assert badly.efficiency(1) == 1.0
     assert badly.moved(0) == 2 * well.moved(0)
     (pressure,) = well.register_pressure  # by ptxas
-    assert 16 <= pressure.registers <= 255 and pressure.spilled_bytes == 0 and 0 < pressure.occupancy <= 1
+    assert 16 <= pressure.registers <= 255
+    assert pressure.spilled_bytes == 0
+    assert 0 < pressure.occupancy <= 1
 
 
 def test_agents_are_walked_through_program_by_program():
     """Which program comes next is a number that threads hand to each other; copies are made by tensor maps."""
     heads = [ts.empty((2, 4, 512, 64), ts.bf16) for _ in range(4)]
     found = KernelExecution.of(flash_attention, *heads, 0.125, causal=True)
-    assert found.device.persistent and found.device.maps
+    assert found.device.persistent
+    assert found.device.maps
     memory = GPUMemoryPatternTracer().trace_memory_patterns(found)
     compute = GPUComputePatternTracer().trace_compute_patterns(found)
-    assert memory.is_complete and compute.is_complete
+    assert memory.is_complete
+    assert compute.is_complete
     stored = sum(one.size_bytes for one in memory.global_accesses if one.argument == 3)
     assert stored == heads[3].nbytes
     operations = sum(one.operations for one in compute.tensor_core_ops)

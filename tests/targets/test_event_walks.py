@@ -1,4 +1,4 @@
-"""Walks through emitted code count what a machine does that runs it with its data: sectors, requests, turns of banks."""
+"""Walks through emitted code count what a machine does that runs it with its data: sectors, requests, turns."""
 
 from __future__ import annotations
 

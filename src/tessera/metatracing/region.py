@@ -78,6 +78,7 @@ class Region:
         self.looking = 0  # nanoseconds that the call which is coming took to find its entry
         self.overheads = 0, 0  # of the last recorded call: recording it, and deciding what to run and to compile
         place = next((value.device for value in call.values if isinstance(value, Tensor)), None)
+        self.device_kind = "cpu" if place is None else place.kind
         self.timer = timer_for(place, self.clock)
         self.numbers = tuple(place for place, value in enumerate(call.values) if not isinstance(value, Tensor))
         self.first = standing_in(call, call.values)
@@ -337,11 +338,14 @@ class Region:
         call = entry.call._replace(values=self._values(entry.call, described))
         current, most = entry.program.level.schedule, self.config.candidates
         if tier is TIER2:
-            levels = bridge_levels(TIER2, (), current) if is_bridge else tier2_levels(self.client, call, most)
+            regular = [] if is_bridge else tier2_levels(self.client, call, most, self.runtime.experience)
+            levels = regular or bridge_levels(TIER2, (), current)
         elif words := self._words(entry, described, is_bridge):
-            regular = tier3_levels(self.client, call, words, current, self.times, most)
+            regular = tier3_levels(self.client, call, words, current, self.times, most, self.runtime.experience)
             levels = bridge_levels(TIER3, words, current) if is_bridge else regular
         else:
+            return False
+        if not self.runtime.climb_pays(self, entry, tier, len(levels)):
             return False
         self._ask(Request(self, call, levels, is_bridge=is_bridge))
         return True
@@ -484,6 +488,7 @@ class Region:
         # What serves calls that the winner refuses is the last program of the tier below.
         rival = self.rivals.get(_geometry(entry.described))
         below = rival[1] if incumbent.program.tier is TIER3 and rival is not None else lost
+        self.runtime.learn(self, entry, max(one.program.tier for one in contest.contenders), times, before, won)
         general = general_beside(self.client, best, times, below)
         losers = [one.program for one in contest.contenders if one not in (best, general)]
         if any(best.program.tier < one.tier for one in losers):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from statistics import mean
@@ -171,7 +172,7 @@ class ShapePatternMatcher:
 
 def classify(values: Sequence[int]) -> tuple[ShapeType, float | None]:
     """What all of them have in common; the ratio where each is the same multiple of the one before."""
-    ratios = {after / before for before, after in zip(values, values[1:], strict=False) if before}
+    ratios = {after / before for before, after in itertools.pairwise(values) if before}
     if len(values) > 2 and len(ratios) == 1 and ratios != {1.0}:
         return ShapeType.FIXED_RATIO, ratios.pop()
     if all(value > 0 and value & (value - 1) == 0 for value in values):
@@ -190,7 +191,7 @@ def predicted(history: Sequence[int]) -> int:
     if kind is ShapeType.FIXED_RATIO and ratio is not None:
         return round(history[-1] * ratio)
     # What followed such a size most often, where that has been seen.
-    after = Counter(later for before, later in zip(history, history[1:], strict=False) if before == history[-1])
+    after = Counter(later for before, later in itertools.pairwise(history) if before == history[-1])
     return (after or Counter(history)).most_common(1)[0][0]
 
 

@@ -1,4 +1,4 @@
-"""The arithmetic that addresses and branches are made of: whole numbers of all threads at once, as bits in 64-bit words.
+"""The arithmetic that addresses and branches are made of: whole numbers of all threads at once, as bits of words.
 
 A register that depends on data is unknown, and so is what is computed from it.
 """

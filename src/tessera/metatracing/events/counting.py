@@ -2,8 +2,8 @@
 
 Global memory is moved in sectors of 32 bytes: a request takes those that its lanes touch. Shared memory has 32 banks of
 4 bytes. Lanes that want different words of one bank wait for each other; those that want the same word do not. Accesses
-of 8 bytes are made by half a warp at a time, those of 16 by a quarter. Matrices are read in rows of 16 bytes, eight at a
-time.
+of 8 bytes are made by half a warp at a time, those of 16 by a quarter. Matrices are read in rows of 16 bytes, eight
+at a time.
 """
 
 from __future__ import annotations

@@ -50,6 +50,7 @@ class Limits:
 
 
 H200 = Limits()
+NO_FACTS = LaunchFacts()
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class KernelExecution:
     plan: Plan
     ptx: str
     arguments: Described
-    facts: LaunchFacts = LaunchFacts()
+    facts: LaunchFacts = NO_FACTS
     seconds: float | None = None
     limits: Limits = H200
 

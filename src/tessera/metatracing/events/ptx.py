@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -71,7 +72,7 @@ class Code:
         starts = {0, len(self.instructions), *self.labels.values()}
         starts |= {at + 1 for at, one in enumerate(self.instructions) if one.kind in ("bra", "ret", "exit")}
         cuts = sorted(starts)
-        return tuple(range(low, high) for low, high in zip(cuts, cuts[1:], strict=False))
+        return tuple(range(low, high) for low, high in itertools.pairwise(cuts))
 
     def needed(self, wanted: Iterable[str]) -> frozenset[int]:
         """The instructions that registers come from, by whatever way."""

@@ -26,6 +26,7 @@ from tessera.runtime.memory import contiguous_strides
 from tessera.runtime.meta import Meta
 from tessera.shapes.expr import dim, evaluator
 from tessera.transforms.live_ranges import clip_ranges
+from tessera.transforms.slices import factor_source
 
 if TYPE_CHECKING:
     from tessera.kernels.function import Instance
@@ -48,9 +49,15 @@ _INTEGERS: Mapping[type[Operation], Callable[[int, int], int]] = {
 }
 
 
+_COUNTED = ("products", "dots", "functions", "elements", "near", "far", "turns", "left", "right")
+
+
 @dataclass
 class Amounts:
-    """What one program does. Bytes that are `far` lie apart in memory: their axis has another stride than 1."""
+    """What one program does. Bytes that are `far` lie apart in memory: their axis has another stride than 1.
+
+    `left` and `right` are the bytes of factors, as often as they are multiplied.
+    """
 
     products: float = 0.0
     dots: float = 0.0
@@ -59,11 +66,13 @@ class Amounts:
     near: float = 0.0
     far: float = 0.0
     turns: float = 0.0
+    left: float = 0.0
+    right: float = 0.0
     by_argument: Counter[int] = field(default_factory=Counter[int])
     far_arguments: set[int] = field(default_factory=set[int])
 
     def add(self, other: Amounts, times: float) -> None:
-        for name in ("products", "dots", "functions", "elements", "near", "far", "turns"):
+        for name in _COUNTED:
             setattr(self, name, getattr(self, name) + times * getattr(other, name))
         for argument, size in other.by_argument.items():
             self.by_argument[argument] += int(times * size)
@@ -81,8 +90,12 @@ class TileWork:
     """Bytes of all arrays, each element once."""
     bits: int
     """Of the elements that products are made of, or that are loaded."""
-    tile_elements: int
-    """Of the largest tile of a program."""
+    columns: int
+    """Of the sums of all products in the code: what threads hold beside each other."""
+    made: int
+    """Columns of left factors that threads computed themselves."""
+    tile_bytes: int
+    """Of the largest tile that is loaded."""
 
     @property
     def programs(self) -> int:
@@ -111,7 +124,10 @@ class TileWork:
 
     @cached_property
     def far_arguments(self) -> frozenset[int]:
-        return frozenset().union(*(one.far_arguments for one in self.sampled))
+        found: set[int] = set()
+        for one in self.sampled:
+            found |= one.far_arguments
+        return frozenset(found)
 
 
 def tile_work(instance: Instance, arguments: Described) -> TileWork:
@@ -123,7 +139,8 @@ def tile_work(instance: Instance, arguments: Described) -> TileWork:
     for shape, given in zip(function.shapes, arguments, strict=False):
         if isinstance(given, Meta):
             sizes.update((str(part), size) for part, size in zip(shape.data, given.shape, strict=True))
-    grid = tuple(max(0, one) for one in evaluator(tuple(function.grid.data))(sizes))
+    extents: tuple[int, ...] = evaluator(tuple(function.grid.data))(sizes)
+    grid = tuple(max(0, one) for one in extents)
     results = [evaluator(tuple(dim(part) for part in shape.data))(sizes) for shape in function.shapes][len(arguments) :]
     geometry = [(one.shape, one.strides) if isinstance(one, Meta) else None for one in arguments]
     geometry += [(shape, contiguous_strides(shape, 1)) for shape in results]
@@ -137,18 +154,19 @@ def tile_work(instance: Instance, arguments: Described) -> TileWork:
     return TileWork(grid, sampled, tuple(places), footprint, *_widths(function))
 
 
-def _widths(function: tile.FuncOp) -> tuple[int, int]:
-    """The bits of what is multiplied, or loaded, and the elements of the largest tile."""
-    bits, largest = 0, 1
+def _widths(function: tile.FuncOp) -> tuple[int, int, int, int]:
+    """The bits of what is multiplied, or loaded; columns of sums, and of left factors that were computed; tiles."""
+    bits = columns = made = 0
     for op in function.body.walk():
         if isinstance(op, tile_values.DotOp):
             bits = max(bits, tile_dtype(op.a).bits)
-        if isinstance(op, tile.LoadOp):
-            largest = max(largest, prod(tile_type(op.result).get_shape()))
+            columns += tile_type(op.result).get_shape()[1]
+            made += 0 if isinstance(factor_source(op.a), tile.LoadOp) else tile_type(op.a).get_shape()[1]
+    loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp)]
     if not bits:
-        loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp)]
         bits = max((tile_dtype(op.result).bits for op in loads), default=32)
-    return bits, largest
+    sizes = [prod(tile_type(op.result).get_shape()) * tile_dtype(op.result).storage.itemsize for op in loads]
+    return bits, columns, made, max(sizes, default=0)
 
 
 class _Reader:
@@ -226,6 +244,9 @@ class _Reader:
             (rows, depth), columns = tile_type(op.a).get_shape(), tile_type(op.b).get_shape()[1]
             found.products += 2.0 * rows * depth * columns
             found.dots += 1
+            itemsize = tile_dtype(op.a).storage.itemsize
+            found.left += rows * depth * itemsize
+            found.right += depth * columns * itemsize
         elif isinstance(op, tile_values.EwOp):
             size = prod(tile_type(op.result).get_shape())
             found.elements += size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -178,7 +178,7 @@ _CLOCKS: Mapping[ComputeType, float] = {
     ComputeType.SHUFFLE: 1.0,
     ComputeType.REDUCTION: 2.0,
 }
-"""Clocks of a warp's instruction on a multiprocessor: it has 128 lanes for arithmetic, 16 for functions, 32 to shuffle."""
+"""Clocks of a warp's instruction: a multiprocessor has 128 lanes for arithmetic, 16 for functions, 32 to shuffle."""
 _BITS = {"bf16": 16, "f16": 16, "tf32": 19, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "f32": 32, "f64": 64}
 
 
@@ -239,7 +239,7 @@ class PipelineStall(NamedTuple):
     """Where warps wait for each other or for copies, and how often."""
 
     kind: str
-    count: int
+    times: int
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,7 @@ class GPUComputePatternTracer:
         now = time.perf_counter_ns()
         walked = execution.walked
         counts: Counter[ComputeType] = Counter()
-        busy: Counter[ComputeType] = Counter()
+        busy: dict[ComputeType, float] = defaultdict(float)
         shapes: Counter[str] = Counter()
         waits: Counter[str] = Counter()
         for at, warps in walked.executed.items():

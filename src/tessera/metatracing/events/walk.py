@@ -4,12 +4,13 @@ Only what addresses and branches are made of is computed; data are not there. So
 GPU, and what it counts is what the machine does: addresses of all lanes, with their predicates, in every turn of every
 loop. Where a branch depends on data, the code behind it is walked through; where a loop does, once. Both are counted.
 
-Words of whole numbers that threads hand to each other through shared memory, which program comes next, say, are taken in
-the order in which they were written there, so no barrier is needed. A counter in global memory is a number that grows.
+Words of whole numbers that threads hand to each other through shared memory, which program comes next, say, are taken
+in the order in which they were written there, so no barrier is needed. A counter in global memory only grows.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -155,7 +156,7 @@ class Walk:
                         needed.add(at)
         self._words = waits if any(_is_word(code.instructions[at], "st") for at in needed) else set[int]()
         cuts = sorted({at for block in code.blocks for at in (block.start, block.stop)} | self._words)
-        self._blocks = [range(low, high) for low, high in zip(cuts, cuts[1:], strict=False)]
+        self._blocks = [range(low, high) for low, high in itertools.pairwise(cuts)]
         self._block_at = {block.start: place for place, block in enumerate(self._blocks)}
         self._block_at[len(code.instructions)] = len(self._blocks)
         ends = ("bra", "ret", "exit")

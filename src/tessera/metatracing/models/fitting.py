@@ -1,8 +1,8 @@
 """Fits of running times: positive coefficients for amounts of work, by least squares of logarithms, with intervals.
 
-A time is a part that is always there and a norm of what the work takes: seconds = c₀·x₀ + (Σ (cⱼ·xⱼ)^p)^(1/p). With p = 1
+A time is a part that is always there and a norm of what work takes: seconds = c₀·x₀ + (Σ (cⱼ·xⱼ)^p)^(1/p). With p = 1
 everything adds up, with a large p only the busiest counts, as on a roofline. Errors are relative, so logarithms are
-compared. Intervals are as wide as the errors on rows that a fit had not seen: nothing is assumed of how they are spread.
+compared. Intervals are as wide as the errors on rows that a fit had not seen: nothing is assumed of their spread.
 """
 
 from __future__ import annotations
@@ -134,7 +134,8 @@ def _predicted(amounts: Array, coefficients: Array, power: float) -> Array:
 
 def _solved(amounts: Array, logs: Array, begin: Array, power: float) -> Array:
     """By Levenberg and Marquardt; rows that are far off count less, so that single mishaps do not bend it."""
-    found, damping = begin.copy(), 1.0
+    found: Array = begin.copy()
+    damping = 1.0
     error = _error(amounts, logs, found, begin, power)
     for _ in range(_ROUNDS):
         each = amounts * np.exp(found)
@@ -146,11 +147,12 @@ def _solved(amounts: Array, logs: Array, begin: Array, power: float) -> Array:
         inner = np.where(total > 0, total, 1.0) ** (1 / power - 1)
         slopes[:, 1:] = powered * inner[:, None] / whole[:, None]
         residual = np.log(whole) - logs
-        weights = 1 / np.maximum(1.0, np.abs(residual) / 0.3)
-        normal = (slopes * weights[:, None]).T @ slopes + _PULL * np.eye(len(found))
-        gradient = (slopes * weights[:, None]).T @ residual + _PULL * (found - begin)
-        step = np.linalg.solve(normal + damping * np.diag(np.diag(normal)), -gradient)
-        tried = found + np.clip(step, -2.0, 2.0)
+        weights: Array = 1 / np.maximum(1.0, np.abs(residual) / 0.3)
+        weighted: Array = (slopes * weights[:, None]).T
+        normal: Array = weighted @ slopes + _PULL * np.eye(len(begin))
+        gradient: Array = weighted @ residual + _PULL * (found - begin)
+        step: Array = np.linalg.solve(normal + damping * np.diag(np.diag(normal)), -gradient)
+        tried: Array = found + np.clip(step, -2.0, 2.0)
         now = _error(amounts, logs, tried, begin, power)
         if now < error:
             done = error - now < 1e-9 * error
