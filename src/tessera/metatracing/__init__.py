@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from tessera.metatracing.attention import BASELINE, AttentionParams, flash_attention
 from tessera.metatracing.client import Call, Client, Compiled, GuardType, Level, RuntimeGuard
 from tessera.metatracing.config import MOST_BRIDGES, RuntimeConfig
@@ -71,3 +74,24 @@ __all__ = [
     "flash_attention",
     "shared_runtime",
 ]
+
+# What validates tiers measures them, too, and so lives with the benchmarks; it is loaded when first used.
+_VALIDATION = (
+    "BenchmarkSuite",
+    "ReferenceFlashAttention",
+    "TierBenchmarkConfig",
+    "TierBenchmarkResult",
+    "TierMetrics",
+    "ValidationConfig",
+    "ValidationFramework",
+    "ValidationIssue",
+    "ValidationReport",
+    "ValidationResult",
+    "ValidationSuite",
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _VALIDATION:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("tessera.bench.validation"), name)
