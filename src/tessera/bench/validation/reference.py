@@ -20,12 +20,12 @@ class ReferenceFlashAttention:
         queries, keys, values = (_flat(one) for one in (q, k, v))
         chosen = heads_of(queries.shape[0], heads)
         scale, rows, columns = params.scale(q.shape[-1]), queries.shape[-2], keys.shape[-2]
-        above: Any = np.arange(columns)[None, :] > np.arange(rows)[:, None]
+        seen = np.tri(rows, columns, dtype=np.bool_)
         found = np.empty((len(chosen), rows, values.shape[-1]))
         for place, head in enumerate(chosen):
             scores = scale * (_double(queries[head], q) @ _double(keys[head], k).T)
             if params.is_causal:
-                scores[above] = -np.inf
+                scores[~seen] = -np.inf
             weights = np.exp(scores - scores.max(-1, keepdims=True))
             found[place] = weights @ _double(values[head], v) / weights.sum(-1, keepdims=True)
         return found
