@@ -35,9 +35,8 @@ def configurations(device: str) -> tuple[InputConfiguration, ...]:
 def told(one: TierBenchmarkResult) -> None:
     print(one.input_config.description)
     for tier, metrics in enumerate((one.tier1_metrics, one.tier2_metrics, one.tier3_metrics), 1):
-        print(
-            f"  tier {tier}: {metrics.mean_time_ms:.4f} ± {metrics.std_dev_ms:.4f} ms, {metrics.tflops_achieved:.3g} TFLOP/s"
-        )
+        times = f"{metrics.mean_time_ms:.4f} ± {metrics.std_dev_ms:.4f} ms"
+        print(f"  tier {tier}: {times}, {metrics.tflops_achieved:.3g} TFLOP/s")
     for tier, ratio, significant, p_value in (
         (2, one.tier2_vs_tier1_speedup, one.tier2_improvement_significant, one.p_value_tier2),
         (3, one.tier3_vs_tier1_speedup, one.tier3_improvement_significant, one.p_value_tier3),
@@ -83,9 +82,8 @@ def main(arguments: Sequence[str] | None = None) -> tuple[list[TierBenchmarkResu
         framework = ValidationFramework(chosen, options.device)
         wanted = ValidationConfig(numerical_tolerance=1e-4, max_acceptable_regression_percent=5.0)
         found = framework.validate_implementation(runtime, wanted)
-    print(
-        f"numerics: {'passed' if found.numerical_correctness_passed else 'FAILED'}, {found.max_relative_error:.1e} in norm"
-    )
+    passed = "passed" if found.numerical_correctness_passed else "FAILED"
+    print(f"numerics: {passed}, {found.max_relative_error:.1e} in norm")
     print(f"tiers agree: {'yes' if found.cross_tier_consistency_passed else 'NO'}")
     for issue in found.issues:
         print(f"{issue.severity.value}: {issue.description}. {issue.suggested_fix}")

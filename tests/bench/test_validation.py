@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +16,17 @@ from click.testing import CliRunner
 
 import tessera as ts
 from tessera.bench.configs import InputConfiguration
+from tessera.bench.validation import benchmark_suite as benchmark_module
 from tessera.bench.validation import framework as framework_module
 from tessera.bench.validation import report as report_module
+from tessera.bench.validation import robustness as robustness_module
 from tessera.bench.validation import suite as suite_module
-from tessera.bench.validation.benchmark_suite import TierBenchmarkResult, TierMetrics
+from tessera.bench.validation.benchmark_suite import (
+    BenchmarkSuite,
+    TierBenchmarkConfig,
+    TierBenchmarkResult,
+    TierMetrics,
+)
 from tessera.bench.validation.framework import (
     Severity,
     ValidationConfig,
@@ -271,3 +279,128 @@ def test_a_quick_validation_of_this_machine() -> None:
     for name in ("numerical correctness", "opportunities are identified", "stability"):
         assert rest[name].holds, rest[name]
     assert found.robustness.faults_passed
+
+
+def test_a_benchmark_compares_tiers(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(0)
+    speeds = {"baseline": 1.0, "tier1": 1.1, "tier2": 0.8, "tier3": 0.5}
+
+    class Program:
+        level = "made up"
+
+    class Region:
+        programs = (Program(),)
+
+    class Runtime:
+        config = None
+
+        def regions(self) -> list[Region]:
+            return [Region()]
+
+        def get_runtime_stats(self) -> Any:
+            return MetaTracingRuntime().get_runtime_stats()
+
+        def get_performance_history(self) -> list[Any]:
+            return []
+
+    def made(problem: Any, calls: dict[str, Any], seconds: float, warmup: int) -> dict[str, list[float]]:
+        assert (set(calls), warmup) == (set(speeds), 7)
+        return {name: list(speed * (1 + 0.01 * random.random(30))) for name, speed in speeds.items()}
+
+    def settled(*_: Any) -> Runtime:
+        return Runtime()
+
+    monkeypatch.setattr(benchmark_module, "settled", settled)
+    monkeypatch.setattr(benchmark_module, "sampled", made)
+    config = TierBenchmarkConfig(
+        input_configs=(CONFIG,),
+        warmup_iterations=7,
+        benchmark_iterations=20,
+        enable_statistical_analysis=True,
+        confidence_interval=0.9,
+    )
+    told: list[TierBenchmarkResult] = []
+    (found,) = BenchmarkSuite().run_benchmark_suite(MetaTracingRuntime(), config, told=told.append)
+    assert told == [found]
+    assert found.input_config == CONFIG
+    assert found.tier2_vs_tier1_speedup == pytest.approx(1.1 / 0.8, rel=0.02)
+    assert found.tier3_vs_tier1_speedup == pytest.approx(2.2, rel=0.02)
+    assert found.tier3_vs_tier2_speedup == pytest.approx(1.6, rel=0.02)
+    assert found.tier2_improvement_significant
+    assert found.tier3_improvement_significant
+    assert max(found.p_value_tier2, found.p_value_tier3) < 1e-3
+    assert found.against_baseline[3][0] == pytest.approx(2.0, rel=0.02)
+    assert found.tier1_metrics.mean_time_ms > found.tier2_metrics.mean_time_ms > found.tier3_metrics.mean_time_ms
+    third = found.tier3_metrics
+    assert isinstance(third, TierMetrics)
+    assert third.min_time_ms <= third.median_time_ms <= third.max_time_ms
+    assert 0 < third.std_dev_ms < 0.01
+    assert third.successful_runs == 20
+    assert third.tflops_achieved == pytest.approx(4 * 2 * 24 * 24 * 16 / 2 / third.median_time_ms / 1e9)
+    assert third.memory_bandwidth_gbps == pytest.approx(4 * 2 * 24 * 16 * 4 / third.median_time_ms / 1e6)
+
+
+def test_what_is_not_asked_for_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    off = {3: 1e-3}
+    without = ValidationConfig(enable_cross_tier_validation=False, enable_performance_regression_detection=False)
+    found = validated(monkeypatch, off, without)
+    assert found.cross_tier_consistency_passed
+    assert [one.severity for one in found.issues] == [Severity.CRITICAL]
+
+
+def test_a_report_has_its_parts() -> None:
+    found = report()
+    assert isinstance(found.performance, PerformanceValidation)
+    assert (found.performance.tier2_improvement_achieved, found.performance.tier3_improvement_achieved) == (True, True)
+    assert found.performance.tier2_average_improvement == pytest.approx(0.22)
+    assert found.performance.tier3_average_improvement == pytest.approx(0.45)
+    assert (found.performance.configurations_tested, len(found.individual_results)) == (1, 1)
+    assert found.robustness.crash_count == 0
+
+
+def test_a_process_that_crashes_under_stress_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {"errors": [], "wrong": 0, "growth_mb": 1.0, "used_mb": 90.0, "guard_accuracy": 1.0}
+
+    def stressed(returncode: int, **changes: Any) -> RobustnessValidation:
+        def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+            return subprocess.CompletedProcess(
+                command, returncode, json.dumps(said | changes) + "\n", "Segmentation fault"
+            )
+
+        monkeypatch.setattr(robustness_module.subprocess, "run", run)
+        found = RobustnessValidation()
+        robustness_module._stress("cpu", 100, found)
+        return found
+
+    good = stressed(0)
+    assert (good.stress_test_passed, good.memory_leak_test_passed, good.crash_count) == (True, True, 0)
+    crashed = stressed(-11)
+    assert (crashed.stress_test_passed, crashed.crash_count) == (False, 1)
+    assert "Segmentation fault" in crashed.told[0]
+    assert not stressed(0, growth_mb=9.0).memory_leak_test_passed
+    assert not stressed(0, wrong=1).stress_test_passed
+    assert stressed(0, errors=["ValueError: x", "ValueError: x"]).crash_count == 2
+
+
+def test_edge_cases_are_compared_with_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Runtime:
+        def __init__(self, off: float) -> None:
+            self._off = off
+
+        def execute_flash_attention(self, q: Any, k: Any, v: Any, o: Any, params: Any) -> None:
+            ReferenceFlashAttention().execute(q, k, v, o, params)
+            o.numpy()[...] *= 1 + self._off
+
+    def edges(off: float) -> RobustnessValidation:
+        def made(config: Any) -> Runtime:
+            return Runtime(off)
+
+        monkeypatch.setattr(robustness_module, "MetaTracingRuntime", made)
+        found = RobustnessValidation()
+        robustness_module._edges("cpu", found)
+        return found
+
+    assert edges(0.0).edge_case_test_passed
+    wrong = edges(1e-3)
+    assert not wrong.edge_case_test_passed
+    assert any(line.startswith("odd lengths: off by") for line in wrong.told)
