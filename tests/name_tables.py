@@ -1,4 +1,4 @@
-"""Tables of the specification's names: each has a Python name and a test that uses it, or a reason why there is none."""
+"""Tables of the specification's names: each has a Python name and a test that uses it, or a reason why not."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ def _member(owner: Any, name: str) -> Any:
 def functions_of(file: str) -> dict[str, str]:
     """The functions of a test file, each with its text."""
     text = (ROOT / file).read_text(encoding="utf-8")
+    lines = text.splitlines()
     nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
-    return {node.name: ast.get_source_segment(text, node) or "" for node in nodes}
+    return {node.name: "\n".join(lines[node.lineno - 1 : node.end_lineno]) for node in nodes}
 
 
 def fault(row: tuple[str, str, str]) -> str | None:

@@ -263,6 +263,7 @@ def test_the_command_prints_the_report_and_its_status_tells(monkeypatch: pytest.
 def test_what_is_validated() -> None:
     assert len(scope_for("cpu", quick=True).speeds) == 3
     whole = scope_for("cuda:0", quick=False)
+    assert all(isinstance(one, InputConfiguration) for one in whole.speeds)
     assert {one.dtype for one in whole.speeds} == {"f16", "bf16", "f8e4m3"}
     assert len({named(one) for one in whole.speeds}) == len(whole.speeds)
     assert set(map(named, scope_for("cuda:0", quick=True).speeds)) <= set(map(named, whole.speeds))
@@ -359,7 +360,7 @@ def test_a_report_has_its_parts() -> None:
 
 
 def test_a_process_that_crashes_under_stress_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = {"errors": [], "wrong": 0, "growth_mb": 1.0, "used_mb": 90.0, "guard_accuracy": 1.0}
+    said: dict[str, Any] = {"errors": [], "wrong": 0, "growth_mb": 1.0, "used_mb": 90.0, "guard_accuracy": 1.0}
 
     def stressed(returncode: int, **changes: Any) -> RobustnessValidation:
         def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
@@ -369,7 +370,7 @@ def test_a_process_that_crashes_under_stress_is_counted(monkeypatch: pytest.Monk
 
         monkeypatch.setattr(robustness_module.subprocess, "run", run)
         found = RobustnessValidation()
-        robustness_module._stress("cpu", 100, found)
+        robustness_module.put_under_stress("cpu", 100, found)
         return found
 
     good = stressed(0)
@@ -397,7 +398,7 @@ def test_edge_cases_are_compared_with_the_reference(monkeypatch: pytest.MonkeyPa
 
         monkeypatch.setattr(robustness_module, "MetaTracingRuntime", made)
         found = RobustnessValidation()
-        robustness_module._edges("cpu", found)
+        robustness_module.try_edge_cases("cpu", found)
         return found
 
     assert edges(0.0).edge_case_test_passed

@@ -65,8 +65,8 @@ class RobustnessValidation:
 def run_robustness_tests(device: str, *, quick: bool) -> RobustnessValidation:
     """All of them."""
     found = RobustnessValidation()
-    _edges(device, found)
-    _stress(device, 2_000 if quick else 20_000, found)
+    try_edge_cases(device, found)
+    put_under_stress(device, 2_000 if quick else 20_000, found)
     _faults(device, found, quick=quick)
     return found
 
@@ -110,7 +110,8 @@ def _edge_cases(device: str) -> dict[str, tuple[Arrays, AttentionParams]]:
     }
 
 
-def _edges(device: str, found: RobustnessValidation) -> None:
+def try_edge_cases(device: str, found: RobustnessValidation) -> None:
+    """Sizes, scales and strides that are seldom."""
     runtime = MetaTracingRuntime(RuntimeConfig(**_SOON))
     found.edge_case_test_passed = True
     for name, (arrays, params) in _edge_cases(device).items():
@@ -130,7 +131,8 @@ def _edges(device: str, found: RobustnessValidation) -> None:
 # Stress and memory, in another process
 
 
-def _stress(device: str, calls: int, found: RobustnessValidation) -> None:
+def put_under_stress(device: str, calls: int, found: RobustnessValidation) -> None:
+    """Threads and changing lengths, in a process whose end is noticed."""
     program = f"from {__name__} import under_stress; under_stress({calls}, {device!r})"
     command = [sys.executable, "-c", program]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
