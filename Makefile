@@ -35,6 +35,7 @@ acceptance: $(STAMP) .venv/browser.stamp
 
 docs: .venv/test.stamp
 	$(BIN)/python tests/attention_walk.py
+	$(BIN)/python benchmarks/evaluation.py
 
 freshness: $(STAMP)
 	$(BIN)/python benchmarks/freshness.py

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +36,7 @@ from tessera.bench.validation.framework import (
 from tessera.bench.validation.opportunities import Planted
 from tessera.bench.validation.reference import ReferenceFlashAttention, heads_of
 from tessera.bench.validation.report import PerformanceValidation, ValidationReport, earlier_samples, named, verdict
-from tessera.bench.validation.robustness import RobustnessValidation
+from tessera.bench.validation.robustness import RobustnessValidation, judge_stress
 from tessera.bench.validation.suite import ValidationSuite, criteria_of, scope_for
 from tessera.cli.main import cli
 from tessera.errors import TesseraError
@@ -359,18 +358,12 @@ def test_a_report_has_its_parts() -> None:
     assert found.robustness.crash_count == 0
 
 
-def test_a_process_that_crashes_under_stress_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_crashes_under_stress_is_counted() -> None:
     said: dict[str, Any] = {"errors": [], "wrong": 0, "growth_mb": 1.0, "used_mb": 90.0, "guard_accuracy": 1.0}
 
-    def stressed(returncode: int, **changes: Any) -> RobustnessValidation:
-        def run(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
-            return subprocess.CompletedProcess(
-                command, returncode, json.dumps(said | changes) + "\n", "Segmentation fault"
-            )
-
-        monkeypatch.setattr(robustness_module.subprocess, "run", run)
+    def stressed(status: int, **changes: Any) -> RobustnessValidation:
         found = RobustnessValidation()
-        robustness_module.put_under_stress("cpu", 100, found)
+        judge_stress(status, json.dumps(said | changes) + "\n", "Segmentation fault", found)
         return found
 
     good = stressed(0)

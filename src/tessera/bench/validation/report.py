@@ -45,6 +45,8 @@ class PerformanceValidation:
     tracing_overhead: float | None
     orchestration_overhead: float | None
     orchestration_us: float | None
+    tracing_of: str = ""
+    """Which configuration tracing was measured by: one of middle length, and what it is for the shortest."""
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ def synchronize(device: str) -> None:
         wait()
 
 
-def _shipments(problem: Problem, config: RuntimeConfig) -> Iterator[bytes]:
+def _shipments(problem: Problem, config: RuntimeConfig) -> Iterator[tuple[int, bytes]]:
     """What climbing will want to be compiled."""
     client = KernelClient(flash_attention)
     scale = problem.params.scale(problem.config.head_dim)
@@ -130,15 +130,30 @@ def _shipments(problem: Problem, config: RuntimeConfig) -> Iterator[bytes]:
         for level in chosen or tier2_levels(kernel, call, 1):
             packed = kernel.request(call, [level])
             if packed is not None:
-                yield packed
+                yield int(level.tier), packed
 
 
-def compile_beforehand(problems: Sequence[Problem], config: RuntimeConfig, processes: int) -> list[str]:
-    """Fills the compile cache by several processes; what could not be compiled, in words."""
+def compile_beforehand(
+    problems: Sequence[Problem], config: RuntimeConfig, processes: int
+) -> tuple[list[str], dict[int, float]]:
+    """Fills the compile cache by several processes; what could not be compiled, in words.
+
+    Also the seconds of the program that took longest, by tier; each process compiles one at a time.
+    """
     packed = [one for problem in problems for one in _shipments(problem, config)]
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
-        answers = [json.loads(answer) for answer in pool.map(build, packed)]
-    return [str(answer) for answer in answers if answer != [None]]
+        built = list(pool.map(timed_build, [one for _, one in packed]))
+    longest: dict[int, float] = {}
+    for (tier, _), (_, seconds) in zip(packed, built, strict=True):
+        longest[tier] = max(longest.get(tier, 0.0), seconds)
+    return [str(answer) for answer, _ in built if answer != [None]], longest
+
+
+def timed_build(packed: bytes) -> tuple[Any, float]:
+    """Compiles a request; what came of it, and the seconds that it took."""
+    began = time.perf_counter()
+    answer = json.loads(build(packed))
+    return answer, time.perf_counter() - began
 
 
 def sampled(

@@ -73,8 +73,8 @@ def scope_for(device: str, *, quick: bool) -> Scope:
         return Scope(few, numerics, 1.0) if quick else Scope(tuple(own), (*numerics, *own), 1.5)
     small, medium, mixed = sets.get_small_configs(), sets.get_medium_configs(), sets.get_mixed_precision_configs()
     if quick:
-        few = (small[1], medium[0], medium[2], mixed[1])
-        return Scope(few, few, 1.0)
+        few = (small[1], medium[0], mixed[1])
+        return Scope(few, few, 0.8)
     chosen = (*small, *medium, *sets.get_large_configs(), *sets.get_variable_length_configs(), *mixed)
     distinct = tuple({(*one.size.values(), one.dtype): one for one in chosen}.values())
     return Scope(distinct, tuple(one for one in distinct if one.seq_len <= 4096), 1.5)
@@ -98,11 +98,13 @@ class ValidationSuite:
         """Everything, under the settings of a runtime. `processes` compile beforehand, for machines with many cores."""
         began = time.perf_counter()
         failures: list[str] = []
+        longest: dict[int, float] = {}
         if processes:
             self._told(f"compiling beforehand in {processes} processes")
             some = {named(one): one for one in (*self.scope.speeds, *self.scope.numerics)}
             problems = [Problem.of(one, self._device) for one in some.values()]
-            failures += compile_beforehand(problems, runtime.config, processes)
+            wrong, longest = compile_beforehand(problems, runtime.config, processes)
+            failures += wrong
         results = self._speeds(runtime, failures)
         self._told("numerics and agreement of tiers")
         framework = ValidationFramework(self.scope.numerics, self._device)
@@ -114,7 +116,7 @@ class ValidationSuite:
         self._told("overheads")
         performance = self._performance(runtime, results)
         ranks = self._ranks()
-        criteria = criteria_of(performance, correctness, robustness, results, found, failures, ranks)
+        criteria = criteria_of(performance, correctness, robustness, results, found, failures, ranks, longest)
         about = environment()
         if self._device != "cpu":
             from tessera.bench.cuda.conditions import gpu_environment
@@ -153,10 +155,14 @@ class ValidationSuite:
     ) -> PerformanceValidation:
         means = {tier: _mean([one.against_baseline[tier][0] for one in results]) for tier in (1, 2, 3)}
         tracing = orchestration = part = None
+        told = ""
         if results:
-            usual = max(results, key=lambda one: -one.tier3_metrics.median_time_ms)
+            ordered = sorted(results, key=lambda one: one.tier3_metrics.median_time_ms)
+            usual, shortest = ordered[len(ordered) // 2], ordered[0]
             settings = replace(runtime.config, sample_period=None)
             tracing = tracing_overhead(Problem.of(usual.input_config, self._device), settings)
+            least = tracing_overhead(Problem.of(shortest.input_config, self._device), settings)
+            told = f"{named(usual.input_config)}; {least:.1%} of {named(shortest.input_config)}, the shortest"
             orchestration = orchestration_us(settings, self._device)
             part = orchestration / 1e3 / median(one.tier3_metrics.median_time_ms for one in results)
         return PerformanceValidation(
@@ -169,6 +175,7 @@ class ValidationSuite:
             tracing,
             part,
             orchestration,
+            told,
         )
 
     def _ranks(self) -> tuple[bool | None, str]:
@@ -199,8 +206,9 @@ def criteria_of(
     found: Sequence[Planted],
     failures: Sequence[str],
     ranks: tuple[bool | None, str],
+    longest: Mapping[int, float] | None = None,
 ) -> list[Criterion]:
-    """Every criterion of sections 10.1 and 10.3."""
+    """Every criterion of sections 10.1 and 10.3. `longest`: seconds of single programs, where these were timed."""
     second, third = performance.tier2_average_improvement, performance.tier3_average_improvement
     share = sum(one.found for one in found) / len(found) if found else 0.0
     stable = robustness.stress_test_passed and robustness.memory_leak_test_passed and robustness.edge_case_test_passed
@@ -209,10 +217,15 @@ def criteria_of(
     best = max(gains, default=math.nan)
     learned = [_learning(one.history) for one in results]
     compiled = {tier: max((one.compile_ms[tier] / 1e3 for one in results), default=math.nan) for tier in (2, 3)}
+    if longest:
+        compiled |= {tier: longest.get(tier, math.nan) for tier in (2, 3)}
+    how = "the longest program" if longest else "all that a climb compiles"
     tracing, orchestration = performance.tracing_overhead, performance.orchestration_overhead
     beside = "" if performance.orchestration_us is None else f"{performance.orchestration_us:.1f} µs a call"
+    off = correctness.max_absolute_error
+    absolute = f"f32 off by {off:.1e}, " if off else ""
     numbers = (
-        f"f32 off by {correctness.max_absolute_error:.1e}, at most {correctness.worst_of_bound:.0%} of the bounds, "
+        f"{absolute}at most {correctness.worst_of_bound:.0%} of the bounds, "
         f"{correctness.failed_comparisons} of {correctness.comparisons} failed"
     )
     agree = correctness.numerical_correctness_passed and correctness.cross_tier_consistency_passed
@@ -237,7 +250,7 @@ def criteria_of(
         ("should", "tier 2, average", "+20 %", f"{second:+.1%}", second >= 0.20),
         ("should", "tier 3, average", "+40 %", f"{third:+.1%}", third >= 0.40),
         ("should", "broad applicability", "80 % of configurations gain 5 %", f"{broad:.0%}", broad >= 0.8),
-        ("should", "tracing overhead", "< 10 %", _percent(tracing), _below(tracing, 0.10)),
+        ("should", "tracing overhead", "< 10 %", _percent(tracing), _below(tracing, 0.10), performance.tracing_of),
         ("should", "orchestration overhead", "< 5 %", _percent(orchestration), _below(orchestration, 0.05), beside),
         ("nice", "tier 3, best configuration", "+50 %", f"{best:+.1%}", best >= 0.5),
         ("nice", "faster with more traces", f"{_LEARNED} times", f"{over_time:.2f} times", over_time >= _LEARNED),
@@ -256,8 +269,8 @@ def criteria_of(
             f"{performance.tier1_least:.2f}",
             performance.tier1_least >= 0.7,
         ),
-        ("metric", "compiling tier 2", "< 5 s", f"{compiled[2]:.1f} s", compiled[2] < 5),
-        ("metric", "compiling tier 3", "< 30 s", f"{compiled[3]:.1f} s", compiled[3] < 30),
+        ("metric", "compiling tier 2", "< 5 s", f"{compiled[2]:.1f} s", compiled[2] < 5, how),
+        ("metric", "compiling tier 3", "< 30 s", f"{compiled[3]:.1f} s", compiled[3] < 30, how),
         ("metric", "tracing overhead", "< 20 %", _percent(tracing), _below(tracing, 0.20)),
         ("metric", "memory", "< 512 MB", "" if used is None else f"{used:.0f} MB", _below(used, 512)),
         ("metric", "patterns", "80 % accuracy", f"{share:.0%}", share >= 0.8),
