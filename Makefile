@@ -37,18 +37,19 @@ acceptance: $(STAMP) .venv/browser.stamp
 
 docs: .venv/test.stamp
 	$(BIN)/python tests/attention_walk.py
+	$(BIN)/python benchmarks/evaluation.py
 
 freshness: $(STAMP)
 	$(BIN)/python benchmarks/freshness.py
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/basedpyright
 
 format: .venv/test.stamp
-	$(BIN)/ruff check --fix src tests benchmarks
-	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/ruff check --fix src tests benchmarks examples
+	$(BIN)/ruff format src tests benchmarks examples
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist src/*.egg-info

@@ -13,7 +13,16 @@ import tessera as ts
 from tessera.distributed import group, nccl
 from tessera.errors import EffectError, TesseraError
 from tessera.metatracing import RuntimeConfig
-from tessera.metatracing.ranks import LISTENERS, CollectiveEvent, enable_distributed_tracing, imbalance_of
+from tessera.metatracing.ranks import (
+    LISTENERS,
+    CollectiveEvent,
+    CollectivePattern,
+    DistributedTrace,
+    LoadImbalanceEvent,
+    NetworkUtilization,
+    enable_distributed_tracing,
+    imbalance_of,
+)
 
 
 def ranks(count: int, *scenario: str) -> subprocess.CompletedProcess[str]:
@@ -69,7 +78,8 @@ def test_what_cannot_be_asked_for() -> None:
         ts.distributed.initialize_process_group("gloo")
     with pytest.raises(TesseraError, match="positive"):
         ts.distributed.initialize_process_group(timeout_s=0)
-    for call in (ts.distributed.get_rank, ts.distributed.get_world_size, ts.distributed.barrier):
+    refused = (ts.distributed.get_rank, ts.distributed.get_world_size, ts.distributed.destroy_process_group)
+    for call in (*refused, ts.distributed.barrier):
         with pytest.raises(EffectError, match="in no group of ranks"):
             call()
     with pytest.raises(TesseraError, match="among 2 ranks"):
@@ -98,9 +108,13 @@ def test_a_tracer_listens_until_it_is_stopped() -> None:
         tracer.stop()
     assert not LISTENERS
     assert imbalance_of(event).imbalance == pytest.approx(0.5)
-    (uneven,) = tracer.trace().load_imbalance
+    trace = tracer.trace()
+    assert isinstance(trace, DistributedTrace)
+    (uneven,), (pattern,), (network,) = trace.load_imbalance, trace.all_reduce_patterns, trace.network_stats
+    assert isinstance(uneven, LoadImbalanceEvent)
+    assert pattern == CollectivePattern("all_reduce", "f32", (2,), 1, 8, 3e-6, 1e-6)
+    assert network == NetworkUtilization("all_reduce", 8, 4.0)
     assert (uneven.slowest_rank, uneven.work_ms) == (2, (3.0, 3.0, 6.0))
-    assert tracer.trace().network_stats[0].gigabytes_per_second == pytest.approx(4.0)
 
 
 @pytest.mark.gpu

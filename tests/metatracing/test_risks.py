@@ -84,6 +84,7 @@ def test_a_small_gain_makes_it_specialise_later() -> None:
         samples = [PerformanceSample(TIER2, profile, 1 + percent / 100, None, None, place) for place in range(20)]
         samples += [PerformanceSample(TIER3, profile, 1.0, None, None, 20 + place) for place in range(20)]
         assert specialization_gains(samples) == [(pytest.approx(percent / 100), 20.0)]
+        assert RiskMitigationFramework(min_specialization_gain=0.03).detect_performance_risks(samples) == []
         return FRAMEWORK.detect_performance_risks(samples)
 
     assert gains(12.0) == []

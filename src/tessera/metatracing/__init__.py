@@ -125,6 +125,20 @@ _LATER: dict[str, tuple[str, ...]] = {
         "TierPrediction",
     ),
     "situation": ("Situation",),
+    # What validates tiers measures them, too, and so lives with the benchmarks.
+    "tessera.bench.validation": (
+        "BenchmarkSuite",
+        "ReferenceFlashAttention",
+        "TierBenchmarkConfig",
+        "TierBenchmarkResult",
+        "TierMetrics",
+        "ValidationConfig",
+        "ValidationFramework",
+        "ValidationIssue",
+        "ValidationReport",
+        "ValidationResult",
+        "ValidationSuite",
+    ),
 }
 _MODULES = {name: module for module, names in _LATER.items() for name in names}
 
@@ -133,7 +147,7 @@ def __getattr__(name: str) -> Any:
     module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{module}"), name)
+    return getattr(import_module(module if module.startswith("tessera.") else f"{__name__}.{module}"), name)
 
 
 __all__ = [

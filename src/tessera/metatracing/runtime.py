@@ -258,6 +258,8 @@ class MetaTracingRuntime:
         found = [_trace(region, record) for region in self.regions() for record in region.ring]
         return sorted(found, key=lambda trace: trace.timestamp)
 
+    get_internal_traces = get_traces
+
     def get_performance_history(self) -> list[PerformanceSample]:
         """How fast the recorded calls were, oldest first."""
         found = [_sample(_trace(region, record), record) for region in self.regions() for record in region.ring]
