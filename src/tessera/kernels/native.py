@@ -131,7 +131,7 @@ def settings_for(level: str, chosen: Settings) -> Settings:
 
 def settings_of_gpu(architecture: str) -> Settings:
     """Those of a GPU that need not be there, to look at what would be compiled for it."""
-    return _interned("cuda", architecture, 3, frozenset(), True, True)
+    return _interned("cuda", architecture, 3, frozenset[str](), True, True)
 
 
 def settings_on(place: Device, chosen: Settings) -> Settings:
