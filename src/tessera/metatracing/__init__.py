@@ -11,6 +11,12 @@ from tessera.metatracing.client import Call, Client, Compiled, GuardType, Level,
 from tessera.metatracing.config import MOST_BRIDGES, RuntimeConfig
 from tessera.metatracing.heat import ManualClock
 from tessera.metatracing.manager import KernelManager, SpecializationContext, SpecializedKernel
+from tessera.metatracing.ranks import (
+    CollectiveEvent,
+    DistributedExecutionTracer,
+    DistributedTrace,
+    enable_distributed_tracing,
+)
 from tessera.metatracing.records import (
     AttentionTrace,
     ExecutionPattern,
@@ -19,6 +25,7 @@ from tessera.metatracing.records import (
     OptimizationOpportunities,
     PerformanceSample,
 )
+from tessera.metatracing.risks import PerformanceRisk, RiskMitigationFramework, RiskType
 from tessera.metatracing.runtime import (
     MetaTracingRuntime,
     RuntimeResult,
@@ -120,6 +127,20 @@ _LATER: dict[str, tuple[str, ...]] = {
         "TierPrediction",
     ),
     "situation": ("Situation",),
+    # What validates tiers measures them, too, and so lives with the benchmarks.
+    "tessera.bench.validation": (
+        "BenchmarkSuite",
+        "ReferenceFlashAttention",
+        "TierBenchmarkConfig",
+        "TierBenchmarkResult",
+        "TierMetrics",
+        "ValidationConfig",
+        "ValidationFramework",
+        "ValidationIssue",
+        "ValidationReport",
+        "ValidationResult",
+        "ValidationSuite",
+    ),
 }
 _MODULES = {name: module for module, names in _LATER.items() for name in names}
 
@@ -128,7 +149,7 @@ def __getattr__(name: str) -> Any:
     module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{module}"), name)
+    return getattr(import_module(module if module.startswith("tessera.") else f"{__name__}.{module}"), name)
 
 
 __all__ = [
@@ -141,11 +162,14 @@ __all__ = [
     "AttentionTrace",
     "Call",
     "Client",
+    "CollectiveEvent",
     "Compiled",
     "ComputeEvent",
     "ComputePatternMatcher",
     "ComputeTrace",
     "ComputeType",
+    "DistributedExecutionTracer",
+    "DistributedTrace",
     "ExecutionPattern",
     "ExecutionTier",
     "FlashAttentionPerformanceModel",
@@ -178,10 +202,13 @@ __all__ = [
     "PerformanceMonitor",
     "PerformancePrediction",
     "PerformanceProfile",
+    "PerformanceRisk",
     "PerformanceSample",
     "PerformanceTrend",
     "RecommendationType",
     "Recommender",
+    "RiskMitigationFramework",
+    "RiskType",
     "RuntimeConfig",
     "RuntimeGuard",
     "RuntimeResult",
@@ -201,6 +228,7 @@ __all__ = [
     "TileConfiguration",
     "TileConfigurationOptimizer",
     "analyze_performance_trends",
+    "enable_distributed_tracing",
     "execute_flash_attention",
     "flash_attention",
     "shared_runtime",

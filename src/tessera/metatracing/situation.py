@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tessera.kernels.function import Kernel
-from tessera.kernels.native import settings_for
+from tessera.kernels.native import settings_of_gpu
 from tessera.kernels.schedule import Schedule
 from tessera.metatracing.models.amounts import Machine, Program
 from tessera.runtime.tensor import Tensor
@@ -46,7 +46,7 @@ class Situation:
 
         form = self.kernel
         if self.machine.kind == "cuda":
-            form = form.form_for(self.args, self.static, settings_for("sm_90a"))
+            form = form.form_for(self.args, self.static, settings_of_gpu("sm_90a"))
         instance = form.lower(*self.args, **self.static)
         described = tuple([one.meta if isinstance(one, Tensor) else one for one in self.args])
         rows = (instance.schedule.block or (1,))[0]
