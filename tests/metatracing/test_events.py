@@ -180,15 +180,16 @@ def test_accesses_that_are_told():
 
 def test_a_monitor_tells_of_the_calls_in_between():
     runtime = MetaTracingRuntime(RuntimeConfig(background_compilation=False))
-    monitor, heads = PerformanceMonitor(runtime, peak_tflops=1.0), [ts.ones((1, 1, 16, 8)) for _ in range(4)]
+    monitor = PerformanceMonitor(runtime, peak_tflops=1.0)
+    q, k, v, o = (ts.ones((1, 1, 16, 8)) for _ in range(4))
     with pytest.raises(TesseraError, match="nothing was monitored"):
         monitor.get_metrics()
-    runtime.execute_flash_attention(*heads)
+    runtime.execute_flash_attention(q, k, v, o)
     monitor.begin_monitoring()
     for _ in range(3):
-        runtime.execute_flash_attention(*heads)
+        runtime.execute_flash_attention(q, k, v, o)
     monitor.end_monitoring()
-    runtime.execute_flash_attention(*heads)
+    runtime.execute_flash_attention(q, k, v, o)
     found = monitor.get_metrics()
     assert found.calls == 3
     assert found.memory_bandwidth_gbps is not None
