@@ -113,9 +113,7 @@ def main() -> None:
             break
     print(f"{time.perf_counter() - began:.1f} s until Tier 3", high.get_runtime_stats().events, flush=True)
     print(high.explain()[:2000], flush=True)
-    launches = {
-        name: len(decoder.function.explain().variants[0].program.kernels) for name, decoder in decoders.items()
-    }
+    launches = {name: len(decoder.function.explain().variants[0].program.kernels) for name, decoder in decoders.items()}
     for name, decoder in decoders.items():
         bound = STEPS * sizes["layers"] ** 0.5 * BOUNDS[str(dtype)]
         error = decoder.error(sizes["heads"])
