@@ -18,7 +18,9 @@ from tessera.kernels.schedule import Schedule
 from tessera.metatracing.models.amounts import Machine, Program
 from tessera.metatracing.models.kernel_times import Gain, KernelTimes
 from tessera.metatracing.situation import Situation, Under
-from tessera.runtime.creation import empty
+from tessera.metatracing.stand_ins import stand_in
+from tessera.runtime.memory import ALIGNMENT, contiguous_strides
+from tessera.runtime.meta import Meta
 from tessera.runtime.tensor import Tensor
 
 SURE: Mapping[str, float] = {"cuda": 0.7, "cpu": 0.85}
@@ -203,7 +205,7 @@ class Recommender:
             except TesseraError:  # no such program
                 continue
             same = program.family(self.times.machine) == now.family(self.times.machine)
-            if kind is RecommendationType.TILE_SIZE_SPECIALIZATION and not same:
+            if kind is RecommendationType.TILE_SIZE_SPECIALIZATION and not (same and self._knows_blocks(now)):
                 continue  # other instructions are another kind
             if self.times.knows(program):
                 gain = self.times.gain(now, program, self._beforehand(here, params))
@@ -214,6 +216,11 @@ class Recommender:
                     ),
                     gain,
                 )
+
+    def _knows_blocks(self, now: Program) -> bool:
+        """Whether blocks of such programs were measured: those of warps that multiply alone hardly were, on GPUs."""
+        machine = self.times.machine
+        return machine.kind != "cuda" or not now.work.columns or now.by_agents(machine)
 
     def _beforehand(self, here: Situation, params: Params) -> float:
         """Seconds of the copies or casts that a specialisation makes at each call."""
@@ -265,7 +272,7 @@ class Recommender:
             sorted(place for place in now.work.far_arguments if place < len(here.args) and place not in written)
         )
         if far:
-            args = tuple([empty(one.shape, one.dtype) if place in far else one for place, one in enumerate(here.args)])
+            args = tuple([_in_rows(one, one.dtype) if place in far else one for place, one in enumerate(here.args)])
             yield (
                 RecommendationType.MEMORY_LAYOUT_SPECIALIZATION,
                 f"copy argument {', '.join(map(str, far))} row by row first",
@@ -276,7 +283,7 @@ class Recommender:
         # CPUs without arithmetic in 16 bits gain nothing by them, and of the others nothing has been measured.
         for dtype in (bf16, f16) if machine.kind == "cuda" and not now.work.far_arguments else ():
             if here.tolerance is not None and here.tolerance >= ACCURACY[dtype] and now.work.bits > dtype.bits:
-                args = tuple([empty(one.shape, dtype) if _is_float(one) else one for one in here.args])
+                args = tuple([_in_rows(one, dtype) if _is_float(one) else one for one in here.args])
                 yield (
                     RecommendationType.DTYPE_SPECIALIZATION,
                     f"compute in {dtype}",
@@ -284,6 +291,11 @@ class Recommender:
                     DtypeParams(dtype),
                     _then(here, args=args),
                 )
+
+
+def _in_rows(value: Tensor, dtype: DType) -> Tensor:
+    """A stand-in for a tensor, row by row, in an element type, where the tensor is."""
+    return stand_in(Meta(dtype, value.shape, contiguous_strides(value.shape, 1), value.device, ALIGNMENT))
 
 
 def _then(here: Situation, schedule: Schedule | None = None, **changes: Any) -> Callable[[], Program]:
