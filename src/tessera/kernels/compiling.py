@@ -36,6 +36,8 @@ class Source(NamedTuple):
     outputs: int
     warps: int | None = None
     stages: int | None = None
+    follows: bool = False
+    """Whether it is one of several that are launched one after the other."""
 
     @staticmethod
     def of(instance: Instance) -> Source:
@@ -124,6 +126,7 @@ def _for_gpu(source: Source, chosen: Settings, facts: Facts, lines: Mapping[int,
             lined=lined,
             rung=rung,
             in_turn=chosen.deterministic,
+            follows=source.follows,
         )
         code = made.ptx.encode()
         if found is not None and code == found.code:

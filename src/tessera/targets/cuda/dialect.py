@@ -385,6 +385,31 @@ class PassTurnOp(IRDLOperation):
 
 
 @irdl_op_definition
+class FollowOp(IRDLOperation):
+    """Waits until the kernels in front of this one have ended; what they wrote is seen from here on.
+
+    A kernel with it may be started while the one in front of it runs, and from here on lets the next one be started.
+    """
+
+    name = "nv.follow"
+    traits = traits_def(HasEffects())
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def verify_(self) -> None:
+        parent = self.parent_op()
+        if not isinstance(parent, FuncOp):
+            raise VerifyException("nv.follow stands in an nv.func itself: all blocks wait, whatever they do then")
+        if next(op for op in parent.body.block.ops if isinstance(op, FollowOp)) is not self:
+            raise VerifyException("a kernel waits once for those in front of it")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY), writes(MEMORY)}
+
+
+@irdl_op_definition
 class ReadOp(IRDLOperation):
     """A tile out of shared memory, or a part of it that begins at `row` and `column`; `turned`, its transpose."""
 
@@ -492,6 +517,7 @@ OPS: tuple[type[IRDLOperation], ...] = (
     BarrierOp,
     AwaitTurnOp,
     PassTurnOp,
+    FollowOp,
     ReadOp,
     WriteOp,
     MmaOp,

@@ -138,6 +138,12 @@ def _pass_turn(frame: Frame, op: nv.PassTurnOp, operands: Values) -> Values:
     return []
 
 
+@meaning(nv.FollowOp)
+def _follow(frame: Frame, op: nv.FollowOp, operands: Values) -> Values:
+    """Whoever runs a kernel here has run those in front of it."""
+    return []
+
+
 # Shared memory
 
 
