@@ -68,6 +68,7 @@ def test_specialisation_that_brings_nothing_is_given_up() -> None:
     risk = found_in(before, RiskType.POOR_SPECIALIZATION_GAIN)
     assert risk.measured == pytest.approx(0.0)
     assert risk.severity_score == 1.0
+    assert risk.description.startswith("programs of Tier 3 are 0.0% faster")
     adapted = FRAMEWORK.adapt_configuration_for_risks(base, [risk])
     assert (base.enable_tier3_specialization, adapted.enable_tier3_specialization) == (True, False)
     took: dict[RuntimeConfig, int] = {}

@@ -144,5 +144,7 @@ def test_attention_tells_its_rate() -> None:
         assert isinstance(result, RuntimeResult)
         assert (result.success, result.tier_used, result.output.shape) == (True, TIER1, (1, 2, 8, 4))
         (sample,) = runtime.get_performance_history()
-    assert (sample.input_profile.num_heads, sample.input_profile.is_causal) == (2, True)
+    profile = sample.input_profile
+    assert (profile.batch_size, profile.num_heads, profile.softmax_scale) == (1, 2, 0.5)
+    assert profile.is_causal
     assert sample.tflops_achieved == pytest.approx(4 * 2 * 8 * 8 * 4 / 2 / sample.execution_time_ms / 1e9)
