@@ -5,8 +5,9 @@
 
 The baseline is `metatracing.attention.BASELINE`: the specification's tile configuration, sizes open, no traces. A row
 has the time of a call at every tier, as `execute_flash_attention` makes it, the baseline's and that of the kernel under
-the schedule that the compiler chooses without traces; on a GPU also cuDNN's, where torch is there. Entrants take turns,
-so that all see the same clocks. Ratios are of neighbours, with intervals and p-values of `tessera.bench.statistics`.
+the schedule that the compiler chooses without traces; where torch is there, also that of cuDNN, or on a CPU of torch's
+`scaled_dot_product_attention` with as many threads. Entrants take turns, so that all see the same clocks.
+Ratios are of neighbours, with intervals and p-values of `tessera.bench.statistics`.
 The other parts are in `tier_life.py`.
 """
 
@@ -35,11 +36,12 @@ from tessera.bench.hardware import environment
 from tessera.dialects.structural_hash import structural_hash
 from tessera.errors import TesseraError
 from tessera.metatracing import AttentionParams, MetaTracingRuntime, RuntimeConfig
-from tessera.metatracing.attention import BASELINE, flash_attention
+from tessera.metatracing.attention import BASELINE, BASELINE_HASH, flash_attention
 from tessera.metatracing.building import build
 from tessera.metatracing.candidates import tier2_levels, tier3_levels
 from tessera.metatracing.client import facts_of
 from tessera.metatracing.kernel_client import KernelClient
+from tessera.targets.cpu import pool
 
 HERE = Path(__file__).parent
 SOON: dict[str, Any] = {
@@ -53,6 +55,8 @@ BOUNDS = {"f32": 2e-6, "f16": 5e-4, "bf16": 4e-3, "f8e4m3": 6e-2}
 PER_CLOCK = {"f16": 4096, "bf16": 4096, "f8e4m3": 8192}
 """Operations of the tensor cores of a multiprocessor."""
 BARS = {"tier1": 0.7, "tier2 mean": 1.15, "tier3 mean": 1.3, "tier3": 1.0, "cudnn": 1.1}
+PEERS = {"cudnn": "cuDNN", "sdpa": "torch"}
+SETTLE_SECONDS = 0.02
 SPEEDS = ("tier1", "tier2", "tier3", "untraced")
 
 
@@ -255,15 +259,39 @@ def sampled_on_gpu(problem: Problem, calls: dict[str, Callable[[], Any]], second
     return samples
 
 
-def sampled_on_cpu(calls: dict[str, Callable[[], Any]], seconds: float) -> dict[str, list[float]]:
-    samples: dict[str, list[float]] = {name: [] for name in calls}
+def sdpa(problem: Problem) -> Callable[[], Any] | None:
+    """Attention of torch on a CPU, on as many threads."""
+    from tessera.bench.frameworks import library
+
+    try:
+        torch = library("torch")
+    except (ImportError, TesseraError):
+        return None
+    torch.set_num_threads(pool.threads())
+    q, k, v = (torch.from_dlpack(x) for x in problem.arrays[:3])
+    run = torch.nn.functional.scaled_dot_product_attention
+    return lambda: run(q, k, v, is_causal=problem.config.is_causal)
+
+
+def sampled_on_cpu(problem: Problem, calls: dict[str, Callable[[], Any]], seconds: float) -> dict[str, list[float]]:
+    peer = sdpa(problem)
+    samples: dict[str, list[float]] = {name: [] for name in (*calls, *(["sdpa"] if peer else []))}
     random, until, rounds = np.random.default_rng(0), time.perf_counter() + seconds, 0
+
+    def sample(name: str, call: Callable[[], Any]) -> None:
+        began = time.perf_counter_ns()
+        call()
+        samples[name].append((time.perf_counter_ns() - began) / 1e6)
+
     while rounds < 12 or (time.perf_counter() < until and rounds < 100):
         rounds += 1
+        if peer is not None:
+            peer()
+            sample("sdpa", peer)
+            time.sleep(SETTLE_SECONDS)  # its threads turn round for a while before they fall asleep
+        calls["baseline"]()
         for name in random.permutation(list(calls)):
-            began = time.perf_counter_ns()
-            calls[name]()
-            samples[name].append((time.perf_counter_ns() - began) / 1e6)
+            sample(name, calls[name])
     return samples
 
 
@@ -296,15 +324,16 @@ class Roof:
 def speed(problem: Problem, seconds: float, roof: Roof) -> dict[str, Any]:
     calls, said = entrants(problem)
     on_cpu = problem.device == "cpu"
-    samples = sampled_on_cpu(calls, seconds) if on_cpu else sampled_on_gpu(problem, calls, seconds)
+    samples = sampled_on_cpu(problem, calls, seconds) if on_cpu else sampled_on_gpu(problem, calls, seconds)
     row: dict[str, Any] = {"name": problem.name, "set": problem.config.description, "levels": said}
     row["ms"] = {name: float(np.median(one)) for name, one in samples.items()}
     row["samples"] = len(samples["baseline"])
     row["headroom"] = {name: roof.headroom(problem, row["ms"][name]) for name in ("baseline", "tier3")}
     row["against baseline"] = {name: compared(samples[name], samples["baseline"]) for name in SPEEDS}
     row["tier3 against untraced"] = compared(samples["tier3"], samples["untraced"])
-    if "cudnn" in samples:
-        row["tier3 against cudnn"] = compared(samples["tier3"], samples["cudnn"])
+    for peer in PEERS:
+        if peer in samples:
+            row[f"tier3 against {peer}"] = compared(samples["tier3"], samples[peer])
     return row
 
 
@@ -317,11 +346,11 @@ def compared(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, Any]:
 
 def told(row: dict[str, Any]) -> str:
     ratios = "  ".join(f"{name} {one['ratio']:.3f}" for name, one in row["against baseline"].items())
-    peer = row.get("tier3 against cudnn")
     said = f"{row['name']:34} baseline {1e3 * row['ms']['baseline']:.1f} µs  {ratios}"
     said += f"  tier3/untraced {row['tier3 against untraced']['ratio']:.3f}"
-    if peer is not None:
-        said += f"  tier3/cudnn {peer['ratio']:.3f} [{peer['interval'][0]:.3f}, {peer['interval'][1]:.3f}]"
+    for name in PEERS:
+        if (peer := row.get(f"tier3 against {name}")) is not None:
+            said += f"  tier3/{name} {peer['ratio']:.3f} [{peer['interval'][0]:.3f}, {peer['interval'][1]:.3f}]"
     return said + f"  headroom {row['headroom']['tier3']:.2f}"
 
 
@@ -352,6 +381,7 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def markdown(record: dict[str, Any], title: str) -> str:
     lines = [f"# {title}", "", f"Baseline: {record['baseline']['schedule']}, hash `{record['baseline']['hash']}`.", ""]
     if rows := record.get("speeds"):
+        other = next((name for name in PEERS if f"tier3 against {name}" in rows[0]), "cudnn")
         columns = (
             "configuration",
             "baseline",
@@ -360,11 +390,11 @@ def markdown(record: dict[str, Any], title: str) -> str:
             "tier 3",
             "interval, p",
             "over untraced",
-            "over cuDNN",
+            f"over {PEERS[other]}",
         )
         lines += [f"| {' | '.join((*columns, 'headroom'))} |", "|---" + "|---:" * len(columns) + "|"]
         for row in rows:
-            one, peer = row["against baseline"], row.get("tier3 against cudnn")
+            one, peer = row["against baseline"], row.get(f"tier3 against {other}")
             third = one["tier3"]
             low, high = third["interval"]
             parts = [row["name"], f"{1e3 * row['ms']['baseline']:.1f} µs"]
@@ -378,14 +408,19 @@ def markdown(record: dict[str, Any], title: str) -> str:
         lines.append(f"| {name} | {one['found']:.4g} | {one['bar']:g} | {'holds' if one['holds'] else 'MISSED'} |")
     about = record["environment"]
     device, commit = about.get("gpu", about.get("processor")), str(about.get("commit"))[:12]
-    lines += ["", f"{device}, {about.get('date')}, commit {commit}."]
+    threads = f", {record['threads']} threads" if "threads" in record else ""
+    lines += ["", f"{device}{threads}, {about.get('date')}, commit {commit}."]
     return "\n".join(lines) + "\n"
 
 
 def baseline_hash() -> str:
-    """Of the program that tiers are compared with."""
+    """Of the program that tiers are compared with: it is what it has always been."""
     x = ts.empty((2, 2, 256, 64), ts.f16)
-    return structural_hash(flash_attention.with_schedule(BASELINE).lower(x, x, x, x, 0.125, causal=True).module)[:16]
+    lowered = flash_attention.with_schedule(BASELINE).lower(x, x, x, x, 0.125, causal=True)
+    found = structural_hash(lowered.module, {})[: len(BASELINE_HASH)]
+    if found != BASELINE_HASH:
+        raise SystemExit(f"the baseline has changed: its program is {found}, it was {BASELINE_HASH}")
+    return found
 
 
 def configurations(device: str, only: Sequence[str]) -> list[InputConfiguration]:
@@ -424,7 +459,9 @@ def main() -> int:
         "environment": environment(),
         "bars": {},
     }
-    if options.device != "cpu":
+    if options.device == "cpu":
+        record["threads"] = pool.threads()
+    else:
         from tessera.bench.cuda.conditions import gpu_environment
 
         record["environment"] |= gpu_environment()

@@ -15,8 +15,8 @@ from tessera.dialects.elementwise import TABLE
 from tessera.targets.cpu import features
 from tessera.targets.cpu.compile import compile_kernel
 from tessera.targets.cpu.tile_to_cpu import TileToCpu
-from tessera.targets.llvm.exponentials import BRIEFLY, Brief
-from tessera.targets.llvm.floats import Sixteen
+from tessera.targets.llvm.exponentials import BRIEFLY, FLUSHED, Brief
+from tessera.targets.llvm.floats import Floats, Sixteen
 from tessera.targets.llvm.marks import BRIEF
 from tessera.targets.llvm.text import Function, Value
 from tessera.transforms.context import CompileContext
@@ -74,6 +74,35 @@ def test_results_too_small_for_the_format_are_zeros() -> None:
     got, true = run(BRIEFLY["exp"], x), exact("exp", x)
     assert (got[x < -87.1] == 0).all()
     np.testing.assert_allclose(got[x > -86.9], true[x > -86.9], rtol=BRIEFLY["exp"].relative)
+
+
+EVERYWHERE = [("neon", 4), ("avx2", 8)]
+"""Levels, and lanes, of vectors that have no steps of AVX-512."""
+
+
+def run_plainly(level: str, lanes: int, work: Callable[[Floats, Value], Value], x: Array) -> Array:
+    def body(f: Function, operands: list[Value]) -> Value:
+        return work(Floats(f, operands[0].type, level), operands[0])
+
+    loops = Loops(level)
+    loops.add("plain", [f32], f32, lanes, body)
+    return loops.run("plain", x)
+
+
+@pytest.mark.parametrize(("level", "lanes"), [one for one in EVERYWHERE if one[0] in HERE])
+@pytest.mark.parametrize(
+    ("work", "bound"), [(BRIEFLY["exp"].work, BRIEFLY["exp"].relative), (FLUSHED["exp"], 2 * HALF_A_UNIT)]
+)
+def test_powers_whose_exponents_are_added_to(
+    level: str, lanes: int, work: Callable[[Floats, Value], Value], bound: float
+) -> None:
+    x = padded(np.linspace(-87.33, 88.72283, 1_000_001).astype(np.float32))
+    got, true = run_plainly(level, lanes, work, x).astype(np.float64), exact("exp", x)
+    assert (np.abs(got - true) / true).max() <= bound
+    payload = np.array([0x7FC00001, 0xFFC001FF, 0x7FABCDEF], np.uint32).view(np.float32)
+    far = padded(np.array([-87.4, -1e30, -np.inf, 88.8, 1e30, np.inf, np.nan, -0.0, *payload], np.float32))
+    expected = np.array([0, 0, 0, np.inf, np.inf, np.inf, np.nan, 1, np.nan, np.nan, np.nan])
+    np.testing.assert_allclose(run_plainly(level, lanes, work, far)[: len(expected)], expected, rtol=bound)
 
 
 def gelu(x: Any) -> Any:

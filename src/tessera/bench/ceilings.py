@@ -170,7 +170,7 @@ def _float_unit(element: str, bits: int) -> Callable[[str], Unit]:
 
 
 def _vector_unit(level: str, element: str, lanes: int) -> Unit:
-    """acc = acc·x + y, in as many chains as hide the latency: two units, four or five cycles, and some to spare."""
+    """acc = acc + x·y, in as many chains as hide the latency: two units, four or five cycles, and some to spare."""
     chains = 24 if level in ("avx512", "amx", "neon") else 12  # of 32 registers, or of 16
     vector = f"<{lanes} x {element}>"
     if level == "base":
@@ -179,7 +179,7 @@ def _vector_unit(level: str, element: str, lanes: int) -> Unit:
     else:
         suffix = {"float": "f32", "double": "f64", "half": "f16"}[element]
         name = f"@llvm.fma.v{lanes}{suffix}"
-        body = f"  %n{{i}} = call {vector} {name}({vector} %a{{i}}, {vector} %x, {vector} %y)"
+        body = f"  %n{{i}} = call {vector} {name}({vector} %x, {vector} %y, {vector} %a{{i}})"
         declared, how = f"declare {vector} {name}({vector}, {vector}, {vector})\n", "fused products and sums"
     text = _chains(vector, body, chains, declared)
     return Unit(text, 2 * lanes * chains, f"{how} of {lanes} {element}s in {chains} chains")
@@ -356,7 +356,8 @@ def _arithmetic(unit: Unit, level: str, threads: int, seconds: float) -> Ceiling
 def _ordinary(unit: Unit, size: int) -> Array:
     """Bytes that are numbers in (0.25, 0.75) for the unit's operands.
 
-    Below 1 they keep acc·x + y bounded, and bits that vary take the power that real operands take.
+    Below 1 they keep sums bounded, which stop growing where products are too small for them. Bits that vary take the
+    power that real operands take.
     """
     import ml_dtypes
 

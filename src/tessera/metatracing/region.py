@@ -18,6 +18,7 @@ from tessera.kernels.schedule import Schedule
 from tessera.metatracing.candidates import bridge_levels, general_beside, tier2_levels, tier3_levels
 from tessera.metatracing.client import Call, Compiled, GuardType, Level, RuntimeGuard
 from tessera.metatracing.contest import Contender, Contest
+from tessera.metatracing.first_program import first_program
 from tessera.metatracing.heat import Heat
 from tessera.metatracing.invariants import few_cases, invariant_words
 from tessera.metatracing.logs import complain, log, told
@@ -77,6 +78,7 @@ class Region:
         self.looking = 0  # nanoseconds that the call which is coming took to find its entry
         self.overheads = 0, 0  # of the last recorded call: recording it, and deciding what to run and to compile
         place = next((value.device for value in call.values if isinstance(value, Tensor)), None)
+        self.device_kind = "cpu" if place is None else place.kind
         self.timer = timer_for(place, self.clock)
         self.numbers = tuple(place for place, value in enumerate(call.values) if not isinstance(value, Tensor))
         self.first = standing_in(call, call.values)
@@ -139,32 +141,11 @@ class Region:
         for program in self.programs:
             if program.tier is TIER1 and program.serves(call.values):
                 return program
-        compiled, level = self._first(call)
+        compiled, level = first_program(self, call)
         bases = [program for program in self.programs if program.tier is TIER1]
         if len(bases) >= _MOST_BASES:
             self.drop(min(bases, key=lambda program: program.last_used))
         return self._install(Installed(self, level, compiled))
-
-    def _first(self, call: Call) -> tuple[Compiled, Level]:
-        full = Level(TIER1)
-        found = None
-        try:
-            found = self.client.find(call, full)
-        except TesseraError as error:
-            complain(f"{self.name}: looking for a compiled program failed: {error.message}")
-        if found is not None:
-            return found, full
-        # Without another process that makes it faster later, it is made fast at once.
-        follows = self.climbs and self.config.enable_tier2_compilation and self.runtime.can_compile(call, self.client)
-        if follows:
-            self.runtime.compiling.prepare()
-        level = Level(TIER1, quick=follows and self.config.enable_tier1_fallback and self.client.starts_quickly(call))
-        try:
-            return self.client.compile(call, level), level
-        except TesseraError:
-            if not level.quick:
-                raise
-            return self.client.compile(call, full), full
 
     def _load(self, call: Call) -> None:
         """Starts where another process has ended."""
@@ -357,11 +338,14 @@ class Region:
         call = entry.call._replace(values=self._values(entry.call, described))
         current, most = entry.program.level.schedule, self.config.candidates
         if tier is TIER2:
-            levels = bridge_levels(TIER2, (), current) if is_bridge else tier2_levels(self.client, call, most)
+            regular = [] if is_bridge else tier2_levels(self.client, call, most, self.runtime.experience)
+            levels = regular or bridge_levels(TIER2, (), current)
         elif words := self._words(entry, described, is_bridge):
-            regular = tier3_levels(self.client, call, words, current, self.times, most)
+            regular = tier3_levels(self.client, call, words, current, self.times, most, self.runtime.experience)
             levels = bridge_levels(TIER3, words, current) if is_bridge else regular
         else:
+            return False
+        if not self.runtime.climb_pays(self, entry, tier, len(levels)):
             return False
         self._ask(Request(self, call, levels, is_bridge=is_bridge))
         return True
@@ -416,21 +400,30 @@ class Region:
             self.request = None
             request.done()
             self.counts.add("compiles", len(found), region=self.name)
-            self.trials = [
-                Installed(self, level, program, is_bridge=request.is_bridge)
-                for level, program in found
-                if program is not request.taken
-            ]
-            for entry in self.entries:
-                entry.hurry()
+            # What came first has competed already: it is in use, still competes, or gets another chance.
+            there = [program.compiled for program in (*self.programs, *self.trials)]
+            there += [one.program.compiled for _, contest, _ in self.contests for one in contest.contenders]
+            self._try([(level, one) for level, one in found if one not in there], is_bridge=request.is_bridge)
 
     def arrived(self, request: Request, level: Level, compiled: Compiled) -> None:
-        """One of several programs is there. It takes over at once from what was only made to be there soon."""
+        """One of several programs is there: the first of them does not wait for the others.
+
+        It takes over at once from what was only made to be there soon, and else competes.
+        """
         with self.lock:
-            waiting = self.request is request and request.taken is None
-            if waiting and any(entry.program.level.quick for entry in self.entries):
-                request.taken = compiled
-                self._take(Installed(self, level, compiled))
+            if self.request is not request or request.taken is not None:
+                return
+            request.taken = compiled
+            if any(entry.program.level.quick for entry in self.entries):
+                self._take(Installed(self, level, compiled, is_bridge=request.is_bridge))
+            elif len(request.levels) > 1:
+                self._try([(level, compiled)], is_bridge=request.is_bridge)
+
+    def _try(self, found: Sequence[tuple[Level, Compiled]], *, is_bridge: bool) -> None:
+        """Has the next calls compare new programs with what they run now."""
+        self.trials += [Installed(self, level, program, is_bridge=is_bridge) for level, program in found]
+        for entry in self.entries:
+            entry.hurry()
 
     def aborted(self, level: Level, why: str) -> None:
         """Something could not be compiled: calls go on as they are."""
@@ -492,13 +485,17 @@ class Region:
         before = lost if is_old else contest.before
         if best.program not in self.programs and won is not None and before is not None:
             best.program.gain = max(0.0, before - won)
-        general = general_beside(self.client, best, times, lost)
+        # What serves calls that the winner refuses is the last program of the tier below.
+        rival = self.rivals.get(_geometry(entry.described))
+        below = rival[1] if incumbent.program.tier is TIER3 and rival is not None else lost
+        self.runtime.learn(self, entry, max(one.program.tier for one in contest.contenders), times, before, won)
+        general = general_beside(self.client, best, times, below)
         losers = [one.program for one in contest.contenders if one not in (best, general)]
-        if best.program.tier < max(one.tier for one in losers):
+        if any(best.program.tier < one.tier for one in losers):
             self.counts.add("switch_backs", region=self.name, what=str(best.program.level))
             log("tiers", f"{self.name}: more facts were not faster, it stays at {best.program.level}")
         for program in losers:
-            if program is not incumbent.program or program.tier > best.program.tier:
+            if program is not incumbent.program or _replaces(best.program, program):
                 self.drop(program)
         if general is not None and general.program not in self.programs:
             self._install(general.program)
@@ -584,6 +581,12 @@ class Region:
         """Tells the next process what this one found."""
         if self.identity is not None:
             self.runtime.manager.remember(self.identity, [one.level for one in self.programs if one.tier > TIER1])
+
+
+def _replaces(best: Installed, old: Installed) -> bool:
+    """Whether nobody needs a program any more that another one was faster than: one that knows less serves others."""
+    known, before = ((one.tier, len(one.compiled.guards)) for one in (best, old))
+    return known <= before
 
 
 def shown(guards: Sequence[RuntimeGuard]) -> str:

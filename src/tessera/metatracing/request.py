@@ -22,7 +22,7 @@ class Request:
         self.levels = list(levels)
         self.is_bridge = is_bridge
         self.taken: Compiled | None = None
-        """What is in use already, before the others have come."""
+        """The one that came first: it is in use, or competes, before the others have come."""
         self.done: Callable[[], object] = lambda: None
         # Settings that hold around the call, such as the folder of the cache, hold for what is done for it elsewhere.
         self.context = copy_context()

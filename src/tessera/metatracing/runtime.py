@@ -7,20 +7,25 @@ import json
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any, Self
 
 from tessera.kernels.function import Kernel
+from tessera.metatracing.analysis.experience import Experience
 from tessera.metatracing.attention import AttentionParams, attention_operations, flash_attention
 from tessera.metatracing.background import Blocking, Compiling, Worker
 from tessera.metatracing.client import Call, Client, Level
 from tessera.metatracing.config import RuntimeConfig
+from tessera.metatracing.contest import Contender
 from tessera.metatracing.heat import Clock, system_clock
 from tessera.metatracing.kernel_client import KernelClient
+from tessera.metatracing.logs import log
 from tessera.metatracing.manager import KernelManager
-from tessera.metatracing.programs import Counts
+from tessera.metatracing.models.climbing import ClimbModel
+from tessera.metatracing.programs import Counts, Entry
 from tessera.metatracing.ranks import DistributedExecutionTracer
 from tessera.metatracing.records import (
     AttentionTrace,
@@ -97,6 +102,8 @@ class MetaTracingRuntime:
         if self.config.enable_distributed_tracing:
             told = self.config.distributed_rank, self.config.distributed_world_size
             self.distributed = DistributedExecutionTracer(*told).start()
+        self.experience = Experience()
+        self.climbs = ClimbModel()
         self._tiered: dict[int, Tiered] = {}
         self._kernels: dict[Kernel, Tiered] = {}
         self._lent: weakref.WeakSet[Tiered] = weakref.WeakSet()
@@ -142,6 +149,30 @@ class MetaTracingRuntime:
             client.request(call, [Level(ExecutionTier.TIER2_STANDARD)]) if isinstance(self.compiling, Worker) else b""
         )
         return self.compiling.can_compile(packed)
+
+    def climb_pays(self, region: Region, entry: Entry, tier: ExecutionTier, levels: int) -> bool:
+        """Whether programs of a tier are worth trying, by what climbs gained here before."""
+        call = median(entry.recent) if entry.recent else 0.0
+        turns = levels * (self.config.contest_rounds + 1)
+        if self.climbs.pays(region.device_kind, tier, region.heat.at(self.clock()), call, turns):
+            return True
+        log("tiers", f"{region.name}: tier {int(tier)} is not tried, climbs there gained too little so far")
+        return False
+
+    def learn(
+        self,
+        region: Region,
+        entry: Entry,
+        tier: ExecutionTier,
+        times: Mapping[Contender, float | None],
+        before: float | None,
+        won: float | None,
+    ) -> None:
+        """Takes in how a contest ended: what each schedule took, and what the climb gained."""
+        if before is not None and won is not None:
+            self.climbs.note(region.device_kind, tier, before, min(before, won))
+        took = {one.program.level.schedule: seconds for one, seconds in times.items() if seconds is not None}
+        self.experience.note((region.client.name, region.first.fixed), entry.described, took)
 
     def compile(self, request: Request) -> None:
         """Has a request compiled."""

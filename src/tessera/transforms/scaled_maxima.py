@@ -18,16 +18,16 @@ from tessera.transforms.rewriting import replace
 _NOTHING = {"max": -math.inf, "top": -math.inf, "min": math.inf}
 
 
-def scale_maxima(function: tile.FuncOp) -> None:
-    """Rewrites every maximum and minimum of a positive multiple."""
+def scale_maxima(function: tile.FuncOp, *, of_products: bool = True) -> None:
+    """Rewrites every maximum and minimum of a positive multiple; those of a product's elements only if that pays."""
     for op in list(function.body.walk()):
         if isinstance(op, tile.ReduceOp) and op.kind.data in _NOTHING and tile_dtype(op.operand).is_float:
-            made = _rewritten(op)
+            made = _rewritten(op, of_products)
             if made:
                 replace(op, made)
 
 
-def _rewritten(op: tile.ReduceOp) -> list[Operation]:
+def _rewritten(op: tile.ReduceOp, of_products: bool) -> list[Operation]:
     """The maximum first, and then its multiple; nothing where it is not one."""
     multiple, choices = op.operand, list[tile.EwOp]()
     while (choice := _masking(multiple, op.kind.data)) is not None:
@@ -37,6 +37,8 @@ def _rewritten(op: tile.ReduceOp) -> list[Operation]:
     if found is None:
         return []
     element, factor = found
+    if isinstance(element.owner, tile.DotOp) and not of_products:
+        return []
     made: list[Operation] = []
 
     def add(new: Operation) -> SSAValue:

@@ -233,7 +233,10 @@ def assembled(ptx: bytes, context: Context) -> bytes | None:
 
     try:
         made = assemble(ptx.decode(), architecture).cubin
-    except TesseraError:  # the driver may know better, and says what is wrong if not
+    except (
+        TesseraError,
+        OSError,
+    ):  # the driver may know better, says what is wrong if not, and needs no room on a disk
         return None
     store.put(key, made)
     return made

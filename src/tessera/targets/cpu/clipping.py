@@ -67,13 +67,21 @@ def _with_mask(analysis: Analysis, nest: Nest, kept: set[SSAValue], mask: SSAVal
         for number, phase in enumerate(nest.phases)
         if phase.cols == cols and all(_changes_nothing(op, known, kept) for op in phase.ops)
     }
-    inside = {result for number in phases for op in nest.phases[number].ops for result in op.results}
-    products = {op for phase in nest.phases for op in phase.ops if isinstance(op, tile.DotOp) and op.a in inside}
-    if any(known.get(op.a) != Constant(0) for op in products) or (products and cols % UNROLL):
+    while True:
+        inside: dict[SSAValue, int] = {}
+        for number in phases:
+            inside |= {result: number for op in nest.phases[number].ops for result in op.results}
+        products = {op for phase in nest.phases for op in phase.ops if isinstance(op, tile.DotOp) and op.a in inside}
+        # What others need in full is computed in full: columns of other tiles may be as many by chance.
+        whole = {inside[op.a] for op in products if known.get(op.a) != Constant(0)}
+        for number, phase in enumerate(nest.phases):
+            if number not in phases:
+                whole |= {inside[leaf] for op in phase.ops for leaf in _read(analysis, nest, op) if leaf in inside}
+        if not whole:
+            break
+        phases -= whole
+    if products and cols % UNROLL:
         return None
-    for number, phase in enumerate(nest.phases):
-        if number not in phases and any(leaf in inside for op in phase.ops for leaf in _read(analysis, nest, op)):
-            return None
     return Clipping(mask, frozenset(phases), frozenset(products)) if phases else None
 
 

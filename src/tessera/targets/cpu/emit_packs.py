@@ -1,7 +1,8 @@
 """cpu level → LLVM text: right operands of products copied into panels.
 
-A matrix whose elements lie side by side is copied a vector at a time, under masks at the edges of its view where the
-processor has such; other strides, and edges elsewhere, go element by element. For the matrix unit, neighbours in a
+A matrix whose rows lie side by side is copied a vector at a time, and one whose columns do in squares that are turned;
+under masks at the edges of its view where the processor has such. Other strides, and edges elsewhere, go element by
+element. For the matrix unit, neighbours in a
 column are made neighbours in memory, 4 bytes of them.
 """
 
@@ -29,7 +30,30 @@ def _pack(emitter: Emitter, op: cpu.PackOp) -> None:
     first = f.at(memory.pointer, f.times(emitter.number(op.number), type_.size))
     offsets = [emitter.number(offset) for offset in op.offsets]
     transposed = op.transposed is not None
-    packer = _Packer(emitter, view, offsets, type_, first, transposed)
+
+    def straight() -> Sequence[Value]:
+        _fill(_Packer(emitter, view, offsets, type_, first, transposed), inside=INSIDE in op.attributes)
+        return []
+
+    def turned() -> Sequence[Value]:
+        """A view whose columns lie side by side is one of rows, transposed."""
+        other = View(view.pointer, view.sizes[::-1], view.strides[::-1], view.dtype)
+        _fill(_Packer(emitter, other, offsets[::-1], type_, first, not transposed), inside=False)
+        return []
+
+    rows, cols = view.strides
+    if INSIDE in op.attributes or literal(cols) == 1 or literal(rows) not in (None, 1):
+        straight()
+    elif literal(rows) == 1 and literal(cols) is not None:
+        turned()
+    else:
+        f.branch(f.compare("eq", cols, number(1, "i64")), straight, turned)
+
+
+def _fill(packer: _Packer, *, inside: bool) -> None:
+    """Whole vectors where the view's rows lie side by side, single elements elsewhere."""
+    f, view, offsets, type_ = packer.f, packer.view, packer.offsets, packer.type
+    transposed = packer.cols_axis == 0
     if type_.depth.data > 1:
         fast = packer.deep_squares if transposed else packer.deep_rows
     else:
@@ -37,7 +61,7 @@ def _pack(emitter: Emitter, op: cpu.PackOp) -> None:
     down, across = reversed(type_.shape) if transposed else type_.shape
     padded = rounded_up(type_.shape[1], type_.width.data) if transposed else type_.padded_rows
     zero, end = number(0, "i64"), number(padded, "i64")
-    if INSIDE in op.attributes:
+    if inside:
         left = fast(zero, number(down, "i64"))
         if literal(left) == padded:
             return
@@ -49,7 +73,7 @@ def _pack(emitter: Emitter, op: cpu.PackOp) -> None:
             dense = f.binary("and", dense, f.compare("sge", offset, zero))
         whole = f.binary("and", dense, f.compare("sle", f.add(offsets[1], across), view.sizes[1]))
         left = fast(zero, f.select(whole, packer.live(0, down), zero))
-    if reaches(emitter.machine.level, "avx512"):
+    if reaches(packer.emitter.machine.level, "avx512"):
         packer.limits = packer.live(0, down), packer.live(1, across)
         left = fast(left, f.select(dense, end, left))
     if transposed:

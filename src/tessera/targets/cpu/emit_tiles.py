@@ -11,7 +11,7 @@ from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.emitter import Emitter, emits
 from tessera.targets.cpu.registers import RegisterTile, is_column
 from tessera.targets.llvm import casts, elements, elementwise, exponentials
-from tessera.targets.llvm.floats import Sixteen, fits_sixteens, in_sixteens
+from tessera.targets.llvm.floats import Floats, Sixteen, fits_sixteens, in_sixteens
 from tessera.targets.llvm.literals import literal
 from tessera.targets.llvm.marks import BRIEF, ROUNDED
 from tessera.targets.llvm.text import Value, number, numbers
@@ -62,8 +62,12 @@ def _elementwise(emitter: Emitter, op: tile.EwOp) -> None:
     contract = machine.contract and ROUNDED not in op.attributes
     pairs: dict[tuple[int, int], Value] = {}
 
+    form = exponentials.BRIEFLY[op.fn.data] if BRIEF in op.attributes else None
+    flushed = exponentials.FLUSHED.get(op.fn.data) if emitter.flushes and op.result_dtype is f32 else None
+
     def brief(x: Value) -> Value:
-        return exponentials.BRIEFLY[op.fn.data].work(Sixteen(emitter.f, machine.level, flushes=emitter.flushes), x)
+        assert form is not None
+        return form.work(Sixteen(emitter.f, machine.level, flushes=emitter.flushes), x)
 
     def rounded(row: int, place: int) -> Value:
         """Two vectors at once where there are two: one instruction rounds them."""
@@ -81,7 +85,12 @@ def _elementwise(emitter: Emitter, op: tile.EwOp) -> None:
         if FOR_PRODUCTS in op.attributes:
             return rounded(row, place)
         vectors = [operand.vector(row, place) for operand in operands]
-        if BRIEF in op.attributes and fits_sixteens(vectors[0].type, machine.level):
+        if not fits_sixteens(vectors[0].type, machine.level):
+            if form is not None and form.everywhere:
+                return form.work(Floats(emitter.f, vectors[0].type, machine.level), vectors[0])
+            if flushed is not None:
+                return flushed(Floats(emitter.f, vectors[0].type, machine.level), vectors[0])
+        elif form is not None:
             return in_sixteens(emitter.f, vectors, brief)
         return elementwise.apply(
             emitter.f, op.fn.data, vectors, dtypes, op.result_dtype, machine.level, contract=contract

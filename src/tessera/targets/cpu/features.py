@@ -135,6 +135,20 @@ def host_flags() -> frozenset[str]:
     return frozenset()
 
 
+@cache
+def caches() -> tuple[int, int]:
+    """Bytes of the first cache of data and of the second cache; usual ones where the system does not say."""
+    found = {1: 32 << 10, 2: 1 << 20}
+    for folder in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        try:
+            level, kind, size = ((folder / name).read_text().strip() for name in ("level", "type", "size"))
+            if kind != "Instruction" and int(level) in found:
+                found[int(level)] = int(size.rstrip("KM")) << (20 if size.endswith("M") else 10)
+        except (OSError, ValueError):
+            continue
+    return found[1], found[2]
+
+
 def up_to(level: str) -> tuple[str, ...]:
     """A level and those of its family below it."""
     levels = next(levels for levels in knobs.CPU_FAMILIES.values() if level in levels)

@@ -64,6 +64,12 @@ def _slice(load: tile.LoadOp) -> Slice | None:
     return found
 
 
+def scalars_behind(roots: Sequence[SSAValue]) -> list[Operation] | None:
+    """The scalar ops and views, in order, behind some values; None if these depend on loops or on memory."""
+    found, seen = Slice(), set[Operation]()
+    return found.ops if all(_visit(root, set(), seen, found) for root in roots) else None
+
+
 def _visit(value: SSAValue, counters: set[SSAValue], seen: set[Operation], found: Slice) -> bool:
     op = value.owner
     if isinstance(op, Block):

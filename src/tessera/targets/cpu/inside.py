@@ -69,7 +69,7 @@ def _conditions(writer: NestWriter, op: tile.LoadOp | tile.StoreOp) -> Iterator[
             yield _compare(lowering, stride, 0, lowering.constant(1))
 
 
-def is_inside(extents: Extents, op: tile.LoadOp) -> bool:
+def is_inside(extents: Extents, op: tile.LoadOp | tile.StoreOp) -> bool:
     """Whether an access is known to lie inside its view, its lanes side by side, before anything runs."""
     proofs = [proof for _, _, proof in _questions(extents, op)]
     if any(proof is None for proof in proofs):

@@ -1,24 +1,146 @@
-"""Blocks that are worth trying for kernels on CPUs, where a kernel leaves its block open.
+"""Blocks for kernels on CPUs, where a kernel leaves its block open: ranked by a model of registers, caches and threads.
 
-They follow what `region_blocks.py` has for regions: a block has as many rows as fill register tiles and the matrix
-unit, and as many columns as go through the second cache together. Which is best depends on the kernel; whoever can
-measure tries some. The first are those that were best for attention on AVX-512, on the matrix unit and on Neon.
+What is modelled is a program that goes through columns, a block of them at a time: scores by a product over the width,
+work on each element, another product into as many sums as the width, and some work on each row for each block. Its
+clocks are those of
+
+- products, at the rate of fused steps in register tiles or of the matrix unit; a group of few rows waits for its sums;
+- elements, vector by vector, with what it takes to fetch them where the scores of a group do not stay in the first
+  cache;
+- rows: reductions, and sums that are fetched, scaled and put back, once for each block of columns;
+- right sides, for each program anew where those of all columns do not stay in the second cache.
+
+Threads share programs; at the end some have nothing left to do. Who can measure tries the first few: the model is off
+by a few parts in a hundred, and kernels differ. docs/cpu.md has what it was compared with.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import product
+
 from tessera.dtypes.types import DType
+from tessera.targets.cpu import features, pool
+from tessera.targets.cpu.cpu_types import TILE_ROWS
+from tessera.targets.llvm.elements import is_arm
 
-_BY_VECTORS = ((64, 256), (24, 256), (24, 512))
-_BY_MATRIX_UNIT = ((64, 256), (32, 512), (32, 256))
+ROWS = (16, 24, 32, 48, 64, 96, 128, 192, 256)
+COLUMNS = (64, 128, 192, 256, 384, 512, 768, 1024)
 LEAST_ROWS, LEAST_COLUMNS = 8, 16
+REFERENCE = (128, 128)
+"""The block that others are compared with: it is tried whatever the model says."""
+_LARGEST = 1 << 16
+"""Elements of a block: more would not stay in any near cache."""
+
+# Clocks, as a Neoverse N1 and a Xeon of the fifth generation have them.
+FUSED = 2
+"""Fused multiplications and additions of vectors in a clock."""
+LATENCY = 4
+"""Of such a step."""
+ELEMENT = 8.0
+"""Work on a vector of elements: a mask, a maximum, an exponential, a sum."""
+ROW = 4.0
+"""Work on one row for each block of columns."""
+GROUP = 73.0
+"""Beginning and ending the phases of a group of rows."""
+SUMS = 3.0
+"""A vector of sums that is fetched, scaled and put back."""
+MATRIX = 316.0
+"""Operations of the matrix unit in a clock, with its operands fetched."""
+STRIP = 0.6
+"""What a strip of half the rows takes of a whole one: the right side is fetched for it as well."""
+NEAR, FAR = 128.0, 21.0
+"""Bytes in a clock from the second cache, and from beyond it."""
 
 
-def blocks_for(dtype: DType, level: str, rows: int, columns: int) -> list[tuple[int, int]]:
-    """Blocks of rows and columns for arrays of such elements, not larger than there is work; best guess first."""
-    blocks = _BY_MATRIX_UNIT if level == "amx" and dtype.bits <= 16 else _BY_VECTORS
-    fitting = [(_fitting(m, rows, LEAST_ROWS), _fitting(n, columns, LEAST_COLUMNS)) for m, n in blocks]
-    return list(dict.fromkeys(fitting))
+@dataclass(frozen=True)
+class Work:
+    """What a kernel is called with: so many rows and columns of this width, so many times."""
+
+    rows: int
+    columns: int
+    width: int
+    batch: int
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Processor:
+    """What the model knows of a processor: sizes of the first two caches in bytes, and threads."""
+
+    level: str
+    first: int
+    second: int
+    threads: int
+
+    @staticmethod
+    def here(level: str) -> Processor:
+        """This host's, at one of its levels."""
+        return Processor(level, *features.caches(), pool.threads())
+
+    @property
+    def lanes(self) -> int:
+        return features.lanes(self.level, 32)
+
+    @property
+    def vectors(self) -> int:
+        """Of sums in a row of a register tile; `blocking.py` has tiles of as many."""
+        return 4 if self.lanes >= 16 or is_arm(self.level) else 2
+
+    @property
+    def group(self) -> int:
+        """Rows of a register tile."""
+        registers = 32 if self.vectors == 4 else 16
+        return (registers - 1 - self.vectors) // self.vectors
+
+    def has_matrix_unit(self, dtype: DType) -> bool:
+        return self.level == "amx" and dtype.bits <= 16
+
+
+def blocks_for(work: Work, processor: Processor, most: int = 3) -> list[tuple[int, int]]:
+    """Blocks of rows and columns, not larger than there is work, the best first by the model."""
+    heights = {_fitting(rows, work.rows, LEAST_ROWS) for rows in ROWS}
+    widths = {_fitting(columns, work.columns, LEAST_COLUMNS) for columns in COLUMNS}
+    blocks = [(rows, columns) for rows, columns in product(heights, widths) if rows * columns <= _LARGEST]
+    return sorted(blocks, key=lambda block: (clocks(work, block, processor), block))[:most]
+
+
+def clocks(work: Work, block: tuple[int, int], processor: Processor) -> float:
+    """Until all programs are done, on average over the threads."""
+    rows, columns = block
+    whole, rest = divmod(work.rows, rows)
+    one = sum(count * _program(work, height, columns, processor) for count, height in ((whole, rows), (1, rest)))
+    programs = max(1, work.batch * (whole + (rest > 0)))
+    # Whoever ends last is half a program behind the others, on average.
+    idle = (processor.threads - 1) / (2 * programs)
+    return work.batch * one / processor.threads * (1 + idle)
+
+
+def _program(work: Work, rows: int, columns: int, processor: Processor) -> float:
+    """One program with so many rows."""
+    if rows == 0:
+        return 0.0
+    lanes, item = processor.lanes, work.dtype.storage.itemsize
+    turns = -(-work.columns // columns)
+    if processor.has_matrix_unit(work.dtype):
+        # The scores of all rows lie in memory, and the weights in few bits.
+        strips = rows // (2 * TILE_ROWS) + (rows % (2 * TILE_ROWS) > 0) * (1.0 if rows % 32 > TILE_ROWS else STRIP)
+        products = 4.0 * 2 * TILE_ROWS * strips * work.columns * work.width / MATRIX
+        scores, groups = rows * columns * (4 + item), -(-rows // 4)
+        operand = item
+    else:
+        whole, rest = divmod(rows, processor.group)
+        steps = 2.0 * work.columns * work.width / (processor.vectors * lanes)
+        heights = [processor.group] * whole + [rest] * (rest > 0)
+        products = steps * sum(max(height * processor.vectors / FUSED, LATENCY) for height in heights)
+        scores, groups = processor.group * columns * 8, len(heights)
+        operand = 4
+    elements = rows * work.columns * (ELEMENT / lanes)
+    if scores > processor.first * 3 / 4:
+        elements += rows * work.columns * 12 / NEAR
+    ends = turns * (rows * (ROW + work.width / lanes * SUMS) + groups * GROUP)
+    right = 2.0 * work.columns * work.width * operand
+    return products + elements + ends + (right / FAR if right > processor.second / 2 else 0.0)
 
 
 def _fitting(wanted: int, size: int, step: int) -> int:

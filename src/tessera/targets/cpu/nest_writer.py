@@ -210,9 +210,23 @@ class NestWriter:
             self.group = start, size
             self._group()
 
-        self.steps(whole, step, run)
+        rows = None if lowering.rows is None else lowering.rows.end(lowering, nest, careful=self.careful)
+        if rows is None or nest.rows <= step:
+            self.steps(whole, step, run)
+            if whole < nest.rows:
+                run(lowering.constant(whole), nest.rows - whole)
+            return
+        end = lowering.add(arith.MinSIOp(lowering.constant(whole), rows)).results[0]
+        self.steps(whole, step, run, (self.zero, end))
         if whole < nest.rows:
-            run(lowering.constant(whole), nest.rows - whole)
+            start = lowering.constant(whole)
+
+            def rest() -> None:
+                run(start, nest.rows - whole)
+                lowering.add(scf.YieldOp())
+
+            some = lowering.add(arith.CmpiOp(start, rows, "slt")).results[0]
+            lowering.add(scf.IfOp(some, [], Region(lowering.within(Block(), rest))))
 
     def steps(self, whole: int, step: int, body: Callable[[SSAValue, int], None], bounds: Bounds | None = None) -> None:
         """A loop without carried values over whole steps, or within bounds; a single one is written out."""

@@ -9,19 +9,21 @@ from tessera.dialects import tile
 from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import tile_type
 from tessera.errors import CompileError
+from tessera.targets.llvm.elements import is_arm
 from tessera.transforms.multiples import single_multiples
 from tessera.transforms.scaled_maxima import scale_maxima
 from tessera.transforms.thin_products import spread_thin_products
 from tessera.transforms.wide_sums import widen_sums
 
 
-def prepare(function: tile.FuncOp) -> frozenset[SSAValue]:
+def prepare(function: tile.FuncOp, level: str) -> frozenset[SSAValue]:
     """Rewrites a function; gives the multiples that may be rounded together with a sum."""
     _check(function)
     multiples = single_multiples(function)
     widen_sums(function)
     spread_thin_products(function)
-    scale_maxima(function)
+    # On AArch64 a product's elements are multiplied while they are in registers: later, that takes longer.
+    scale_maxima(function, of_products=not is_arm(level))
     return multiples
 
 

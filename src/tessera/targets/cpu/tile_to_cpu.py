@@ -30,6 +30,7 @@ from tessera.targets.cpu.emitter import Machine
 from tessera.targets.cpu.extents import Extents
 from tessera.targets.cpu.hoisting import Slice, axes_of, by_depth, sharing
 from tessera.targets.cpu.inside import is_inside
+from tessera.targets.cpu.live_rows import live_rows
 from tessera.targets.cpu.nest_writer import NestWriter
 from tessera.targets.cpu.nests import Analysis, Nest, domain, shape_of
 from tessera.targets.cpu.pieces import counts
@@ -86,7 +87,7 @@ class Lowering:
 
     def __init__(self, function: tile.FuncOp, machine: Machine, fuse: bool, recorder: Recorder) -> None:
         self.source = function
-        self.multiples = prepare(function)
+        self.multiples = prepare(function, machine.level)
         """Multiples that may be rounded together with a sum."""
         self.machine = machine
         self.extents = Extents(function, recorder)
@@ -103,6 +104,9 @@ class Lowering:
         self.wide: dict[tuple[SSAValue, DType], SSAValue] = {}
         """Operands of products, in the type that the products are summed in."""
         self.sharing = sharing(function, self.analysis)
+        self.rows = live_rows(function, self.extents)
+        self.row_count: SSAValue | None = None
+        """How many rows of the tiles in `rows` count."""
         self.shared: dict[tile.DotOp, SSAValue] = {}
         self.packed: dict[tile.DotOp, tuple[SSAValue, SSAValue]] = {}
         self.clipping: BlockClipping | None = None
@@ -137,6 +141,8 @@ class Lowering:
         self.out = self.top = body
         self._program_ids(body.args[0], slow, extents)
         self._program_ids(body.args[1], fast, extents)
+        if self.rows is not None:
+            self.row_count = self.rows.count(self)
         self.block(source.body.block)
         body.add_op(cpu.YieldOp())
         entry.add_op(cpu.ParallelOp(outer, inner, Region(once), Region(body)))
@@ -180,7 +186,7 @@ class Lowering:
         """The loops around a load again, with nothing in them but packing."""
         levels = by_depth(part)
         for inner in levels[0]:
-            self._copy(inner)
+            self.copy(inner)
         reserve = cpu.ReserveOp(self._product([self._turns(loop) for loop in part.loops]), self._panels(op))
 
         def nest(depth: int) -> None:
@@ -193,7 +199,7 @@ class Lowering:
 
             def write() -> None:
                 for inner in levels[depth + 1]:
-                    self._copy(inner)
+                    self.copy(inner)
                 nest(depth + 1)
                 self.add(scf.YieldOp())
 
@@ -308,11 +314,11 @@ class Lowering:
                 _CONTROL[type(op)](self, op)
             elif _is_tile_work(op):
                 run.append(op)
-            else:
-                self._copy(op)
+            elif self.rows is None or op not in self.rows.scalars:
+                self.copy(op)
         self.flush(run)
 
-    def _copy(self, op: Operation) -> None:
+    def copy(self, op: Operation) -> None:
         """A scalar op as it is."""
         made = op.clone({**self.values})
         self.add(made)

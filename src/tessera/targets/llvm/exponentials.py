@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 from tessera.targets.llvm.floats import Floats, Operand, Sixteen
 from tessera.targets.llvm.text import Value
@@ -20,6 +21,9 @@ from tessera.targets.llvm.text import Value
 # log2(e) and ln 2 in two parts. ln 2's first part has 15 bits, so that its products with exponents are exact.
 _LOG2_E, _LOG2_E_REST = 1.4426950216293335, 1.925963033500011e-08
 _LN_2, _LN_2_REST = 0.693145751953125, 1.428606765330187e-06
+
+# Where e^x is the largest number, and the smallest one that is normal.
+_LARGEST, _SMALLEST = 88.72283, -87.33654
 
 # Adding this rounds to a whole number, found in the lowest bits of the sum.
 _WHOLE = 1.5 * 2.0**23
@@ -32,6 +36,8 @@ _NEAR_ZERO = (0.693147182, 0.240234315, 0.0555023514)
 # 2^r for 0 ≤ r < 1 with much less: 1255
 _BRIEFLY = (0.999925256, 0.695833504, 0.2260672, 0.0780245364)
 _ABOVE_ZERO = (0.6931476, 0.240184903, 0.0566629842)
+# 2^-r for |r| ≤ 1/2 with much less: 1255
+_BRIEFLY_BELOW = (0.999928057, -0.693260968, 0.242611125, -0.0551716685)
 # (2^r − 1) / r for |r| ≤ 1/2: 0.05
 _TWO_TO = (0.693147182, 0.240226477, 0.0555035993, 0.00961850584, 0.00133908121, 0.000153264933)
 # (e^r − 1 − r) / r² for |r| ≤ ln 2 / 2: 0.05 relative to e^r, 0.007 relative to e^r − 1
@@ -55,6 +61,12 @@ def _exp(k: Floats, x: Value) -> Value:
         return k.scaled(k.fma(k.mul(power, r), k.polynomial(r, _NEAR_ZERO), power), n, some)
     shifted, r = _split(k, k.at_least(x, -104.0))
     return _scaled(k, k.add(_less_one(k, r, _E_TO), 1.0), shifted, some)
+
+
+def flushed_exp(k: Floats, x: Value) -> Value:
+    """e^x where zeros stand for subnormal results: then one step scales, by adding to the exponent."""
+    shifted, r = _split(k, x)
+    return _raised(k, x, k.add(_less_one(k, r, _E_TO), 1.0), shifted)
 
 
 def exp2(k: Floats, x: Value) -> Value:
@@ -209,6 +221,14 @@ def _scaled(k: Floats, x: Value, shifted: Value, some: Value) -> Value:
     return k.mul(k.mul(x, factors[0]), k.select(some, factors[1], 0.0))
 
 
+def _raised(k: Floats, x: Value, mantissa: Value, shifted: Value) -> Value:
+    """mantissa · 2^n for e^x; 0 where that is no normal number, and infinity where it is none."""
+    found = k.of_bits(k.on_bits("add", k.bits(mantissa), k.on_bits("shl", k.bits(shifted), 23)))
+    # A NaN has any bits, so that what is added to may be none: a multiple of it is one.
+    found = k.select(k.compare("ugt", x, _LARGEST), k.mul(x, 2.0**127), found)
+    return k.select(k.compare("olt", x, _SMALLEST), 0.0, found)
+
+
 def _quotient(k: Floats, a: Operand, b: Value) -> Value:
     """a / b for b in [1, 2], within 1.5 units in the last place where that is quicker than dividing."""
     if not isinstance(k, Sixteen):
@@ -218,7 +238,11 @@ def _quotient(k: Floats, a: Operand, b: Value) -> Value:
     return k.mul(a, k.fma(inverse, error, inverse))
 
 
-def _brief_exp(k: Sixteen, x: Value) -> Value:
+def _brief_exp(k: Floats, x: Value) -> Value:
+    if not isinstance(k, Sixteen):
+        shifted = k.fma(x, _LOG2_E, _WHOLE)
+        less = k.fma(k.neg(x), _LOG2_E, k.sub(shifted, _WHOLE))
+        return _raised(k, x, k.polynomial(less, _BRIEFLY_BELOW), shifted)
     y = k.mul(x, _LOG2_E)
     r = k.fraction(y, 0)
     # Subnormal results are nothing beside others.
@@ -243,18 +267,22 @@ class Brief:
     """A form of a function for what is rounded to 8 bits later, and its largest errors.
 
     They are in parts of the result, absolute, and in parts of 1 − |result| (beyond half a unit of f32, which takes
-    that difference away from the exact forms as well).
+    that difference away from the exact forms as well). `everywhere`: the form needs nothing that AVX-512 alone has.
     """
 
-    work: Callable[[Sixteen, Value], Value]
+    work: Callable[[Any, Value], Value]
     relative: float
     absolute: float = inf
     beside_one: float = inf
+    everywhere: bool = False
 
 
 BRIEFLY: Mapping[str, Brief] = {
-    "exp": Brief(_brief_exp, 8e-5),
+    "exp": Brief(_brief_exp, 8e-5, everywhere=True),
     "sigmoid": Brief(_brief_sigmoid, 2e-4),
     "tanh": Brief(_brief_tanh, 3.2e-4, 7.2e-6, 1.4e-5),
     "erf": Brief(_brief_erf, 1.6e-4, 7e-6, 9.7e-4),
 }
+
+FLUSHED: Mapping[str, Callable[[Floats, Value], Value]] = {"exp": flushed_exp}
+"""Forms that are quicker where zeros stand for subnormal results, but for vectors that have steps of AVX-512."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tessera.targets.llvm.elements import fuses, reaches
+from tessera.targets.llvm.elements import fuses, is_arm, reaches
 from tessera.targets.llvm.text import Function, Value, bits_of, lanes_of, like, number, numbers, poison, suffix_of
 
 Operand = Value | float
@@ -79,9 +79,13 @@ class Floats:
 
     def at_most(self, x: Value, bound: float) -> Value:
         """The smaller of the two, NaN if x is: one instruction in this order."""
+        if is_arm(self.level):
+            return self.f.intrinsic("minimum", x, self.of(bound))
         return self.select(self.compare("olt", bound, x), bound, x)
 
     def at_least(self, x: Value, bound: float) -> Value:
+        if is_arm(self.level):
+            return self.f.intrinsic("maximum", x, self.of(bound))
         return self.select(self.compare("ogt", bound, x), bound, x)
 
     def both(self, a: Value, b: Value) -> Value:
