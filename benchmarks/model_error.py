@@ -32,8 +32,9 @@ FOLDS, MEDIAN, COVERED = 8, 0.15, 0.90
 
 
 def state_of(row: dict[str, Any]) -> State:
-    names = ("kernel", "sizes", "causal", "dtype", "layout", "block", "warps", "assumed")
-    return State(**{name: tuple(row[name]) if isinstance(row[name], list) else row[name] for name in names})
+    block = None if row["block"] is None else tuple(row["block"])
+    kept = (row["causal"], row["dtype"], row["layout"])
+    return State(row["kernel"], tuple(row["sizes"]), *kept, block, row["warps"], row["assumed"])
 
 
 def situation_of(state: State, machine: Machine, make: Any = None) -> Situation:
@@ -58,6 +59,7 @@ def measured(path: Path, name: str) -> tuple[Machine, list[State], list[Measured
 def held_out(machine: Machine, rows: list[Measured]) -> list[tuple[str, str, float, bool]]:
     """Of every row its kernel, its family, the relative error, and whether it was inside of the interval."""
     groups = list(dict.fromkeys(row.group for row in rows))
+    kernels: dict[Any, str] = {group: group[0] for group in groups}  # pyright: ignore
     np.random.default_rng(1).shuffle(groups)  # pyright: ignore[reportArgumentType]
     found: list[tuple[str, str, float, bool]] = []
     for fold in range(FOLDS):
@@ -68,7 +70,7 @@ def held_out(machine: Machine, rows: list[Measured]) -> list[tuple[str, str, flo
                 said = times.predict(row.program)
                 inside = said.low <= row.seconds <= said.high
                 error = abs(said.seconds / row.seconds - 1)
-                found.append((str(row.group[0]), said.family, error, inside))  # pyright: ignore[reportIndexIssue]
+                found.append((kernels[row.group], said.family, error, inside))
     return found
 
 

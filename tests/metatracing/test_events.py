@@ -140,6 +140,7 @@ def test_agents_are_walked_through_program_by_program():
     assert max(one.utilization_percent for one in compute.events) == 100.0
 
 
+@pytest.mark.acceptance
 def test_many_programs_are_sampled():
     """Blocks that go on with the next program are walked through some of them."""
     heads = [ts.empty((8, 8, 2048, 64), ts.bf16) for _ in range(4)]

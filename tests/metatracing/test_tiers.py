@@ -347,7 +347,7 @@ def test_recording_is_sampled() -> None:
     chosen = Made(lambda level, call: 1000, sample_period=None)
     chosen.call(4, 8, times=640)
     assert chosen.runtime.get_runtime_stats().total_executions == 640
-    assert 15 <= chosen["traces"] <= 20
+    assert 10 <= chosen["traces"] <= 12
 
 
 def test_calls_go_on_while_something_is_compiled() -> None:

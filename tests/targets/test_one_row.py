@@ -13,7 +13,8 @@ from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered, lower_kernel
 
 ROW = """
-tile.func @row(%x: !tile.view<2, {type}, global>, %w: !tile.view<2, {type}, global>, %y: !tile.view<2, f32, global>) outputs 1
+tile.func @row(
+    %x: !tile.view<2, {type}, global>, %w: !tile.view<2, {type}, global>, %y: !tile.view<2, f32, global>) outputs 1
     shapes [[1, {depth}], [{rows}, {columns}], [1, {width}]] grid [{programs}] attributes {{still = array<i64: 1>}} {{
   %zero = arith.constant 0 : index
   %step = arith.constant {block} : index
@@ -23,7 +24,8 @@ tile.func @row(%x: !tile.view<2, {type}, global>, %w: !tile.view<2, {type}, glob
   %clear = tile.full %nothing : tensor<1x{block}xf32>
   %a = tile.load %x[%zero, %zero] : !tile.view<2, {type}, global> -> tensor<1x{depth}x{type}>
   {load}
-  %c = tile.dot %a, %b, %clear : tensor<1x{depth}x{type}>, tensor<{depth}x{block}x{type}>, tensor<1x{block}xf32> -> tensor<1x{block}xf32>
+  %c = tile.dot %a, %b, %clear : tensor<1x{depth}x{type}>, tensor<{depth}x{block}x{type}>, tensor<1x{block}xf32>
+    -> tensor<1x{block}xf32>
   %t = tile.ew<mul> %c, %c : tensor<1x{block}xf32>, tensor<1x{block}xf32> -> tensor<1x{block}xf32>
   tile.store %t, %y[%zero, %column] : tensor<1x{block}xf32>, !tile.view<2, f32, global>
   tile.return

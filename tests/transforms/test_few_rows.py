@@ -10,7 +10,7 @@ import pytest
 from graph_programs import BOUNDS, Array, Builder, Value, build, check, error, normal, softmax  # pyright: ignore[reportMissingImports]  (beside this file)
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera import Tensor, bf16, f16, f32, i64
+from tessera import Tensor, bf16, f16, f32, f64, i64
 from tessera.dialects import schedule, text, tile
 from tessera.dialects.tile_types import view_type
 from tessera.dtypes.types import DType
@@ -200,4 +200,4 @@ def test_on_a_gpu(name: str) -> None:
         for _ in range(3):
             for one, other in zip(bound(*tensors), expected, strict=True):
                 found = one.cpu().values()
-                assert error(found, one.dtype, other.astype(np.float64)) <= 2 * BOUNDS[one.dtype.name]
+                assert error(found.astype(np.float64), f64, other.astype(np.float64)) <= 2 * BOUNDS[one.dtype.name]

@@ -210,11 +210,12 @@ class Worker:
             idle.put(process)
 
         def one(level: Level) -> tuple[Level, Compiled] | None:
-            process = idle.get()
-            try:
-                found = self._compiled(request, level, process)
-            finally:
-                idle.put(process)
+            if (found := request.known(level)) is None:
+                process = idle.get()
+                try:
+                    found = self._compiled(request, level, process)
+                finally:
+                    idle.put(process)
             if found is None:
                 return None
             region.arrived(request, level, found)

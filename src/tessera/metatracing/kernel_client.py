@@ -93,9 +93,11 @@ class KernelClient:
         return call.context.settings is not None
 
     def starts_quickly(self, call: Call) -> bool:
-        """On the CPU, and new kernels of users on a GPU: those that come with the package are fast from the start."""
+        """New kernels of users, and tiny arrays; what comes with the package is fast from the start."""
         here: Settings | None = call.context.settings
-        return here is not None and (here.target == "cpu" or is_kernel_module(self.kernel.function.__module__))
+        if here is None:
+            return False
+        return is_kernel_module(self.kernel.function.__module__) or _is_interpreted(call, here)
 
     def form(self, level: Level) -> Kernel:
         """The kernel as a level has it. It keeps its programs for itself, so that they go when it goes."""
@@ -106,7 +108,7 @@ class KernelClient:
 
     def compile(self, call: Call, level: Level) -> Compiled:
         here: Settings | None = call.context.settings
-        if here is None or (level.quick and here.target == "cpu" and _elements(call) <= _SOON):
+        if here is None or (level.quick and _is_interpreted(call, here)):
             return Interpreted(self.kernel, call.context.static)
         form = self.form(level)
         if level.quick:
@@ -351,5 +353,6 @@ def _load(executable: Any, call: Call) -> None:
         executable.function(place.index)
 
 
-def _elements(call: Call) -> int:
-    return sum(value.size for value in call.values if isinstance(value, Tensor))
+def _is_interpreted(call: Call, here: Settings) -> bool:
+    """Whether the interpreter has the first result."""
+    return here.target == "cpu" and sum(one.size for one in call.values if isinstance(one, Tensor)) <= _SOON

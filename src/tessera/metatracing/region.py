@@ -277,7 +277,7 @@ class Region:
             entry.seen += 1
             return 0
         typical = median(entry.recent) if entry.recent else 0
-        return 63 if typical < 10_000 else 31 if typical < 100_000 else 7 if typical < 1_000_000 else 1
+        return 255 if typical < 20_000 else 63 if typical < 100_000 else 15 if typical < 1_000_000 else 1
 
     def recover(
         self, entry: Entry, contender: Contender | None, error: Exception, values: tuple[Any, ...]
@@ -465,7 +465,15 @@ class Region:
         if program.tier is TIER3:
             self.words = program.level.assumed
         self._remember()
-        self.forget()
+        served: list[Entry] = []
+        for entry in self.entries:
+            broken = program.broken_guard(entry.call.values, numbers=False)
+            if broken is None:
+                served.append(entry)
+            elif entry.failed is None and program.tier > entry.tier:
+                self._settle(entry)
+                entry.failed = broken
+        self._leave(served)  # others have what they had: looking for it takes a while
 
     def _end_contest(self, entry: Entry, contest: Contest) -> None:
         entry.contest = None
@@ -554,12 +562,14 @@ class Region:
     def forget(self, program: Installed | None = None) -> None:
         """Lets calls look for their programs anew: those that had a certain one, or all."""
         with self.lock:
-            gone = [entry for entry in self.entries if program is None or entry.has(program)]
-            for entry in gone:
-                self._settle(entry)
-                entry.is_stale = True
-            self.entries = [entry for entry in self.entries if not entry.is_stale]
-            self.tiered.forget_stale()
+            self._leave([entry for entry in self.entries if program is None or entry.has(program)])
+
+    def _leave(self, gone: Sequence[Entry]) -> None:
+        for entry in gone:
+            self._settle(entry)
+            entry.is_stale = True
+        self.entries = [entry for entry in self.entries if not entry.is_stale]
+        self.tiered.forget_stale()
 
     def unrecorded(self, tier: ExecutionTier) -> int:
         """Calls at a tier since the last recorded ones: those that nobody has counted yet."""

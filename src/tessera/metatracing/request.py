@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from typing import TYPE_CHECKING
 
+from tessera.errors import TesseraError
 from tessera.metatracing.client import Call, Compiled, Level
 from tessera.metatracing.logs import told
+from tessera.metatracing.records import ExecutionTier
 
 if TYPE_CHECKING:
     from tessera.metatracing.region import Region
@@ -36,6 +38,16 @@ class Request:
             except Exception as error:
                 self.region.aborted(level, told(error))
         return found
+
+    def known(self, level: Level) -> Compiled | None:
+        """What need not be compiled: Tier 1, where it was compiled fully, is the first program of Tier 2."""
+        made = [one.level for one in self.region.programs if one.tier is ExecutionTier.TIER1_INTERPRETER]
+        if level.assumed or not any(not one.quick and one.schedule == level.schedule for one in made):
+            return None
+        try:
+            return self.region.client.find(self.call, level)
+        except TesseraError:  # then it is compiled
+            return None
 
     def found(self, level: Level) -> Compiled | None:
         """What another process has compiled; None for what is not there after all, which is said."""

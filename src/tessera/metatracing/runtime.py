@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
 
+    from tessera.metatracing.analysis.analyzer import AnalysisResult
+    from tessera.metatracing.models.kernel_times import KernelTimes
+
 
 @dataclass(frozen=True, slots=True)
 class RuntimeResult:
@@ -270,6 +273,12 @@ class MetaTracingRuntime:
         self.config = self.manager.config = config
         for region in self.regions():
             region.config = config
+
+    def analyze(self, times: KernelTimes | None = None, tolerance: float | None = None) -> AnalysisResult:
+        """What traces show: patterns, trends, hotspots; and with a model of the machine, what is recommended."""
+        from tessera.metatracing.analysis.running import analyze
+
+        return analyze(self, times, tolerance)
 
     def explain(self) -> str:
         """The regions, their programs, and what these are guarded by, in words."""

@@ -247,7 +247,7 @@ class MemoryPatternMatcher:
                 found.append(Finding("uncoalesced", _low(efficiency, 1.0), words, argument))
             if distinct and asked / distinct >= self.reused:
                 words = f"argument {argument}: every byte is asked for {asked / distinct:.1f} times"
-                found.append(Finding("reused", min(1.0, 1 - distinct / asked), words, argument))
+                found.append(Finding("reused", 0.0, words, argument))  # good to know, and nothing bad
         shared = [one for one in events if one.access_type in (AccessType.SHARED_LOAD, AccessType.SHARED_STORE)]
         turns, conflicts = (sum(getattr(one, name) for one in shared) for name in ("wavefronts", "bank_conflicts"))
         if turns and conflicts / turns > self.conflicts:

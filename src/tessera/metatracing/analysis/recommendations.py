@@ -7,7 +7,7 @@ problems that it had not seen.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -129,13 +129,16 @@ class InType:
 
     kernel: Kernel
     dtype: DType
+    _written: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not self._written:
+            self._written.append(written_places(self.kernel, args, kwargs))
         cast = [one.to(self.dtype) if _is_float(one) else one for one in args]
         result = self.kernel(*cast, **kwargs)
         # What the kernel filled is given back to whoever gave it.
-        for place in written_places(self.kernel, args, kwargs):
-            args[place].copy_(cast[place].to(args[place].dtype))
+        for place in self._written[0]:
+            args[place][...] = cast[place].to(args[place].dtype)
         first = next(one for one in args if _is_float(one))
         return result.to(first.dtype) if isinstance(result, Tensor) else result
 

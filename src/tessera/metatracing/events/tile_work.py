@@ -139,7 +139,7 @@ def tile_work(instance: Instance, arguments: Described) -> TileWork:
     for shape, given in zip(function.shapes, arguments, strict=False):
         if isinstance(given, Meta):
             sizes.update((str(part), size) for part, size in zip(shape.data, given.shape, strict=True))
-    extents: tuple[int, ...] = evaluator(tuple(function.grid.data))(sizes)
+    extents: Any = evaluator(tuple(function.grid.data))(sizes)
     grid = tuple(max(0, one) for one in extents)
     results = [evaluator(tuple(dim(part) for part in shape.data))(sizes) for shape in function.shapes][len(arguments) :]
     geometry = [(one.shape, one.strides) if isinstance(one, Meta) else None for one in arguments]

@@ -151,7 +151,7 @@ def _solved(amounts: Array, logs: Array, begin: Array, power: float) -> Array:
         weighted: Array = (slopes * weights[:, None]).T
         normal: Array = weighted @ slopes + _PULL * np.eye(len(begin))
         gradient: Array = weighted @ residual + _PULL * (found - begin)
-        step: Array = np.linalg.solve(normal + damping * np.diag(np.diag(normal)), -gradient)
+        step: Any = np.linalg.solve(normal + damping * np.diag(np.diag(normal)), -gradient)
         tried: Array = found + np.clip(step, -2.0, 2.0)
         now = _error(amounts, logs, tried, begin, power)
         if now < error:

@@ -233,10 +233,7 @@ def assembled(ptx: bytes, context: Context) -> bytes | None:
 
     try:
         made = assemble(ptx.decode(), architecture).cubin
-    except (
-        TesseraError,
-        OSError,
-    ):  # the driver may know better, says what is wrong if not, and needs no room on a disk
+    except (TesseraError, OSError):  # the driver may know better, and needs no disk; it says what is wrong if not
         return None
     store.put(key, made)
     return made

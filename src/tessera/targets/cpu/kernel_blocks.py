@@ -24,7 +24,7 @@ from tessera.targets.cpu import features, pool
 from tessera.targets.cpu.cpu_types import TILE_ROWS
 from tessera.targets.llvm.elements import is_arm
 
-ROWS = (16, 24, 32, 48, 64, 96, 128, 192, 256)
+ROWS = (24, 32, 48, 64, 96, 128, 192, 256)
 COLUMNS = (64, 128, 192, 256, 384, 512, 768, 1024)
 LEAST_ROWS, LEAST_COLUMNS = 8, 16
 REFERENCE = (128, 128)
@@ -37,19 +37,25 @@ FUSED = 2
 """Fused multiplications and additions of vectors in a clock."""
 LATENCY = 4
 """Of such a step."""
-ELEMENT = 8.0
+ELEMENT = 18.0
 """Work on a vector of elements: a mask, a maximum, an exponential, a sum."""
-ROW = 4.0
+ROW = 2.0
 """Work on one row for each block of columns."""
-GROUP = 73.0
+GROUP = 126.0
 """Beginning and ending the phases of a group of rows."""
-SUMS = 3.0
+SUMS = 2.75
 """A vector of sums that is fetched, scaled and put back."""
-MATRIX = 316.0
+MATRIX = 266.0
 """Operations of the matrix unit in a clock, with its operands fetched."""
-STRIP = 0.6
+STRIP = 0.57
 """What a strip of half the rows takes of a whole one: the right side is fetched for it as well."""
-NEAR, FAR = 128.0, 21.0
+MASKED = 0.25
+"""Columns for each row that are computed although a mask leaves them out: half of a block's, in half of all kernels."""
+PROGRAM = 300.0
+"""Beginning and ending a program."""
+AWAY = 0.5
+"""What a vector of elements takes longer where the scores are not in the first cache."""
+NEAR, FAR = 128.0, 4.5
 """Bytes in a clock from the second cache, and from beyond it."""
 
 
@@ -125,7 +131,9 @@ def _program(work: Work, rows: int, columns: int, processor: Processor) -> float
     if processor.has_matrix_unit(work.dtype):
         # The scores of all rows lie in memory, and the weights in few bits.
         strips = rows // (2 * TILE_ROWS) + (rows % (2 * TILE_ROWS) > 0) * (1.0 if rows % 32 > TILE_ROWS else STRIP)
-        products = 4.0 * 2 * TILE_ROWS * strips * work.columns * work.width / MATRIX
+        # Masks leave out what they do for all rows of the block.
+        seen = work.columns + MASKED * rows
+        products = 4.0 * 2 * TILE_ROWS * strips * seen * work.width / MATRIX
         scores, groups = rows * columns * (4 + item), -(-rows // 4)
         operand = item
     else:
@@ -135,12 +143,13 @@ def _program(work: Work, rows: int, columns: int, processor: Processor) -> float
         products = steps * sum(max(height * processor.vectors / FUSED, LATENCY) for height in heights)
         scores, groups = processor.group * columns * 8, len(heights)
         operand = 4
-    elements = rows * work.columns * (ELEMENT / lanes)
+        seen = work.columns
+    elements = rows * seen * (ELEMENT / lanes)
     if scores > processor.first * 3 / 4:
-        elements += rows * work.columns * 12 / NEAR
+        elements += rows * seen * AWAY / lanes
     ends = turns * (rows * (ROW + work.width / lanes * SUMS) + groups * GROUP)
     right = 2.0 * work.columns * work.width * operand
-    return products + elements + ends + (right / FAR if right > processor.second / 2 else 0.0)
+    return PROGRAM + products + elements + ends + right / (NEAR if right <= processor.second / 2 else FAR)
 
 
 def _fitting(wanted: int, size: int, step: int) -> int:
