@@ -191,7 +191,8 @@ class ValidationSuite:
         except subprocess.TimeoutExpired:
             return False, "two ranks did not end within 120 s"
         traced = ran.stdout.count("traced") == 2 and ran.returncode == 0
-        return traced, "two ranks traced on the CPU" if traced else f"two ranks failed: {ran.stderr.strip()[-120:]}"
+        said = [line.strip() for line in ran.stderr.splitlines() if line.strip(" -")]
+        return traced, "two ranks traced on the CPU" if traced else f"two ranks failed: {' '.join(said[-2:])[:160]}"
 
 
 def _mean(values: Sequence[float]) -> float:
