@@ -121,6 +121,11 @@ def _verify_definition(op: Operation) -> None:
     definition.verify(op)
     if hidden := op.attributes.keys() & definition.properties.keys():
         raise VerifyException(f"{min(hidden)} is a property of {op.name}; an attribute may not have its name")
+    if isinstance(op, arith.CmpiOp | arith.CmpfOp):
+        # xDSL looks at the predicate only when it writes it.
+        named = arith.CMPI_COMPARISON_OPERATIONS if isinstance(op, arith.CmpiOp) else arith.CMPF_COMPARISON_OPERATIONS
+        if not 0 <= op.predicate.value.data < len(named):
+            raise VerifyException(f"predicate is {op.predicate.value.data}, and there are 0 to {len(named) - 1}")
 
 
 def _verify_uses(op: Operation, visible: set[SSAValue]) -> None:

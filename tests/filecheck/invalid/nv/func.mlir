@@ -65,3 +65,10 @@ nv.func @f() outputs 0 shapes [] grid [1] {
 nv.func @f() shapes [] grid [1] threads 32 {
   nv.return
 }
+// -----
+nv.func @f() outputs 0 shapes [] grid [1] threads 32 {
+  %a = arith.constant 1 : index
+  // expected: predicate is 12, and there are 0 to 9
+  %b = "arith.cmpi"(%a, %a) <{predicate = 12 : i64}> : (index, index) -> i1
+  nv.return
+}
