@@ -46,7 +46,7 @@ class PerformanceValidation:
     orchestration_overhead: float | None
     orchestration_us: float | None
     tracing_of: str = ""
-    """Which configuration tracing was measured by: one of middle length, and what it is for the shortest."""
+    """What tracing was of the shortest configuration and of one of middle length; the larger of them counts."""
 
 
 @dataclass(frozen=True)
