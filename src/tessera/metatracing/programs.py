@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from tessera.metatracing.client import Call, Compiled, Level, Runner, RuntimeGuard
+from tessera.metatracing.client import Call, Compiled, GuardType, Level, Runner, RuntimeGuard
 from tessera.metatracing.heat import Clock, Heat, system_clock
 from tessera.metatracing.journal import Journal
 from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tessera.metatracing.region import Region
 
 _RECENT = 5
+_MOST_TOLD = 8  # guards of one program
+_USUAL = (GuardType.SHAPE_GUARD, GuardType.STRIDE_GUARD)
 
 
 class Counts:
@@ -110,6 +112,17 @@ class Installed:
 
     def serves(self, values: Sequence[Any]) -> bool:
         return all(guard.check_function(values) for guard in self.compiled.guards)
+
+    def replaces(self, old: Installed) -> bool:
+        """Whether nobody needs a program any more that this one was faster than: one that knows less serves others."""
+        known, before = ((one.tier, len(one.compiled.guards)) for one in (self, old))
+        return known <= before
+
+    def guards_shown(self) -> str:
+        """Guards in words: what a program knows beyond its kinds; of many sizes, the first."""
+        told = sorted(self.compiled.guards, key=lambda guard: guard.guard_type in _USUAL)
+        more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
+        return ", ".join(map(str, told[:_MOST_TOLD])) + more if told else "nothing"
 
     def __repr__(self) -> str:
         return f"<program {self.region.name}, {self.level}>"

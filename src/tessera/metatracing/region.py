@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tessera.errors import DeviceError, ResourceError, TesseraError
 from tessera.kernels.schedule import Schedule
 from tessera.metatracing.candidates import bridge_levels, general_beside, tier2_levels, tier3_levels
-from tessera.metatracing.client import Call, Compiled, GuardType, Level, RuntimeGuard
+from tessera.metatracing.client import Call, Compiled, Level, RuntimeGuard
 from tessera.metatracing.contest import Contender, Contest
 from tessera.metatracing.first_program import first_program
 from tessera.metatracing.heat import Heat
@@ -42,8 +42,6 @@ _SLOWER = 1.1  # times what another program took: then that one gets another cha
 _MOST_BASES = 64  # programs without assumptions that a region keeps: one for each width, say
 _MOST_REMEMBERED = 256
 _MOST_PENDING = 64
-_MOST_TOLD = 8  # guards of one program
-_USUAL = (GuardType.SHAPE_GUARD, GuardType.STRIDE_GUARD)
 _PATIENCE = 200  # recorded calls after which a contest is decided by what is known: its arguments may never come again
 
 
@@ -501,7 +499,7 @@ class Region:
             self.counts.add("switch_backs", region=self.name, what=str(best.program.level))
             log("tiers", f"{self.name}: more facts were not faster, it stays at {best.program.level}")
         for program in losers:
-            if program is not incumbent.program or _replaces(best.program, program):
+            if program is not incumbent.program or best.program.replaces(program):
                 self.drop(program)
         if general is not None and general.program not in self.programs:
             self._install(general.program)
@@ -580,7 +578,7 @@ class Region:
         calls = self.calls + sum(map(self.unrecorded, ExecutionTier))
         yield f"{self.name}: {calls} calls, {hot:.1f} ms lately"
         for program in self.programs:
-            guards = shown(program.compiled.guards)
+            guards = program.guards_shown()
             average = f", {program.spent / program.uses / 1e3:.1f} µs a call" if program.uses else ""
             bridge = ", a bridge" if program.is_bridge else ""
             yield f"  {program.level}{bridge}: {program.uses} calls{average}; guarded by {guards}"
@@ -589,19 +587,6 @@ class Region:
         """Tells the next process what this one found."""
         if self.identity is not None:
             self.runtime.manager.remember(self.identity, [one.level for one in self.programs if one.tier > TIER1])
-
-
-def _replaces(best: Installed, old: Installed) -> bool:
-    """Whether nobody needs a program any more that another one was faster than: one that knows less serves others."""
-    known, before = ((one.tier, len(one.compiled.guards)) for one in (best, old))
-    return known <= before
-
-
-def shown(guards: Sequence[RuntimeGuard]) -> str:
-    """Guards in words: what a program knows beyond its kinds; of many sizes, the first."""
-    told = sorted(guards, key=lambda guard: guard.guard_type in _USUAL)
-    more = f" and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else ""
-    return ", ".join(map(str, told[:_MOST_TOLD])) + more if told else "nothing"
 
 
 def _geometry(described: Described) -> tuple[object, ...]:
