@@ -286,7 +286,7 @@ class Region:
             entry.seen += 1
             return 0
         typical = median(entry.recent) if entry.recent else 0
-        return 63 if typical < 10_000 else 31 if typical < 100_000 else 7 if typical < 1_000_000 else 1
+        return 63 if typical < 10_000 else 31 if typical < 100_000 else 7 if typical < 10_000_000 else 1
 
     def recover(
         self, entry: Entry, contender: Contender | None, error: Exception, values: tuple[Any, ...]
