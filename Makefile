@@ -11,7 +11,7 @@ STAMP := .venv/$(if $(PEERS),peers,test).stamp
 
 help:
 	@echo "make demo           set up, then attention that climbs the tiers while it is called"
-	@echo "make test           set up, then lint, types and the quick tests (PEERS=1: also against torch and jax)"
+	@echo "make test           set up, then lint, types, freshness and the quick tests (PEERS=1: also against torch and jax)"
 	@echo "make acceptance     all tests at full counts; the log goes to acceptance/last.log"
 	@echo "make docs           write the pages that are made from the code"
 	@echo "make freshness      GPU results that are older than the code"
@@ -21,7 +21,9 @@ help:
 demo: .venv/core.stamp
 	$(BIN)/tessera demo
 
-test: lint .venv/browser.stamp
+# What uses one core runs side by side, then the tests on all.
+test: $(STAMP) .venv/browser.stamp
+	$(MAKE) -j 2 --output-sync=target freshness lint
 	$(BIN)/pytest -n $(JOBS) -m "$(MARKERS)" $(if $(PEERS),--require-peers)
 
 # POSIX sh has no pipefail: the status travels through a file, and a missing one fails.
@@ -35,18 +37,19 @@ acceptance: $(STAMP) .venv/browser.stamp
 
 docs: .venv/test.stamp
 	$(BIN)/python tests/attention_walk.py
+	$(BIN)/python benchmarks/evaluation.py
 
 freshness: $(STAMP)
 	$(BIN)/python benchmarks/freshness.py
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/basedpyright
 
 format: .venv/test.stamp
-	$(BIN)/ruff check --fix src tests benchmarks
-	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/ruff check --fix src tests benchmarks examples
+	$(BIN)/ruff format src tests benchmarks examples
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist src/*.egg-info

@@ -113,7 +113,7 @@ def main() -> None:
             break
     print(f"{time.perf_counter() - began:.1f} s until Tier 3", high.get_runtime_stats().events, flush=True)
     print(high.explain()[:2000], flush=True)
-    launches = len(decoders["jit"].function.lower(*given).kernels)
+    launches = {name: len(decoder.function.explain().variants[0].program.kernels) for name, decoder in decoders.items()}
     for name, decoder in decoders.items():
         bound = STEPS * sizes["layers"] ** 0.5 * BOUNDS[str(dtype)]
         error = decoder.error(sizes["heads"])
@@ -129,7 +129,7 @@ def main() -> None:
             laps[name].append(timed(decoder.step, wait, count))
     for name, some in laps.items():
         middle = median_interval(some)
-        print(f"{name}: {1e6 * middle.low:.1f}–{1e6 * middle.high:.1f} µs a step, {launches} launches")
+        print(f"{name}: {1e6 * middle.low:.1f}–{1e6 * middle.high:.1f} µs a step, {launches[name]} launches")
     for name in ("jit", "tiers"):
         found = ratio(laps[name], laps["tier 1"])
         low_end, high_end = found.interval.low, found.interval.high

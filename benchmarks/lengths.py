@@ -93,7 +93,8 @@ def main() -> None:
     shortest = min(steady.values())
     print(f"steady medians from {1e3 * shortest:.3f} to {1e3 * max(steady.values()):.3f} ms")
     for ratio, place, length in late[:10]:
-        print(f"  call {place}, length {length}: {ratio:.2f} times {1e3 * steady[length]:.3f} ms")
+        why = "garbage" if place in collected else "first of its length" if length not in lengths[:place] else "again"
+        print(f"  call {place}, length {length}: {ratio:.2f} times {1e3 * steady[length]:.3f} ms, {why}")
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ from tessera.bench.hardware import environment
 from tessera.dialects.structural_hash import structural_hash
 from tessera.errors import TesseraError
 from tessera.metatracing import AttentionParams, MetaTracingRuntime, RuntimeConfig
-from tessera.metatracing.attention import BASELINE, flash_attention
+from tessera.metatracing.attention import BASELINE, BASELINE_HASH, flash_attention
 from tessera.metatracing.building import build
 from tessera.metatracing.candidates import tier2_levels, tier3_levels
 from tessera.metatracing.client import facts_of
@@ -421,9 +421,13 @@ def markdown(record: dict[str, Any], title: str) -> str:
 
 
 def baseline_hash() -> str:
-    """Of the program that tiers are compared with."""
+    """Of the program that tiers are compared with: it is what it has always been."""
     x = ts.empty((2, 2, 256, 64), ts.f16)
-    return structural_hash(flash_attention.with_schedule(BASELINE).lower(x, x, x, x, 0.125, causal=True).module)[:16]
+    lowered = flash_attention.with_schedule(BASELINE).lower(x, x, x, x, 0.125, causal=True)
+    found = structural_hash(lowered.module, {})[: len(BASELINE_HASH)]
+    if found != BASELINE_HASH:
+        raise SystemExit(f"the baseline has changed: its program is {found}, it was {BASELINE_HASH}")
+    return found
 
 
 def configurations(device: str, only: Sequence[str]) -> list[InputConfiguration]:

@@ -34,6 +34,7 @@ LAYERS: list[set[str]] = [
     {"kernels"},
     {"lang"},
     {"metatracing"},
+    {"distributed"},
     {""},
     {"bench"},
     {"cli", "__main__"},

@@ -78,7 +78,7 @@ from tessera.runtime.tracking import shape_history, track_shapes
 from tessera.shapes.annotations import KTile, Out
 
 if TYPE_CHECKING:
-    from tessera import knobs
+    from tessera import distributed, knobs
     from tessera.kernels import intrinsics as tile
     from tessera.kernels import verification as verify
     from tessera.kernels.function import kernel
@@ -114,6 +114,7 @@ _LAZY = {
     "cond": "tessera.lang.control",
     "cuda": "tessera.runtime.cuda",
     "debug_print": "tessera.lang.state",
+    "distributed": "tessera.distributed",
     "fori_loop": "tessera.lang.control",
     "jit": "tessera.lang.jit",
     "kernel": "tessera.kernels.function",
@@ -131,7 +132,7 @@ _LAZY = {
     "verify": "tessera.kernels.verification",
     "while_loop": "tessera.lang.control",
 }
-_MODULES = ("cuda", "knobs", "ops", "random", "tile", "verify")
+_MODULES = ("cuda", "distributed", "knobs", "ops", "random", "tile", "verify")
 _LAZY.update(dict.fromkeys(_OPERATORS, "tessera.lang.operators"))
 _LAZY.update(dict.fromkeys(_MAKERS, "tessera.lang.making"))
 # Operators work in traces, too, where functions that only make tensors do not.
@@ -207,6 +208,7 @@ __all__ = [
     "default_device",
     "dequantize",
     "device",
+    "distributed",
     "empty",
     "empty_like",
     "eye",

@@ -3,7 +3,8 @@
 A request is a number, the name of a function (`module:name`) and bytes that it takes; the answer is the number, whether
 it went well, and bytes: what the function returned, or what went wrong. The function does its work by side effects on
 the compile cache. The process ends when its input does, and others run a little before it. Functions that are named on
-the command line are called before the first request, so that they load what requests will need.
+the command line are called before the first request, so that they load what requests will need; then there is an answer
+that nobody has asked for, number 0.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from importlib import import_module
 from typing import IO
 
 HEADER = struct.Struct("<QBHQ")  # the number, whether it went well, length of the name, length of the bytes
+READY = 0
+"""The number of the answer that says that a process can begin."""
 _NICENESS = 1
 """A little: on few cores, with all of them busy, a process that lets everybody go first would never get anywhere."""
 
@@ -72,6 +75,8 @@ def main() -> None:
     for name in sys.argv[1:]:
         module, _, function = name.partition(":")
         getattr(import_module(module), function)()
+    if sys.argv[1:]:
+        write(answers, READY, True, "", b"")
     serve(sys.stdin.buffer, answers)
 
 

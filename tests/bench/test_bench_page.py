@@ -19,9 +19,9 @@ import click
 import made_up
 import pytest
 import yaml
-from browser import INSTALL, Browser
 from rich.console import Console
 
+from browser import INSTALL, Browser
 from tessera.bench.comparison import Change, Comparison, Verdict
 from tessera.bench.definitions import BenchError
 from tessera.bench.reporting import markdown, plots, tables, wording

@@ -16,6 +16,8 @@ from tessera.errors import DtypeError
 from tessera.interpreters import tile as tile_interpreter
 from tessera.interpreters.access_trace import Trace
 from tessera.interpreters.checks import Checks, checking
+from tessera.kernels.native import settings
+from tessera.runtime.executable import Executable
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Make = Callable[..., Array]
@@ -294,6 +296,19 @@ def test_sums_in_memory_are_the_same_every_time_unless_they_need_not_be() -> Non
         total = np.zeros(1, np.float32)
         added_up(x, total)
     assert abs(total[0] - found.pop()) < 1e-2
+
+    def threads() -> int:
+        """How many may share the work: what several add has no order."""
+        chosen = settings()
+        assert chosen is not None
+        program, values = added_up.program_for((x, total), {}, chosen)
+        assert isinstance(program.executable, Executable)
+        geometry = [(one.shape, (1,)) for one in values]
+        return program.executable.ready(geometry, deterministic=chosen.deterministic).threads
+
+    assert threads() == 1
+    with knobs.deterministic.using(False):
+        assert threads() > 1
 
 
 def test_names_may_have_any_letters() -> None:

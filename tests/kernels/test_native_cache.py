@@ -184,6 +184,27 @@ def test_an_edited_package_keeps_nothing(monkeypatch: pytest.MonkeyPatch, tmp_pa
     build.build.cache_clear()
 
 
+def test_a_file_that_was_edited_and_loaded_again_is_as_it_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "edited.py"
+
+    def loaded(text: str) -> Any:
+        file.write_text(text)
+        names: dict[str, Any] = {"__name__": "edited"}
+        exec(compile(text, str(file), "exec", dont_inherit=True), names)
+        return names["f"]
+
+    first = loaded("def f(x):\n    return x + 1\n")
+    before = identity_of(first)
+    assert before is not None
+    second = loaded("def f(x):\n    return x + 2\n")
+    os.utime(file, ns=(0, file.stat().st_mtime_ns + 1_000_000))
+    assert identity_of(first) is None  # what runs is no longer there
+    assert identity_of(second) not in (None, before)
+    file.write_text("def f(x:\n")
+    os.utime(file, ns=(0, file.stat().st_mtime_ns + 2_000_000))
+    assert identity_of(second) is None
+
+
 def made(text: str, **scope: Any) -> Any:
     """The function `f` of a module that some text is."""
     names: dict[str, Any] = {"__name__": "somewhere", **scope}

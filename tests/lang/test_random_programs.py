@@ -25,13 +25,15 @@ def fallbacks(compiled: Any) -> list[str]:
     return [one.fallback for family in compiled.families.values() for one in family.variants if one.fallback]
 
 
-def check(program: Program, seed: int, *, device: str = "cpu", eager: bool = False, many: bool = True) -> None:
-    compiled = ts.jit(program.__call__)
+def check(
+    program: Program, seed: int, *, device: str = "cpu", eager: bool = False, many: bool = True, donate: bool = False
+) -> None:
+    compiled = ts.jit(program.__call__, donate_argnums=0 if donate else ())  # all of them
     # The second size makes the first axis a symbol.
     for first in (None, 5) if many else (None,):
         arguments = program.draw(seed, first)
         expected = interpreted(program, arguments)
-        placed = [argument.to(device) for argument in arguments]
+        placed = [(ts.array(argument) if donate else argument).to(device) for argument in arguments]
         agree([one.cpu() for one in compiled(*placed)], expected, program.narrow)
         assert fallbacks(compiled) == []
         if eager and first is None:
@@ -39,7 +41,7 @@ def check(program: Program, seed: int, *, device: str = "cpu", eager: bool = Fal
                 agree([one.cpu() for one in program(*placed)], expected, program.narrow)
 
 
-@settings(relaxed, max_examples=25)
+@settings(relaxed, max_examples=10)
 @given(program=programs(least=2, most=5))
 def test_compiled_programs_are_interpreted_ones(program: Program) -> None:
     check(program, 1, many=len(program.steps) == 3)
@@ -57,13 +59,17 @@ def _cut(x: Any) -> Any:
     return ts.rmsnorm_safe(x)[..., 1::2]
 
 
+def _topped(x: Any) -> Any:
+    return ts.concat([ts.exp(x), ts.max(x, axis=1, keepdims=True)], axis=1)
+
+
 @pytest.mark.parametrize(
     ("function", "shape"),
-    [(_gathered, (7, 1, 1)), (_squared, (4, 1, 2)), (_cut, (4, 2))],
-    ids=["looked up", "itself", "single places"],
+    [(_gathered, (7, 1, 1)), (_squared, (4, 1, 2)), (_cut, (4, 2)), (_topped, (2, 3))],
+    ids=["looked up", "itself", "single places", "beside its own rows"],
 )
 def test_programs_that_once_had_no_machine_code(function: Any, shape: tuple[int, ...]) -> None:
-    """Places that are looked up, a value that meets itself, and rows of which a single place is read."""
+    """Places that are looked up, a value that meets itself, rows of which a single place is read, or all and more."""
     x, compiled = ts.randn(shape, seed=1), ts.jit(function)
     with knobs.backend.using("interpreter"):
         expected = ts.jit(function)(x)
@@ -104,6 +110,12 @@ def test_a_thousand_programs(part: int) -> None:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_hundred_eager_programs(part: int) -> None:
     run_part(part, 100, 4, eager=True)
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_hundred_programs_that_may_overwrite_their_arguments(part: int) -> None:
+    run_part(part, 100, 6, donate=True)
 
 
 @pytest.mark.gpu

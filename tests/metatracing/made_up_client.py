@@ -18,7 +18,7 @@ from tessera import Schedule, Tensor
 from tessera.errors import CompileError
 from tessera.kernels.arguments import NUMBERS
 from tessera.metatracing import Call, GuardType, Level, ManualClock, MetaTracingRuntime, RuntimeConfig, RuntimeGuard
-from tessera.metatracing.client import facts_of
+from tessera.metatracing.client import Compiled, facts_of
 from tessera.metatracing.records import LaunchFacts
 from tessera.metatracing.request import Request
 
@@ -163,20 +163,37 @@ class Later:
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
+        self.there: dict[int, dict[int, Compiled]] = {}
 
     def can_compile(self, packed: bytes | None) -> bool:
+        return True
+
+    @property
+    def is_ready(self) -> bool:
         return True
 
     def prepare(self) -> None:
         return
 
+    def made_at_once(self, packed: bytes | None) -> bool:
+        return False
+
     def submit(self, request: Request) -> None:
         self.requests.append(request)
+
+    def arrive(self, place: int) -> None:
+        """One of the programs of the next request is there."""
+        request = self.requests[0]
+        level = request.levels[place]
+        self.there.setdefault(id(request), {})[place] = program = request.region.client.compile(request.call, level)
+        request.region.arrived(request, level, program)
 
     def finish(self) -> None:
         while self.requests:
             request = self.requests.pop(0)
-            request.region.compiled(request, request.compiled())
+            there = self.there.pop(id(request), {})
+            made = [(level, there.get(place, one)) for place, (level, one) in enumerate(request.compiled())]
+            request.region.compiled(request, made)
 
     def wait(self, timeout: float) -> bool:
         return not self.requests

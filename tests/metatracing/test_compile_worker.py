@@ -149,6 +149,7 @@ def test_what_is_not_in_the_cache_after_all_is_given_up(
 def test_what_cannot_be_sent_stays_at_its_tier(background: Background, caplog: pytest.LogCaptureFixture) -> None:
     made = background.made
     made.client.sendable = False
+    made.client.on_disk = lambda level: False  # nor does anybody find it
     with caplog.at_level(logging.WARNING):
         made.call(4, 8, times=50)
         assert set(background.settled(4, 8)) == {1}

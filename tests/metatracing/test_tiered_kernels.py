@@ -215,6 +215,71 @@ def test_what_another_process_compiled_is_found(which: str, cache: Path) -> None
     assert None not in [client.find(call, level) for level in levels]
 
 
+FIRST = """
+import sys, time
+import numpy as np
+import tessera as ts
+from tessera import kernel, tile
+from tessera.metatracing import MetaTracingRuntime
+
+@kernel
+def halved(x):
+    return tile.load(x) * 0.5
+
+with MetaTracingRuntime() as runtime:
+    worker = runtime.compiling
+    worker.prepare()
+    x, until = ts.ones(5000), time.monotonic() + 60
+    while not worker.is_ready and time.monotonic() < until:
+        time.sleep(0.02)
+    found, tier = runtime.tiered(halved).told(x)
+    assert int(tier) == 1 and (found.numpy() == 0.5).all()
+    assert "xdsl.ir" not in sys.modules, "this process has loaded a compiler"
+    (region,) = runtime.regions()
+    assert region.programs[0].level.quick and region.programs[0].compiled.is_native
+    worker.close()
+    assert (runtime.tiered(halved)(ts.ones((3, 7))).numpy() == 0.5).all()
+"""
+
+
+@native
+def test_a_process_that_is_ready_compiles_the_first_program(cache: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(FIRST)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    environment["TESSERA_CACHE_DIR"] = str(cache)
+    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_new_kernel_has_little_code_at_first_on_a_gpu() -> None:
+    """Without agents, in small tiles; kernels of the package, and those with blocks of their own, as they are."""
+    from tessera.kernels.native import Settings
+    from tessera.metatracing import Call, Level
+    from tessera.metatracing.attention import flash_attention
+    from tessera.metatracing.kernel_client import Context, KernelProgram
+
+    here = Settings("cuda", "sm_90a", 3, frozenset(), deterministic=False, demanded=True)
+    quick = Level(ExecutionTier.TIER1_INTERPRETER, quick=True)
+    x = ts.empty((64, 64), ts.f16)
+
+    def compiled(form: Any) -> KernelProgram:
+        client = KernelClient(form)
+        call = Call((x, x, 2.0), (), Context({}, here))
+        assert client.starts_quickly(call)
+        made = client.compile(call, quick)
+        assert isinstance(made, KernelProgram)
+        assert client.find(call, quick) is not None
+        return made
+
+    free, fixed = compiled(saxpy), compiled(saxpy.with_schedule(Schedule(block=(32, 32))))
+    assert (free.program.schedule.block, fixed.program.schedule.block) == ((64, 16), (32, 32))
+    assert free.program.executable is not None
+    assert free.program.executable.plan.device is not None
+    assert not free.program.executable.plan.device.persistent
+    assert not KernelClient(flash_attention).starts_quickly(Call((x, x, x, x, 2.0), (), Context({}, here)))
+
+
 @native
 def test_background_compilation_reaches_the_third_tier_and_the_next_runtime_starts_there() -> None:
     config = RuntimeConfig(tier2_compilation_threshold_ms=0.01, tier3_specialization_threshold_ms=0.02)

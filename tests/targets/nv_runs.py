@@ -18,6 +18,7 @@ from tessera.dialects import tile
 from tessera.dialects.tile_types import tile_type
 from tessera.interpreters.engine import symbol_in
 from tessera.targets.cuda import dialect as nv
+from tessera.targets.cuda.budget import partial_sums
 from tessera.targets.cuda.compile import lower_kernel
 from tessera.targets.cuda.interpreter import run_nv_kernel
 from tessera.targets.cuda.layouts import Layout
@@ -96,8 +97,11 @@ def _needed(op: Operation, result: Array) -> tuple[SSAValue, Array] | None:
             inverse = np.argsort(np.asarray([0, *(1 + axis for axis in op.permutation.iter_values())]))
             return op.operand, np.transpose(result, inverse)
         case tile.ReduceOp():
-            # Threads meet along the axis; what they have in common otherwise, they must have.
+            # Threads meet along the axis; what they have in common otherwise, they must have. Where they meet in
+            # shared memory, all of it is there for everybody.
             axis = op.axis.value.data
+            if partial_sums(layout_of(op.operand), axis):
+                return None
             folded = held(layout_of(op.operand).without(axis), result.shape[1:], len(result))
             assert not (result & ~folded).any(), f"{op.name}: {op.operand.type} for {op.result.type}"
             return None

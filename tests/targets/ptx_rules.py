@@ -465,3 +465,8 @@ def _vote(machine: Machine, op: Instruction) -> None:
     value = machine.get(op.operands[1], "pred").reshape(-1, WARP)
     found = value.any(1) if "any" in op.parts else value.all(1)
     machine.put(op.operands[0], np.repeat(found, WARP))
+
+
+@rule("griddepcontrol")
+def _griddepcontrol(machine: Machine, op: Instruction) -> None:
+    """Kernels run one after the other here."""

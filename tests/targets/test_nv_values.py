@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -159,6 +160,17 @@ def test_pairs_are_cast_by_one_instruction() -> None:
     assert "selp.b16" not in found
     found = instructions_of(nv_cases.elementwise("fma", [bf16] * 3, bf16, [ones(bf16)] * 3, width=4))
     assert found["fma.rn.bf16x2"] == 2
+
+
+def test_signs_are_not_taken_of_what_was_converted() -> None:
+    """A GPU's conversions give every NaN the same sign. Other rows put the conversions into another block."""
+    case = nv_cases.rows(["floordiv", "copysign"], [f16] * 2, [f16] * 2, [ones(f16)] * 2)
+    ptx = compile_lowered(read(case.text), "k", arch="sm_90a").ptx
+    converted = set(re.findall(r"cvt\.f32\.f16\s+(%r\d+)", ptx))
+    taken = re.findall(r"copysign\.f32\s+%r\d+, (%r\d+), %r\d+", ptx)
+    assert len(converted) == 8
+    assert len(taken) == 4
+    assert converted.isdisjoint(taken)
 
 
 @pytest.mark.parametrize("arch", GPUS)

@@ -77,6 +77,21 @@ def test_unused_reads_and_pure_ops_go() -> None:
     assert "graph.ew" not in written
 
 
+def test_reductions_of_one_element_are_what_they_take() -> None:
+    source = """
+graph.func @f(%x: !graph.tensor<[M, 1, 3], f32>)
+    -> (!graph.tensor<[M, 1, 3], f32>, !graph.tensor<[M, 3], f32>, !graph.tensor<[M, 1, 1], f32>) {
+  %a = graph.reduce<sum> %x, [1] keepdims : !graph.tensor<[M, 1, 3], f32> -> !graph.tensor<[M, 1, 3], f32>
+  %b = graph.reduce<max> %x, [1] : !graph.tensor<[M, 1, 3], f32> -> !graph.tensor<[M, 3], f32>
+  %c = graph.reduce<sum> %x, [1, 2] keepdims : !graph.tensor<[M, 1, 3], f32> -> !graph.tensor<[M, 1, 1], f32>
+  graph.return %a, %b, %c : !graph.tensor<[M, 1, 3], f32>, !graph.tensor<[M, 3], f32>, !graph.tensor<[M, 1, 1], f32>
+}"""
+    written = cleaned(source)
+    assert written.count("graph.reduce<sum>") == 1
+    assert "graph.reduce<max>" not in written
+    assert "graph.return %x, " in written
+
+
 def test_calls_are_kept_for_the_effects_their_callee_declares() -> None:
     source = f"""
 graph.func @quiet(%x: {_T}) -> ({_T}) {{

@@ -49,6 +49,7 @@ from tessera.targets.cuda.interpreter import run_nv_kernel
 from tessera.transforms.context import CompileContext
 from tessera.transforms.graph_to_schedule import GraphToSchedule
 from tessera.transforms.pipeline import compile_module
+from tessera.transforms.region_spaces import UnfitError, space_of
 from tessera.transforms.regions import enclosable, enclose
 from tessera.transforms.schedule_to_tile import ScheduleToTile
 
@@ -142,6 +143,87 @@ def test_a_reduction_for_all_rows_is_not_done_for_each() -> None:
     (x,) = build.args
     total = build.add(graph.ReduceOp("sum", x, [0, 1], keepdims=True))
     assert check(build.finish(build.ew("div", x, total))) == 3
+
+
+@pytest.mark.parametrize("length", [40, "N"])
+def test_reductions_of_one_element_stand_beside_others(length: int | str) -> None:
+    """They fold nothing: not the rows of the region, either."""
+    build = Build([["M", length], ["M", 1]], [f32, f32])
+    x, narrow = build.args
+    single = build.ew("mul", build.reduce("sum", narrow), 0.5)
+    shifted = build.ew("add", x, single)
+    top = build.reduce("max", shifted)
+    again = build.reduce("sum", build.ew("exp", top))
+    module = build.finish(build.ew("sub", build.ew("mul", shifted, again), top), top)
+    changed = module.clone()
+    GraphToSchedule().apply(CompileContext(), changed)
+    assert sum(isinstance(op, graph.ReduceOp) for op in changed.walk()) == 3
+    ScheduleToTile().apply(CompileContext(), changed)
+    assert len(kernels(changed)) == 1
+    given = arguments(module, SIZES)
+    assert_close(run_function(changed, "f", given), run_function(module, "f", given), dtypes_of(module))
+    assert check(module) == 1  # where they are gone beforehand
+
+
+def test_reductions_of_axes_of_other_lengths_are_not_one_kernel() -> None:
+    build = Build([["M", 40], ["M", 8]], [f32, f32])
+    wide, narrow = (build.reduce("sum", value) for value in build.args)
+    assert (
+        check(
+            build.finish(
+                build.ew("mul", build.args[0], wide),
+                build.ew("mul", build.args[1], narrow),
+                build.ew("add", wide, narrow),
+            )
+        )
+        > 1
+    )
+
+
+def test_what_is_looked_up_and_folded_has_its_place_by_what_is_folded() -> None:
+    whole, top, bits = (
+        f"!graph.tensor<[4, {size}, 6], {dtype}>" for size, dtype in ((2, "i32"), (1, "i32"), (2, "i1"))
+    )
+    places, looked = "!graph.tensor<[8, 6], i64>", "!graph.tensor<[8, 6], i32>"
+    module = dialects_text.read(f"""
+graph.func @f(%x: {whole}, %at: {places}) -> ({bits}) {{
+  %y = schedule.region<rows> <block = [1, 6, 2]> (%a : {whole} = %x, %p : {places} = %at) -> ({bits}) {{
+    %line = graph.reshape %a : {whole} -> !graph.tensor<[48], i32>
+    %found = graph.gather %line[%p], 0 : !graph.tensor<[48], i32>, {places} -> {looked}
+    %shaped = graph.reshape %found : {looked} -> {whole}
+    %top = graph.reduce<max> %a, [1] keepdims : {whole} -> {top}
+    %tops = graph.broadcast %top : {top} -> {whole}
+    %sum = graph.ew<add> %a, %tops : {whole}, {whole} -> {whole}
+    %low = graph.reduce<min> %sum, [1] keepdims : {whole} -> {top}
+    %lows = graph.broadcast %low : {top} -> {whole}
+    %less = graph.ew<lt> %shaped, %lows : {whole}, {whole} -> {bits}
+    schedule.yield %less : {bits}
+  }}
+  graph.return %y : {bits}
+}}""")
+    rng = np.random.default_rng(0)
+    given = [rng.integers(-9, 9, (4, 2, 6)).astype(np.int32), rng.permutation(48).reshape(8, 6)]
+    changed = module.clone()
+    ScheduleToTile().apply(CompileContext(), changed)
+    assert_close(run_function(changed, "f", given), run_function(module, "f", given), [i32])
+
+
+def test_a_result_whose_tiles_are_no_boxes_is_made_by_another_kernel() -> None:
+    build = Build([["M", 2, 3]], [f32])
+    grown = build.ew("exp", build.args[0])
+    turned = build.add(graph.ReshapeOp(grown, ["M", 3, 2]))
+    top = build.add(graph.ReduceOp("max", turned, [1], keepdims=True))
+    assert check(build.finish(grown, build.ew("sub", turned, top))) == 2
+
+
+def test_a_region_goes_through_all_of_its_results() -> None:
+    build = Build([["M + 1"]], [f32])
+    grown = build.ew("exp", build.args[0])
+    part = build.add(graph.SliceOp(grown, [0], [-1], [1]))
+    assert isinstance(part.owner, Operation)
+    assert isinstance(grown.owner, Operation)
+    with pytest.raises(UnfitError, match="goes through a part"):
+        space_of([grown.owner, part.owner], [part, grown])
 
 
 def test_a_value_that_others_use_is_a_second_result() -> None:

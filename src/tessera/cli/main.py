@@ -18,6 +18,7 @@ _COMMANDS = {
     "env": "tessera.cli.environment:env",
     "inspect": "tessera.cli.inspect:inspect",
     "opt": "tessera.cli.opt:opt",
+    "validate": "tessera.cli.validate:validate",
 }
 
 

@@ -471,6 +471,11 @@ class AtomicOp(IRDLOperation):
         _check_access(self.view, self.offsets, self.value)
         verify_reduction(self.kind.data, tile_dtype(self.value))
 
+    @property
+    def shows_order(self) -> bool:
+        """Whether what is left in memory depends on the order, in the last bits: sums and products of floats do."""
+        return tile_dtype(self.value).is_float and self.kind.data not in ("max", "min", "top")
+
     def effects(self) -> AbstractSet[EffectInstance]:
         base = base_of(self.view)
         return {reads(MEMORY, base), writes(MEMORY, base)}

@@ -122,10 +122,13 @@ class Choices:
         trace: Trace,
         fixed: tuple[int, ...] = (),
         keep: Callable[[], Kept | None] = lambda: None,
+        *,
+        make: bool = True,
     ) -> Choice | None:
         """The choice for arguments, made if there is none; None where the kernel cannot even be looked at.
 
-        Blocks begin with the sizes that are `fixed`. `keep` says where choices of the kernel lie on the disk.
+        Blocks begin with the sizes that are `fixed`. `keep` says where choices of the kernel lie on the disk. Without
+        `make`, one that would have to be made is None, too: looking at a kernel takes a compiler.
         """
         if len(self._found) >= _MOST_KEYS:
             self._found.clear()
@@ -134,7 +137,7 @@ class Choices:
         if found is None:
             kept = keep()
             found = None if kept is None else Choice.found(kept, given)
-            if found is None and (found := _made(given, static, trace, fixed)) is not None:
+            if found is None and make and (found := _made(given, static, trace, fixed)) is not None:
                 found.kept = kept
                 found.keep()
             if found is not None:

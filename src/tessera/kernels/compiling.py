@@ -14,7 +14,7 @@ from tessera import knobs
 from tessera.dialects import tile
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.locations import span_of
-from tessera.dialects.tile_types import ViewType, tile_dtype
+from tessera.dialects.tile_types import ViewType
 from tessera.errors import CompileError, DeviceError, SourceSpan
 from tessera.interpreters.engine import symbol_in
 from tessera.kernels.native import Program, Settings, loaded
@@ -36,6 +36,8 @@ class Source(NamedTuple):
     outputs: int
     warps: int | None = None
     stages: int | None = None
+    follows: bool = False
+    """Whether it is one of several that are launched one after the other."""
 
     @staticmethod
     def of(instance: Instance) -> Source:
@@ -123,6 +125,8 @@ def _for_gpu(source: Source, chosen: Settings, facts: Facts, lines: Mapping[int,
             facts=facts,
             lined=lined,
             rung=rung,
+            in_turn=chosen.deterministic,
+            follows=source.follows,
         )
         code = made.ptx.encode()
         if found is not None and code == found.code:
@@ -175,7 +179,7 @@ def plan_of(source: Source, words: Words, messages: tuple[str, ...]) -> Plan:
     function = symbol_in(source.module, source.name, tile.FuncOp)
     stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)]
     written = {tile.base_of(op.view) for op in stores}
-    ordered = any(isinstance(op, tile.AtomicOp) and _depends_on_order(op) for op in stores)
+    ordered = any(isinstance(op, tile.AtomicOp) and op.shows_order for op in stores)
     arguments: list[ArrayArgument | NumberArgument] = []
     for argument, shape, word in zip(function.arguments, function.shapes, words.first, strict=True):
         type_ = argument.type
@@ -193,10 +197,6 @@ def plan_of(source: Source, words: Words, messages: tuple[str, ...]) -> Plan:
         tuple(_failures(function, messages)),
         ordered,
     )
-
-
-def _depends_on_order(op: tile.AtomicOp) -> bool:
-    return tile_dtype(op.value).is_float and op.kind.data not in ("max", "min")
 
 
 def _kind_of(type_: Attribute) -> str:

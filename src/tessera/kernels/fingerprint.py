@@ -7,9 +7,11 @@ compiled in each process anew.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
+from pathlib import Path
 from types import BuiltinFunctionType, CodeType, EllipsisType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
 
@@ -38,7 +40,32 @@ def identity_of(*values: Any) -> tuple[object, ...] | None:
 
             logging.getLogger("tessera.cache").warning("a kernel is not kept: it depends on %s", reason)
         return None
-    return parts if is_unedited({function.__code__.co_filename for function in work.functions}) else None
+    return parts if all(_is_as_written(function.__code__) for function in work.functions) else None
+
+
+def _is_as_written(code: CodeType) -> bool:
+    """Whether the file of a function has what runs: tracing reads it.
+
+    That is so where it was not edited since this process began, and where it was loaded again after that.
+    """
+    if is_unedited([code.co_filename]):
+        return True
+    try:
+        return _is_in(code, code.co_filename, os.stat(code.co_filename).st_mtime_ns)
+    except (OSError, SyntaxError, ValueError):
+        return False
+
+
+@lru_cache(maxsize=64)
+def _is_in(code: CodeType, file: str, _changed: int) -> bool:
+    return code in _within(compile(Path(file).read_bytes(), file, "exec", dont_inherit=True))
+
+
+def _within(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _within(inner)
 
 
 class Fingerprints:

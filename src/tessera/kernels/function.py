@@ -242,7 +242,8 @@ class Kernel:
 
     def known_program(self, bound: Bound, here: Settings) -> Program | None:
         """The compiled program for arguments, if this process or the disk has it; nothing is compiled."""
-        choice = self._choice(bound.given, bound.static, here)
+        # A kernel that nobody has looked at has no program of a chosen block, either.
+        choice = self._choice(bound.given, bound.static, here, make=False)
         block = None if choice is None else choice.block_for(bound.given, multiprocessors_of(bound.given))
         return (self if block is None else self._in_block(block)).own_known_program(bound, here)
 
@@ -259,7 +260,9 @@ class Kernel:
         choice = self._choice(bound.given, bound.static, here)
         return [] if choice is None else choice.ranked(bound.given, multiprocessors_of(bound.given))
 
-    def _choice(self, given: Mapping[str, Any], static: Mapping[str, Any], here: Settings) -> Choice | None:
+    def _choice(
+        self, given: Mapping[str, Any], static: Mapping[str, Any], here: Settings, *, make: bool = True
+    ) -> Choice | None:
         """The blocks that the kernel may have for these arguments, where it is left to choose them."""
         whole = self.free and self.grid is None
         if self.space is not None or not is_chosen(here) or not (whole or self._is_depth_open):
@@ -272,7 +275,7 @@ class Kernel:
             return Kept.of("choice", self._identity(given, static), here, self.assumed)
 
         fixed = () if whole else self.schedule.block or ()
-        return self._choices.find(self._key(given, static), given, static, trace, fixed, kept)
+        return self._choices.find(self._key(given, static), given, static, trace, fixed, kept, make=make)
 
     @property
     def _is_depth_open(self) -> bool:

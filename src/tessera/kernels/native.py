@@ -116,6 +116,24 @@ def settings_at(optimization: int, chosen: Settings) -> Settings:
     return _interned(chosen.target, chosen.level, optimization, chosen.checks, chosen.deterministic, chosen.demanded)
 
 
+def settings_for(level: str, chosen: Settings) -> Settings:
+    """The same settings, for another architecture of the same kind of device."""
+    return _interned(
+        chosen.target,
+        level,
+        chosen.optimization,
+        chosen.checks,
+        chosen.deterministic,
+        chosen.demanded,
+        chosen.fast_math,
+    )
+
+
+def settings_of_gpu(architecture: str) -> Settings:
+    """Those of a GPU that need not be there, to look at what would be compiled for it."""
+    return _interned("cuda", architecture, 3, frozenset[str](), True, True)
+
+
 def settings_on(place: Device, chosen: Settings) -> Settings:
     """The same settings for a device: those of the CPU, or of the architecture of a GPU."""
     if place.kind == "cpu":
@@ -415,8 +433,9 @@ def _log_fallback(instance: Instance, refusal: CompileError) -> None:
 
 
 def target_of(chosen: Settings) -> tuple[object, ...]:
-    """What of settings machine code depends on, as keys have it."""
-    processor = features.target(chosen.level) if chosen.target == "cpu" else (chosen.target,)
+    """What of settings machine code depends on, as keys have it: on a CPU, whether sums are ordered is up to calls."""
+    gpu = (chosen.target, chosen.deterministic)
+    processor = features.target(chosen.level) if chosen.target == "cpu" else gpu
     return (chosen.level, *processor, chosen.optimization, *sorted(chosen.checks))
 
 

@@ -11,7 +11,7 @@ from tessera.dtypes.types import DType, f32
 from tessera.errors import SourceSpan
 from tessera.lang.parameters import is_array
 from tessera.lang.sizes import SizeGuard, Sizes, TracedSize, plain_size
-from tessera.lang.tracing import Trace, Traced, tracing
+from tessera.lang.tracing import Copied, Trace, Traced, tracing
 from tessera.runtime.device import Device
 from tessera.runtime.pytree import tree_flatten
 from tessera.runtime.tensor import Tensor
@@ -61,6 +61,8 @@ class TracedFunction:
     effects: tuple[str, ...]
     result_types: tuple[tuple[tuple[Size, ...], DType], ...]
     histories: tuple[ShapeHistory, ...]
+    copied: tuple[Copied, ...] = ()
+    """Host arrays that were copied to where the function runs: it is right while they are what they were."""
     finish: tuple[Any] | None = None
     """What makes the function's result of its program's, where that is the same for all sizes; see `jit`."""
 
@@ -151,6 +153,7 @@ def trace_function(
         tuple(sorted(trace.effects)),
         tuple((value.sizes, value.dtype) for value in values),
         tuple(value.history for value in values),
+        tuple(trace.copied),
     )
 
 

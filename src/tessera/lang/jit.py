@@ -195,7 +195,8 @@ class Jitted:
         variant, sizes = self._variant(call, chosen)
         values = self._on_device(call, variant)
         try:
-            bound = variant.program.bind(values, graph=self.graphs and self._recorded < _MOST_GRAPHS)
+            graph = self.graphs and self._recorded < _MOST_GRAPHS
+            bound = variant.program.bind(values, graph=graph, donated=_places_of(call, self.donated))
             self._recorded += bound.recorded > 0
             return variant, sizes, bound
         except CompileError as error:
@@ -274,7 +275,7 @@ class Jitted:
             traced.name = self.name
             return self._added(family, Variant(traced, program, reason, watch.settled(), found=True))
         traced = self.trace(call, family.seen, family.device)
-        unchanged = watch.settled()
+        unchanged = watch.settled(one.is_same for one in traced.copied)
         program, fallback = compile_(traced)
         if self.reasons and "recompiles" in knobs.logs.value:
             logging.getLogger("tessera.recompiles").warning("%s is compiled again: %s", self.name, reason)
@@ -403,15 +404,21 @@ def _moving(run: Callable[..., Any], call: Call, device: Device) -> Callable[...
 
 def _donating(run: Callable[..., Any], call: Call, donated: frozenset[str]) -> Callable[..., Any]:
     """Arguments that are given away are gone after the call."""
-    places = [place for place, leaf in enumerate(call.leaves) if leaf.name.split("[")[0] in donated]
+    places = _places_of(call, donated)
 
     def given_away(*values: Tensor) -> Any:
-        results = run(*values)
-        for place in places:
-            values[place].give_away()
-        return results
+        try:
+            return run(*values)
+        finally:  # also where something went wrong: results may have been written there already
+            for value in {id(values[place]): values[place] for place in places}.values():
+                value.give_away()
 
     return given_away
+
+
+def _places_of(call: Call, names: frozenset[str]) -> list[int]:
+    """Which of a call's values belong to arguments of these names."""
+    return [place for place, leaf in enumerate(call.leaves) if leaf.name.split("[")[0] in names]
 
 
 def device_of(name: str, call: Call) -> Device:

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tessera.dtypes.promotion import as_dtype
 from tessera.dtypes.types import DType, f32, f64, i64
 from tessera.errors import DeviceError, DtypeError, EffectError, ShapeError, TesseraError, caller_span
 from tessera.lang.asking import ruled
 from tessera.lang.sizes import plain, plain_shape, plain_size
-from tessera.lang.tracing import Trace, Traced, current, shown, stories, telling
+from tessera.lang.tracing import Copied, Trace, Traced, current, shown, stories, telling
 from tessera.runtime.creation import asarray
 from tessera.runtime.operators import weak_scalar
 from tessera.runtime.tensor import DTypeLike, Tensor
@@ -43,6 +45,11 @@ def lift(value: Any) -> Traced:
     if isinstance(value, bool | int | float):
         return number(value)
     tensor = value if isinstance(value, Tensor) else asarray(value)
+    if trace.device.kind != "cpu" and id(value) not in trace.hidden and isinstance(value, np.ndarray | list | tuple):
+        # Such a thing lies on no device: it is copied to where the function runs, and looked at again in each call.
+        if isinstance(value, np.ndarray):
+            trace.copied.append(Copied.of(value))  # pyright: ignore[reportUnknownArgumentType]  # of any type
+        tensor = tensor.to(trace.device)
     return _hidden(trace, tensor, value)
 
 

@@ -9,7 +9,9 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
+
+import numpy as np
 
 from tessera.dtypes.types import DType
 from tessera.errors import EffectError, ShapeError, TesseraError
@@ -21,6 +23,20 @@ from tessera.shapes.history import ShapeHistory
 
 if TYPE_CHECKING:
     from xdsl.ir import Block, Operation, SSAValue
+
+
+class Copied(NamedTuple):
+    """A host array that was copied to another device, and what was in it."""
+
+    source: np.ndarray[Any, np.dtype[Any]]
+    elements: bytes
+
+    @staticmethod
+    def of(source: np.ndarray[Any, Any]) -> Copied:
+        return Copied(source, source.tobytes())
+
+    def is_same(self) -> bool:
+        return self.source.tobytes() == self.elements
 
 
 class Trace:
@@ -39,6 +55,7 @@ class Trace:
         self.device = device
         self.effects: dict[str, None] = {}
         self.hidden: dict[int, tuple[Tensor, Traced]] = {}
+        self.copied: list[Copied] = []
         self.beside: list[Operation] = []
         """What stands beside the function in its module: kernels, and slots of state."""
         self.kept: dict[Any, Any] = {}

@@ -8,7 +8,7 @@ program, so that writing into one needs no new trace; putting another in its pla
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
 from tessera.kernels.captures import outside, unchanged
@@ -45,9 +45,9 @@ class Watch:
                     roots.append(capture.value)
         self.contents = list(_contents(roots))
 
-    def settled(self) -> Check | None:
+    def settled(self, more: Iterable[Check] = ()) -> Check | None:
         """After tracing: a quick look whether all is as it was; None where there is nothing to look at."""
-        checks = [check for check in self.contents if check()]
+        checks = [*(check for check in self.contents if check()), *more]
         if self.sees_names:
             checks.insert(0, unchanged(*self.functions))
         if not checks:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tessera.metatracing.analysis.hotspots import HotspotCandidate, HotspotCriteria, HotspotDetector
 from tessera.metatracing.attention import BASELINE, AttentionParams, flash_attention
 from tessera.metatracing.client import Call, Client, Compiled, GuardType, Level, RuntimeGuard
 from tessera.metatracing.config import MOST_BRIDGES, RuntimeConfig
 from tessera.metatracing.heat import ManualClock
-from tessera.metatracing.hotspots import HotspotCandidate, HotspotCriteria, HotspotDetector
 from tessera.metatracing.manager import KernelManager, SpecializationContext, SpecializedKernel
+from tessera.metatracing.ranks import (
+    CollectiveEvent,
+    DistributedExecutionTracer,
+    DistributedTrace,
+    enable_distributed_tracing,
+)
 from tessera.metatracing.records import (
     AttentionTrace,
     ExecutionPattern,
@@ -16,6 +25,7 @@ from tessera.metatracing.records import (
     OptimizationOpportunities,
     PerformanceSample,
 )
+from tessera.metatracing.risks import PerformanceRisk, RiskMitigationFramework, RiskType
 from tessera.metatracing.runtime import (
     MetaTracingRuntime,
     RuntimeResult,
@@ -25,34 +35,196 @@ from tessera.metatracing.runtime import (
 )
 from tessera.metatracing.tiered import Tiered
 
+if TYPE_CHECKING:
+    from tessera.metatracing.analysis.analyzer import (
+        AnalysisResult,
+        OptimizationCandidate,
+        OptimizationType,
+        PatternAnalyzer,
+        PerformanceProfile,
+    )
+    from tessera.metatracing.analysis.matchers import (
+        ComputePatternMatcher,
+        MemoryPatternMatcher,
+        SequencePattern,
+        SequencePatternMatcher,
+        ShapePattern,
+        ShapePatternMatcher,
+        ShapeType,
+    )
+    from tessera.metatracing.analysis.recommendations import (
+        RecommendationType,
+        Recommender,
+        SpecializationRecommendation,
+    )
+    from tessera.metatracing.analysis.trends import PerformanceTrend, analyze_performance_trends
+    from tessera.metatracing.events.execution import KernelExecution
+    from tessera.metatracing.events.kinds import AccessType, ComputeEvent, ComputeType, MemoryAccessEvent
+    from tessera.metatracing.events.tracers import (
+        ComputeTrace,
+        GPUComputePatternTracer,
+        GPUMemoryPatternTracer,
+        MemoryAccessTrace,
+        MemoryTracer,
+    )
+    from tessera.metatracing.models.amounts import H200, Machine
+    from tessera.metatracing.models.attention import (
+        FlashAttentionPerformanceModel,
+        ModelParameters,
+        PerformancePrediction,
+    )
+    from tessera.metatracing.models.kernel_times import KernelTimes
+    from tessera.metatracing.models.tiers import (
+        OptimizationImpact,
+        OptimizationImpactPredictor,
+        TierPerformancePrediction,
+        TierPrediction,
+        TileConfiguration,
+        TileConfigurationOptimizer,
+    )
+    from tessera.metatracing.situation import Situation
+
+# These are loaded when they are asked for: calls need none of them.
+_LATER: dict[str, tuple[str, ...]] = {
+    "analysis.analyzer": (
+        "AnalysisResult",
+        "OptimizationCandidate",
+        "OptimizationType",
+        "PatternAnalyzer",
+        "PerformanceProfile",
+    ),
+    "analysis.matchers": (
+        "ComputePatternMatcher",
+        "MemoryPatternMatcher",
+        "SequencePattern",
+        "SequencePatternMatcher",
+        "ShapePattern",
+        "ShapePatternMatcher",
+        "ShapeType",
+    ),
+    "analysis.recommendations": ("RecommendationType", "Recommender", "SpecializationRecommendation"),
+    "analysis.trends": ("PerformanceTrend", "analyze_performance_trends"),
+    "events.execution": ("KernelExecution",),
+    "events.kinds": ("AccessType", "ComputeEvent", "ComputeType", "MemoryAccessEvent"),
+    "events.tracers": (
+        "ComputeTrace",
+        "GPUComputePatternTracer",
+        "GPUMemoryPatternTracer",
+        "MemoryAccessTrace",
+        "MemoryTracer",
+    ),
+    "models.amounts": ("H200", "Machine"),
+    "models.attention": ("FlashAttentionPerformanceModel", "ModelParameters", "PerformancePrediction"),
+    "models.kernel_times": ("KernelTimes",),
+    "models.tiers": (
+        "OptimizationImpact",
+        "OptimizationImpactPredictor",
+        "TileConfiguration",
+        "TileConfigurationOptimizer",
+        "TierPerformancePrediction",
+        "TierPrediction",
+    ),
+    "situation": ("Situation",),
+    # What validates tiers measures them, too, and so lives with the benchmarks.
+    "tessera.bench.validation": (
+        "BenchmarkSuite",
+        "ReferenceFlashAttention",
+        "TierBenchmarkConfig",
+        "TierBenchmarkResult",
+        "TierMetrics",
+        "ValidationConfig",
+        "ValidationFramework",
+        "ValidationIssue",
+        "ValidationReport",
+        "ValidationResult",
+        "ValidationSuite",
+    ),
+}
+_MODULES = {name: module for module, names in _LATER.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(module if module.startswith("tessera.") else f"{__name__}.{module}"), name)
+
+
 __all__ = [
     "BASELINE",
+    "H200",
     "MOST_BRIDGES",
+    "AccessType",
+    "AnalysisResult",
     "AttentionParams",
     "AttentionTrace",
     "Call",
     "Client",
+    "CollectiveEvent",
     "Compiled",
+    "ComputeEvent",
+    "ComputePatternMatcher",
+    "ComputeTrace",
+    "ComputeType",
+    "DistributedExecutionTracer",
+    "DistributedTrace",
     "ExecutionPattern",
     "ExecutionTier",
+    "FlashAttentionPerformanceModel",
+    "GPUComputePatternTracer",
+    "GPUMemoryPatternTracer",
     "GuardType",
     "HotspotCandidate",
     "HotspotCriteria",
     "HotspotDetector",
     "InputProfile",
+    "KernelExecution",
     "KernelManager",
+    "KernelTimes",
     "Level",
+    "Machine",
     "ManualClock",
+    "MemoryAccessEvent",
+    "MemoryAccessTrace",
+    "MemoryPatternMatcher",
+    "MemoryTracer",
     "MetaTracingRuntime",
+    "ModelParameters",
+    "OptimizationCandidate",
+    "OptimizationImpact",
+    "OptimizationImpactPredictor",
     "OptimizationOpportunities",
+    "OptimizationType",
+    "PatternAnalyzer",
+    "PerformancePrediction",
+    "PerformanceProfile",
+    "PerformanceRisk",
     "PerformanceSample",
+    "PerformanceTrend",
+    "RecommendationType",
+    "Recommender",
+    "RiskMitigationFramework",
+    "RiskType",
     "RuntimeConfig",
     "RuntimeGuard",
     "RuntimeResult",
     "RuntimeStats",
+    "SequencePattern",
+    "SequencePatternMatcher",
+    "ShapePattern",
+    "ShapePatternMatcher",
+    "ShapeType",
+    "Situation",
     "SpecializationContext",
+    "SpecializationRecommendation",
     "SpecializedKernel",
+    "TierPerformancePrediction",
+    "TierPrediction",
     "Tiered",
+    "TileConfiguration",
+    "TileConfigurationOptimizer",
+    "analyze_performance_trends",
+    "enable_distributed_tracing",
     "execute_flash_attention",
     "flash_attention",
     "shared_runtime",

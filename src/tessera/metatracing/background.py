@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tessera import knobs
 from tessera.metatracing.compiling_process import CompilingProcess
-from tessera.metatracing.logs import log
+from tessera.metatracing.logs import complain, log
 
 if TYPE_CHECKING:
     from tessera.metatracing.client import Compiled, Level
@@ -28,6 +28,9 @@ MOST_DEATHS = 3
 BUILD = "tessera.metatracing.building:build"
 MOST_PROCESSES = 4
 STARTED_EARLY = 2
+"""Processes that are started when something will be compiled."""
+TO_SPARE = 4
+"""Processors for each process that is started before anything has to be compiled."""
 READY = "tessera.metatracing.building:get_ready"
 
 
@@ -38,8 +41,17 @@ class Compiling(Protocol):
         """Whether a request of this form can be compiled; None for what cannot be sent."""
         ...
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether somebody has loaded a compiler and would begin at once."""
+        ...
+
     def prepare(self) -> None:
         """Something is going to be compiled soon: whoever does that may get ready."""
+        ...
+
+    def made_at_once(self, packed: bytes | None) -> bool:
+        """Has a request compiled while the caller waits, by somebody who has loaded a compiler; False without any."""
         ...
 
     def submit(self, request: Request) -> None:
@@ -59,8 +71,15 @@ class Blocking:
     def can_compile(self, packed: bytes | None) -> bool:
         return True
 
+    @property
+    def is_ready(self) -> bool:
+        return True
+
     def prepare(self) -> None:
         return
+
+    def made_at_once(self, packed: bytes | None) -> bool:
+        return False
 
     def submit(self, request: Request) -> None:
         request.region.compiled(request, request.compiled())
@@ -75,9 +94,10 @@ class Blocking:
 class Worker:
     """Compiles in other processes, one request after the other, the programs of one beside each other.
 
-    There is a process for every two processors that there are, up to a few. They are started when somebody will want
-    them, at the latest by a request, and again when they have died. A thread sends requests, and loads what was
-    compiled; it ends with the last request, and another one begins with the next. Programs are handed over one by one.
+    There is a process for every two processors that there are, up to a few. Where processors are to spare they are
+    started ahead, else when somebody will want them, at the latest by a request, and again when they have died. A
+    thread sends requests, and loads what was compiled; it ends with the last request, and another one begins with the
+    next. Programs are handed over one by one.
     """
 
     def __init__(self, timeout: float, build: str = BUILD) -> None:
@@ -91,6 +111,10 @@ class Worker:
         self._processes = [CompilingProcess(build, ready, timeout, self._died) for _ in range(count)]
         # A child of a fork has neither the thread nor the right to the pipes.
         self._owner = os.getpid()
+        self._asking = threading.Lock()  # held by whoever asks processes
+        if ready is not None and (ahead := min(count, knobs.usable_processors() // TO_SPARE)):
+            # Starting them takes a few milliseconds each, which nobody has to wait for.
+            threading.Thread(target=self._start, args=(ahead,), name="tessera compiling", daemon=True).start()
 
     def _died(self) -> None:
         with self._lock:
@@ -102,17 +126,54 @@ class Worker:
         return self._processes[0].pid
 
     @property
+    def pids(self) -> list[int]:
+        """Of all processes that there are."""
+        return [process.pid for process in self._processes if process.pid is not None]
+
+    @property
     def is_usable(self) -> bool:
         return self.deaths < MOST_DEATHS and not self._closed and os.getpid() == self._owner
 
     def can_compile(self, packed: bytes | None) -> bool:
         return packed is not None and self.is_usable
 
+    @property
+    def is_ready(self) -> bool:
+        if not self._asking.acquire(blocking=False):  # it is at work
+            return True
+        try:
+            return any(process.is_ready for process in self._processes)
+        finally:
+            self._asking.release()
+
     def prepare(self) -> None:
         if self.is_usable and self.deaths == 0:
-            for process in self._processes[:STARTED_EARLY]:
-                with suppress(OSError, EOFError):  # then the first request says so
-                    process.started()
+            self._start(STARTED_EARLY)
+
+    def _start(self, count: int) -> None:
+        for process in self._processes[:count]:
+            with suppress(OSError, EOFError):  # then the first request says so
+                process.started()
+
+    def made_at_once(self, packed: bytes | None) -> bool:
+        if not self.can_compile(packed) or not self._asking.acquire(blocking=False):
+            return False
+        assert packed is not None
+        try:
+            process = next((one for one in self._processes if one.is_ready), None)
+            return process is not None and self._made_by(process, packed)
+        finally:
+            self._asking.release()
+
+    def _made_by(self, process: CompilingProcess, packed: bytes) -> bool:
+        try:
+            good, data = process.asked(packed)
+        except (OSError, EOFError, TimeoutError) as error:
+            status = process.end()
+            self._died()
+            complain(f"the process that compiles has ended, status {status}: {error}; it is compiled here")
+            return False
+        return good and json.loads(data) == [None]  # what is wrong with it, compiling it here says better
 
     def submit(self, request: Request) -> None:
         if not self.is_usable:
@@ -133,7 +194,8 @@ class Worker:
                     return
                 request = self._waiting[0]
             try:
-                request.context.run(self._serve, request)
+                with self._asking:
+                    request.context.run(self._serve, request)
             except Exception as error:  # whatever it is, a call must not learn of it
                 if not self._closed:
                     _fail(request, f"{type(error).__name__}: {error}")
@@ -148,11 +210,12 @@ class Worker:
             idle.put(process)
 
         def one(level: Level) -> tuple[Level, Compiled] | None:
-            process = idle.get()
-            try:
-                found = self._compiled(request, level, process)
-            finally:
-                idle.put(process)
+            if (found := request.known(level)) is None:
+                process = idle.get()
+                try:
+                    found = self._compiled(request, level, process)
+                finally:
+                    idle.put(process)
             if found is None:
                 return None
             region.arrived(request, level, found)

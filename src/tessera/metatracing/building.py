@@ -5,14 +5,25 @@ from __future__ import annotations
 import json
 from importlib import import_module
 
+from tessera.errors import TesseraError
 from tessera.metatracing.kernel_client import Shipment
 from tessera.metatracing.shipping import unpack
 
 
 def get_ready() -> None:
     """Loads what compiling takes: that may be done while nothing is to be compiled yet."""
-    for module in ("kernels.trace", "kernels.compiling", "targets.cpu.compile", "targets.cuda.compile"):
+    modules = ["kernels.trace", "kernels.compiling", "targets.cpu.compile"]
+    for module in [*modules, "targets.cuda.compile"] if _is_there_a_gpu() else modules:
         import_module(f"tessera.{module}")
+
+
+def _is_there_a_gpu() -> bool:
+    from tessera.runtime.cuda import driver
+
+    try:
+        return driver.device_count() > 0
+    except TesseraError:
+        return False
 
 
 def build(data: bytes) -> bytes:

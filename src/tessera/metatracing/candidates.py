@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tessera.kernels.schedule import Schedule
+from tessera.metatracing.analysis.experience import Experience
 from tessera.metatracing.client import Call, Client, Level
 from tessera.metatracing.contest import FAR_BEHIND, Contender
 from tessera.metatracing.records import ExecutionTier
@@ -14,13 +15,29 @@ Times = Mapping[Schedule | None, float]
 """How long programs took, by their schedules, when they were last compared."""
 
 
-def tier2_levels(client: Client, call: Call, most: int) -> list[Level]:
-    """Sizes left open, under the schedules that the client thinks best."""
-    return [Level(TIER2, (), one) for one in list(client.schedules(call))[:most]]
+def tier2_levels(client: Client, call: Call, most: int, experience: Experience | None = None) -> list[Level]:
+    """Sizes left open, under schedules that experience recommends, or that the client thinks best; its own always."""
+    chosen = recommended(client, call, experience)
+    first = chosen[:most]
+    if chosen and None in chosen and None not in first:
+        first[-1] = None
+    return [Level(TIER2, (), one) for one in first]
+
+
+def recommended(client: Client, call: Call, experience: Experience | None) -> list[Schedule | None]:
+    """The client's schedules, those first that did well for such arguments before."""
+    schedules = list(client.schedules(call))
+    return schedules if experience is None else experience.ranked((client.name, call.fixed), call.described, schedules)
 
 
 def tier3_levels(
-    client: Client, call: Call, words: tuple[str, ...], current: Schedule | None, times: Times, most: int
+    client: Client,
+    call: Call,
+    words: tuple[str, ...],
+    current: Schedule | None,
+    times: Times,
+    most: int,
+    experience: Experience | None = None,
 ) -> list[Level]:
     """All that is assumed under the schedule in use and others, and numbers alone.
 
@@ -31,7 +48,8 @@ def tier3_levels(
     if numbers and numbers != words:
         levels.append(Level(TIER3, numbers, current))
     best = min(times.values(), default=0.0)
-    others = [one for one in client.schedules(call) if one != current and times.get(one, best) <= FAR_BEHIND * best]
+    schedules = recommended(client, call, experience)
+    others = [one for one in schedules if one != current and times.get(one, best) <= FAR_BEHIND * best]
     levels += [Level(TIER3, words, one) for one in sorted(others, key=lambda one: times.get(one, float("inf")))]
     return levels[: most + 1]
 

@@ -22,6 +22,7 @@ class CompilingProcess:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._number = 0
+        self._said_ready = False
         self._closed = False
 
     @property
@@ -30,21 +31,29 @@ class CompilingProcess:
         process = self._process
         return None if process is None else process.pid
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether it has loaded all that compiling takes, and would begin at once. Whoever uses it may ask."""
+        process = self._process
+        if process is not None and self._ready is not None and not self._said_ready:
+            with suppress(TimeoutError):
+                answer = self._answer(process, 0)
+                self._said_ready = answer is not None and answer[0] == compile_worker.READY
+        return self._said_ready
+
     def asked(self, packed: bytes) -> tuple[bool, bytes]:
         """What the process answers; one that has died since the last request is replaced once."""
         fresh = self._process is None
         while True:
             process = self.started()
             assert process.stdin is not None
-            assert process.stdout is not None
             self._number += 1
             try:
                 compile_worker.write(process.stdin, self._number, True, self._build, packed)
-                with DefaultSelector() as selector:
-                    selector.register(process.stdout, EVENT_READ)
-                    if not selector.select(self._timeout):
-                        raise TimeoutError(f"compiling took more than {self._timeout:g} s")
-                answer = compile_worker.read(process.stdout)
+                answer = self._answer(process, self._timeout)
+                if answer is not None and answer[0] == compile_worker.READY:
+                    self._said_ready = True
+                    answer = self._answer(process, self._timeout)
                 if answer is None or answer[0] != self._number:
                     raise EOFError("it gave no answer")
                 return answer[1], answer[3]
@@ -54,6 +63,17 @@ class CompilingProcess:
                 complain(f"the process that compiles had ended, status {self.end()}; another one is started")
                 self._died()
                 fresh = True
+
+    @staticmethod
+    def _answer(process: subprocess.Popen[bytes], timeout: float) -> tuple[int, bool, str, bytes] | None:
+        assert process.stdout is not None
+        with DefaultSelector() as selector:
+            selector.register(process.stdout, EVENT_READ)
+            if not selector.select(timeout):
+                raise TimeoutError(f"compiling took more than {timeout:g} s")
+        # Without a buffer: what is in one, nobody can wait for.
+        with open(process.stdout.fileno(), "rb", buffering=0, closefd=False) as answers:
+            return compile_worker.read(answers)
 
     def started(self) -> subprocess.Popen[bytes]:
         with self._lock:
@@ -74,7 +94,7 @@ class CompilingProcess:
     def end(self) -> int | None:
         """Ends the process; its status."""
         with self._lock:
-            process, self._process = self._process, None
+            process, self._process, self._said_ready = self._process, None, False
         if process is None:
             return None
         process.kill()

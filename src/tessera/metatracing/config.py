@@ -20,7 +20,9 @@ class RuntimeConfig:
     chooses it by how long they take. `contest_rounds`: counted runs of each program when several are compared.
     `candidates`: schedules that are tried at a time. `invariance`: the part of the time for which something must have
     been the same to be assumed. `most_bridges`: see MOST_BRIDGES. `bridge_calls`: calls that a guard refuses before a
-    bridge is thought of. `max_trace_history`: records that a region keeps.
+    bridge is thought of. `max_trace_history`: records that a region keeps. `enable_distributed_tracing`: the runtime
+    listens to the collectives of `tessera.distributed`; rank and world size are what its events say of themselves.
+    `mitigate_risks`: the runtime watches what it costs, and changes these settings where that is too much.
     """
 
     enable_tier1_fallback: bool = True
@@ -42,6 +44,10 @@ class RuntimeConfig:
     bridge_calls: int = 8
     max_trace_history: int = 1000
     compile_timeout_s: float = 120.0
+    mitigate_risks: bool = False
+    enable_distributed_tracing: bool = False
+    distributed_rank: int = 0
+    distributed_world_size: int = 1
 
     def __post_init__(self) -> None:
         positive = ("max_specialized_kernels", "max_compilation_memory_mb", "half_life_s", "contest_rounds")
@@ -51,6 +57,11 @@ class RuntimeConfig:
         for name in ("tier2_compilation_threshold_ms", "tier3_specialization_threshold_ms", "most_bridges"):
             if getattr(self, name) < 0:
                 raise TesseraError(f"RuntimeConfig.{name} must not be negative, got {getattr(self, name)!r}")
+        if not 0 <= self.distributed_rank < self.distributed_world_size:
+            raise TesseraError(
+                f"RuntimeConfig.distributed_rank must be among {self.distributed_world_size} ranks, counted from 0, "
+                f"got {self.distributed_rank!r}"
+            )
         if not 0.5 < self.invariance <= 1:
             raise TesseraError(
                 f"RuntimeConfig.invariance is a part of the time, above 0.5 and up to 1, got {self.invariance!r}"

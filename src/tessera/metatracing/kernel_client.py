@@ -11,8 +11,19 @@ from tessera.errors import TesseraError
 from tessera.kernels.arguments import NUMBERS, Guard, is_lined
 from tessera.kernels.assumptions import Assumptions
 from tessera.kernels.captures import unchanged
+from tessera.kernels.control import is_kernel_module
 from tessera.kernels.function import Kernel
-from tessera.kernels.native import Kept, Program, Programs, Settings, place_of, settings, settings_at, settings_on
+from tessera.kernels.native import (
+    Kept,
+    Program,
+    Programs,
+    Settings,
+    place_of,
+    settings,
+    settings_at,
+    settings_for,
+    settings_on,
+)
 from tessera.kernels.schedule import Schedule
 from tessera.kernels.values import is_tracing
 from tessera.kernels.verification import Verified
@@ -26,6 +37,10 @@ from tessera.runtime.tensor import Tensor
 
 _SOON = 1 << 12
 """Elements of all arrays up to which the interpreter has a result before a compiler has: on the CPU, at first."""
+_SMALL = Schedule(block=(64, 16), warps=4, stages=1)
+"""On a GPU a program that is compiled soon has little code: small tiles, nothing fetched ahead."""
+_PLAIN = {"sm_90a": "sm_90"}
+"""Instead of an architecture, one whose code runs there too, and to which there is a shorter way: without agents."""
 
 
 class Context(NamedTuple):
@@ -48,6 +63,7 @@ class KernelClient:
         self.paths = tuple(one.name for one in parameters if one.kind is not one.KEYWORD_ONLY)
         self._is_traceable = is_traceable(self.signature) and not isinstance(kernel, Verified)
         self.token = settings
+        self._sent: Call | None = None
 
     # Calls
 
@@ -77,8 +93,11 @@ class KernelClient:
         return call.context.settings is not None
 
     def starts_quickly(self, call: Call) -> bool:
-        """On the CPU. For a GPU most of the time goes into what has to be done at any level of optimization."""
-        return call.context.settings is not None and call.context.settings.target == "cpu"
+        """New kernels of users, and tiny arrays; what comes with the package is fast from the start."""
+        here: Settings | None = call.context.settings
+        if here is None:
+            return False
+        return is_kernel_module(self.kernel.function.__module__) or _is_interpreted(call, here)
 
     def form(self, level: Level) -> Kernel:
         """The kernel as a level has it. It keeps its programs for itself, so that they go when it goes."""
@@ -89,19 +108,35 @@ class KernelClient:
 
     def compile(self, call: Call, level: Level) -> Compiled:
         here: Settings | None = call.context.settings
-        if here is None or (level.quick and _elements(call) <= _SOON):
+        if here is None or (level.quick and _is_interpreted(call, here)):
             return Interpreted(self.kernel, call.context.static)
+        form = self.form(level)
         if level.quick:
-            here = settings_at(0, here)
-        program, _ = self.form(level).program_for(call.values, call.context.static, here)
+            form, here = self._quick(form, here)
+            bound = form.bound(call.values, call.context.static)
+            program, _ = form.own_program(bound.given, bound.static, here)
+        else:
+            program, _ = form.program_for(call.values, call.context.static, here)
         return self._compiled(program, call, here)
+
+    @staticmethod
+    def _quick(form: Kernel, here: Settings) -> tuple[Kernel, Settings]:
+        """What is compiled soon: with little work on the CPU, little code on a GPU."""
+        if here.target == "cpu":
+            return form, settings_at(0, here)
+        small = form.with_schedule(_SMALL) if form.free and form.grid is None and form.space is None else form
+        return small, settings_for(_PLAIN.get(here.level, here.level), here)
 
     def find(self, call: Call, level: Level) -> Compiled | None:
         here: Settings | None = call.context.settings
-        if here is None or level.quick:
+        if here is None:
             return None
         form = self.form(level)
-        program = form.known_program(form.bound(call.values, call.context.static), here)
+        if level.quick:
+            form, here = self._quick(form, here)
+            program = form.own_known_program(form.bound(call.values, call.context.static), here)
+        else:
+            program = form.known_program(form.bound(call.values, call.context.static), here)
         if program is None:
             return None
         if here.target == "cuda" and program.executable is not None:
@@ -114,8 +149,10 @@ class KernelClient:
         return KernelProgram(program, self.paths, here)
 
     def request(self, call: Call, levels: Sequence[Level]) -> bytes | None:
-        if self.identity(call) is None:
-            return None
+        if self._sent is not call:  # all levels of a request are of one call
+            if self.identity(call) is None:
+                return None
+            self._sent = call
         try:
             return pack(Shipment.of(self.kernel, call, levels))
         except NotShippable as reason:
@@ -250,7 +287,7 @@ class Shipment(NamedTuple):
     form: Mapping[str, Any]
     static: Mapping[str, Any]
     described: Described
-    levels: tuple[tuple[int, tuple[str, ...], Schedule | None], ...]
+    levels: tuple[tuple[int, tuple[str, ...], Schedule | None, bool], ...]
     settings: Mapping[str, Any]
     cache: tuple[str, int]
 
@@ -267,7 +304,7 @@ class Shipment(NamedTuple):
             {name: getattr(kernel, name) for name in names},
             dict(call.context.static),
             call.described,
-            tuple([(int(level.tier), level.assumed, level.schedule) for level in levels]),
+            tuple([(int(level.tier), level.assumed, level.schedule, level.quick) for level in levels]),
             chosen,
             (str(knobs.cache_dir.value.absolute()), knobs.cache_size.value),
         )
@@ -298,9 +335,9 @@ class Shipment(NamedTuple):
             call = client.call(values, self.static)
             if call is None:
                 return ["the kernel cannot be called there"] * len(self.levels)
-            for tier, assumed, schedule in self.levels:
+            for tier, assumed, schedule, quick in self.levels:
                 try:
-                    client.compile(call, Level(ExecutionTier(tier), tuple(assumed), schedule))
+                    client.compile(call, Level(ExecutionTier(tier), tuple(assumed), schedule, quick))
                     outcome.append(None)
                 except TesseraError as error:
                     outcome.append(error.message)
@@ -316,5 +353,6 @@ def _load(executable: Any, call: Call) -> None:
         executable.function(place.index)
 
 
-def _elements(call: Call) -> int:
-    return sum(value.size for value in call.values if isinstance(value, Tensor))
+def _is_interpreted(call: Call, here: Settings) -> bool:
+    """Whether the interpreter has the first result."""
+    return here.target == "cpu" and sum(one.size for one in call.values if isinstance(one, Tensor)) <= _SOON

@@ -105,17 +105,25 @@ def _cases(region: Region) -> list[Case]:
     for some in found.values():
         calls = sum(record.stands_for for record in some)
         cases.append(
-            Case(region.name, _described(some[-1].arguments), calls, line_of(some, _WIDTH), _timed(some), _tier(some))
+            Case(
+                region.name,
+                words_of(some[-1].arguments),
+                calls,
+                line_of(some, _WIDTH),
+                timed_by_tier(some),
+                tier_now(some),
+            )
         )
     return cases
 
 
-def _tier(records: Sequence[Record]) -> int:
+def tier_now(records: Sequence[Record]) -> int:
     """That most of the last calls were at: single ones may belong to a contest."""
     return int(mode([record.tier for record in records[-_LATEST:]]))
 
 
-def _timed(records: Sequence[Record]) -> tuple[Timed, ...]:
+def timed_by_tier(records: Sequence[Record]) -> tuple[Timed, ...]:
+    """How long calls took at each tier that there was."""
     timed: list[Timed] = []
     for tier in ExecutionTier:
         laps = [record.nanoseconds for record in records if record.tier == tier]
@@ -148,7 +156,8 @@ def line_of(records: Sequence[Record], width: int) -> tuple[int, ...]:
     return tuple(line)
 
 
-def _described(arguments: Described) -> str:
+def words_of(arguments: Described) -> str:
+    """Arguments in a few words: shapes and types."""
     arrays = [one for one in arguments if isinstance(one, Meta)]
     shapes = [format_shape(one.shape) for one in arrays[:2]]
     kinds = ", ".join(dict.fromkeys(str(one.dtype) for one in arrays))

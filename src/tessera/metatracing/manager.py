@@ -55,7 +55,7 @@ class KernelManager:
     """Keeps programs of tiers above the first within bounds: a count, and bytes of code. Any thread may use it."""
 
     def __init__(self, config: RuntimeConfig, counts: Counts, clock: Clock) -> None:
-        self._config, self._counts, self._clock = config, counts, clock
+        self.config, self._counts, self._clock = config, counts, clock
         self._lock = threading.RLock()
         self._programs: dict[int, Installed] = {}
         self._condemned: list[Installed] = []
@@ -77,12 +77,14 @@ class KernelManager:
         """Takes a program in; others may have to go, at the next `sweep`."""
         with self._lock:
             self._programs[id(program)] = program
-            self._shrink(self._config.max_specialized_kernels, self._config.max_compilation_memory_mb << 20, program)
+            self._shrink(self.config.max_specialized_kernels, self.config.max_compilation_memory_mb << 20, program)
+            self._counts.journal.add("memory", program.region.name, amount=self.nbytes)
 
     def released(self, program: Installed) -> None:
         """Forgets a program that its region has dropped."""
         with self._lock:
-            self._programs.pop(id(program), None)
+            if self._programs.pop(id(program), None) is not None:
+                self._counts.journal.add("memory", program.region.name, amount=self.nbytes)
 
     def _shrink(self, most: int, most_bytes: int, newest: Installed | None = None) -> None:
         while self._programs and (len(self._programs) > most or self.nbytes > most_bytes):
@@ -95,7 +97,7 @@ class KernelManager:
         """What a program has saved, halved for every half-life since it was last used; then how recent it is."""
         passed = max(0, self._clock() - program.last_used)
         saved = program.uses * max(program.gain, 1.0)
-        return saved * 0.5 ** (passed / self._config.half_life), program.last_used
+        return saved * 0.5 ** (passed / self.config.half_life), program.last_used
 
     def sweep(self) -> None:
         """Drops what had to go. Regions have locks of their own: nobody may hold one here."""
@@ -104,7 +106,7 @@ class KernelManager:
                 if not self._condemned:
                     return
                 victim = self._condemned.pop()
-            self._counts.add("evictions")
+            self._counts.add("evictions", region=victim.region.name, what=str(victim.level))
             log("tiers", f"{victim.region.name}: {victim.level} makes room for others")
             victim.region.drop(victim)
 

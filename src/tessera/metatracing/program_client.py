@@ -248,7 +248,8 @@ class ProgramClient:
         hints = tuple(f"{symbol}={_about(number)}" for symbol, number in sorted(sizes.items())) if is_guided else ()
         rank = level.schedule.rank if isinstance(level.schedule, Choice) else 0
         fast = self.jitted.is_fast(call.context.chosen)
-        return Recipe.of(self._digests[variant], traced.types, self.paths, facts, level.assumed, hints, rank, fast)
+        digest, types = self._digests[variant], traced.types
+        return Recipe.of(digest, types, self.paths, facts, level.assumed, hints, rank, fast, is_guided)
 
     def request(self, call: Call, levels: Sequence[Level]) -> bytes | None:
         if build() is None or not levels:

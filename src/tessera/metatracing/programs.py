@@ -9,7 +9,8 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from tessera.metatracing.client import Call, Compiled, Level, Runner, RuntimeGuard
-from tessera.metatracing.heat import Heat
+from tessera.metatracing.heat import Clock, Heat, system_clock
+from tessera.metatracing.journal import Journal
 from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts
 
 if TYPE_CHECKING:
@@ -36,8 +37,9 @@ class Counts:
         "loads",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock = system_clock) -> None:
         self._lock = threading.Lock()  # regions have a lock each, and all count here
+        self.journal = Journal(clock)
         self.happened: Counter[str] = Counter()
         self.guard_failures: Counter[str] = Counter()
         """By the word of the guard that failed: `q.size[2]`."""
@@ -50,10 +52,12 @@ class Counts:
         """In the child of a fork: whoever held the lock is not there."""
         self._lock = threading.Lock()
 
-    def add(self, name: str, count: int = 1) -> None:
+    def add(self, name: str, count: int = 1, *, region: str = "", what: str = "") -> None:
         assert name in self.NAMES, name
         with self._lock:
             self.happened[name] += count
+        if name != "traces":  # those are in the rings of regions
+            self.journal.add(name, region, what, amount=count)
 
     def ran(self, tier: ExecutionTier, failed: RuntimeGuard | None, count: int) -> None:
         """Counts calls, and those that ran at a lower tier because a guard failed."""

@@ -27,7 +27,7 @@ class Recipe(NamedTuple):
     """`digest` names the graph; sizes and numbers are known by the place of their argument, and an axis.
 
     `guarded` are the words of what is known: a program is right only where they hold. See `ChooseBlocks` for hints and
-    rank.
+    rank. Kernels of few rows are `joined` where calls have shown that there is something to be won.
     """
 
     digest: str
@@ -37,6 +37,7 @@ class Recipe(NamedTuple):
     hints: tuple[str, ...]
     rank: int
     fast_math: bool
+    joined: bool
 
     @staticmethod
     def of(
@@ -48,6 +49,7 @@ class Recipe(NamedTuple):
         hints: tuple[str, ...],
         rank: int,
         fast_math: bool,
+        joined: bool,
     ) -> Recipe:
         """For a call with these facts, of which these words are assumed: as few of them as decide all sizes."""
         sizes: list[tuple[int, int, int]] = []
@@ -67,7 +69,7 @@ class Recipe(NamedTuple):
                     sizes.append((place, axis, int(facts[word])))
                     guarded.append(word)
         open_hints = tuple([hint for hint in hints if hint.partition("=")[0] not in known])
-        return Recipe(digest, tuple(sizes), tuple(numbers), tuple(guarded), open_hints, rank, fast_math)
+        return Recipe(digest, tuple(sizes), tuple(numbers), tuple(guarded), open_hints, rank, fast_math, joined)
 
     @property
     def key(self) -> str:
@@ -86,7 +88,7 @@ class Recipe(NamedTuple):
         if self.numbers:
             module = with_numbers(module, dict(self.numbers))
         facts = Facts([fact(Kind.SIZE, f"arg{argument}.size[{axis}]", size) for argument, axis, size in self.sizes])
-        stages = stages_for(here.target, here.level, self.hints, self.rank, checks=here.checks)
+        stages = stages_for(here.target, here.level, self.hints, self.rank, checks=here.checks, joined=self.joined)
         program = compile_graph(module, here, stages=stages, facts=facts, world=world)
         program.device = device(place)
         return program

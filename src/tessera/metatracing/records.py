@@ -97,7 +97,11 @@ class AttentionTrace:
 
 @dataclass(frozen=True, slots=True)
 class PerformanceSample:
-    """How fast a recorded run was. Rates are None where the work of a region is not known."""
+    """How fast a recorded run was, and how many calls it stands for. Rates are None where a region's work is not known.
+
+    The two overheads are what the recorded call before this one cost beside its program: recording it, and finding what
+    to run and what to compile.
+    """
 
     tier_used: ExecutionTier
     input_profile: InputProfile
@@ -105,6 +109,9 @@ class PerformanceSample:
     tflops_achieved: float | None
     memory_bandwidth_gbps: float | None
     timestamp: int
+    calls: int = 1
+    tracing_overhead_ms: float = 0.0
+    runtime_overhead_ms: float = 0.0
 
 
 class LaunchFacts(NamedTuple):
@@ -118,7 +125,10 @@ class LaunchFacts(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A recorded run as the ring holds it, and how many calls it stands for."""
+    """A recorded run as the ring holds it, and how many calls it stands for.
+
+    `recording` and `deciding` are the nanoseconds that the recorded call before took beside its program.
+    """
 
     timestamp: int
     tier: ExecutionTier
@@ -126,6 +136,8 @@ class Record(NamedTuple):
     nanoseconds: int
     stands_for: int
     facts: LaunchFacts
+    recording: int = 0
+    deciding: int = 0
 
 
 class Ring:

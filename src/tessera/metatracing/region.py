@@ -18,6 +18,7 @@ from tessera.kernels.schedule import Schedule
 from tessera.metatracing.candidates import bridge_levels, general_beside, tier2_levels, tier3_levels
 from tessera.metatracing.client import Call, Compiled, GuardType, Level, RuntimeGuard
 from tessera.metatracing.contest import Contender, Contest
+from tessera.metatracing.first_program import first_program
 from tessera.metatracing.heat import Heat
 from tessera.metatracing.invariants import few_cases, invariant_words
 from tessera.metatracing.logs import complain, log, told
@@ -74,7 +75,10 @@ class Region:
         self.pending: deque[tuple[Entry, Installed, Contender | None, Reading, int, Described]] = deque()
         self.contests: list[tuple[Entry, Contest, int]] = []  # with the number of the record that each began at
         self.calls = 0
+        self.looking = 0  # nanoseconds that the call which is coming took to find its entry
+        self.overheads = 0, 0  # of the last recorded call: recording it, and deciding what to run and to compile
         place = next((value.device for value in call.values if isinstance(value, Tensor)), None)
+        self.device_kind = "cpu" if place is None else place.kind
         self.timer = timer_for(place, self.clock)
         self.numbers = tuple(place for place, value in enumerate(call.values) if not isinstance(value, Tensor))
         self.first = standing_in(call, call.values)
@@ -115,6 +119,7 @@ class Region:
             self.entries += chain
             if (first := chain[0]).failed is not None:
                 found = first.failed.found(call.values)
+                self.counts.journal.add("guard", self.name, f"{first.failed}, it is {found}")
                 log("guards", f"{self.name}: {first.failed} does not hold, it is {found}; {first.program.level} runs")
             return first
 
@@ -136,32 +141,11 @@ class Region:
         for program in self.programs:
             if program.tier is TIER1 and program.serves(call.values):
                 return program
-        compiled, level = self._first(call)
+        compiled, level = first_program(self, call)
         bases = [program for program in self.programs if program.tier is TIER1]
         if len(bases) >= _MOST_BASES:
             self.drop(min(bases, key=lambda program: program.last_used))
         return self._install(Installed(self, level, compiled))
-
-    def _first(self, call: Call) -> tuple[Compiled, Level]:
-        full = Level(TIER1)
-        found = None
-        try:
-            found = self.client.find(call, full)
-        except TesseraError as error:
-            complain(f"{self.name}: looking for a compiled program failed: {error.message}")
-        if found is not None:
-            return found, full
-        # Without another process that makes it faster later, it is made fast at once.
-        follows = self.climbs and self.config.enable_tier2_compilation and self.runtime.can_compile(call, self.client)
-        if follows:
-            self.runtime.compiling.prepare()
-        level = Level(TIER1, quick=follows and self.config.enable_tier1_fallback and self.client.starts_quickly(call))
-        try:
-            return self.client.compile(call, level), level
-        except TesseraError:
-            if not level.quick:
-                raise
-            return self.client.compile(call, full), full
 
     def _load(self, call: Call) -> None:
         """Starts where another process has ended."""
@@ -172,7 +156,7 @@ class Region:
                 complain(f"{self.name}: a program of another process cannot be used: {told(error)}")
                 continue
             if found is not None:
-                self.counts.add("loads")
+                self.counts.add("loads", region=self.name, what=str(level))
                 if level.tier is TIER3:
                     self.words = level.assumed
                 self._install(Installed(self, level, found))
@@ -190,6 +174,7 @@ class Region:
 
     def sampled(self, entry: Entry, values: tuple[Any, ...]) -> tuple[Any, int]:
         """A call that is timed and recorded; its result, and the tier that it ran at."""
+        came, self.looking = self.clock() - self.looking, 0
         with self.lock:
             before = self._settle(entry)
             if self.trials and entry.contest is None:
@@ -203,6 +188,7 @@ class Region:
                     contender = None
             program = entry.program if contender is None else contender.program
             run = entry.run if contender is None else contender.run
+        began = self.clock()
         flat = [value.geometry if isinstance(value, Tensor) else value for value in values]
         try:
             result, took = self.timer.timed(
@@ -210,6 +196,7 @@ class Region:
             )
         except FAULTS as error:
             return self.recover(entry, contender, error, values)
+        ended = self.clock()
         described = tuple([value.meta if isinstance(value, Tensor) else value for value in values])
         with self.lock:
             count = before + 1
@@ -222,8 +209,12 @@ class Region:
                     self.pending.popleft()
                 self.pending.append((entry, program, contender, took, count, described))
                 self._collect()
+            recorded = self.clock()
             self._consider(entry, described, values)
         self.runtime.manager.sweep()
+        self.overheads = recorded - ended, began - came + self.clock() - recorded
+        if self.runtime.watch is not None:
+            self.runtime.watch.recorded()
         return result, program.tier
 
     def _collect(self) -> None:
@@ -260,7 +251,7 @@ class Region:
             if entry.facts is None:
                 entry.facts = self._launch_facts(entry)
             self.counts.add("traces")
-            self.ring.add(Record(now, program.tier, described, took, count, entry.facts))
+            self.ring.add(Record(now, program.tier, described, took, count, entry.facts, *self.overheads))
         self.recorded += 1
         contest = entry.contest
         if contest is not None and contender is not None:
@@ -286,7 +277,17 @@ class Region:
             entry.seen += 1
             return 0
         typical = median(entry.recent) if entry.recent else 0
-        return 63 if typical < 10_000 else 31 if typical < 100_000 else 7 if typical < 10_000_000 else 1
+        return (
+            255
+            if typical < 20_000
+            else 63
+            if typical < 100_000
+            else 15
+            if typical < 1_000_000
+            else 7
+            if typical < 10_000_000
+            else 1
+        )
 
     def recover(
         self, entry: Entry, contender: Contender | None, error: Exception, values: tuple[Any, ...]
@@ -347,11 +348,14 @@ class Region:
         call = entry.call._replace(values=self._values(entry.call, described))
         current, most = entry.program.level.schedule, self.config.candidates
         if tier is TIER2:
-            levels = bridge_levels(TIER2, (), current) if is_bridge else tier2_levels(self.client, call, most)
+            regular = [] if is_bridge else tier2_levels(self.client, call, most, self.runtime.experience)
+            levels = regular or bridge_levels(TIER2, (), current)
         elif words := self._words(entry, described, is_bridge):
-            regular = tier3_levels(self.client, call, words, current, self.times, most)
+            regular = tier3_levels(self.client, call, words, current, self.times, most, self.runtime.experience)
             levels = bridge_levels(TIER3, words, current) if is_bridge else regular
         else:
+            return False
+        if not self.runtime.climb_pays(self, entry, tier, len(levels)):
             return False
         self._ask(Request(self, call, levels, is_bridge=is_bridge))
         return True
@@ -385,7 +389,7 @@ class Region:
         if not words or words in self.generalised:
             return ()
         self.generalised.add(words)
-        self.counts.add("generalisations")
+        self.counts.add("generalisations", region=self.name)
         log("tiers", f"{self.name}: generalised, it now assumes {', '.join(words)}")
         return words
 
@@ -393,7 +397,7 @@ class Region:
         self.request = request
         if request.is_bridge and self.bridges < self.config.most_bridges:
             self.bridges += 1
-            self.counts.add("bridges")
+            self.counts.add("bridges", region=self.name)
         for level in request.levels:
             log("tiers", f"{self.name}: hot, compiling {level}")
         self.runtime.compile(request)
@@ -405,26 +409,35 @@ class Region:
                 return
             self.request = None
             request.done()
-            self.counts.add("compiles", len(found))
-            self.trials = [
-                Installed(self, level, program, is_bridge=request.is_bridge)
-                for level, program in found
-                if program is not request.taken
-            ]
-            for entry in self.entries:
-                entry.hurry()
+            self.counts.add("compiles", len(found), region=self.name)
+            # What came first has competed already: it is in use, still competes, or gets another chance.
+            there = [program.compiled for program in (*self.programs, *self.trials)]
+            there += [one.program.compiled for _, contest, _ in self.contests for one in contest.contenders]
+            self._try([(level, one) for level, one in found if one not in there], is_bridge=request.is_bridge)
 
     def arrived(self, request: Request, level: Level, compiled: Compiled) -> None:
-        """One of several programs is there. It takes over at once from what was only made to be there soon."""
+        """One of several programs is there: the first of them does not wait for the others.
+
+        It takes over at once from what was only made to be there soon, and else competes.
+        """
         with self.lock:
-            waiting = self.request is request and request.taken is None
-            if waiting and any(entry.program.level.quick for entry in self.entries):
-                request.taken = compiled
-                self._take(Installed(self, level, compiled))
+            if self.request is not request or request.taken is not None:
+                return
+            request.taken = compiled
+            if any(entry.program.level.quick for entry in self.entries):
+                self._take(Installed(self, level, compiled, is_bridge=request.is_bridge))
+            elif len(request.levels) > 1:
+                self._try([(level, compiled)], is_bridge=request.is_bridge)
+
+    def _try(self, found: Sequence[tuple[Level, Compiled]], *, is_bridge: bool) -> None:
+        """Has the next calls compare new programs with what they run now."""
+        self.trials += [Installed(self, level, program, is_bridge=is_bridge) for level, program in found]
+        for entry in self.entries:
+            entry.hurry()
 
     def aborted(self, level: Level, why: str) -> None:
         """Something could not be compiled: calls go on as they are."""
-        self.counts.add("aborts")
+        self.counts.add("aborts", region=self.name, what=f"{level}: {why}")
         complain(f"{self.name}: {level} is given up: {why}")
 
     def _begin_contest(self, entry: Entry, values: tuple[Any, ...]) -> None:
@@ -451,7 +464,7 @@ class Region:
             self._take(contenders[0].program)
 
     def _compete(self, entry: Entry, contest: Contest) -> None:
-        self.counts.add("contests")
+        self.counts.add("contests", region=self.name)
         entry.contest = contest
         self.contests.append((entry, contest, self.recorded))
 
@@ -462,7 +475,15 @@ class Region:
         if program.tier is TIER3:
             self.words = program.level.assumed
         self._remember()
-        self.forget()
+        served: list[Entry] = []
+        for entry in self.entries:
+            broken = program.broken_guard(entry.call.values, numbers=False)
+            if broken is None:
+                served.append(entry)
+            elif entry.failed is None and program.tier > entry.tier:
+                self._settle(entry)
+                entry.failed = broken
+        self._leave(served)  # others have what they had: looking for it takes a while
 
     def _end_contest(self, entry: Entry, contest: Contest) -> None:
         entry.contest = None
@@ -482,13 +503,17 @@ class Region:
         before = lost if is_old else contest.before
         if best.program not in self.programs and won is not None and before is not None:
             best.program.gain = max(0.0, before - won)
-        general = general_beside(self.client, best, times, lost)
+        # What serves calls that the winner refuses is the last program of the tier below.
+        rival = self.rivals.get(_geometry(entry.described))
+        below = rival[1] if incumbent.program.tier is TIER3 and rival is not None else lost
+        self.runtime.learn(self, entry, max(one.program.tier for one in contest.contenders), times, before, won)
+        general = general_beside(self.client, best, times, below)
         losers = [one.program for one in contest.contenders if one not in (best, general)]
-        if best.program.tier < max(one.tier for one in losers):
-            self.counts.add("switch_backs")
+        if any(best.program.tier < one.tier for one in losers):
+            self.counts.add("switch_backs", region=self.name, what=str(best.program.level))
             log("tiers", f"{self.name}: more facts were not faster, it stays at {best.program.level}")
         for program in losers:
-            if program is not incumbent.program or program.tier > best.program.tier:
+            if program is not incumbent.program or _replaces(best.program, program):
                 self.drop(program)
         if general is not None and general.program not in self.programs:
             self._install(general.program)
@@ -547,12 +572,14 @@ class Region:
     def forget(self, program: Installed | None = None) -> None:
         """Lets calls look for their programs anew: those that had a certain one, or all."""
         with self.lock:
-            gone = [entry for entry in self.entries if program is None or entry.has(program)]
-            for entry in gone:
-                self._settle(entry)
-                entry.is_stale = True
-            self.entries = [entry for entry in self.entries if not entry.is_stale]
-            self.tiered.forget_stale()
+            self._leave([entry for entry in self.entries if program is None or entry.has(program)])
+
+    def _leave(self, gone: Sequence[Entry]) -> None:
+        for entry in gone:
+            self._settle(entry)
+            entry.is_stale = True
+        self.entries = [entry for entry in self.entries if not entry.is_stale]
+        self.tiered.forget_stale()
 
     def unrecorded(self, tier: ExecutionTier) -> int:
         """Calls at a tier since the last recorded ones: those that nobody has counted yet."""
@@ -574,6 +601,12 @@ class Region:
         """Tells the next process what this one found."""
         if self.identity is not None:
             self.runtime.manager.remember(self.identity, [one.level for one in self.programs if one.tier > TIER1])
+
+
+def _replaces(best: Installed, old: Installed) -> bool:
+    """Whether nobody needs a program any more that another one was faster than: one that knows less serves others."""
+    known, before = ((one.tier, len(one.compiled.guards)) for one in (best, old))
+    return known <= before
 
 
 def shown(guards: Sequence[RuntimeGuard]) -> str:

@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from typing import TYPE_CHECKING
 
+from tessera.errors import TesseraError
 from tessera.metatracing.client import Call, Compiled, Level
 from tessera.metatracing.logs import told
+from tessera.metatracing.records import ExecutionTier
 
 if TYPE_CHECKING:
     from tessera.metatracing.region import Region
@@ -22,7 +24,7 @@ class Request:
         self.levels = list(levels)
         self.is_bridge = is_bridge
         self.taken: Compiled | None = None
-        """What is in use already, before the others have come."""
+        """The one that came first: it is in use, or competes, before the others have come."""
         self.done: Callable[[], object] = lambda: None
         # Settings that hold around the call, such as the folder of the cache, hold for what is done for it elsewhere.
         self.context = copy_context()
@@ -36,6 +38,16 @@ class Request:
             except Exception as error:
                 self.region.aborted(level, told(error))
         return found
+
+    def known(self, level: Level) -> Compiled | None:
+        """What need not be compiled: Tier 1, where it was compiled fully, is the first program of Tier 2."""
+        made = [one.level for one in self.region.programs if one.tier is ExecutionTier.TIER1_INTERPRETER]
+        if level.assumed or not any(not one.quick and one.schedule == level.schedule for one in made):
+            return None
+        try:
+            return self.region.client.find(self.call, level)
+        except TesseraError:  # then it is compiled
+            return None
 
     def found(self, level: Level) -> Compiled | None:
         """What another process has compiled; None for what is not there after all, which is said."""

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any, Self
 
 from tessera.kernels.function import Kernel
+from tessera.metatracing.analysis.experience import Experience
 from tessera.metatracing.attention import AttentionParams, attention_operations, flash_attention
 from tessera.metatracing.background import Blocking, Compiling, Worker
 from tessera.metatracing.client import Call, Client, Level
 from tessera.metatracing.config import RuntimeConfig
+from tessera.metatracing.contest import Contender
 from tessera.metatracing.heat import Clock, system_clock
 from tessera.metatracing.kernel_client import KernelClient
+from tessera.metatracing.logs import log
 from tessera.metatracing.manager import KernelManager
-from tessera.metatracing.programs import Counts
+from tessera.metatracing.models.climbing import ClimbModel
+from tessera.metatracing.programs import Counts, Entry
+from tessera.metatracing.ranks import DistributedExecutionTracer
 from tessera.metatracing.records import (
     AttentionTrace,
     ExecutionPattern,
@@ -30,6 +38,7 @@ from tessera.metatracing.records import (
 )
 from tessera.metatracing.region import Region
 from tessera.metatracing.request import Request
+from tessera.metatracing.risks import RiskWatch
 from tessera.metatracing.tiered import Tiered
 from tessera.runtime.creation import asarray
 from tessera.runtime.meta import Meta
@@ -38,6 +47,9 @@ from tessera.runtime.tensor import Tensor
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
+
+    from tessera.metatracing.analysis.analyzer import AnalysisResult
+    from tessera.metatracing.models.kernel_times import KernelTimes
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +95,24 @@ class MetaTracingRuntime:
     ) -> None:
         self.config = RuntimeConfig() if config is None else config
         self.clock = clock
-        self.counts = Counts()
+        self.counts = Counts(clock)
         self.manager = KernelManager(self.config, self.counts, clock)
         if compiling is None:
             background = self.config.background_compilation
             compiling = Worker(self.config.compile_timeout_s) if background else Blocking()
         self.compiling = compiling
+        self.distributed: DistributedExecutionTracer | None = None
+        if self.config.enable_distributed_tracing:
+            told = self.config.distributed_rank, self.config.distributed_world_size
+            self.distributed = DistributedExecutionTracer(*told).start()
+        self.experience = Experience()
+        self.climbs = ClimbModel()
         self._tiered: dict[int, Tiered] = {}
         self._kernels: dict[Kernel, Tiered] = {}
         self._lent: weakref.WeakSet[Tiered] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._compile_time = dict.fromkeys(ExecutionTier, 0)
+        self.watch = RiskWatch(self) if self.config.mitigate_risks else None
         atexit.register(_close, weakref.ref(self))
         _RUNTIMES.add(self)
 
@@ -134,15 +153,40 @@ class MetaTracingRuntime:
         )
         return self.compiling.can_compile(packed)
 
+    def climb_pays(self, region: Region, entry: Entry, tier: ExecutionTier, levels: int) -> bool:
+        """Whether programs of a tier are worth trying, by what climbs gained here before."""
+        call = median(entry.recent) if entry.recent else 0.0
+        turns = levels * (self.config.contest_rounds + 1)
+        if self.climbs.pays(region.device_kind, tier, region.heat.at(self.clock()), call, turns):
+            return True
+        log("tiers", f"{region.name}: tier {int(tier)} is not tried, climbs there gained too little so far")
+        return False
+
+    def learn(
+        self,
+        region: Region,
+        entry: Entry,
+        tier: ExecutionTier,
+        times: Mapping[Contender, float | None],
+        before: float | None,
+        won: float | None,
+    ) -> None:
+        """Takes in how a contest ended: what each schedule took, and what the climb gained."""
+        if before is not None and won is not None:
+            self.climbs.note(region.device_kind, tier, before, min(before, won))
+        took = {one.program.level.schedule: seconds for one, seconds in times.items() if seconds is not None}
+        self.experience.note((region.client.name, region.first.fixed), entry.described, took)
+
     def compile(self, request: Request) -> None:
         """Has a request compiled."""
         tier = request.levels[0].tier
         began = self.clock()
-        request.done = lambda: self._compiled(tier, self.clock() - began)
+        request.done = lambda: self._compiled(tier, self.clock() - began, request.region.name)
         self.compiling.submit(request)
 
-    def _compiled(self, tier: ExecutionTier, nanoseconds: int) -> None:
+    def _compiled(self, tier: ExecutionTier, nanoseconds: int, region: str) -> None:
         self._compile_time[tier] += nanoseconds
+        self.counts.journal.add("compile", region, f"tier {int(tier)}", duration=nanoseconds)
 
     def wait_for_compilation(self, timeout: float = 60.0) -> bool:
         """Waits until nothing is being compiled; False where that takes longer."""
@@ -159,6 +203,8 @@ class MetaTracingRuntime:
     def close(self) -> None:
         """Ends the process that compiles. Calls go on with what there is."""
         self.compiling.close()
+        if self.distributed is not None:
+            self.distributed.stop()
 
     def __enter__(self) -> Self:
         return self
@@ -215,9 +261,24 @@ class MetaTracingRuntime:
         found = [_trace(region, record) for region in self.regions() for record in region.ring]
         return sorted(found, key=lambda trace: trace.timestamp)
 
+    get_internal_traces = get_traces
+
     def get_performance_history(self) -> list[PerformanceSample]:
         """How fast the recorded calls were, oldest first."""
-        return [_sample(trace) for trace in self.get_traces()]
+        found = [_sample(_trace(region, record), record) for region in self.regions() for record in region.ring]
+        return sorted(found, key=lambda sample: sample.timestamp)
+
+    def reconfigure(self, config: RuntimeConfig) -> None:
+        """Goes on with other settings; what was compiled stays. Half-lives and lengths of histories stay, too."""
+        self.config = self.manager.config = config
+        for region in self.regions():
+            region.config = config
+
+    def analyze(self, times: KernelTimes | None = None, tolerance: float | None = None) -> AnalysisResult:
+        """What traces show: patterns, trends, hotspots; and with a model of the machine, what is recommended."""
+        from tessera.metatracing.analysis.running import analyze
+
+        return analyze(self, times, tolerance)
 
     def explain(self) -> str:
         """The regions, their programs, and what these are guarded by, in words."""
@@ -228,6 +289,20 @@ class MetaTracingRuntime:
         from tessera.metatracing.live import live
 
         return live(self, console)
+
+    def write_timeline(self, path: str | os.PathLike[str]) -> None:
+        """Writes what happened as one HTML file that needs nothing else."""
+        from tessera.metatracing.timeline import timeline_of
+        from tessera.metatracing.timeline_page import page
+
+        Path(path).write_text(page(timeline_of(self)), encoding="utf-8")
+
+    def write_trace(self, path: str | os.PathLike[str]) -> None:
+        """Writes what happened as trace events, for Perfetto (ui.perfetto.dev) and chrome://tracing."""
+        from tessera.metatracing.perfetto import trace_events
+        from tessera.metatracing.timeline import timeline_of
+
+        Path(path).write_text(json.dumps(trace_events(timeline_of(self))), encoding="utf-8")
 
 
 _DEFAULT_PARAMS = AttentionParams()
@@ -263,7 +338,7 @@ def _trace(region: Region, record: Record) -> AttentionTrace:
     return AttentionTrace(profile, pattern, record.tier, record.timestamp, record.stands_for)
 
 
-def _sample(trace: AttentionTrace) -> PerformanceSample:
+def _sample(trace: AttentionTrace, record: Record) -> PerformanceSample:
     profile, pattern = trace.input_profile, trace.execution_pattern
     metas = [one for one in profile.arguments if isinstance(one, Meta)]
     rate = None
@@ -271,7 +346,15 @@ def _sample(trace: AttentionTrace) -> PerformanceSample:
         operations = attention_operations(profile, metas[1].shape[-2])
         rate = operations / pattern.execution_time_ms / 1e9
     return PerformanceSample(
-        trace.tier, profile, pattern.execution_time_ms, rate, pattern.memory_bandwidth_gbps, trace.timestamp
+        trace.tier,
+        profile,
+        pattern.execution_time_ms,
+        rate,
+        pattern.memory_bandwidth_gbps,
+        trace.timestamp,
+        record.stands_for,
+        record.recording / 1e6,
+        record.deciding / 1e6,
     )
 
 

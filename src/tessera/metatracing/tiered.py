@@ -69,13 +69,14 @@ class Tiered:
         return self._run(Call(values, call.fixed, call.context))
 
     def _run(self, call: Call) -> tuple[Any, int]:
-        key = self._key(call)
+        key, came = self._key(call), self.runtime.clock()
         entry = self.entries.get(key)
         if entry is None or entry.is_stale or not _holds(entry.unchanged):
             with self._lock:
                 region = self._region(call)
             entry = region.entry_for(call)
             self._remember(key, entry, call)
+            region.looking = self.runtime.clock() - came
         values = call.values
         entry = entry.for_numbers([values[place] for place in entry.region.numbers])
         return entry.region.sampled(entry, values)
@@ -88,7 +89,7 @@ class Tiered:
             for fixed, old in list(self.regions.items()):
                 if not _holds(old.unchanged):
                     log("tiers", f"{self.client.name}: what it captured has changed, its programs are left")
-                    self.runtime.counts.add("invalidations")
+                    self.runtime.counts.add("invalidations", region=self.client.name)
                     self._leave(fixed)
             region = self.regions[call.fixed] = Region(self.runtime, self, call)
         return region

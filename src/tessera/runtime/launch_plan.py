@@ -112,7 +112,8 @@ class DeviceLaunch:
     threads: of a block. shared: bytes of dynamic shared memory. cluster: blocks to a cluster. persistent: blocks to a
     multiprocessor, 0 for one block to each program of the grid. counters: bytes of workspace that a kernel finds zeroed
     and leaves zeroed; its address goes into `counters_word`. report_word: where the address of the status record goes;
-    -1 for kernels that report nothing. local: bytes of local memory that a thread is expected to need.
+    -1 for kernels that report nothing. local: bytes of local memory that a thread is expected to need. follows: whether
+    the kernel waits by itself for those in front of it, so that it may be started while they run.
     """
 
     threads: int
@@ -124,6 +125,7 @@ class DeviceLaunch:
     counters_word: int = -1
     report_word: int = -1
     local: int = 0
+    follows: bool = False
 
     def blocks(self, programs: int, multiprocessors: int) -> int:
         """How many blocks to launch for so many programs: whole clusters, and none for none."""
@@ -145,6 +147,7 @@ class DeviceLaunch:
             "counters_word": self.counters_word,
             "report_word": self.report_word,
             "local": self.local,
+            "follows": self.follows,
         }
 
     @staticmethod
@@ -159,6 +162,7 @@ class DeviceLaunch:
             int(found["persistent"]),
             maps,
             *(int(found[name]) for name in numbers),
+            follows=bool(found["follows"]),
         )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -203,3 +204,46 @@ def _root(array: Array) -> Array:
     while isinstance(root.base, np.ndarray) and not isinstance(root.base, _Storage):
         root = root.base
     return root
+
+
+class _Holder(Protocol):
+    @property
+    def geometry(self) -> Array: ...
+
+
+def _references(holder: _Holder) -> tuple[int, int]:
+    """How many refer to an array, and to what it lies on; whoever looks is among them."""
+    array = holder.geometry
+    return sys.getrefcount(array), sys.getrefcount(array.base)
+
+
+class _Lone:
+    """Holds an array that nobody else knows."""
+
+    def __init__(self) -> None:
+        self.geometry = aligned_empty((1,), _BYTE)
+
+
+_TOP, _BELOW = _references(_Lone())
+_OWN = (_Storage, bytearray, DeviceMemory)
+"""What arrays lie on whose memory is Tessera's own: nobody looks at it without a reference."""
+
+_BENEATH: Mapping[type, str] = {np.ndarray: "base", _Window: "buffer", Buffer: "keepalive"}
+"""What holds memory by something else."""
+
+
+def taken(holder: _Holder, shape: tuple[int, ...], storage: np.dtype[Any]) -> Array | None:
+    """An array in the memory of another one that its holder gives away; None where somebody else may look at that."""
+    array: Any = holder.geometry
+    if sys.getrefcount(array) != _TOP or not array.flags.writeable:
+        return None
+    at, base = data_address(array), array
+    while base.__class__ not in _OWN:
+        name = _BENEATH.get(base.__class__)
+        # A tensor may know the buffer that it lies on.
+        also = base.__class__ is _Window and base.buffer is getattr(holder, "_buffer", None)
+        if name is None or sys.getrefcount(getattr(base, name)) != _BELOW + also:
+            return None
+        base = getattr(base, name)
+    start = _address_of(base) if base.__class__ is DeviceMemory else _address_of(_from_buffer(base))
+    return np.ndarray(shape, storage, base, at - start)

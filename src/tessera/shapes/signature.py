@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import CodeType, FunctionType
 from typing import Any, cast, get_args, get_origin
 
@@ -108,7 +108,7 @@ class Signature:
 
     @cached_property
     def _spans(self) -> dict[str, SourceSpan]:
-        return {} if self._code is None else _annotation_spans(self._code)
+        return {} if self._code is None else _annotation_spans(self._code, self._code.co_filename)
 
 
 def _leaves(expected: object, value: object, where: str, label: str, span: SourceSpan | None) -> Iterator[_Leaf]:
@@ -194,7 +194,7 @@ def _evaluate(function: FunctionType, name: str, written: object) -> object:
         try:
             text = eval(text, function.__globals__, scope)  # as typing.get_type_hints does
         except Exception as error:
-            span = _annotation_spans(function.__code__).get(name)
+            span = _annotation_spans(function.__code__, function.__code__.co_filename).get(name)
             if isinstance(error, TesseraError):
                 error.at(span)
                 raise
@@ -215,8 +215,9 @@ def _looks_like_a_tensor(text: str) -> bool:
     return any(f"{name}[" in text for name in (*FORM_NAMES.values(), Out.__name__))
 
 
-def _annotation_spans(code: CodeType) -> dict[str, SourceSpan]:
-    """Where each annotation is written; empty when the source cannot be read."""
+@lru_cache(maxsize=256)  # reading the source takes longer than all else that is done for a call
+def _annotation_spans(code: CodeType, file: str) -> dict[str, SourceSpan]:
+    """Where each annotation is written; empty when the source cannot be read. Codes of two files may be equal."""
     try:
         lines, first = inspect.getsourcelines(code)
         source = textwrap.dedent("".join(lines))
@@ -235,6 +236,6 @@ def _annotation_spans(code: CodeType) -> dict[str, SourceSpan]:
     def span(node: ast.expr) -> SourceSpan:
         end_line = None if node.end_lineno is None else first + node.end_lineno - 1
         end_column = None if node.end_col_offset is None else node.end_col_offset + indent
-        return SourceSpan(code.co_filename, first + node.lineno - 1, node.col_offset + indent, end_line, end_column)
+        return SourceSpan(file, first + node.lineno - 1, node.col_offset + indent, end_line, end_column)
 
     return {name: span(node) for name, node in written.items() if node is not None}

@@ -18,6 +18,8 @@ from tessera.dialects import schedule
 from tessera.dialects.schedule_types import Config, ConfigAttr
 from tessera.errors import TesseraError
 from tessera.transforms.check_indices import CheckIndices
+from tessera.transforms.graph_to_schedule import GraphToSchedule
+from tessera.transforms.mark_still import MarkStill
 from tessera.transforms.pipeline import Stage, default_stages
 
 KINDS = ("product", "online")
@@ -46,17 +48,35 @@ class ChooseBlocks(ModulePass):
                 region.properties["config"] = ConfigAttr(found[min(self.rank, len(found) - 1)])
 
 
+FEW_ROWS: Mapping[str, int] = MappingProxyType({"cuda": 1})
+"""So many rows of a product are few on a target: kernels are joined that would each take less than starting them."""
+
+
 def stages_for(
-    target: str, level: str, hints: Sequence[str] = (), rank: int = 0, *, checks: AbstractSet[str] = frozenset()
+    target: str,
+    level: str,
+    hints: Sequence[str] = (),
+    rank: int = 0,
+    *,
+    checks: AbstractSet[str] = frozenset(),
+    joined: bool = True,
 ) -> dict[str, Stage]:
-    """The stages of a compile for a target, with the safety checks that are about graphs; see `ChooseBlocks`."""
+    """The stages of a compile for a target, with the safety checks that are about graphs; see `ChooseBlocks`.
+
+    Unless it is told not to, it joins kernels of few rows to fewer.
+    """
     stages: dict[str, Stage] = {}
     if "bounds" in checks:
         stages[CheckIndices.name] = Stage(CheckIndices(), "graph")
     for name, stage in default_stages().items():
+        if name == GraphToSchedule.name and joined:
+            stages[name] = Stage(GraphToSchedule(FEW_ROWS.get(target, 0)), "schedule")
+            continue
         if name == "schedule-to-tile":
             stages[ChooseBlocks.name] = Stage(ChooseBlocks(target, level, tuple(hints), rank), "schedule")
         stages[name] = stage
+    if target == "cuda":
+        stages[MarkStill.name] = Stage(MarkStill(), "tile")
     return stages
 
 

@@ -41,8 +41,13 @@ from tessera.transforms.symbols import bind_size, specialize_symbols
 _NONE: frozenset[Fact] = frozenset()
 _SUBJECT = re.compile(r"arg\d+\.(?:size|stride)\[\d+\]")
 _MEASURES = {"size": tile.DimOp, "stride": tile.StrideOp}
-# One operand of these can decide the result, and so can another.
-_SEVERAL_REASONS = (arith.MuliOp, arith.AndIOp, arith.OrIOp, arith.SelectOp)
+# One operand of these can decide the result, and so can another: any, or one that is such a number.
+_SEVERAL_REASONS: dict[type[Operation], tuple[int, ...] | None] = {
+    arith.MuliOp: (0,),
+    arith.AndIOp: (0,),
+    arith.OrIOp: (1, -1),
+    arith.SelectOp: None,
+}
 
 
 def specialize(module: ModuleOp, context: CompileContext, function: str) -> None:
@@ -71,15 +76,15 @@ class ApplyFacts(ModulePass):
         function = _entry(op, self.function)
         _check_facts(function, recorder.facts)
         before = op.clone()
-        guards, unique = _specialise(function, recorder.facts)
-        if not unique:
-            guards = _fewest(before, function.sym_name.data, guards)
+        guards, doubted = _specialise(function, recorder.facts)
+        if doubted:
+            guards = _fewest(before, function.sym_name.data, guards, doubted)
         for atom in guards:
             recorder.ask(atom)
 
 
-def _specialise(function: tile.FuncOp | graph.FuncOp, facts: Facts) -> tuple[Facts, bool]:
-    """Rewrites the function; gives the facts that mattered, and whether each decision had only one reason."""
+def _specialise(function: tile.FuncOp | graph.FuncOp, facts: Facts) -> tuple[Facts, set[Fact]]:
+    """Rewrites the function; gives the facts that mattered, and those of decisions that had several reasons."""
     recorder = Recorder(facts)
     if isinstance(function, graph.FuncOp):
         specialize_symbols(function, recorder)
@@ -87,10 +92,10 @@ def _specialise(function: tile.FuncOp | graph.FuncOp, facts: Facts) -> tuple[Fac
     knowledge.learn(function.body.block)
     for atom in knowledge.settle():
         recorder.ask(atom)
-    return recorder.guards, knowledge.unique
+    return recorder.guards, knowledge.doubted
 
 
-def _fewest(module: ModuleOp, name: str, guards: Facts) -> Facts:
+def _fewest(module: ModuleOp, name: str, guards: Facts, doubted: set[Fact]) -> Facts:
     """Where a decision had several reasons, the ones taken may be more than are needed: leaves out what it can."""
 
     def code(facts: Facts) -> str:
@@ -100,8 +105,9 @@ def _fewest(module: ModuleOp, name: str, guards: Facts) -> Facts:
             step.apply(Context(), trial)
         return structural_hash(trial)
 
-    wanted = code(guards)
-    for atom in guards:
+    asked = [atom for atom in guards if atom in doubted]
+    wanted = code(guards) if asked else ""
+    for atom in asked:
         fewer = guards.without(atom)
         if code(fewer) == wanted:
             guards = fewer
@@ -187,12 +193,13 @@ class _Knowledge:
         default_factory=dict[SSAValue, "tuple[SSAValue, frozenset[Fact]]"]
     )
     needed: set[Fact] = field(default_factory=set[Fact])
-    # Whether every decision rests on the only facts it could rest on.
-    unique: bool = True
+    doubted: set[Fact] = field(default_factory=set[Fact])
+    """The facts of decisions that may rest on others, too."""
 
     def __post_init__(self) -> None:
         # These relate measures to each other: what one decides may follow from another, too.
-        self.unique = not self.facts.of_kind(Kind.EQUAL) and not self.facts.of_kind(Kind.DIVISIBLE)
+        if self.facts.of_kind(Kind.EQUAL) or self.facts.of_kind(Kind.DIVISIBLE):
+            self.doubted.update(self.facts)
         for argument in self.entry.args:
             # There are no unsigned constants to put in an argument's place.
             known = () if _is_unsigned(argument.type) else self.facts.about(Kind.VALUE, f"arg{argument.index}")
@@ -238,7 +245,7 @@ class _Knowledge:
             if branch.blocks:
                 self.learn(branch.block)
         if condition is not None and op.results:
-            self.unique = False  # both branches may come to the same
+            self.doubted |= condition[1]  # both branches may come to the same
             terminator = branches[0].block.last_op
             assert terminator is not None
             for result, yielded in zip(op.results, terminator.operands, strict=True):
@@ -322,8 +329,11 @@ class _Knowledge:
         found = fold(op, [None if entry is None else entry[0] for entry in known])
         if found is None:
             return
-        if isinstance(op, _SEVERAL_REASONS) and sum(entry is not None for entry in known) > 1:
-            self.unique = False
+        entries = [entry for entry in known if entry is not None]
+        if type(op) in _SEVERAL_REASONS and len(entries) > 1:
+            deciding = _SEVERAL_REASONS[type(op)]
+            if deciding is None or any(entry[0] in deciding for entry in entries):
+                self.doubted.update(*(entry[1] for entry in entries))
         because = _NONE.union(*(entry[1] for i in found.because if (entry := known[i]) is not None))
         if isinstance(found, Constant):
             self.numbers[op.results[0]] = (found.value, because)

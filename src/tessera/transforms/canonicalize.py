@@ -15,6 +15,7 @@ from xdsl.passes import ModulePass
 
 from tessera.dialects import elementwise, graph, tile
 from tessera.dialects.tile_types import ViewType
+from tessera.dtypes.types import NO_POLICY
 from tessera.shapes.expr import Dim
 from tessera.transforms.dead_code import sweep
 from tessera.transforms.folding import Constant, can_fold, fold, literal, materialize, signature_size
@@ -118,6 +119,20 @@ def _compose(op: Operation) -> bool:
     return False
 
 
+def _of_one_element(op: Operation) -> bool:
+    """A reduction along axes of one element gives what it takes."""
+    if not isinstance(op, graph.ReduceOp):
+        return False
+    source, target = graph.graph_type(op.operand), graph.graph_type(op.result)
+    if source.dtype.policy != NO_POLICY or any(source.shape[axis] != 1 for axis in op.axes.iter_values()):
+        return False
+    if source.shape == target.shape:
+        replace(op, [], [op.operand])
+    else:
+        replace(op, [graph.ReshapeOp(op.operand, target.shape)])
+    return True
+
+
 def _order(op: Operation) -> bool:
     """Constants stand on the right of commutative ops, so that equal expressions look equal."""
     commutes = isinstance(op, _COMMUTATIVE) or (
@@ -160,6 +175,7 @@ _REWRITES: Mapping[type[Operation], tuple[Callable[[Operation], bool], ...]] = M
         scf.ForOp: (_empty_loop, _single_turn),
         graph.ReshapeOp: (_compose,),
         graph.TransposeOp: (_compose,),
+        graph.ReduceOp: (_of_one_element,),
         tile.TransOp: (_compose,),
         tile.DimOp: (_first_occurrence,),
         **dict.fromkeys((*_COMMUTATIVE, tile.EwOp, graph.EwOp), (_order,)),

@@ -4,7 +4,7 @@ Which factor is read how is decided here, by sizes alone. An index map on the wa
 blocks of the factor stay boxes of an array (`epilogues.is_box`), for those are what targets copy fast; a factor that is
 computed is computed beforehand, by a region of its own, for every program would have to do it anew and could not have
 it copied. Only where few rows are multiplied, so that reading the factor is all the work there is, a cast from a
-narrower type is done on the way.
+narrower type is done on the way, and where the pass is told how many rows are few, all that rows are made of.
 
 A product with one matrix on its right has all its rows in one axis, whatever their leading axes were: its region is
 written over that axis, and reshapes around it, which cost nothing, bring arrays into that form and back.
@@ -23,6 +23,8 @@ from tessera.dtypes.types import Kind
 from tessera.shapes.expr import Shape, Size, element_count
 from tessera.transforms.digits import PULL, Map, pull
 from tessera.transforms.epilogues import Extents, Work, follow, is_box, is_whole, longest, results_of
+from tessera.transforms.few_rows import is_short
+from tessera.transforms.prologues import prologue_ops
 from tessera.transforms.regions import enclosable, enclose, erase_unused, is_splat
 from tessera.transforms.rewriting import adopt_location
 from tessera.transforms.write_products import COLUMN, DEPTH, ROW, spaces_of
@@ -31,17 +33,20 @@ FEW_ROWS = 16
 """So many rows of a product at most are few: reading the other factor takes all the time."""
 
 
-def form_products(block: Block) -> None:
-    """Puts every product of a block that is in no region yet into one, with what goes along with it."""
+def form_products(block: Block, few: int = 0) -> None:
+    """Puts every product of a block that is in no region yet into one, with what goes along with it.
+
+    With at most `few` rows, that is also what its left factor is made of (`prologues.py`).
+    """
     for op in list(block.ops):
         if isinstance(op, graph.MatmulOp) and graph_type(op.a).dtype.kind is not Kind.BOOL:
-            _form(op, block)
+            _form(op, block, few)
     for op in reversed(list(block.ops)):
         if isinstance(op, graph.ReshapeOp):
             erase_unused(op)
 
 
-def _form(op: graph.MatmulOp, block: Block) -> None:
+def _form(op: graph.MatmulOp, block: Block, few: int) -> None:
     level = _has_one_matrix(op) and not _is_mapped(op, block)
     work = _epilogue(op, block, level=level)
     if level and _is_level(work, op):
@@ -52,6 +57,9 @@ def _form(op: graph.MatmulOp, block: Block) -> None:
         *factor_ops(op.a, spaces.left, blocks, block, spaces.rows),
         *factor_ops(op.b, spaces.right, blocks, block, spaces.rows),
     ]
+    if isinstance(spaces.rows, int) and spaces.rows <= few and is_short(op.b):
+        rows = DEPTH, spaces.depth
+        factors += prologue_ops(op.a, spaces.left, blocks, block, rows)
     copied = dict.fromkeys([*factors, *work.copied])
     enclose(work.ops, "product", Config(), copied=[one for one in copied if one not in work.ops])
 

@@ -14,12 +14,12 @@ from tessera.dialects.graph_types import graph_type
 from tessera.dialects.schedule_types import Config, ConfigAttr
 from tessera.dtypes.promotion import accumulator
 from tessera.shapes.expr import dim, element_count
-from tessera.transforms.index_maps import RULES, is_told
+from tessera.transforms.index_maps import RULES, Var, is_told
 from tessera.transforms.legality import LEVELS, VIEWS
-from tessera.transforms.region_spaces import FOLDS, Space, UnfitError, space_of
+from tessera.transforms.region_spaces import FOLDS, Space, UnfitError, folded_extents, space_of
 from tessera.transforms.regions import enclosable, enclose, erase_unused, is_splat, results_of
 from tessera.transforms.rewriting import replace
-from tessera.transforms.row_blocks import choose_block
+from tessera.transforms.row_blocks import choose_block, tile_axes
 from tessera.transforms.write_steps import steps_config
 
 _MOST_OPS = 96
@@ -134,8 +134,12 @@ def _around(user: Operation, op: Operation) -> Operation | None:
     return op.parent.find_ancestor_op_in_block(user)
 
 
-def _grown(root: Operation) -> tuple[set[Operation], set[Operation]]:
-    """The ops that become one kernel with `root`, and those that are done again for it."""
+def _grown(root: Operation, *, quick: bool = True) -> tuple[set[Operation], set[Operation]]:
+    """The ops that become one kernel with `root`, and those that are done again for it.
+
+    A `quick` search believes of some ops that they change nothing about the iteration space. Where they did, the search
+    is done again without that.
+    """
     group: set[Operation] = {root}
     copied: set[Operation] = set()
     if _space(group, copied) is None:
@@ -145,7 +149,7 @@ def _grown(root: Operation) -> tuple[set[Operation], set[Operation]]:
     while again:
         again = False
         for producer in _producers(group, copied, refused):
-            joined = _joined(producer, group, copied)
+            joined = _joined(producer, group, copied, quick)
             if joined is None:
                 refused.add(producer)
             else:
@@ -158,6 +162,8 @@ def _grown(root: Operation) -> tuple[set[Operation], set[Operation]]:
                 again = True
                 break
             refused.add(consumer)
+    if quick and len(group) > 1 and _space(group, copied) is None:
+        return _grown(root, quick=False)
     return group, copied
 
 
@@ -196,7 +202,7 @@ def _producers(group: set[Operation], copied: set[Operation], refused: set[Opera
 
 
 def _joined(
-    producer: Operation, group: set[Operation], copied: set[Operation]
+    producer: Operation, group: set[Operation], copied: set[Operation], quick: bool
 ) -> tuple[set[Operation], set[Operation]] | None:
     """A group with one more op, if that is one kernel and worth it."""
     inside = group | copied
@@ -206,7 +212,7 @@ def _joined(
         # Elementwise work that only the group uses is done where its result is: the space stays what it was, unless it
         # reads what the group makes, at other places perhaps.
         apart = not any(operand.owner in inside for operand in producer.operands)
-        same = apart and isinstance(producer, graph.EwOp)
+        same = quick and apart and isinstance(producer, graph.EwOp)
         return (larger, copied) if _is_one(larger, copied, same=same) else None
     if isinstance(producer, VIEWS):
         return (group, copied | {producer}) if _is_one(group, copied | {producer}) else None
@@ -258,7 +264,16 @@ def _space(group: set[Operation], copied: set[Operation]) -> Space | None:
         space = space_of(inside | sources, results)
     except UnfitError:
         return None
-    return space if _is_worth(space, inside, results) else None
+    return space if _are_boxes(space, results) and _is_worth(space, inside, results) else None
+
+
+def _are_boxes(space: Space, results: list[SSAValue]) -> bool:
+    """Whether tiles of all results are boxes of them: no quotients of what goes along a tile say where they lie."""
+    places = [index for value in results for index in space.placed[value]]
+    if all(isinstance(atom, Var) for index in places for atom, _ in index.terms):
+        return True
+    axes, _ = tile_axes(space, choose_block(space, results), results, None)
+    return all(index.is_affine_in(axes) for index in places)
 
 
 def _are_told(ops: set[Operation], results: list[SSAValue]) -> bool:
@@ -274,7 +289,7 @@ def _is_worth(space: Space, ops: set[Operation], results: list[SSAValue]) -> boo
     """Whether no reduction is done again for every block of a variable that its result does not depend on."""
     around = {var for var in space.variables if var not in space.rows and var.extent != 1}
     for op in ops:
-        if isinstance(op, FOLDS):
+        if isinstance(op, FOLDS) and folded_extents(op):
             used = {var for index in space.placed[op.results[0]] for var in index.variables()}
             if not around <= used:
                 return False

@@ -23,28 +23,37 @@ from tessera.transforms.regions import erase_unused
 from tessera.transforms.rewriting import replace
 
 # Each takes what it knows how to make one kernel of; what it leaves is for those behind it. `form_rows` takes all.
-FORMERS: tuple[Callable[[Block], None], ...] = (form_online, form_products, form_rows, merge_siblings)
+FORMERS: tuple[Callable[[Block, int], None], ...] = (
+    form_online,
+    form_products,
+    lambda block, _: form_rows(block),
+    lambda block, _: merge_siblings(block),
+)
 
 
 @dataclass(frozen=True)
 class GraphToSchedule(ModulePass):
-    """Puts algebra into regions and schedules kernel calls, in every block of every graph function."""
+    """Puts algebra into regions and schedules kernel calls, in every block of every graph function.
+
+    Products that are known to have at most `few` rows are made one kernel with what their factors are computed of.
+    """
 
     name = "graph-to-schedule"
+    few: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.body.block.ops:
             if isinstance(function, graph.FuncOp):
                 for block in list(function.walk_blocks()):
-                    _lower(block)
+                    _lower(block, self.few)
 
 
-def _lower(block: Block) -> None:
+def _lower(block: Block, few: int) -> None:
     for op in list(block.ops):
         if isinstance(op, graph.CallKernelOp):
             _launch(op)
     for form in FORMERS:
-        form(block)
+        form(block, few)
     for op in list(block.ops):
         if isinstance(op, graph.ConstantOp):
             erase_unused(op)

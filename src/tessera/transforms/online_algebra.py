@@ -125,6 +125,20 @@ def find_online(values: graph.MatmulOp, block: Block) -> Online | None:
     return online if search.collect(online) else None
 
 
+def width_of(online: Online) -> tuple[int, int]:
+    """How wide keys and values are at most, in elements, and how many bits an element has."""
+    shapes = graph_type(online.scores.a).shape[-1], online.spaces.columns
+    return max(size for size in shapes if isinstance(size, int)), graph_type(online.values.b).dtype.bits
+
+
+def places_of(place: Place) -> list[Place]:
+    """A value where it is read, and what it is an index map of, as far as that goes."""
+    found = [place]
+    while isinstance(op := found[-1][0].owner, Operation) and (inner := pull(op, found[-1][1])) is not None:
+        found.append((op.operands[0], inner))
+    return found
+
+
 def _shifted(exponent: SSAValue, where: Map) -> tuple[SSAValue, SSAValue | None]:
     """What is exponentiated, without a number of its row that is subtracted from it."""
     op = exponent.owner

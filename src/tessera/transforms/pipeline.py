@@ -36,6 +36,7 @@ from tessera.transforms.late_stores import LateStores
 from tessera.transforms.lazy_maxima import LazyMaxima
 from tessera.transforms.live_ranges import ClipRanges, SplitRanges
 from tessera.transforms.make_async import MakeAsync
+from tessera.transforms.mark_still import MarkStill
 from tessera.transforms.merge_masks import MergeMasks
 from tessera.transforms.order_products import OrderProducts
 from tessera.transforms.partition_rows import PartitionRows
@@ -68,6 +69,7 @@ PASSES: Mapping[str, type[ModulePass]] = {
         LateStores,
         LazyMaxima,
         MakeAsync,
+        MarkStill,
         MergeMasks,
         OrderProducts,
         PartitionRows,

@@ -107,6 +107,7 @@ class _Search:
         self.placed: dict[SSAValue, Coordinates] = {}
         self.folds: dict[Operation, None] = {}
         self.space = Space(kept, self.rows, self.placed)
+        self.looked_up = deque[tuple[SSAValue, Coordinates]]()
         self.seen: set[tuple[SSAValue, Coordinates]] = set()
 
     def splits(self, var: Var) -> bool:
@@ -131,27 +132,41 @@ class _Search:
             if any(index.open for index in self.placed[value]):
                 # It was reached through what is read of it, as a part of something longer.
                 raise UnfitError("a result lies at places of which some are outside of it", _owner(value))
+            if not self.is_covered(value):
+                raise UnfitError(
+                    "a region makes all of its results, and goes through a part of this one", _owner(value)
+                )
         for value in results:
             self.visit(value, self.placed[value])
         return self.space
 
+    def is_covered(self, value: SSAValue) -> bool:
+        """Whether there are as many positions of a result's variables as it has elements."""
+        used = {var for index in self.placed[value] for var in index.variables()}
+        positions, elements = dim(1), dim(1)
+        for var in used:
+            positions *= var.extent
+        for extent in graph_type(value).shape:
+            elements *= extent
+        return positions == elements
+
     def settle(self) -> None:
         """Places all values that hang together with those that are placed."""
-        waiting = True
-        while waiting:
-            waiting = False
+        while True:
             # Reductions whose operands have a place say which variables are folded; others take the same ones.
-            for op in sorted(self.folds, key=lambda op: op.operands[0] not in self.placed):
-                if self.fold(op):
-                    waiting = True
-                    break
+            folds = sorted(self.folds, key=lambda op: op.operands[0] not in self.placed)
+            if any(self.fold(op) for op in folds):
+                continue
+            if not self.looked_up:
+                return
+            # What is read at places that are looked up has its own place, if it has one, by other ways.
+            self.place(*self.looked_up.popleft())
 
     def place(self, value: SSAValue, at: Coordinates) -> None:
         """Gives a value its place, and all that is reached from it without a reduction."""
-        queue, looked_up = deque([(value, at)]), deque[tuple[SSAValue, Coordinates]]()
-        while queue or looked_up:
-            # What is read at places that are looked up has its own place, if it has one, by other ways.
-            current, where = queue.popleft() if queue else looked_up.popleft()
+        queue = deque([(value, at)])
+        while queue:
+            current, where = queue.popleft()
             if current in self.placed:
                 continue
             self.placed[current] = where
@@ -162,7 +177,7 @@ class _Search:
                 elif type(owner) in RULES:
                     for number, operand in enumerate(owner.operands):
                         there = pulled(owner, number, where, splits=self.splits)
-                        (looked_up if _is_looked_up(there) else queue).append((operand, there))
+                        (self.looked_up if _is_looked_up(there) else queue).append((operand, there))
             if _is_looked_up(where):
                 continue  # what else is made of it is not made there
             for use in current.uses:
@@ -178,17 +193,16 @@ class _Search:
         """Places what a reduction reads or gives; False where nothing is new."""
         assert isinstance(op, graph.ReduceOp)
         axes = set(op.axes.iter_values())
-        shape = graph_type(op.operand).shape
+        extents = folded_extents(op)
         if op.operand in self.placed:
-            if op.result in self.placed and self.has_rows:
+            if op.result in self.placed and (self.has_rows or not extents):
                 return False
-            at = self.placed[op.operand]
-            folded = [at[axis] for axis in sorted(axes) if shape[axis] != 1]
-            found = [index.lone for index in folded]
-            variables = [var for var in found if var is not None]
-            if len(variables) != len(found):
+            at, shape = self.placed[op.operand], graph_type(op.operand).shape
+            variables = [var for axis in sorted(axes) if (var := _whole_axis(at[axis], shape[axis])) is not None]
+            if len(variables) != len(extents):
                 return self.fold_apart(op)
-            self.take_rows(variables, op)
+            if extents:
+                self.take_rows(variables, op)
             if op.result in self.placed:
                 return False
             keeps = op.keepdims is not None
@@ -199,21 +213,16 @@ class _Search:
             return True
         if op.result not in self.placed:
             return False
-        extents = [shape[axis] for axis in sorted(axes) if shape[axis] != 1]
-        if not self.has_rows:
+        if extents and not self.has_rows:
             self.take_rows(self.variables_for(extents, self.placed[op.result]), op)
-        if [var.extent for var in self.rows] != extents:
-            raise UnfitError("the reductions of a region fold the same axes", op)
-        self.place(op.operand, self.operand_of(op, self.placed[op.result]))
+        self.place(op.operand, operand_of(op, self.placed[op.result], self.rows))
         return True
 
     def fold_apart(self, op: graph.ReduceOp) -> bool:
         """A reduction of what is also read at single places: it goes through rows of its own, where its result is."""
         if op.result not in self.placed or self.has_rows:
             return False
-        shape = graph_type(op.operand).shape
-        extents = [shape[axis] for axis in sorted(op.axes.iter_values()) if shape[axis] != 1]
-        self.take_rows(self.variables_for(extents, self.placed[op.result]), op)
+        self.take_rows(self.variables_for(folded_extents(op), self.placed[op.result]), op)
         return True
 
     def variables_for(self, extents: Sequence[Size], at: Coordinates) -> list[Var]:
@@ -235,23 +244,6 @@ class _Search:
         elif self.rows != variables:
             raise UnfitError("the reductions of a region fold the same axes", op)
 
-    def operand_of(self, op: graph.ReduceOp, at: Coordinates) -> Coordinates:
-        """What a reduction reads for given coordinates of its result."""
-        axes, shape = set(op.axes.iter_values()), graph_type(op.operand).shape
-        rows, kept = iter(self.rows), iter(at)
-        found: list[Index] = []
-        for axis, extent in enumerate(shape):
-            if axis in axes:
-                row = None if extent == 1 else next(rows, None)
-                if extent != 1 and row is None:
-                    raise UnfitError("a region folds the same axes in all its reductions")
-                found.append(Index.of(0) if row is None else Index.of(row))
-                if op.keepdims is not None:
-                    next(kept)
-            else:
-                found.append(next(kept))
-        return tuple(found)
-
     def visit(self, value: SSAValue, at: Coordinates) -> None:
         """Goes through everything that is computed for a value, as whoever writes the program will."""
         if (value, at) in self.seen:
@@ -267,14 +259,43 @@ class _Search:
             return
         assert owner is not None
         if isinstance(owner, graph.ReduceOp):
-            if self.placed.get(value) != at:
-                raise UnfitError("the result of a reduction is used at other places of the iteration space", owner)
-            if any(var in self.rows for index in at for var in index.variables()):
-                raise UnfitError("a reduction is folded along its own result", owner)
-            self.visit(owner.operand, self.operand_of(owner, at))
+            if folded_extents(owner):
+                if self.placed.get(value) != at:
+                    raise UnfitError("the result of a reduction is used at other places of the iteration space", owner)
+                if any(var in self.rows for index in at for var in index.variables()):
+                    raise UnfitError("a reduction is folded along its own result", owner)
+            self.visit(owner.operand, operand_of(owner, at, self.rows))
         elif type(owner) in RULES:
             for number, operand in enumerate(owner.operands):
                 self.visit(operand, pulled(owner, number, at, splits=self.splits))
+
+
+def folded_extents(op: graph.ReduceOp) -> list[Size]:
+    """How long the axes are that a reduction folds, without those of one element: where none is left, it only moves."""
+    shape = graph_type(op.operand).shape
+    return [shape[axis] for axis in sorted(op.axes.iter_values()) if shape[axis] != 1]
+
+
+def operand_of(op: graph.ReduceOp, at: Coordinates, rows: Sequence[Var]) -> Coordinates:
+    """What a reduction reads for given coordinates of its result: all of `rows`, unless it folds nothing."""
+    extents = folded_extents(op)
+    if extents and [var.extent for var in rows] != extents:
+        raise UnfitError("the reductions of a region fold the same axes", op)
+    axes, shape = set(op.axes.iter_values()), graph_type(op.operand).shape
+    along, kept = iter(rows), iter(at)
+    found: list[Index] = []
+    for axis, extent in enumerate(shape):
+        index = next(kept) if axis not in axes or op.keepdims is not None else Index.of(0)
+        if axis in axes:
+            index = Index.of(0) if extent == 1 else Index.of(next(along))
+        found.append(index)
+    return tuple(found)
+
+
+def _whole_axis(index: Index, extent: Size) -> Var | None:
+    """The variable that goes along all of an axis, and no further: not one of something longer that it is a part of."""
+    var = index.lone
+    return var if var is not None and not index.open and extent != 1 and var.extent == extent else None
 
 
 def _is_looked_up(at: Coordinates) -> bool:

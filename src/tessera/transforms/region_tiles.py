@@ -29,7 +29,7 @@ from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
 from tessera.dtypes.types import BY_NAME, NO_POLICY, DType, Kind, Policy, bf16, f16, f32, i32, i64
 from tessera.errors import CompileError
 from tessera.shapes.expr import Dim, Quotient, Shape, Size, dim, size
-from tessera.transforms.digits import PULL, Digit, Index, Map, plain
+from tessera.transforms.digits import PULL, Digit, Index, Map, plain, whole
 from tessera.transforms.folding import materialize
 from tessera.transforms.regions import is_splat
 from tessera.transforms.rewriting import adopt_location
@@ -95,6 +95,8 @@ class RegionTiles:
             view.name_hint = value.name_hint
         self.views: dict[SSAValue, SSAValue] = dict(zip(region.body.block.args, self.function.arguments, strict=False))
         self.axes: dict[int, Axis] = {}
+        self.folded: int | None = None
+        """The axis of the iteration that reductions fold, if the program has all of it."""
         self.source: Operation = region
         self.outer: Block = self.function.body.block
         self.block: Block = self.outer
@@ -182,10 +184,10 @@ class RegionTiles:
     def _left_over(self, symbol: Dim) -> Scalar:
         """A symbol that no argument has alone: what is left of a sum with it, such as T of S + T, where S is known."""
         alone = {str(one) for shape in self.function.shapes for one in shape.data if str(one).isidentifier()}
-        for whole in self.spelled:
-            rest = dim(whole) - symbol
+        for sum_ in self.spelled:
+            rest = dim(sum_) - symbol
             if str(symbol) not in rest.symbols and rest.symbols <= alone:
-                return self.minus(self.size(whole), self.size(size(rest)))
+                return self.minus(self.size(sum_), self.size(size(rest)))
         raise CompileError(f"no argument of a region has the size {symbol}", span=span_of(self.source.location))
 
     def loop(
@@ -374,7 +376,7 @@ class RegionTiles:
             op = value.owner
             assert isinstance(op, Operation)
             rule = RULES.get(type(op))
-            if rule is None or (isinstance(op, graph.ReduceOp) and not is_count(op)):
+            if rule is None or (isinstance(op, graph.ReduceOp) and self.folded is None and not is_count(op)):
                 raise CompileError(
                     f"{op.name} is not computed beside a product at {list(where)}",
                     span=span_of(op.location),
@@ -453,7 +455,15 @@ def _elementwise(tiles: RegionTiles, op: graph.EwOp, where: Map) -> Value:
         value = operands[0] if dtype.is_float else tiles.rounded(operands[0], source)
         return tiles.cast(value, dtype)
     policy = NO_POLICY if is_carried(dtype) else replace(dtype.policy, accum=None)
+    if op.fn.data == "select" and all(_is_stored(value, dtype) for value in operands[1:]):
+        # What is only chosen need not be widened.
+        return tiles.ew("select", *operands, policy=policy)
     return tiles.ew(op.fn.data, *(tiles.carried(value) for value in operands), policy=policy)
+
+
+def _is_stored(value: Value, dtype: DType) -> bool:
+    """Whether a tile has elements as they lie in memory."""
+    return not value.splat and tile_dtype(value.ssa) is dtype.base
 
 
 def _mapped(tiles: RegionTiles, op: Any, where: Map) -> Value:
@@ -506,6 +516,27 @@ def _counted(tiles: RegionTiles, op: graph.ReduceOp, where: Map) -> Value:
     return Value(tiles.scalar(arith.IndexCastOp, tiles.number(count), element_of(dtype)), splat=True)
 
 
+def _reduced(tiles: RegionTiles, op: graph.ReduceOp, where: Map) -> Value:
+    """A count, or rows of which the program holds all elements."""
+    if is_count(op):
+        return _counted(tiles, op, where)
+    axis = tiles.folded
+    assert axis is not None
+    operand = tiles.carried(tiles.evaluate(op.operand, folded_map(op, where, axis)))
+    others = tuple(one for one in operand.axes if one != axis)
+    held = tiles.fit(operand, (*others, axis)).ssa
+    # Without another axis there is one row, which stays as the only element.
+    held = held if others else tiles.add(tile.ExpandOp(held, 0))
+    return Value(tiles.add(tile.ReduceOp(op.kind.data, held, max(1, len(others)))), others)
+
+
+def folded_map(op: graph.ReduceOp, where: Map, axis: int) -> Map:
+    """The position in a reduction's operand, which goes along an axis of the iteration where the operand is folded."""
+    (place,) = op.axes.iter_values()
+    behind = where[place + 1 :] if op.keepdims is not None else where[place:]
+    return (*where[:place], whole(axis, graph_type(op.operand).shape[place]), *behind)
+
+
 def is_count(op: Operation) -> bool:
     """Whether an op only counts elements: a sum of one integer, again and again."""
     if not isinstance(op, graph.ReduceOp) or op.kind.data != "sum" or not is_splat(op.operand):
@@ -513,13 +544,15 @@ def is_count(op: Operation) -> bool:
     return graph_type(op.operand).dtype.base in (i32, i64)
 
 
+FOLDS = ("sum", "max", "min")
+"""Reductions that a program may do of rows it holds."""
 Rule = Callable[[RegionTiles, Any, Map], Value]
 RULES: Mapping[type[Operation], Rule] = MappingProxyType(
     {
         graph.EwOp: _elementwise,
         graph.IotaOp: _iota,
         graph.ConstantOp: _splat,
-        graph.ReduceOp: _counted,
+        graph.ReduceOp: _reduced,
         **dict.fromkeys(PULL, _mapped),
     }
 )

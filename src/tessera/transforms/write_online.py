@@ -21,7 +21,7 @@ from tessera.dtypes.promotion import accumulator
 from tessera.dtypes.types import DType, f32, f64, i64
 from tessera.errors import CompileError
 from tessera.shapes.expr import Size, ceil_div, size
-from tessera.transforms.online_algebra import INNER, KEY, Online, find_online, is_row
+from tessera.transforms.online_algebra import INNER, KEY, Online, Place, find_online, is_row, places_of
 from tessera.transforms.region_tiles import Axis, RegionTiles, Value
 from tessera.transforms.write_products import BATCH, COLUMN, ROW, factor, finish, narrow_sums, positions_after
 
@@ -53,7 +53,7 @@ def write_online(name: str, region: schedule.RegionOp) -> tile.FuncOp:
 
     tiles = RegionTiles(name, region, grid)
     tiles.source = online.values
-    row = tiles.times(tiles.scalar(tile.ProgramIdOp, 0), m)
+    row = 0 if spaces.rows == 1 else tiles.times(tiles.scalar(tile.ProgramIdOp, 0), m)
     inner, columns = graph_type(online.scores.a).shape[-1], spaces.columns
     assert isinstance(inner, int)
     assert isinstance(columns, int)
@@ -63,8 +63,18 @@ def write_online(name: str, region: schedule.RegionOp) -> tile.FuncOp:
     tiles.axes[COLUMN] = Axis(columns, 0, columns)
     _Loop(tiles, online, n).write()
     rows = dict((*online.tops, *online.totals))
-    finish(tiles, positions_after({**rows, online.values.result: spaces.result}, region.body.block.ops))
+    positions = positions_after({**rows, online.values.result: spaces.result}, region.body.block.ops)
+    finish(tiles, positions, made_results(region, online))
     return tiles.function
+
+
+def made_results(region: schedule.RegionOp, online: Online) -> dict[int, Place]:
+    """Results of a region that are its keys or values, by their numbers, and where the loop has them."""
+    end = region.body.block.last_op
+    assert end is not None
+    read = (online.scores.b, online.right), (online.values.b, online.spaces.right)
+    known = {value: (value, where) for place in read for value, where in places_of(place)}
+    return {number: known[value] for number, value in enumerate(end.operands) if value in known}
 
 
 def _block_of(region: schedule.RegionOp) -> tuple[int, int]:
@@ -89,6 +99,7 @@ class _Loop:
         self.keys = keys
         wide = graph_type(online.weights[0]).dtype.base is f64
         self.dtype: DType = f64 if wide else f32
+        self.made = made_results(tiles.region, online)
 
     def write(self) -> None:
         tiles, online = self.tiles, self.online
@@ -100,7 +111,11 @@ class _Loop:
             tiles.axes[KEY] = Axis(online.spaces.depth, position, self.keys)
             return self.turn(queries, Value(acc, (ROW, COLUMN)), Value(top, (ROW,)), Value(total, (ROW,)))
 
-        found = tiles.loop(tiles.size(online.spaces.depth), self.keys, [one.ssa for one in start], turn)
+        count, first = online.spaces.depth, [one.ssa for one in start]
+        if isinstance(count, int) and 0 < count <= self.keys:
+            found = turn(tiles.number(0), *first)
+        else:
+            found = tiles.loop(tiles.size(count), self.keys, first, turn)
         axes = (ROW, COLUMN), (ROW,), (ROW,)
         self.conclude(*(Value(ssa, order) for ssa, order in zip(found, axes, strict=True)))
 
@@ -111,6 +126,8 @@ class _Loop:
         exponents = self.exponents(queries)
         block_top = Value(tiles.add(tile.ReduceOp("top", exponents.ssa, 1)), (ROW,))
         values = tiles.fit(factor(tiles, online.values.b, online.spaces.right), (KEY, COLUMN))
+        for number, place in self.made.items():
+            tiles.store(tiles.evaluate(*place), number, place[1])
         higher = tiles.ew("max", top, block_top)
         # While everything is -inf the exponents are taken from 0, so that weights are 0 and not NaN.
         safe = tiles.ew("select", tiles.ew("eq", higher, lowest), zero, higher)

@@ -1,12 +1,13 @@
 """Tile programs of regions around one product: a loop over the depth, then what is made of the sums.
 
 A program owns a block of rows by columns of one matrix of the product. Its factors are loaded block by block along the
-depth, in the order in which they lie in memory, and turned where the product wants them the other way round.
+depth, in the order in which they lie in memory, and turned where the product wants them the other way round. Where rows
+are folded before they are multiplied, a program holds them whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue, TypeAttribute
@@ -20,7 +21,7 @@ from tessera.dtypes.types import DType, f32
 from tessera.errors import CompileError
 from tessera.shapes.expr import Shape, Size, ceil_div, element_count, size
 from tessera.transforms.digits import Map, index_of, push, regroup, whole
-from tessera.transforms.region_tiles import Axis, RegionTiles, Value, is_carried
+from tessera.transforms.region_tiles import Axis, RegionTiles, Value, is_carried, is_count
 
 BATCH, ROW, DEPTH, COLUMN = range(4)
 """The axes of the iteration space: all matrices one after the other, and those of one product."""
@@ -75,6 +76,11 @@ def product_of(region: schedule.RegionOp) -> graph.MatmulOp:
     return found[0]
 
 
+def folds(region: schedule.RegionOp) -> bool:
+    """Whether a region folds rows of its left factor: then its programs hold them whole."""
+    return any(isinstance(op, graph.ReduceOp) and not is_count(op) for op in region.body.block.ops)
+
+
 def positions_after(start: Mapping[SSAValue, Map], ops: Iterable[Operation]) -> dict[SSAValue, Map]:
     """Where the elements of all that is made of some values lie, as far as ops keep all of them."""
     found = dict(start)
@@ -101,12 +107,13 @@ def write_product(name: str, region: schedule.RegionOp) -> tile.FuncOp:
 
     tiles = RegionTiles(name, region, grid)
     tiles.source = op
-    row = tiles.times(tiles.scalar(tile.ProgramIdOp, 0), m)
+    row = 0 if spaces.rows == 1 else tiles.times(tiles.scalar(tile.ProgramIdOp, 0), m)
     column = tiles.times(tiles.scalar(tile.ProgramIdOp, 1), n)
     matrix = 0 if spaces.batch == 1 else tiles.scalar(tile.ProgramIdOp, 2)
     tiles.axes[BATCH] = Axis(spaces.batch, matrix)
     tiles.axes[ROW] = Axis(spaces.rows, row, m)
     tiles.axes[COLUMN] = Axis(spaces.columns, column, n)
+    tiles.folded = DEPTH if folds(region) else None
     sums = multiply(tiles, op, spaces, k)
     tiles.know(op.result, spaces.result, sums)
     finish(tiles, positions_after({op.result: spaces.result}, region.body.block.ops))
@@ -124,7 +131,10 @@ def multiply(tiles: RegionTiles, op: graph.MatmulOp, spaces: Spaces, k: int) -> 
         b = tiles.fit(factor(tiles, op.b, spaces.right), (DEPTH, COLUMN))
         return [tiles.add(tile.DotOp(a.ssa, b.ssa, total, narrow_sums(op, carrier)))]
 
-    (total,) = tiles.loop(tiles.size(spaces.depth), k, [zeros.ssa], turn)
+    if isinstance(spaces.depth, int) and 0 < spaces.depth <= k:
+        (total,) = turn(tiles.number(0), zeros.ssa)
+    else:
+        (total,) = tiles.loop(tiles.size(spaces.depth), k, [zeros.ssa], turn)
     value = Value(total, (ROW, COLUMN))
     wanted = graph_type(op.result).dtype
     if carrier is f32 and is_carried(wanted):
@@ -150,11 +160,13 @@ def narrow_sums(op: graph.MatmulOp, carrier: DType) -> TypeAttribute | None:
     return element_of(accum) if accum is not None and accum.bits < carrier.bits else None
 
 
-def finish(tiles: RegionTiles, positions: dict[SSAValue, Map]) -> None:
-    """Stores the results of a region, at their positions, and ends the function."""
+def finish(tiles: RegionTiles, positions: dict[SSAValue, Map], stored: Collection[int] = ()) -> None:
+    """Stores the results of a region that are not `stored`, at their positions, and ends the function."""
     end = tiles.region.body.block.last_op
     assert isinstance(end, schedule.YieldOp)
     for number, value in enumerate(end.values):
+        if number in stored:
+            continue
         if value not in positions:
             raise CompileError(
                 f"a result of a {tiles.region.kind.data} region is not made of its product, or not all of it",
@@ -180,6 +192,8 @@ def block_of(region: schedule.RegionOp, spaces: Spaces) -> tuple[int, int, int]:
         )
     # A depth of less than a block is all there is; beyond it a repeated element would be counted twice.
     depth = spaces.depth
+    if isinstance(depth, int) and folds(region):
+        return given[0], given[1], depth
     return given[0], given[1], min(given[2], depth) if isinstance(depth, int) and depth > 0 else given[2]
 
 

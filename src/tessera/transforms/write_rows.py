@@ -22,7 +22,7 @@ from tessera.dtypes.promotion import accumulator
 from tessera.dtypes.types import DType, i64
 from tessera.errors import CompileError
 from tessera.transforms.index_maps import Coordinates, Index, Var, concatenated_before, pulled, update_starts
-from tessera.transforms.region_spaces import SOURCES, Space, UnfitError, space_of
+from tessera.transforms.region_spaces import SOURCES, Space, UnfitError, folded_extents, operand_of, space_of
 from tessera.transforms.row_blocks import tile_axes
 from tessera.transforms.tile_writer import TileWriter
 from tessera.transforms.write_steps import new_kernel, source_tile, write_steps
@@ -93,12 +93,12 @@ class _Writer(TileWriter):
             return 0
         if owner not in self.levels:
             below = max((self._level(operand) for operand in owner.operands), default=0)
-            self.levels[owner] = below + isinstance(owner, graph.ReduceOp)
+            self.levels[owner] = below + (isinstance(owner, graph.ReduceOp) and bool(folded_extents(owner)))
         return self.levels[owner]
 
     def _fold_in_loops(self) -> None:
         """One loop for all reductions that rest on equally many others."""
-        folds = [op for op in self.region.body.block.ops if isinstance(op, graph.ReduceOp)]
+        folds = [op for op in self.region.body.block.ops if isinstance(op, graph.ReduceOp) and folded_extents(op)]
         for level in sorted({self._level(op.result) for op in folds}):
             group = [op for op in folds if self._level(op.result) == level]
             carried = [self._clear(op) for op in group]
@@ -129,7 +129,7 @@ class _Writer(TileWriter):
     def _folded(self, op: graph.ReduceOp) -> SSAValue:
         """A block of rows, folded."""
         axis, dtype = self._row_axis(), self._fold_type(op)
-        at = self._operand_of(op)
+        at = operand_of(op, self.space.placed[op.result], self.space.rows)
         value = self.emit(op.operand, at)
         if tile_dtype(value) is not dtype:
             value = self.add(tile.EwOp("cast", [value], to=dtype))
@@ -159,15 +159,6 @@ class _Writer(TileWriter):
             return all(self._is_nothing_beyond(operand, at) for operand in op.operands_)
         return False
 
-    def _operand_of(self, op: graph.ReduceOp) -> Coordinates:
-        axes, shape = set(op.axes.iter_values()), graph_type(op.operand).shape
-        rows, kept = iter(self.space.rows), iter(self.space.placed[op.result])
-        found: list[Index] = []
-        for axis, extent in enumerate(shape):
-            index = next(kept) if axis not in axes or op.keepdims is not None else Index.of(0)
-            found.append(Index.of(next(rows)) if axis in axes and extent != 1 else index)
-        return tuple(found)
-
     def _added(self, op: graph.ReduceOp, total: SSAValue) -> SSAValue:
         with self.placing(op):
             part = self.spread(self._folded(op), tile_type(total).get_shape())
@@ -186,9 +177,8 @@ class _Writer(TileWriter):
             return _RULES[type(op)](self, op, at)
 
     def reduce(self, op: graph.ReduceOp, at: Coordinates) -> SSAValue:
-        if not self.space.rows:
-            # It folds axes of length 1 only.
-            return self._finished(op, self.emit(op.operand, self._operand_of(op)))
+        if not folded_extents(op):
+            return self._finished(op, self.emit(op.operand, operand_of(op, at, self.space.rows)))
         return self._finished(op, self._folded(op))
 
     # Results

@@ -64,3 +64,26 @@ def test_assignment_that_is_refused() -> None:
         x[:, 1][0] = 3.0
     with pytest.raises(DtypeError, match="storing f64 in a f32 tensor"):
         x[0] = np.zeros(4)
+
+
+def test_arrays_of_the_host_in_compiled_functions() -> None:
+    """They lie on no device: they are brought to where the function runs, and what is written to them is seen."""
+    places = PLACES.copy()
+
+    @ts.jit
+    def taken(x: Any) -> Any:
+        return ts.take(x, places, axis=1) + ts.take(x, np.array([1, 1, 1]), axis=1)
+
+    x = ts.asarray(X).cuda()
+    for _ in range(2):
+        same(taken(x), X[:, places] + X[:, [1, 1, 1]])
+    assert taken.explain().compilations == 1
+    places[0] = 1
+    same(taken(x), X[:, places] + X[:, [1, 1, 1]])
+    held = ts.asarray(PLACES)
+
+    def elsewhere(x: Any) -> Any:
+        return ts.take(x, held, axis=1)
+
+    with pytest.raises(DeviceError, match="uses an array of cpu"):
+        ts.jit(elsewhere)(x)

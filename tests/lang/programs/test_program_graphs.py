@@ -30,6 +30,7 @@ def test_all_launches_are_one_graph(gpu: Imitation) -> None:
     check_close(bound(*given), expected(CHAIN, first))
     assert len(gpu.replayed) == 1
     assert gpu.launched == list(program.kernels)
+    assert (gpu.joined, gpu.early) == (5, 0)
     told = len(gpu.changed)
     for _ in range(3):  # results go back to where the next ones are taken from, so nothing changes
         check_close(bound(*given), expected(CHAIN, first))
@@ -37,6 +38,25 @@ def test_all_launches_are_one_graph(gpu: Imitation) -> None:
     check_close(bound(given[0], other[1], given[2]), expected(CHAIN, [first[0], second[1], first[2]]))
     assert told < len(gpu.changed) < 2 * told
     assert len(set(gpu.replayed)) == 1
+
+
+ROWS = """
+graph.func @main(%x: !graph.tensor<[1, 64], f32>, %w: !graph.tensor<[64, 64], f32>) -> (!graph.tensor<[1, 64], f32>) {
+  %y = graph.matmul %x, %w : !graph.tensor<[1, 64], f32>, !graph.tensor<[64, 64], f32> -> !graph.tensor<[1, 64], f32>
+  %z = graph.matmul %y, %w : !graph.tensor<[1, 64], f32>, !graph.tensor<[64, 64], f32> -> !graph.tensor<[1, 64], f32>
+  graph.return %z : !graph.tensor<[1, 64], f32>
+}
+"""
+
+
+def test_products_of_one_row_are_started_before_those_in_front_have_ended(gpu: Imitation) -> None:
+    """They wait by themselves, when they have read their weights."""
+    program = program_of(ROWS, "cuda")
+    given = [drawn((1, 64)), drawn((64, 64), seed=1)]
+    bound = program.bind([value.to("cuda") for value in given], graph=True)
+    assert bound.recorded == 2
+    check_close(bound(*(value.to("cuda") for value in given)), expected(ROWS, given))
+    assert (gpu.joined, gpu.early) == (0, 1)
 
 
 def test_results_that_are_kept_are_not_written_again(gpu: Imitation) -> None:

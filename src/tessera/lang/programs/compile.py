@@ -111,7 +111,8 @@ def machine_code(
     alone = isolated(module, kernel.name)
     function = symbol_in(alone, kernel.name, tile.FuncOp)
     outputs = function.outputs.value.data
-    source = Source(alone, kernel.name, len(function.arguments) - outputs, outputs, kernel.warps, kernel.stages)
+    inputs = len(function.arguments) - outputs
+    source = Source(alone, kernel.name, inputs, outputs, kernel.warps, kernel.stages, follows=True)
     made = machined(source, chosen, Facts(), dict(enumerate(lines or ())))
     guards = "" if lines is None else ", ".join(f"arg{place} lined" for place, good in enumerate(lines) if good)
     log_compile(f"@{kernel.name}", guards, made.seconds)
@@ -150,6 +151,7 @@ def _for_gpu(module: ModuleOp, kernel: host.Kernel, chosen: Settings) -> tuple[s
         stages=kernel.stages,
         optimization=chosen.optimization,
         checks=chosen.checks,
+        in_turn=chosen.deterministic,
         lined=range(len(symbol_in(module, kernel.name, tile.FuncOp).arguments)),
     )
     written = emit(lowered, kernel.name, chosen.level).text

@@ -142,7 +142,9 @@ class DeviceSite:
         writer.line(f"    {writer.helper('refuse', _refuse_graph)}()")
         self.take_arena(writer)
         for number, place in enumerate(writer.layout.results):
-            writer.line(f"r{number} = {writer.name('fresh', made(_fresh_maker, self.meta(place)))}(stream)")
+            fresh = writer.name("fresh", made(_fresh_maker, self.meta(place)))
+            # What several streams look at, this one may not overwrite when it likes.
+            writer.result(number, place, f"{fresh}(stream)", f"not {writer.helper('several', SEVERAL)}")
 
     def take_arena(self, writer: Writer) -> None:
         """Lines that make `base` the address of memory for temporary arrays."""

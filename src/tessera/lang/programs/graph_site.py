@@ -25,6 +25,11 @@ _MOST_STREAMS = 8
 _STREAM = Extra("stream.handle", "i64")
 
 
+def _follows(one: Prepared) -> bool:
+    """Whether a launch waits by itself for those in front of it."""
+    return one.plan.device is not None and one.plan.device.follows
+
+
 class GraphSite(DeviceSite):
     """One GPU, for one bound program that is replayed."""
 
@@ -48,7 +53,7 @@ class GraphSite(DeviceSite):
         # In a loop addresses change from turn to turn, and kernels that report are waited for one by one.
         if len(prepared) < LEAST or writer.looping or self._reports:
             return prepared
-        blocks = [(one.template, one.params) for one in prepared]
+        blocks = [(one.template, one.params, _follows(one)) for one in prepared]
         steps, (entry, template, start) = self.score.graph(blocks)
         made: list[Prepared] = []
         for one, (step, words, at) in zip(prepared, steps, strict=True):

@@ -168,7 +168,7 @@ class Slot:
 class Kernel:
     """A kernel of a program: its name, what identifies its tile function, and what its schedule says of threads.
 
-    `place` is the source that it was written for.
+    `place` is the source that it was written for. Its result may have the memory of an input of which it is `in_place`.
     """
 
     name: str
@@ -176,6 +176,7 @@ class Kernel:
     warps: int | None = None
     stages: int | None = None
     place: SourceSpan | None = None
+    in_place: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,8 @@ class HostSite:
             writer.line(f"if arena.nbytes < {nbytes}:")
             writer.line(f"    arena = {writer.helper('larger', arenas.larger)}({nbytes})")
         for number, place in enumerate(writer.layout.results):
-            writer.line(f"r{number} = {writer.name('fresh', made(_fresh_maker, place.dtype, place.shape))}()")
+            fresh = writer.name("fresh", made(_fresh_maker, place.dtype, place.shape))
+            writer.result(number, place, f"{fresh}()")
 
     def grouped(self, writer: Writer, prepared: Sequence[Prepared]) -> Sequence[Prepared]:
         return prepared

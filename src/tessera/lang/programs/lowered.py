@@ -18,6 +18,7 @@ from tessera.dialects.structural_hash import structural_hash
 from tessera.errors import CompileError
 from tessera.interpreters.engine import symbol_in
 from tessera.lang.programs import host
+from tessera.transforms.in_place import overwritable
 
 _KINDS = {"f32": "f32", "f64": "f64", "i64": "i64", "bool": "i1"}
 
@@ -95,9 +96,8 @@ class _Reader:
         identity = identity_of(function, located=self.located)
         found = self.kernels.get((identity, config.warps, config.stages))
         if found is None:
-            made = host.Kernel(
-                function.sym_name.data, identity, config.warps, config.stages, span_of(function.location)
-            )
+            name, place, free = function.sym_name.data, span_of(function.location), overwritable(function)
+            made = host.Kernel(name, identity, config.warps, config.stages, place, free)
             found = len(self.kernels), made
             self.kernels[identity, config.warps, config.stages] = found
         return found[0]

@@ -6,11 +6,23 @@ arrays that are gone by then may lie in it, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tessera.lang.programs.layout import RESULT, TEMPORARY, Act, Layout, Place, Repeat, inner_of, reads_of, writes_of
+from tessera.lang.programs.layout import (
+    ARGUMENT,
+    RESULT,
+    TEMPORARY,
+    Act,
+    Layout,
+    Place,
+    Repeat,
+    inner_of,
+    reads_of,
+    writes_of,
+)
 from tessera.shapes.tracked import Again, Made, Trail
 
 ALIGNMENT = 256
@@ -40,6 +52,8 @@ class Plan:
     nbytes: int
     least: int
     slots: tuple[Slot, ...]
+    donors: Mapping[int, int] = field(default_factory=dict[int, int])
+    """Results that may lie in the memory of arguments that are given away: the piece, and the argument's number."""
 
     def offsets(self) -> Mapping[int, list[int]]:
         """Where each piece begins; two places for those that are swapped."""
@@ -65,10 +79,10 @@ _TRIES = 40
 _MOST_CODES = 8
 
 
-def plan(layout: Layout, *, lend: bool = True) -> Plan:
-    """The plan of a layout, as `Planner` makes it."""
-    planner = Planner(layout, lend=lend)
-    return planner.plan(*[layout.pieces[piece].nbytes for piece in planner.pieces])
+def plan(layout: Layout, *, lend: bool = True, donors: Mapping[int, int] = MappingProxyType({})) -> Plan:
+    """The plan of a layout, as `Planner` makes it. Results with `donors` have no memory to lend before."""
+    planner = Planner(layout, lend=lend, without=donors)
+    return replace(planner.plan(*[layout.pieces[piece].nbytes for piece in planner.pieces]), donors=donors)
 
 
 class Planner:
@@ -77,8 +91,10 @@ class Planner:
     `pieces` are those whose bytes a plan depends on. No piece of memory that has some may have none in another layout.
     """
 
-    def __init__(self, layout: Layout, *, lend: bool = True) -> None:
-        self._lives, self._written = _lives(layout)
+    def __init__(self, layout: Layout, *, lend: bool = True, without: Collection[int] = ()) -> None:
+        found = lives_of(layout)
+        self._lives = found.temporary
+        self._written = {piece: first for piece, first in found.written.items() if piece not in without}
         self._lend = lend
         self.pieces = tuple(dict.fromkeys([*(life.piece for life in self._lives), *self._written]))
         self._again = Again(_MOST_CODES)
@@ -190,15 +206,27 @@ def _gap(taken: Sequence[tuple[int, int]], nbytes: int) -> int:
     return end if best is None else best[1]
 
 
-def _lives(layout: Layout) -> tuple[list[_Life], dict[int, int]]:
-    """From which act to which each temporary piece is needed; and the act that first touches each result."""
-    known: dict[int, _Life] = {}
+class Lives(NamedTuple):
+    """From which act to which each temporary piece is needed, which act first touches each result, and last each
+    argument; acts by their numbers."""
+
+    temporary: list[_Life]
+    written: dict[int, int]
+    read: dict[int, int]
+    acts: dict[int, Act]
+
+
+def lives_of(layout: Layout) -> Lives:
+    """When each piece of memory is needed."""
+    # Arguments are there from the beginning.
+    known = {number: _Life(number, 0, 0, 0) for number, piece in enumerate(layout.pieces) if piece.kind == ARGUMENT}
+    numbered: dict[int, Act] = {}
     swapped: set[int] = set()
     behind = _reached(layout)
 
     def touch(piece: int, moment: int) -> None:
         for each in (piece, *behind.get(piece, ())):
-            if layout.pieces[each].kind not in (TEMPORARY, RESULT):
+            if layout.pieces[each].kind not in (TEMPORARY, RESULT, ARGUMENT):
                 continue
             life = known.get(each)
             if life is None:
@@ -210,6 +238,7 @@ def _lives(layout: Layout) -> tuple[list[_Life], dict[int, int]]:
         for act in acts:
             moment += 1
             start = moment
+            numbered[moment] = act
             for place in (*reads_of(act), *writes_of(act)):
                 touch(place.piece, moment)
             for inner in inner_of(act):
@@ -232,7 +261,9 @@ def _lives(layout: Layout) -> tuple[list[_Life], dict[int, int]]:
     for life in known.values():
         if life.nbytes and layout.pieces[life.piece].kind == TEMPORARY:
             lives += [life, life] if life.piece in swapped else [life]
-    return lives, {one: life.first for one, life in known.items() if layout.pieces[one].kind == RESULT}
+    written = {one: life.first for one, life in known.items() if layout.pieces[one].kind == RESULT}
+    read = {one: life.last for one, life in known.items() if layout.pieces[one].kind == ARGUMENT}
+    return Lives(lives, written, read, numbered)
 
 
 def _touched(act: Act) -> Iterator[Place]:

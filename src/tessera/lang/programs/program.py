@@ -6,7 +6,7 @@ need it: on a GPU code may depend on how the rows of arrays lie.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from tessera.errors import DeviceError, DtypeError, ShapeError
 from tessera.interpreters.machine import Machine
 from tessera.kernels.native import Settings, place_of
 from tessera.lang.programs import host, memory_plan
+from tessera.lang.programs.donation import donors
 from tessera.lang.programs.host_site import HostSite
 from tessera.lang.programs.layout import Layout, lay_out
 from tessera.lang.programs.levels import Levels
@@ -41,6 +42,8 @@ class Memory:
     results: int
     least: int
     slots: tuple[memory_plan.Slot, ...]
+    donors: Mapping[int, int] = field(default_factory=dict[int, int])
+    """Results, by their pieces, that lie in arguments given away, unless somebody else looks at these."""
 
     @property
     def peak(self) -> int:
@@ -127,29 +130,36 @@ class Program:
                 environment.unify(expected, actual, Origin(f"argument {place} of @{self.name}, axis {axis}"))
         return environment.sizes
 
-    def bind(self, values: Sequence[Any], *, graph: bool = False) -> Bound:
+    def bind(self, values: Sequence[Any], *, graph: bool = False, donated: Collection[int] = ()) -> Bound:
         """The program for arrays of these sizes, strides and alignments, and for any numbers.
 
-        With `graph`, launches that follow each other on a GPU are replayed as one graph, where that can be.
+        With `graph`, launches that follow each other on a GPU are replayed as one graph, where that can be. The memory
+        of `donated` arguments may become that of results: whoever calls lets go of them.
         """
         sizes = self.sizes(values)
         if self.settings is None:
             return self._interpreted()
         given = [_geometry(value) if isinstance(value, Tensor) else None for value in values]
         graph = graph and self.settings.target == "cuda"
-        found, recorded = None if graph else self._rebound(values, sizes, self.settings), 0
+        found, recorded = None if graph or donated else self._rebound(values, sizes, self.settings), 0
         if found is None:
             layout = lay_out(self.host, sizes, given)
             # The arena of a graph stays where it is, and so do its nodes; results may be elsewhere in each call.
-            plan = memory_plan.plan(layout, lend=not graph)
             site = self._site(values, self.settings, graph)
+            plan = memory_plan.plan(layout, lend=not graph, donors=self._donors(values, layout, site, donated))
             found = Rebound(_written(layout, plan, site), plan, sum(place.nbytes for place in layout.results))
             recorded = getattr(site, "recorded", 0)
             if graph and not recorded:  # nothing to replay: then its arena may as well be everybody's
-                return self.bind(values)
+                return self.bind(values, donated=donated)
         plan = found.plan
-        self.memory = Memory(plan.nbytes, found.results, plan.least, plan.slots)
+        self.memory = Memory(plan.nbytes, found.results, plan.least, plan.slots, plan.donors)
         return Bound(self, found.run, self.memory, len(self.kernels), sizes, given, recorded)
+
+    def _donors(self, values: Sequence[Any], layout: Layout, site: Site, donated: Collection[int]) -> dict[int, int]:
+        if not donated or not layout.results:
+            return {}
+        alignments = [value.meta.alignment if isinstance(value, Tensor) else 0 for value in values]
+        return donors(layout, self.host.kernels, donated, alignments, site.meta(layout.results[0]).alignment)
 
     def _rebound(self, values: Sequence[Any], sizes: Mapping[str, int], chosen: Settings) -> Rebound | None:
         """The program bound by what earlier bindings left; None where they left nothing that serves these sizes."""

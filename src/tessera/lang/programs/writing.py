@@ -36,7 +36,7 @@ from tessera.lang.programs.layout import (
 )
 from tessera.lang.programs.memory_plan import Plan as MemoryPlan
 from tessera.runtime.launch_plan import Plan
-from tessera.runtime.memory import data_address
+from tessera.runtime.memory import data_address, taken
 from tessera.runtime.meta import Meta
 from tessera.shapes.tracked import is_tracked, made, plain
 from tessera.targets.cpu import sequence
@@ -226,6 +226,24 @@ class Writer:
         """An object under a name of its own."""
         self.names.setdefault(name, value)
         return name
+
+    def result(self, number: int, place: Place, fresh: str, where: str = "") -> None:
+        """A line that makes the memory of a result, or takes that of an argument, if it may, and `where` holds."""
+        donor = self.memory.donors.get(place.piece)
+        if donor is None:
+            self.line(f"r{number} = {fresh}")
+            return
+        others = [
+            f"v{donor} is not v{other}"
+            for other, one in enumerate(self.layout.arguments)
+            if isinstance(one, Place) and other != donor
+        ]
+        shape, storage = self.name("shape", place.shape), self.name("storage", place.dtype.storage)
+        take = f"{self.helper('taken', taken)}(v{donor}, {shape}, {storage})"
+        tests = " and ".join([*([where] if where else []), *others])
+        self.line(f"r{number} = {take} if {tests} else None" if tests else f"r{number} = {take}")
+        self.line(f"if r{number} is None:")
+        self.line(f"    r{number} = {fresh}")
 
     # What is done
 

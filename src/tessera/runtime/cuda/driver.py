@@ -73,12 +73,15 @@ _PROTOTYPES: dict[str, tuple[str, tuple[Any, ...]]] = {
     "launch_graph": ("cuGraphLaunch", (_HANDLE, _HANDLE)),
     "create_graph": ("cuGraphCreate", (_OUT, _UINT)),
     "add_node": ("cuGraphAddKernelNode_v2", (_OUT, _HANDLE, _OUT, _SIZE, _OUT)),
+    "add_edges": ("cuGraphAddDependencies_v2", (_HANDLE, _OUT, _OUT, _OUT, _SIZE)),
     "set_node": ("cuGraphExecKernelNodeSetParams_v2", (_HANDLE, _HANDLE, _OUT)),
     "instantiate_graph": ("cuGraphInstantiateWithFlags", (_OUT, _HANDLE, ctypes.c_uint64)),
     "destroy_graph": ("cuGraphDestroy", (_HANDLE,)),
     "destroy_instance": ("cuGraphExecDestroy", (_HANDLE,)),
     "encode_map": ("cuTensorMapEncodeTiled", (_OUT, _INT, _UINT, _HANDLE, *[_OUT] * 4, *[_INT] * 4)),
 }
+_LATER = frozenset({"add_edges"})
+"""What drivers of the oldest CUDA that is supported do not have."""
 
 
 class Calls:
@@ -113,6 +116,8 @@ class Calls:
     launch_graph: Any
     create_graph: Any
     add_node: Any
+    add_edges: Any
+    """None where the driver is older than CUDA 12.3."""
     set_node: Any
     instantiate_graph: Any
     destroy_graph: Any
@@ -121,7 +126,10 @@ class Calls:
 
     def __init__(self, library: Any) -> None:
         for name, (symbol, arguments) in _PROTOTYPES.items():
-            function = getattr(library, symbol)
+            function = getattr(library, symbol, None) if name in _LATER else getattr(library, symbol)
+            if function is None:
+                setattr(self, name, None)
+                continue
             function.argtypes, function.restype = arguments, _INT
             setattr(self, name, function)
 

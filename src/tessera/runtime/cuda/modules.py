@@ -233,7 +233,7 @@ def assembled(ptx: bytes, context: Context) -> bytes | None:
 
     try:
         made = assemble(ptx.decode(), architecture).cubin
-    except TesseraError:  # the driver may know better, and says what is wrong if not
+    except (TesseraError, OSError):  # the driver may know better, and needs no disk; it says what is wrong if not
         return None
     store.put(key, made)
     return made

@@ -25,6 +25,9 @@ from tessera.targets.cpu import launch as host_launch
 # What the driver takes for a node: function, blocks, threads, shared memory, parameters, and what is not used here.
 _NODE = struct.Struct("<Q7I4x4Q")
 _FUNCTION, _THREADS, _SHARED = 9, 12, 13
+# An edge by which the next kernel may be brought to the processors as soon as the one before lets it: from port 1, of
+# the type 1, which are CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC and CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC.
+_EARLY = bytes([1, 0, 1, 0, 0, 0, 0, 0])
 _HEAD = 3  # words of a node's state in front of its params block
 GRAPH_WORD = 9
 
@@ -35,11 +38,15 @@ def address_of(call: Any) -> int:
 
 
 class Node(NamedTuple):
-    """A launch that became a node: the words of its step, and where its part of the state begins, in bytes."""
+    """A launch that became a node: the words of its step, and where its part of the state begins, in bytes.
+
+    One that `follows` waits by itself for those in front of it.
+    """
 
     template: bytes
     params: bytes
     at: int
+    follows: bool = False
 
 
 class Score:
@@ -53,8 +60,10 @@ class Score:
         self.counters = 0
         """Bytes that kernels want zeroed, and leave so."""
 
-    def graph(self, blocks: Sequence[tuple[bytes, int]]) -> tuple[list[tuple[int, bytes, int]], tuple[int, bytes, int]]:
-        """A graph of launches: the templates of their steps and the bytes of their params blocks.
+    def graph(
+        self, blocks: Sequence[tuple[bytes, int, bool]]
+    ) -> tuple[list[tuple[int, bytes, int]], tuple[int, bytes, int]]:
+        """A graph of launches: the templates of their steps, the bytes of their params blocks, whether they follow.
 
         Gives what runs in their place, then what replays: entry, template, and where their state is.
         """
@@ -62,12 +71,12 @@ class Score:
         start, nodes = self.nbytes, list[Node]()
         self.nbytes += WORD
         set_node = struct.pack("<Q", address_of(calls.set_node))
-        for template, nbytes in blocks:
+        for template, nbytes, follows in blocks:
             first = WORD * FIRST_WORD
             step = (
                 template[: WORD * host_launch.FIRST_SLOT] + set_node + template[WORD * (host_launch.FIRST_SLOT + 1) :]
             )
-            nodes.append(Node(step, template[first : first + nbytes], self.nbytes))
+            nodes.append(Node(step, template[first : first + nbytes], self.nbytes, follows))
             self.nbytes += WORD * _HEAD + nbytes
         self.graphs.append(nodes)
         replay = bytearray(WORD * (STREAM_WORD + 1))
@@ -134,8 +143,14 @@ class Recording:
                 _NODE.pack(words[_FUNCTION], *sizes, ctypes.addressof(listed), 0, 0, 0), _NODE.size
             )
             before = ctypes.c_void_p(handles[-1] if handles else 0)
-            after = ctypes.addressof(before) if handles else None
-            handles.append(made(calls.add_node, graph, after, len(handles[-1:]), ctypes.addressof(packed)))
+            add_edges = calls.add_edges if handles and node.follows else None
+            after = ctypes.addressof(before) if handles and add_edges is None else None
+            handle = made(calls.add_node, graph, after, 0 if after is None else 1, ctypes.addressof(packed))
+            if add_edges is not None:
+                edge, new = ctypes.create_string_buffer(_EARLY, len(_EARLY)), ctypes.c_void_p(handle)
+                ends = [ctypes.addressof(one) for one in (before, new, edge)]
+                driver.check_status(add_edges(graph, *ends, 1), doing)
+            handles.append(handle)
         instance = made(calls.instantiate_graph, graph, 0)
         self._instances.append(instance)
         struct.pack_into("<Q", self._memory, nodes[0].at - WORD, instance)

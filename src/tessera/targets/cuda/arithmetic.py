@@ -78,6 +78,8 @@ def _floats(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> 
     if op.fn.data == "fma" and (wide is not dtypes[0].base or result.policy.loss_scale is not None):
         return _fused(emitter, op, operands)
     values = [_widened(emitter, operand, dtype) for operand, dtype in zip(operands, dtypes, strict=True)]
+    if op.fn.data == "copysign" and dtypes[1].base is f16 and dtypes[1].policy.loss_scale is None:
+        values[1] = [_signed_alike(emitter, value) for value in operands[1].elements()]
     found = _each(zip(*values, strict=True), _computes(emitter, op, wide))
     if result.kind is Kind.BOOL:
         emitter.bind(op.result, found)
@@ -98,6 +100,12 @@ def _widened(emitter: Emitter, operand: ThreadTile, dtype: DType) -> list[Value]
         wide = compute_type(dtype.base)
         return [casts.cast(emitter.f, value, dtype, wide, emitter.level) for value in operand.elements()]
     return operand.elements() if dtype.base is f64 else _all_opened(emitter, operand)
+
+
+def _signed_alike(emitter: Emitter, half: Value) -> Value:
+    """An f32 with the sign of an f16, by its bits: a NaN that is converted loses its sign."""
+    words = emitter.f.convert("zext", half, "i32")
+    return emitter.f.convert("bitcast", emitter.f.binary("shl", words, number(16, words.type)), "float")
 
 
 def _computes(emitter: Emitter, op: tile.EwOp, wide: DType) -> Compute:

@@ -257,11 +257,11 @@ def _scratch(op: Operation, threads: int) -> int:
     if isinstance(op, tile.ReduceOp):
         layout, axis = layout_of(op.operand), op.axis.value.data
         item = max(4, tile_dtype(op.operand).storage.itemsize)
-        return _partial_sums(layout, axis) * layout.without(axis).count * item
+        return partial_sums(layout, axis) * layout.without(axis).count * item
     return 0
 
 
-def _partial_sums(layout: Layout, axis: int) -> int:
+def partial_sums(layout: Layout, axis: int) -> int:
     """How many parts of a register's sums threads write down: shuffles leave one of each warp, or all."""
     left = others = 1
     for digit, below in layout.positions:

@@ -13,7 +13,7 @@ from tessera.dialects import tile
 from tessera.dialects.attributes import integers
 from tessera.dialects.text import verify
 from tessera.interpreters.engine import symbol_in
-from tessera.shapes.expr import Shape
+from tessera.shapes.expr import Shape, element_count
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.agents_chain import with_agents
 from tessera.targets.cuda.choose_agents import agents_plans
@@ -24,9 +24,13 @@ from tessera.targets.cuda.emitter import Block
 from tessera.targets.cuda.fitting import fitted
 from tessera.targets.cuda.hopper import ExtentOp
 from tessera.targets.cuda.interleave import interleave
+from tessera.targets.cuda.loads_first import is_plain, loads_first
+from tessera.targets.cuda.mark_inside import mark_inside
+from tessera.targets.cuda.merge_conversions import merge_conversions
 from tessera.targets.cuda.preparing import prepare
 from tessera.targets.cuda.rotate import rotate
 from tessera.targets.cuda.tile_to_nv import lower
+from tessera.targets.cuda.turns import take_turns
 from tessera.targets.laps import Laps
 from tessera.targets.llvm import machine
 from tessera.transforms.apply_facts import specialize
@@ -37,6 +41,7 @@ from tessera.transforms.host_checks import HostCheck, take_host_checks
 from tessera.transforms.instrument import Instrument
 from tessera.transforms.live_ranges import clip_ranges, split_ranges
 from tessera.transforms.make_async import make_async
+from tessera.transforms.mark_still import STILL, still_places
 from tessera.transforms.partition_rows import spread_rows
 from tessera.transforms.unroll_rings import unroll_rings
 
@@ -44,6 +49,10 @@ FEATURES: Mapping[str, str] = {"sm_80": "+ptx80", "sm_89": "+ptx84", "sm_90": "+
 FEW_SPILLS = 64
 """Bytes of local memory that a thread may need beside products: sums fill its registers, and a few numbers that the
 inner loops do not touch may lie elsewhere."""
+FOLLOWING = ("sm_90", "sm_90a")
+"""Machines on which a kernel may be started while the one in front of it runs."""
+MULTIPROCESSORS = 132
+SHORT_THREADS = 256
 TRIPLE = 'target triple = "nvptx64-nvidia-cuda"\n'
 
 
@@ -79,10 +88,14 @@ def compile_kernel(
     facts: Facts | None = None,
     lined: Collection[int] = (),
     rung: int = 0,
+    in_turn: bool = False,
+    follows: bool = False,
 ) -> Program:
     """Compiles a tile function. Of the arguments `lined`, rows lie at multiples of 16 bytes, their elements together.
 
-    On a higher `rung` threads hold less at a time, for programs that did not fit their registers on the one before.
+    A kernel that `follows` others may be started while they run, if it can wait by itself. On a higher `rung` threads
+    hold less at a time, for programs that did not fit their registers on the one before. With `in_turn`, blocks that
+    add floats to memory do so one after the other.
     """
     lowered, found, guards, seconds = lower_kernel(
         module,
@@ -95,6 +108,8 @@ def compile_kernel(
         facts=facts,
         lined=lined,
         rung=rung,
+        in_turn=in_turn,
+        follows=follows,
     )
     program = compile_lowered(lowered, name, arch=arch)
     return replace(program, checks=tuple(found), guards=guards, seconds={**seconds, **program.seconds})
@@ -112,6 +127,8 @@ def lower_kernel(
     facts: Facts | None = None,
     lined: Collection[int] = (),
     rung: int = 0,
+    in_turn: bool = False,
+    follows: bool = False,
 ) -> tuple[ModuleOp, list[HostCheck], Facts, Mapping[str, float]]:
     """The nv level of a tile function, what has to be checked before it runs, and the facts it rests on."""
     seconds, given = Laps(), facts or Facts()
@@ -137,12 +154,27 @@ def lower_kernel(
         plans(function, warps, stages, max(0, rung - 1), arch),
         lambda made, plan: _lower(made, name, plan),
     )
+    made = symbol_in(lowered, name, nv.FuncOp)
+    if in_turn:
+        take_turns(made)
     if lined:
-        symbol_in(lowered, name, nv.FuncOp).attributes[LINED] = integers(sorted(lined))
+        made.attributes[LINED] = integers(sorted(lined))
+    still = still_places(symbol_in(module, name, tile.FuncOp))
+    if (still or (follows and _is_short(made))) and is_plain(made):
+        if still:
+            made.attributes[STILL] = integers(still)
+        mark_inside(made)
+        loads_first(made, still, follows=follows and arch in FOLLOWING)
     seconds.lap("tile-to-nv")
     verify(lowered)
     seconds.lap("verify")
     return lowered, found, context.recorder.guards, seconds
+
+
+def _is_short(function: nv.FuncOp) -> bool:
+    """Whether all blocks of a kernel run at once, with threads to spare: starting it takes longer than it does."""
+    count = element_count(function.grid.data)
+    return isinstance(count, int) and count <= MULTIPROCESSORS and function.thread_count <= SHORT_THREADS
 
 
 def _without_strides(facts: Facts, lined: Collection[int]) -> Facts:
@@ -182,6 +214,7 @@ def _lower(module: ModuleOp, name: str, plan: Plan) -> None:
     apply_plan(symbol_in(module, name, tile.FuncOp), plan)
     lower(module, name, plan.warps)
     made = symbol_in(module, name, nv.FuncOp)
+    merge_conversions(made)
     rotate(made)
     interleave(made)
 

@@ -339,6 +339,76 @@ class BarrierOp(IRDLOperation):
         return {reads(MEMORY), writes(MEMORY)}
 
 
+def _check_turns(op: IRDLOperation) -> None:
+    """Turns are of whole blocks, and counted."""
+    function = op.parent_op()
+    if not isinstance(function, FuncOp):
+        raise VerifyException(f"{op.name} stands in an nv function, in no loop or branch of it")
+    if "counters" not in function.attributes or "persistent" in function.attributes:
+        raise VerifyException(f"{op.name} needs a counter, and a block for each program of the grid")
+
+
+@irdl_op_definition
+class AwaitTurnOp(IRDLOperation):
+    """Waits until the block before this one has passed the turn on; then all threads see what it did to memory."""
+
+    name = "nv.await_turn"
+    traits = traits_def(HasEffects())
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def verify_(self) -> None:
+        _check_turns(self)
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY), writes(MEMORY)}
+
+
+@irdl_op_definition
+class PassTurnOp(IRDLOperation):
+    """Passes the turn on to the next block. The last one leaves the counter at 0, as it was."""
+
+    name = "nv.pass_turn"
+    traits = traits_def(HasEffects())
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def verify_(self) -> None:
+        _check_turns(self)
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY), writes(MEMORY)}
+
+
+@irdl_op_definition
+class FollowOp(IRDLOperation):
+    """Waits until the kernels in front of this one have ended; what they wrote is seen from here on.
+
+    A kernel with it may be started while the one in front of it runs, and from here on lets the next one be started.
+    """
+
+    name = "nv.follow"
+    traits = traits_def(HasEffects())
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def verify_(self) -> None:
+        parent = self.parent_op()
+        if not isinstance(parent, FuncOp):
+            raise VerifyException("nv.follow stands in an nv.func itself: all blocks wait, whatever they do then")
+        if next(op for op in parent.body.block.ops if isinstance(op, FollowOp)) is not self:
+            raise VerifyException("a kernel waits once for those in front of it")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY), writes(MEMORY)}
+
+
 @irdl_op_definition
 class ReadOp(IRDLOperation):
     """A tile out of shared memory, or a part of it that begins at `row` and `column`; `turned`, its transpose."""
@@ -445,6 +515,9 @@ OPS: tuple[type[IRDLOperation], ...] = (
     CommitOp,
     WaitOp,
     BarrierOp,
+    AwaitTurnOp,
+    PassTurnOp,
+    FollowOp,
     ReadOp,
     WriteOp,
     MmaOp,

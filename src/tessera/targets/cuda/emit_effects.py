@@ -1,4 +1,4 @@
-"""nv level → LLVM text: steps on global memory that no other thread divides, and asserts."""
+"""nv level → LLVM text: steps on global memory that no other thread divides, turns of blocks, and asserts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from tessera.dialects import tile
 from tessera.dialects.locations import span_of
 from tessera.dtypes.types import DType, Kind, bf16, f16, f32, f64
 from tessera.errors import CompileError
-from tessera.targets.cuda.emitter import Emitter, emits
+from tessera.targets.cuda import dialect as nv
+from tessera.targets.cuda.emitter import GLOBAL, Emitter, emits
 from tessera.targets.cuda.global_access import Access, Path
-from tessera.targets.cuda.inline_ptx import asm
+from tessera.targets.cuda.inline_ptx import asm, barrier
 from tessera.targets.cuda.thread_tiles import ThreadTile
 from tessera.targets.llvm import elements, elementwise
 from tessera.targets.llvm.text import Function, Value, number
@@ -120,6 +121,39 @@ def _exchange(emitter: Emitter, kind: str, pointer: Value, given: Value, dtype: 
 def _jump(f: Function, label: str) -> None:
     f.jump(label)
     f.label(label)
+
+
+# Turns
+
+_UNTIL = "{ .reg .pred p; .reg .u32 v; AGAIN: ld.acquire.gpu.global.u32 v, [$0]; setp.ne.u32 p, v, $1; @p bra AGAIN; }"
+_PASS = "fence.acq_rel.gpu; st.release.gpu.global.u32 [$0], $1;"
+
+
+def _to_the_counter(emitter: Emitter, text: str, given: Value) -> None:
+    """One thread does something with the counter of turns."""
+    f = emitter.f
+
+    def run() -> Sequence[Value]:
+        counter = f.op(GLOBAL, f"inttoptr {emitter.param(emitter.block_layout.counters)} to {GLOBAL}")
+        asm(f, text, arguments=[counter, given], effects=True)
+        return []
+
+    emitter.branch(f.compare("eq", emitter.thread, number(0, "i32")), run)
+
+
+@emits(nv.AwaitTurnOp)
+def _await_turn(emitter: Emitter, op: nv.AwaitTurnOp) -> None:
+    _to_the_counter(emitter, _UNTIL, emitter.sreg("ctaid.x"))
+    barrier(emitter.f)
+
+
+@emits(nv.PassTurnOp)
+def _pass_turn(emitter: Emitter, op: nv.PassTurnOp) -> None:
+    f = emitter.f
+    following = f.add(emitter.sreg("ctaid.x"), 1)
+    ends = f.compare("eq", following, emitter.sreg("nctaid.x"))
+    barrier(f)
+    _to_the_counter(emitter, _PASS, f.select(ends, number(0, "i32"), following))
 
 
 # Asserts

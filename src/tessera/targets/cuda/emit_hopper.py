@@ -182,6 +182,15 @@ def _barrier(emitter: Emitter, op: nv.BarrierOp) -> None:
     barrier(emitter.f)
 
 
+@emits(nv.FollowOp)
+def _follow(emitter: Emitter, op: nv.FollowOp) -> None:
+    del op
+    if emitter.follows:
+        # With the next kernel let in earlier, those behind it would come as well: on an H200 all waited longer then.
+        do(emitter, "griddepcontrol.wait;")
+        do(emitter, "griddepcontrol.launch_dependents;")
+
+
 @emits(hopper.SyncOp)
 def _sync(emitter: Emitter, op: hopper.SyncOp) -> None:
     do(emitter, f"bar.sync $0, {op.threads.value.data};", emitter.number(op.number))

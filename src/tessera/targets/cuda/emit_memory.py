@@ -15,6 +15,7 @@ from tessera.targets.cuda.thread_tiles import ThreadTile, per_word
 from tessera.targets.llvm import elements
 from tessera.targets.llvm.literals import constant, folded
 from tessera.targets.llvm.text import Value, number
+from tessera.transforms.mark_still import still_places
 
 INSIDE = "inside"
 """Marks a load or store whose whole tile is known to be inside the view."""
@@ -63,6 +64,9 @@ PROLOGUES.append(_test_arguments)
 def _is_constant(emitter: Emitter, view: SSAValue) -> bool:
     """Whether nobody writes the memory of a view while the kernel runs, as far as the kernel knows."""
     base = tile.base_of(view)
+    if emitter.follows and emitter.source.arguments.index(base) not in still_places(emitter.source):
+        # The kernel begins while others still write what it will read.
+        return False
     seen = [base]
     while seen:
         for use in seen.pop().uses:

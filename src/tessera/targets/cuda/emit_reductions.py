@@ -10,11 +10,12 @@ from math import gcd, prod
 from tessera.dialects import reductions, tile
 from tessera.dtypes.types import DType
 from tessera.targets.cuda import functions
-from tessera.targets.cuda.emit_values import reseen
+from tessera.targets.cuda.emit_values import registers_of, reseen
 from tessera.targets.cuda.emitter import SHARED, Emitter, emits
 from tessera.targets.cuda.inline_ptx import barrier, shuffle
 from tessera.targets.cuda.layouts import WARP, Layout
 from tessera.targets.cuda.machine_floats import MachineFloats
+from tessera.targets.cuda.nv_types import layout_of
 from tessera.targets.cuda.thread_tiles import ThreadTile
 from tessera.targets.llvm import elementwise
 from tessera.targets.llvm.text import Value, bits_of, number
@@ -41,11 +42,15 @@ def _reduce(emitter: Emitter, op: tile.ReduceOp) -> None:
 
     values = fold_registers(emitter, operand, axis, elementwise.identity(kind, dtype), combine)
     threads = _Threads.of(layout, axis)
+    rest = operand.shape[:axis] + operand.shape[axis + 1 :]
+    wanted = layout_of(op.result)
+    if threads.left and registers_of(layout.without(axis), wanted, rest, range(len(rest))) is None:
+        emitter.bind(op.result, _spread(emitter, operand, axis, wanted, values, combine))
+        return
     for across in threads.shuffles:
         values = [combine(value, _shuffled(emitter, value, across)) for value in values]
     if threads.left:
         values = _through_memory(emitter, layout, threads, values, dtype, combine)
-    rest = operand.shape[:axis] + operand.shape[axis + 1 :]
     made = ThreadTile(emitter, rest, dtype, layout.without(axis), elements=values)
     reseen(emitter, op, made, op.result, range(len(rest)))
 
@@ -228,6 +233,81 @@ def _through_memory(
         columns = [[_narrow(emitter, part, type_) for part in column] for column in zip(*groups, strict=True)]
         found += [_folded(column, combine) for column in columns]
     return found
+
+
+def _spread(
+    emitter: Emitter, operand: ThreadTile, axis: int, wanted: Layout, values: Sequence[Value], combine: Combine
+) -> list[Value]:
+    """Sums of threads that meet in memory, as another layout wants them.
+
+    Of lanes that hold parts of the same sums, each goes on with half of them, as long as there are halves: so a step
+    takes half as many shuffles as the one before. What is left is written down, and read by who wants it.
+    """
+    f, layout = emitter.f, operand.layout
+    threads, inner = _Threads.of(layout, axis), layout.without(axis)
+    rest = operand.shape[:axis] + operand.shape[axis + 1 :]
+    steps = [prod(rest[place + 1 :]) for place in range(len(rest))]
+    places = [sum(inner.offset(number_, a) * by for a, by in enumerate(steps)) for number_ in range(inner.count)]
+    at = number(0, "i32")
+    for place, by in enumerate(steps):
+        at = f.binary("add", at, f.times(emitter.base(layout, place if place < axis else place + 1), by))
+    lanes, met = list(threads.shuffles), 0
+    while lanes and len(values) > 1 and _halves(places) is not None:
+        across, apart, half = lanes.pop(), _halves(places), len(values) // 2
+        assert apart is not None
+        upper = f.compare("ne", f.binary("and", emitter.thread, number(across, "i32")), number(0, "i32"))
+        pairs = list(zip(values[:half], values[half:], strict=True))
+        kept = [f.select(upper, high, low) for low, high in pairs]
+        given = [f.select(upper, low, high) for low, high in pairs]
+        values = [combine(one, _shuffled(emitter, other, across)) for one, other in zip(kept, given, strict=True)]
+        at = f.binary("add", at, f.select(upper, number(apart, "i32"), number(0, "i32")))
+        places = places[:half]
+    for across in lanes:
+        values = [combine(value, _shuffled(emitter, value, across)) for value in values]
+        met |= across
+    type_ = values[0].type
+    slot = "i32" if bits_of(type_) < 32 else type_
+    item, count, ways = bits_of(slot) // 8, prod(rest), _count(threads.left)
+    base = f.op(SHARED, f"inttoptr {emitter.scratch(count * ways * item)} to {SHARED}")
+
+    def pointer(index: Value, constant: int) -> Value:
+        moved = f.op(SHARED, f"getelementptr i8, {base}, {f.times(index, item)}")
+        return f.op(SHARED, f"getelementptr i8, {moved}, i32 {constant * item}")
+
+    def write() -> Sequence[Value]:
+        index = f.binary("add", at, f.times(_number_in(emitter, threads.left), count))
+        for value, place in zip(values, places, strict=True):
+            _put(emitter, [_wide(emitter, value, slot)], pointer(index, place), item)
+        return []
+
+    barrier(f)
+    writes = _is_first(emitter, threads.replicas, layout)
+    if met:
+        lowest = f.compare("eq", f.binary("and", emitter.thread, number(met, "i32")), number(0, "i32"))
+        writes = lowest if writes is None else f.binary("and", writes, lowest)
+    if writes is None:
+        write()
+    else:
+        f.branch(writes, write)
+    barrier(f)
+    index = number(0, "i32")
+    for place, by in enumerate(steps):
+        index = f.binary("add", index, f.times(emitter.base(wanted, place), by))
+    found: list[Value] = []
+    for register in range(wanted.count):
+        constant = sum(wanted.offset(register, place) * by for place, by in enumerate(steps))
+        parts = [_get(emitter, slot, pointer(index, constant + way * count), 1, item)[0] for way in range(ways)]
+        found.append(_folded([_narrow(emitter, part, type_) for part in parts], combine))
+    return found
+
+
+def _halves(places: Sequence[int]) -> int | None:
+    """How far the second half of some places is from the first; None where they are no such halves."""
+    half = len(places) // 2
+    if len(places) % 2:
+        return None
+    apart = {high - low for low, high in zip(places[:half], places[half:], strict=True)}
+    return next(iter(apart)) if len(apart) == 1 else None
 
 
 def _is_first(emitter: Emitter, parts: Sequence[_Part], layout: Layout) -> Value | None:

@@ -164,6 +164,11 @@ class Emitter:
     # What the hardware knows
 
     @property
+    def follows(self) -> bool:
+        """Whether the kernel waits by itself for those in front of it, on machines that know of such."""
+        return self.machine >= 90 and any(op.name == "nv.follow" for op in self.source.body.block.ops)
+
+    @property
     def machine(self) -> int:
         """The number of the machine: 80, 89, 90."""
         return int(self.arch.removeprefix("sm_").rstrip("a"))

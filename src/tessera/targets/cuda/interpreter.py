@@ -33,7 +33,7 @@ def run_nv_kernel(
     """Runs an nv function over its grid. Arrays are written in place; scalars are Python numbers.
 
     With a seed, blocks run in an order drawn from it, and fresh memory holds numbers drawn from it. A right program
-    gives the same results with every seed, up to the order of atomic sums.
+    gives the same results with every seed, up to the order of atomic sums. Where blocks take turns, they run in order.
     """
     kernel = symbol_in(module, name, nv.FuncOp)
     bound = bind(name, kernel.function_type, kernel.shapes, kernel.grid, arguments)
@@ -41,7 +41,7 @@ def run_nv_kernel(
     machine = machine if machine is not None else Machine()
     chance = None if seed is None else np.random.default_rng(seed)
     programs = list(itertools.product(*(range(extent) for extent in bound.grid)))
-    if chance is not None:
+    if chance is not None and not any(isinstance(op, nv.AwaitTurnOp) for op in kernel.body.walk()):
         order: list[int] = chance.permutation(len(programs)).tolist()
         programs = [programs[place] for place in order]
     for program in programs:
@@ -123,6 +123,24 @@ def _convert(frame: Frame, op: nv.ConvertOp, operands: Values) -> Values:
 @meaning(nv.BarrierOp)
 def _barrier(frame: Frame, op: nv.BarrierOp, operands: Values) -> Values:
     frame_of(frame).barriers += 1
+    return []
+
+
+@meaning(nv.AwaitTurnOp)
+def _await_turn(frame: Frame, op: nv.AwaitTurnOp, operands: Values) -> Values:
+    frame_of(frame).barriers += 1
+    return []
+
+
+@meaning(nv.PassTurnOp)
+def _pass_turn(frame: Frame, op: nv.PassTurnOp, operands: Values) -> Values:
+    frame_of(frame).barriers += 1
+    return []
+
+
+@meaning(nv.FollowOp)
+def _follow(frame: Frame, op: nv.FollowOp, operands: Values) -> Values:
+    """Whoever runs a kernel here has run those in front of it."""
     return []
 
 

@@ -36,6 +36,10 @@ class Anchor(NamedTuple):
 
 
 MEMORY, PRODUCT = 1, 2
+SHORT = 1024
+"""Elements of a row that a warp folds by itself."""
+VECTOR = 8
+"""Elements of such a row that a lane has side by side."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,8 @@ class LayoutAnalysis:
             if operand.staged
             for value in self._chain(operand, op)
         }
+        tiles = [value for op in self.function.body.walk() for value in op.results if is_tile(value)]
+        self._largest = max((prod(tile_type(value).get_shape()) for value in tiles), default=1)
         self.grids = {op: self._warp_grid(op) for op in self.function.body.walk() if isinstance(op, tile.DotOp)}
         self._anchor()
         self._demand(self.function.body.block)
@@ -121,7 +127,7 @@ class LayoutAnalysis:
         self._settle_all()
         for op in self.function.body.walk():
             if isinstance(op, tile.ReduceOp) and op.result not in self.anchors:
-                layout = self.spread(op.operand).without(op.axis.value.data)
+                layout = self.to_fold(op.operand).without(op.axis.value.data)
                 self._set(op.result, Anchor(layout, MEMORY))
                 self._settle_all()
 
@@ -246,6 +252,20 @@ class LayoutAnalysis:
         while vector * 2 <= min(CHUNK // itemsize, share) and (not shape or shape[-1] % (vector * 2) == 0):
             vector *= 2
         return layouts.blocked(shape, self.shape.threads, vector)
+
+    def to_fold(self, value: SSAValue) -> Layout:
+        """A layout for what is folded and free: every warp has a short row for itself, beside something larger.
+
+        Then nobody waits for other warps.
+        """
+        shape = tile_type(value).get_shape()
+        if prod(shape) != max((1, *shape)) or not WARP <= prod(shape) <= SHORT or prod(shape) * 4 > self._largest:
+            return self.spread(value)
+        vector = 1
+        while vector * 2 <= prod(shape) // WARP and shape[-1] % (vector * 2) == 0 and vector < VECTOR:
+            vector *= 2
+        alone = layouts.blocked(shape, WARP, vector)
+        return Layout.of([*alone.threads, layouts.replicas(self.shape.warps)], alone.registers)
 
     # Products
 
@@ -399,6 +419,6 @@ def needs(op: Operation, layout: Layout, analysis: LayoutAnalysis) -> list[tuple
             return [(op.operand, layout.permuted(inverse))]
         case tile.ReduceOp():
             known = analysis.anchors.get(op.operand)
-            return [(op.operand, analysis.spread(op.operand) if known is None else known.layout)]
+            return [(op.operand, analysis.to_fold(op.operand) if known is None else known.layout)]
         case _:
             return []

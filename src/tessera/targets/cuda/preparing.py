@@ -62,7 +62,7 @@ def prepare(function: tile.FuncOp, *, contract: bool, arch: str = "sm_90a") -> N
     multiples = single_multiples(function)
     widen_sums(function)
     make_products_plain(function, arch)
-    spread_thin_products(function)
+    multiples |= spread_thin_products(function, rows=True)
     if contract:
         _use_brief_forms(function)
         multiples |= gather_factors(function, BRIEF)

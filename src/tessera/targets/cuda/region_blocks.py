@@ -20,15 +20,24 @@ from tessera.dialects.schedule_types import Config, ConfigAttr
 from tessera.shapes.expr import Size, hinted
 from tessera.targets.cuda.agents_model import REGISTERS, ROWS, THREADS, Axis, Block, Traced, best_by_agents, ranked
 from tessera.targets.cuda.agents_work import work_of
+from tessera.transforms.few_rows import is_held, is_short
+from tessera.transforms.online_algebra import width_of
 from tessera.transforms.schedule_to_tile import WRITERS
 from tessera.transforms.write_online import online_of
-from tessera.transforms.write_products import Spaces, product_of, spaces_of
+from tessera.transforms.write_products import Spaces, folds, product_of, spaces_of
 
 AGENTS = "sm_90a"
 MULTIPROCESSORS = 132
 MANY = 2048
 """Rows and the like of which nobody says how many there are."""
 _MOST = 4
+SECTOR = 256
+"""Bits that memory is read by."""
+READS = 4
+"""Pieces that a thread has under way."""
+PIECE = 128
+"""Bits that a thread reads at once."""
+THREADS_OF_A_WARP = 32
 LONG = 8
 """Instructions of an elementwise op that takes many: several elements are worked on at a time."""
 SUMS_SHARE = 0.42
@@ -42,8 +51,41 @@ def blocks_for(
     hints: Mapping[str, int] = MappingProxyType({}),
 ) -> list[Config]:
     """The blocks worth trying, the best first. `hints` say about how large symbols are."""
+    if (found := _of_one_row(region, multiprocessors)) is not None:
+        return found
     found = _by_model(region, multiprocessors, hints) if arch == AGENTS else []
     return [*found, _portable(region, hints)]
+
+
+def _of_one_row(region: schedule.RegionOp, multiprocessors: int) -> list[Config] | None:
+    """Blocks of products whose left factor is a row: reading the right one is all the work, so it is read at once.
+
+    Programs are many, and narrow, but not narrower than memory is read. None where there is too much to be held, or
+    so much to read that it has to go on while programs compute.
+    """
+    spaces, bits = _spaces(region)
+    if spaces.rows != 1 or not isinstance(spaces.depth, int):
+        return None
+    if region.kind.data == "online":
+        width, bits = width_of(online_of(region))
+        if not is_held(spaces.depth, width, bits):
+            return None
+        return [Config(block=(1, spaces.depth), warps=_warps(spaces.depth * width * bits))]
+    op = product_of(region)
+    narrow = SECTOR // graph_type(op.b).dtype.bits
+    wide = [narrow * 2**more for more in range(3) if is_held(spaces.depth, narrow * 2**more, bits)]
+    if not wide or not (folds(region) or is_short(op.b)):
+        return None
+    filling = [n for n in wide if _count(spaces.columns) * _count(spaces.batch) >= n * multiprocessors]
+    first = filling[-1] if filling else narrow
+    order = sorted(wide, key=lambda n: abs(n - first))
+    return [Config(block=(1, n, spaces.depth), warps=_warps(spaces.depth * n * bits)) for n in order]
+
+
+def _warps(bits: int) -> int:
+    """So many that a thread reads some pieces of 16 bytes at once, and not too many."""
+    threads = bits // (READS * PIECE)
+    return max(4, min(16, 1 << max(0, (threads // THREADS_OF_A_WARP).bit_length() - 1)))
 
 
 def _by_model(region: schedule.RegionOp, multiprocessors: int, hints: Mapping[str, int]) -> list[Config]:

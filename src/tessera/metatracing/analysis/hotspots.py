@@ -1,12 +1,19 @@
-"""Hotspots: which inputs traces spent their time on."""
+"""Hotspots: which inputs traces spent their time on, and what is recommended for them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tessera.metatracing.records import AttentionTrace, ExecutionTier, InputProfile
+
+if TYPE_CHECKING:
+    from tessera.metatracing.analysis.recommendations import SpecializationRecommendation
+
+Recommending = Callable[[Sequence[AttentionTrace]], "Sequence[SpecializationRecommendation]"]
+"""Of the traces of one input, what would make it faster."""
 
 
 @dataclass(frozen=True)
@@ -23,17 +30,24 @@ class HotspotCriteria:
 
 @dataclass(frozen=True)
 class HotspotCandidate:
-    """Inputs that are hot. Performance is the best time seen over the average one, potential what is left to 1."""
+    """Inputs that are hot. Performance is the best time seen over the average one, potential what is left to 1.
+
+    Where something is recommended, the potential is at least what that is expected to gain.
+    """
 
     input_pattern: InputProfile
     total_execution_time_ms: float
     execution_count: int
     average_performance: float
     optimization_potential: float
+    recommendations: tuple[SpecializationRecommendation, ...] = ()
 
 
 class HotspotDetector:
-    """Finds hot inputs in traces."""
+    """Finds hot inputs in traces; with `recommending`, also what to do about them."""
+
+    def __init__(self, recommending: Recommending | None = None) -> None:
+        self._recommending = recommending
 
     def detect_hotspots(
         self, traces: Iterable[AttentionTrace], criteria: HotspotCriteria | None = None
@@ -53,5 +67,8 @@ class HotspotDetector:
             is_hot = total >= wanted.min_execution_time_ms and count >= wanted.min_execution_count
             steady = performance > wanted.performance_threshold
             if is_hot and not (climbed and steady):
-                found.append(HotspotCandidate(profile, total, count, performance, 1 - performance))
+                told = tuple(self._recommending(group)) if self._recommending is not None else ()
+                expected = max((1 - 1 / (1 + one.expected_improvement) for one in told), default=0.0)
+                potential = max(1 - performance, expected)
+                found.append(HotspotCandidate(profile, total, count, performance, potential, told))
         return sorted(found, key=lambda one: -one.total_execution_time_ms)

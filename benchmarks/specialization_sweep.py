@@ -1,0 +1,366 @@
+"""How long kernels take under every specialisation that can be recommended: the table that models are fitted to.
+
+    python benchmarks/specialization_sweep.py --device cuda --out benchmarks/results/sweep-h200.json
+    python benchmarks/specialization_sweep.py --device cpu --out benchmarks/results/sweep-cpu-x86.json
+
+A row is a kernel, its sizes, and a state: element type, how the second operand lies, schedule, what is assumed. All
+programs are compiled beforehand, by many processes; then each is run until its median is steady.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tessera as ts
+from tessera import Schedule
+from tessera.bench.operators.kernels import gemm, layernorm, softmax
+from tessera.kernels.function import Kernel
+from tessera.metatracing.attention import flash_attention
+from tessera.metatracing.building import build
+from tessera.metatracing.client import Level, facts_of
+from tessera.metatracing.kernel_client import KernelClient, KernelProgram
+from tessera.metatracing.records import ExecutionTier
+
+TIER2, TIER3 = ExecutionTier.TIER2_STANDARD, ExecutionTier.TIER3_SPECIALIZED
+DTYPES = {"f32": ts.f32, "bf16": ts.bf16, "f16": ts.f16}
+KERNELS: Mapping[str, Kernel] = {"attention": flash_attention, "gemm": gemm, "softmax": softmax, "layernorm": layernorm}
+
+
+@dataclass(frozen=True)
+class State:
+    """A kernel with sizes, and how it is specialised. `block` None is the kernel's own choice."""
+
+    kernel: str
+    sizes: tuple[int, ...]
+    causal: bool = False
+    dtype: str = "bf16"
+    layout: str = "rows"
+    block: tuple[int, ...] | None = None
+    warps: int | None = None
+    assumed: bool = False
+
+    @property
+    def program(self) -> tuple[Any, ...]:
+        """What its program depends on: states with the same one share it."""
+        sizes = self.sizes if self.assumed or self.kernel == "gemm" else self.sizes[-1:]
+        return self.kernel, sizes, self.causal, self.dtype, self.layout, self.block, self.warps, self.assumed
+
+    def schedule(self) -> Schedule | None:
+        if self.block is None and self.warps is None:
+            return None
+        return Schedule(block=self.block, warps=self.warps)
+
+    def form(self) -> Kernel:
+        """The kernel, with the grid that its sizes ask for where it has to be given one."""
+        kernel = KERNELS[self.kernel]
+        if self.kernel == "gemm":
+            block = self.block or (128, 128)
+            kernel = kernel.with_schedule(Schedule(block=block, warps=self.warps))
+            m, n, _ = self.sizes
+            return kernel[-(-m // block[0]), -(-n // block[1])]
+        chosen = self.schedule()
+        return kernel if chosen is None else kernel.with_schedule(chosen)
+
+    def arguments(self, make: Callable[..., Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arrays and numbers. Columns: the operand that is read most lies the other way round."""
+        dtype, turned = DTYPES[self.dtype], self.layout == "columns"
+
+        def lying(*shape: int) -> Any:
+            *outer, rows, columns = shape
+            return make((*outer, columns, rows), dtype).mT if turned else make(shape, dtype)
+
+        if self.kernel == "attention":
+            batch, heads, length, width = self.sizes
+            shape = (batch, heads, length, width)
+            return (
+                (make(shape, dtype), make(shape, dtype), lying(*shape), make(shape, dtype), width**-0.5),
+                {"causal": self.causal},
+            )
+        if self.kernel == "gemm":
+            m, n, k = self.sizes
+            return (make((m, k), dtype), lying(k, n), make((m, n), dtype)), {}
+        rows, width = self.sizes
+        x = lying(rows, width)
+        return ((x, make((width,), dtype), make((width,), dtype)) if self.kernel == "layernorm" else (x,)), {}
+
+
+GPU_ATTENTION = [
+    (1, 8, 512),
+    (1, 8, 1024),
+    (2, 8, 1024),
+    (1, 16, 2048),
+    (4, 16, 1024),
+    (4, 16, 2048),
+    (2, 8, 4096),
+    (8, 16, 512),
+    (1, 4, 300),
+    (3, 5, 777),
+    (1, 32, 4096),
+    (2, 16, 1536),
+]
+GPU_GEMM = [
+    (512, 512, 512),
+    (1024, 1024, 1024),
+    (2048, 2048, 2048),
+    (4096, 4096, 1024),
+    (1000, 1000, 1000),
+    (768, 3072, 768),
+    (256, 4096, 4096),
+    (3000, 2000, 1024),
+]
+GPU_ROWS = [(4096, 1024), (8192, 1000), (16384, 512), (2048, 4096), (1024, 1000), (30000, 512), (512, 1024)]
+
+
+def gpu_states() -> Iterator[State]:
+    """Everything that is measured on a GPU."""
+    for place, outer in enumerate(GPU_ATTENTION):
+        for width in (64, 128):
+            for causal in (False, True):
+                start = State("attention", (*outer, width), causal)
+                yield start
+                for block in ((64, 64), (128, 64), (128, 128), (64, 128), (192, 96)):
+                    yield replace(start, block=block)
+                yield replace(start, block=(64, 64), warps=8)
+                yield replace(start, block=(128, 64), warps=4)
+                if place % 2 == 0:
+                    yield replace(start, assumed=True)
+                    yield replace(start, block=(64, 64), assumed=True)
+                if place % 3 == 0:
+                    yield replace(start, layout="columns")
+                    yield replace(start, dtype="f32")
+    for place, sizes in enumerate(GPU_GEMM):
+        start = State("gemm", sizes)
+        for block in ((64, 64, 64), (128, 128, 64), (128, 256, 64), (64, 128, 64), (128, 64, 64), (192, 128, 64)):
+            yield replace(start, block=block)
+        for block, warps in (((64, 64, 32), 2), ((128, 128, 32), 4), ((64, 128, 32), 8)):
+            yield replace(start, block=block, warps=warps)
+        for block in ((64, 64, 64), (128, 128, 64)):
+            yield replace(start, block=block, layout="columns")
+            yield replace(start, block=block, dtype="f32")
+            if place % 2 == 0:
+                yield replace(start, block=block, assumed=True)
+    for name in ("softmax", "layernorm"):
+        for sizes in GPU_ROWS:
+            for dtype in ("f32", "bf16"):
+                start = State(name, sizes, dtype=dtype)
+                yield start
+                for block, warps in (((64, 64), 1), ((8, 64), 4), ((16, 64), 16)):
+                    yield replace(start, block=block, warps=warps)
+                yield replace(start, assumed=True)
+                yield replace(start, layout="columns")
+
+
+CPU_ATTENTION = [
+    (1, 2, 128),
+    (1, 4, 256),
+    (2, 4, 256),
+    (1, 4, 512),
+    (1, 8, 384),
+    (1, 2, 1000),
+    (2, 3, 333),
+    (4, 8, 128),
+]
+CPU_GEMM = [(128, 128, 128), (256, 256, 256), (512, 512, 512), (300, 300, 300), (64, 1024, 512), (512, 128, 1024)]
+CPU_ROWS = [(512, 512), (2048, 256), (1000, 1000), (128, 4096), (4096, 128), (3000, 77)]
+
+
+def cpu_states() -> Iterator[State]:
+    """Everything that is measured on a CPU."""
+    for place, outer in enumerate(CPU_ATTENTION):
+        for width in (32, 64):
+            for causal in (False, True):
+                start = State("attention", (*outer, width), causal, dtype="f32")
+                yield start
+                for block in ((16, 16), (32, 32), (64, 64), (32, 128), (64, 256), (128, 128)):
+                    yield replace(start, block=block)
+                if place % 2 == 0:
+                    yield replace(start, assumed=True)
+                    yield replace(start, block=(32, 32), assumed=True)
+                if place % 3 == 0:
+                    yield replace(start, layout="columns")
+                    yield replace(start, dtype="bf16")
+    for place, sizes in enumerate(CPU_GEMM):
+        start = State("gemm", sizes, dtype="f32")
+        for block in ((16, 16, 16), (32, 32, 64), (64, 64, 64), (64, 128, 64), (128, 128, 128), (32, 256, 64)):
+            yield replace(start, block=block)
+        for block in ((32, 32, 64), (64, 128, 64)):
+            yield replace(start, block=block, layout="columns")
+            yield replace(start, block=block, dtype="bf16")
+            if place % 2 == 0:
+                yield replace(start, block=block, assumed=True)
+    for name in ("softmax", "layernorm"):
+        for sizes in CPU_ROWS:
+            start = State(name, sizes, dtype="f32")
+            yield start
+            for block in ((1, 64), (8, 64), (256, 64)):
+                yield replace(start, block=block)
+            yield replace(start, assumed=True)
+            yield replace(start, layout="columns")
+            yield replace(start, dtype="bf16")
+
+
+# Arrays
+
+
+class Arrays:
+    """Arrays of random numbers, made once for each shape."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self._made: dict[tuple[Any, ...], list[Any]] = {}
+        self._given: dict[tuple[Any, ...], int] = {}
+
+    def start(self) -> None:
+        """For the next row: arrays are handed out from the first on."""
+        self._given = {}
+
+    def __call__(self, shape: tuple[int, ...], dtype: ts.DType) -> Any:
+        key = (shape, str(dtype))
+        several, place = self._made.setdefault(key, []), self._given.get(key, 0)
+        self._given[key] = place + 1
+        if len(several) <= place:
+            several.append(self._drawn(shape, dtype, len(several)))
+        return several[place]
+
+    def _drawn(self, shape: tuple[int, ...], dtype: ts.DType, seed: int) -> Any:
+        if self.device == "cpu":
+            return ts.randn(shape, seed=seed).to(dtype)
+        from tessera.bench.frameworks import library
+
+        torch = library("torch")
+        kinds = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
+        generator = torch.Generator(device="cuda").manual_seed(seed)
+        return ts.from_dlpack(torch.randn(shape, device="cuda", dtype=kinds[str(dtype)], generator=generator))
+
+
+def level_of(state: State, client: KernelClient, call: Any) -> Level:
+    words = tuple(sorted(facts_of(client.paths, call.described))) if state.assumed else ()
+    return Level(TIER3 if state.assumed else TIER2, words)
+
+
+# Measuring
+
+
+def gpu_timer() -> Callable[[Callable[[], Any]], float]:
+    """Seconds of a run, from events around as many of them as take two milliseconds; the median of some."""
+    from tessera.runtime.cuda import streams, synchronize
+    from tessera.runtime.device import Device
+
+    place = Device("cuda", 0)
+
+    def once(run: Callable[[], Any], count: int) -> float:
+        stream = streams.current_stream(place)
+        began, ended = (streams.Event(place, timing=True) for _ in range(2))
+        stream.record(began)
+        for _ in range(count):
+            run()
+        stream.record(ended)
+        synchronize()
+        return began.milliseconds_until(ended) / 1e3 / count
+
+    def timed(run: Callable[[], Any]) -> float:
+        once(run, 2)
+        count = max(3, min(100, int(1.5e-3 / once(run, 3))))
+        return statistics.median(once(run, count) for _ in range(4))
+
+    return timed
+
+
+def cpu_timed(run: Callable[[], Any]) -> float:
+    """Seconds of a run; the lower quartile of several, after two that are not counted: others may be at work here."""
+    run()
+    run()
+    taken = list[float]()
+    until = time.perf_counter() + 0.06
+    while len(taken) < 5 or (time.perf_counter() < until and len(taken) < 100):
+        began = time.perf_counter()
+        run()
+        taken.append(time.perf_counter() - began)
+    return sorted(taken)[len(taken) // 4]
+
+
+def bound(state: State, arrays: Arrays) -> tuple[Callable[[], Any], dict[str, Any]]:
+    """What runs a state, and facts about its launch."""
+    arrays.start()
+    args, static = state.arguments(arrays)
+    client = KernelClient(state.form())
+    call = client.call(args, static)
+    assert call is not None
+    compiled = client.compile(call, level_of(state, client, call))
+    run = compiled.bind(call)
+    assert isinstance(compiled, KernelProgram)
+    facts = compiled.launch_facts(call)._asdict()
+    facts["schedule"] = str(compiled.program.schedule)
+    device = compiled.program.executable.plan.device if compiled.program.executable is not None else None
+    facts["agents"] = bool(device is not None and device.maps)
+    flat = [one.geometry if isinstance(one, ts.Tensor) else one for one in call.values]
+    return (lambda: run(*flat)), facts
+
+
+def packed(state: State, arrays: Arrays) -> bytes | None:
+    """What another process needs to compile a state."""
+    arrays.start()
+    args, static = state.arguments(arrays)
+    client = KernelClient(state.form())
+    call = client.call(args, static)
+    assert call is not None
+    return client.request(call, [level_of(state, client, call)])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cpu")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=60.0, help="stop measuring after so long")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--compile-only", action="store_true")
+    parser.add_argument("--every", type=int, default=1, help="only every so many rows: to try it out")
+    chosen = parser.parse_args()
+    states = list(dict.fromkeys(gpu_states() if chosen.device == "cuda" else cpu_states()))[:: chosen.every]
+    arrays, began = Arrays(chosen.device), time.perf_counter()
+    firsts = {state.program: state for state in reversed(states)}
+    requests = [one for state in firsts.values() if (one := packed(state, arrays)) is not None]
+    if chosen.processes > 1:
+        with ProcessPoolExecutor(chosen.processes, multiprocessing.get_context("spawn")) as pool:
+            for answer in pool.map(build, requests):
+                if (wrong := json.loads(answer)) != [None]:
+                    print("not compiled:", str(wrong)[:150], flush=True)
+    print(f"{len(states)} states, {len(requests)} programs, {time.perf_counter() - began:.1f} s", flush=True)
+    if chosen.compile_only:
+        return 0
+    timed = gpu_timer() if chosen.device == "cuda" else cpu_timed
+    rows, until = list[dict[str, Any]](), time.perf_counter() + chosen.seconds
+    # In random order, so that what changes with time does not look like an effect.
+    for place in np.random.default_rng(0).permutation(len(states)):
+        state = states[int(place)]
+        if time.perf_counter() > until:
+            break
+        try:
+            run, facts = bound(state, arrays)
+            rows.append({**asdict(state), "seconds": timed(run), "facts": facts})
+        except ts.TesseraError as error:
+            rows.append({**asdict(state), "seconds": None, "error": error.message[:200]})
+    host = f"{platform.machine()}, {os.cpu_count()} processors"
+    said = {"device": chosen.device, "host": host, "threads": len(os.sched_getaffinity(0)), "rows": rows}
+    chosen.out.write_text(json.dumps(said), encoding="utf-8")
+    failed = sum(row["seconds"] is None for row in rows)
+    print(f"{len(rows)} of {len(states)} rows, {failed} without a time, {time.perf_counter() - began:.1f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

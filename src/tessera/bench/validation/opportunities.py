@@ -1,0 +1,74 @@
+"""Opportunities that were planted in streams of calls, and whether the runtime finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tessera.bench.validation.subjects import synchronize
+from tessera.dtypes.types import f16, f32
+from tessera.metatracing import AttentionParams, HotspotDetector, MetaTracingRuntime, RuntimeConfig
+from tessera.runtime.creation import empty
+from tessera.runtime.random import randn
+
+_WIDTH = 16
+_CALLS = 48
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A stream of calls with something to find, and whether it was found."""
+
+    name: str
+    found: bool
+    told: str
+
+
+def _runtime() -> MetaTracingRuntime:
+    return MetaTracingRuntime(
+        RuntimeConfig(
+            background_compilation=False,
+            persist=False,
+            tier2_compilation_threshold_ms=0.001,
+            tier3_specialization_threshold_ms=0.5,
+            candidates=1,
+            contest_rounds=1,
+            sample_period=0,
+        )
+    )
+
+
+def _call(runtime: MetaTracingRuntime, device: str, heads: int, length: int, scale: float | None = None) -> None:
+    dtype = f32 if device == "cpu" else f16
+    shape = (1, heads, length, _WIDTH)
+    q, k, v = (randn(shape, dtype, seed=seed).to(device) for seed in range(3))
+    out = empty(shape, dtype, device=device)
+    runtime.execute_flash_attention(q, k, v, out, AttentionParams(softmax_scale=scale))
+    synchronize(device)
+
+
+def _assumed(runtime: MetaTracingRuntime) -> set[str]:
+    (region,) = runtime.regions()
+    return {word for words in (region.words or (),) for word in words}
+
+
+def planted(device: str) -> Iterator[Planted]:
+    """Streams, one after the other."""
+    fixed = _runtime()
+    for _ in range(_CALLS):
+        _call(fixed, device, 2, 32)
+    words = _assumed(fixed)
+    yield Planted("sizes that never change", {"q.size[1]", "q.size[2]", "k.size[2]"} <= words, f"{len(words)} facts")
+    yield Planted("a scale that never changes", "scale" in words, ", ".join(sorted(words)[:4]))
+    changing = _runtime()
+    for place in range(2 * _CALLS):
+        _call(changing, device, 2, 8 + place % 24)
+    words = _assumed(changing)
+    yield Planted("the width beside changing lengths", "q.size[3]" in words or not words, f"{len(words)} facts")
+    yield Planted("lengths that change are not assumed", "q.size[2]" not in words, f"{len(words)} facts")
+    mixed = _runtime()
+    for place in range(_CALLS):
+        _call(mixed, device, 8 if place % 3 else 1, 96 if place % 3 else 8)
+    hot = HotspotDetector().detect_hotspots(mixed.get_traces())
+    first = hot[0].input_pattern.seq_len if hot else None
+    yield Planted("the input that takes most of the time", first == 96, f"hottest length {first}")

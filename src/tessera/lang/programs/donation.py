@@ -1,0 +1,56 @@
+"""Arguments that are given away: which results may have their memory.
+
+A result may if it is as large, about, and is first written when the argument has been read for the last time: by an
+earlier act, or by the same launch, where that reads each element only where it writes it. Whether nobody else looks at
+the memory, each call sees for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from tessera.lang.programs import host
+from tessera.lang.programs.layout import Layout, Place, Run
+from tessera.lang.programs.memory_plan import Lives, lives_of
+
+
+def donors(
+    layout: Layout, kernels: Sequence[host.Kernel], donated: Collection[int], alignments: Sequence[int], wanted: int
+) -> dict[int, int]:
+    """Pieces of results, and the number of the argument whose memory each may have.
+
+    `alignments` are those of arguments in bytes, `wanted` is that of results.
+    """
+    free = {
+        number: place
+        for number in donated
+        if isinstance(place := layout.arguments[number], Place) and place.is_plain and alignments[number] >= wanted
+    }
+    if not free:
+        return {}
+    lives, found = lives_of(layout), dict[int, int]()
+    for result in sorted(layout.results, key=lambda place: -place.nbytes):
+        fitting = [
+            number
+            for number, place in free.items()
+            if place.nbytes // 2 < result.nbytes <= place.nbytes and _is_free(result, place, lives, kernels)
+        ]
+        if fitting and result.piece not in found:
+            found[result.piece] = min(fitting, key=lambda number: (free[number].nbytes, number))
+            del free[found[result.piece]]
+    return found
+
+
+def _is_free(result: Place, argument: Place, lives: Lives, kernels: Sequence[host.Kernel]) -> bool:
+    first, last = lives.written[result.piece], lives.read[argument.piece]
+    if last != first:
+        return last < first
+    act = lives.acts[first]
+    if not isinstance(act, Run) or act.outputs != 1 or act.operands[-1] != result:
+        return False
+    same = (argument.shape, argument.dtype.storage.itemsize) == (result.shape, result.dtype.storage.itemsize)
+    reading = [
+        number for number, one in enumerate(act.operands[:-1]) if isinstance(one, Place) and one.piece == argument.piece
+    ]
+    allowed = kernels[act.kernel].in_place
+    return same and all(number in allowed and act.operands[number] == argument for number in reading)

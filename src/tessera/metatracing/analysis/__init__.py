@@ -1,0 +1,1 @@
+"""What traces teach: patterns, trends, hotspots, and which specialisations they recommend."""

@@ -1,0 +1,86 @@
+"""Experience: which schedules did well for a kernel, and the candidates that this recommends for its next sizes.
+
+Contests leave behind how long each schedule took for some arguments. For others, what is nearest in size counts most.
+Looking it up takes microseconds: it is asked while somebody waits for a call.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Hashable, Mapping, Sequence
+from math import exp, log
+from typing import NamedTuple
+
+from tessera.kernels.schedule import Schedule
+from tessera.metatracing.records import Described
+from tessera.runtime.meta import Meta
+
+_MOST = 32
+_MOST_KERNELS = 256
+NEAR = 1.0
+"""Logarithms of sizes apart: how fast what was seen counts less."""
+CLEAR = 0.03
+"""A schedule has to have been so much faster to come before what its client thinks best."""
+
+
+class Seen(NamedTuple):
+    """A contest: the logarithms of the sizes, and of the times of schedules over the best of them."""
+
+    sizes: tuple[float, ...]
+    behind: Mapping[Schedule | None, float]
+
+
+class Experience:
+    """What contests showed, by kernel. Any thread may ask."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Hashable, deque[Seen]] = {}
+        self._lock = threading.Lock()
+
+    def note(self, kernel: Hashable, arguments: Described, times: Mapping[Schedule | None, float]) -> None:
+        """Schedules were compared for such arguments."""
+        if len(times) < 2:
+            return
+        best = min(times.values())
+        found = Seen(logs_of(arguments), {schedule: log(took / best) for schedule, took in times.items() if took > 0})
+        with self._lock:
+            while len(self._seen) >= _MOST_KERNELS and kernel not in self._seen:
+                del self._seen[next(iter(self._seen))]
+            self._seen.setdefault(kernel, deque(maxlen=_MOST)).append(found)
+
+    def behind(self, kernel: Hashable, arguments: Described) -> dict[Schedule | None, float]:
+        """By how much each known schedule is expected to be behind the best, as a logarithm."""
+        with self._lock:
+            known = list(self._seen.get(kernel, ()))
+        here = logs_of(arguments)
+        weights: dict[Schedule | None, float] = {}
+        sums: dict[Schedule | None, float] = {}
+        for one in known:
+            if len(one.sizes) != len(here):
+                continue
+            apart = sum(abs(a - b) for a, b in zip(one.sizes, here, strict=True))
+            weight = exp(-apart / NEAR)
+            for schedule, behind in one.behind.items():
+                weights[schedule] = weights.get(schedule, 0.0) + weight
+                sums[schedule] = sums.get(schedule, 0.0) + weight * behind
+        return {schedule: sums[schedule] / weight for schedule, weight in weights.items() if weight > 0}
+
+    def ranked(
+        self, kernel: Hashable, arguments: Described, schedules: Sequence[Schedule | None]
+    ) -> list[Schedule | None]:
+        """The schedules, those first that experience recommends; the others stay in their order.
+
+        The first, a kernel's own, stays among the candidates wherever it ends up: whoever cuts the list asks for it.
+        """
+        expected = self.behind(kernel, arguments)
+        if not expected:
+            return list(schedules)
+        usual = CLEAR  # of what nobody has tried: in front of those that are known to be worse
+        order = {schedule: place for place, schedule in enumerate(schedules)}
+        return sorted(schedules, key=lambda one: (round(expected.get(one, usual) / CLEAR), order[one]))
+
+
+def logs_of(arguments: Described) -> tuple[float, ...]:
+    """The logarithms of all sizes of arrays."""
+    return tuple([log(max(1, size)) for one in arguments if isinstance(one, Meta) for size in one.shape])

@@ -1,0 +1,308 @@
+"""Recommendations of five kinds, each with a specialisation behind it that can be had: `specialized(kernel)` makes it.
+
+A recommendation is made where the model expects a gain and is sure enough of it: by how far off its gains were for
+problems that it had not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+from tessera.dtypes.types import DType, bf16, f16, f32
+from tessera.errors import TesseraError
+from tessera.kernels.function import Kernel
+from tessera.kernels.schedule import Schedule
+from tessera.metatracing.models.amounts import Machine, Program
+from tessera.metatracing.models.kernel_times import Gain, KernelTimes
+from tessera.metatracing.situation import Situation, Under
+from tessera.runtime.creation import empty
+from tessera.runtime.tensor import Tensor
+
+SURE = 0.85
+"""How likely it must be that something helps."""
+WORTH = 1.05
+"""The least ratio that is worth a specialisation."""
+ACCURACY: Mapping[DType, float] = {f32: 2e-6, f16: 5e-4, bf16: 4e-3}
+"""Relative errors, in norm, that results in an element type come with."""
+
+
+class RecommendationType(Enum):
+    """What is specialised."""
+
+    TILE_SIZE_SPECIALIZATION = "tile"
+    SHAPE_SPECIALIZATION = "shape"
+    DTYPE_SPECIALIZATION = "dtype"
+    MEMORY_LAYOUT_SPECIALIZATION = "layout"
+    INSTRUCTION_SPECIALIZATION = "instruction"
+
+
+@dataclass(frozen=True)
+class TileParams:
+    """The block of the specification, and all of the schedule."""
+
+    schedule: Schedule
+    block_m: int | None = None
+    block_n: int | None = None
+    block_k: int | None = None
+
+
+@dataclass(frozen=True)
+class ShapeParams:
+    """What is assumed: words as `assume` takes them."""
+
+    words: tuple[str, ...]
+    fixed_seq_len: int | None = None
+    fixed_head_dim: int | None = None
+
+
+@dataclass(frozen=True)
+class DtypeParams:
+    specialized_dtype: DType
+
+
+@dataclass(frozen=True)
+class LayoutParams:
+    """The arguments that are copied row by row first."""
+
+    arguments: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class InstructionParams:
+    """The schedule under which other instructions are used, and which."""
+
+    schedule: Schedule
+    instructions: str
+
+
+Params = TileParams | ShapeParams | DtypeParams | LayoutParams | InstructionParams
+
+
+@dataclass(frozen=True)
+class SpecializationRecommendation:
+    """What to specialise, what it is expected to gain, and how sure that is.
+
+    `expected_improvement` is how much more is done in the same time: 0.3 is 30 %. `confidence` is how likely it helps
+    at all. `implementation_complexity` counts from 1, what a schedule takes, to 10.
+    """
+
+    recommendation_type: RecommendationType
+    description: str
+    expected_improvement: float
+    implementation_complexity: int
+    params: Params
+    confidence: float = 0.5
+    interval: tuple[float, float] = (0.0, float("inf"))
+
+    def specialized(self, kernel: Kernel, under: Under | None = None) -> Callable[..., Any]:
+        """The kernel, specialised; it is called like the kernel. `under` gives it a schedule, and a grid to it."""
+        params = self.params
+        if isinstance(params, TileParams | InstructionParams):
+            return (under or kernel.with_schedule)(params.schedule)
+        if isinstance(params, ShapeParams):
+            return kernel.assume(*params.words)
+        if isinstance(params, LayoutParams):
+            return InRows(kernel, params.arguments)
+        return InType(kernel, params.specialized_dtype)
+
+
+# Specialisations that are more than another form of the kernel
+
+
+@dataclass(frozen=True)
+class InRows:
+    """A kernel whose arguments at some places are copied first, so that neighbours of a row lie together."""
+
+    kernel: Kernel
+    places: tuple[int, ...]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.kernel(*[one.copy() if place in self.places else one for place, one in enumerate(args)], **kwargs)
+
+
+@dataclass(frozen=True)
+class InType:
+    """A kernel that computes in another element type; results are in those of its arguments again."""
+
+    kernel: Kernel
+    dtype: DType
+    _written: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not self._written:
+            self._written.append(written_places(self.kernel, args, kwargs))
+        cast = [one.to(self.dtype) if _is_float(one) else one for one in args]
+        result = self.kernel(*cast, **kwargs)
+        # What the kernel filled is given back to whoever gave it.
+        for place in self._written[0]:
+            args[place][...] = cast[place].to(args[place].dtype)
+        first = next(one for one in args if _is_float(one))
+        return result.to(first.dtype) if isinstance(result, Tensor) else result
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.dtype.is_float
+
+
+def written_places(kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, ...]:
+    """The arguments that a kernel stores to."""
+    from tessera.dialects import tile
+    from tessera.interpreters.engine import symbol_in
+
+    instance = kernel.lower(*args, **kwargs)
+    function = symbol_in(instance.module, instance.name, tile.FuncOp)
+    stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)]
+    places = {function.arguments.index(tile.base_of(op.view)) for op in stores}  # pyright: ignore[reportArgumentType]
+    return tuple(sorted(place for place in places if place < len(instance.paths)))
+
+
+# Making them
+
+
+CUDA_BLOCKS = ((64, 64), (128, 64), (128, 128), (64, 128), (192, 96), (192, 128), (128, 256))
+CPU_BLOCKS = ((16, 16), (32, 32), (64, 64), (32, 128), (64, 256), (128, 128), (64, 128), (32, 256))
+CPU_ROWS = ((1, 64), (8, 64), (64, 64), (256, 64))
+DEPTH = 64
+
+
+class Recommender:
+    """Goes through what could be specialised, and recommends what the model is sure of."""
+
+    def __init__(self, times: KernelTimes, *, sure: float = SURE, worth: float = WORTH) -> None:
+        self.times, self.sure, self.worth = times, sure, worth
+
+    def recommend(self, here: Situation) -> list[SpecializationRecommendation]:
+        """One of each kind at most; those that gain most first."""
+        now = here.program()
+        if not self.times.knows(now):
+            return []
+        return self.pick(self.candidates(here, now))
+
+    def pick(
+        self, candidates: Iterable[tuple[SpecializationRecommendation, Gain]]
+    ) -> list[SpecializationRecommendation]:
+        """Of each kind the one that gains most, where the model is sure enough of it."""
+        best: dict[RecommendationType, SpecializationRecommendation] = {}
+        for made, gain in candidates:
+            if gain.ratio < self.worth or gain.confidence < self.sure:
+                continue
+            kind = made.recommendation_type
+            if kind not in best or made.expected_improvement > best[kind].expected_improvement:
+                best[kind] = made
+        return sorted(best.values(), key=lambda one: -one.expected_improvement)
+
+    def candidates(self, here: Situation, now: Program) -> Iterator[tuple[SpecializationRecommendation, Gain]]:
+        """Everything that could be done, whatever the model thinks of it."""
+        for kind, words, effort, params, then in self._alternatives(here, now):
+            try:
+                program = then() if callable(then) else then
+            except TesseraError:  # no such program
+                continue
+            same = program.family(self.times.machine) == now.family(self.times.machine)
+            if kind is RecommendationType.TILE_SIZE_SPECIALIZATION and not same:
+                continue  # other instructions are another kind
+            if self.times.knows(program):
+                gain = self.times.gain(now, program, self._beforehand(here, params))
+                interval = gain.low - 1, gain.high - 1
+                yield (
+                    SpecializationRecommendation(
+                        kind, words, gain.ratio - 1, effort, params, gain.confidence, interval
+                    ),
+                    gain,
+                )
+
+    def _beforehand(self, here: Situation, params: Params) -> float:
+        """Seconds of the copies or casts that a specialisation makes at each call."""
+        if isinstance(params, LayoutParams):
+            copied = [here.args[place] for place in params.arguments]
+            return self.times.beforehand(len(copied), sum(one.nbytes for one in copied), far=True)
+        if isinstance(params, DtypeParams):
+            cast = [one for one in here.args if _is_float(one)]
+            return self.times.beforehand(len(cast) + 1, sum(one.nbytes for one in cast))
+        return 0.0
+
+    def _alternatives(
+        self, here: Situation, now: Program
+    ) -> Iterator[tuple[RecommendationType, str, int, Params, Program | Callable[[], Program]]]:
+        kernel, schedule, machine = here.kernel, here.kernel.schedule, here.machine
+        products = now.work.total("products") > 0
+        if not here.assumed:
+            yield (
+                RecommendationType.SHAPE_SPECIALIZATION,
+                "compile for the sizes and strides that calls have",
+                2,
+                ShapeParams(("sizes", "strides"), *_sizes(here.args)),
+                replace(now, assumed=True),
+            )
+        blocks = list(_blocks(schedule, machine, products)) if here.changes_schedule else []
+        for block in blocks:
+            chosen = Schedule(block=block, warps=schedule.warps)
+            if block != schedule.block or kernel.free:
+                yield (
+                    RecommendationType.TILE_SIZE_SPECIALIZATION,
+                    f"a block of {'×'.join(map(str, block))}",
+                    1,
+                    TileParams(chosen, *block),
+                    _then(here, chosen),
+                )
+        if machine.kind == "cuda" and products and not now.by_agents(machine) and now.work.bits <= 16:
+            for block in blocks:
+                if block[0] in (64, 128, 256):
+                    chosen = Schedule(block=block, warps=block[0] // 16)
+                    yield (
+                        RecommendationType.INSTRUCTION_SPECIALIZATION,
+                        f"products of warpgroups, in blocks of {'×'.join(map(str, block))}",
+                        2,
+                        InstructionParams(chosen, "wgmma"),
+                        _then(here, chosen),
+                    )
+        written = set(written_places(kernel, here.args, here.static)) if now.work.far_arguments else set[int]()
+        far = tuple(
+            sorted(place for place in now.work.far_arguments if place < len(here.args) and place not in written)
+        )
+        if far:
+            args = tuple([empty(one.shape, one.dtype) if place in far else one for place, one in enumerate(here.args)])
+            yield (
+                RecommendationType.MEMORY_LAYOUT_SPECIALIZATION,
+                f"copy argument {', '.join(map(str, far))} row by row first",
+                3,
+                LayoutParams(far),
+                _then(here, args=args),
+            )
+        # CPUs without arithmetic in 16 bits gain nothing by them, and of the others nothing has been measured.
+        for dtype in (bf16, f16) if machine.kind == "cuda" and not now.work.far_arguments else ():
+            if here.tolerance is not None and here.tolerance >= ACCURACY[dtype] and now.work.bits > dtype.bits:
+                args = tuple([empty(one.shape, dtype) if _is_float(one) else one for one in here.args])
+                yield (
+                    RecommendationType.DTYPE_SPECIALIZATION,
+                    f"compute in {dtype}",
+                    4,
+                    DtypeParams(dtype),
+                    _then(here, args=args),
+                )
+
+
+def _then(here: Situation, schedule: Schedule | None = None, **changes: Any) -> Callable[[], Program]:
+    """The program of a changed situation, made when somebody asks for it."""
+
+    def made() -> Program:
+        kernel = here.kernel if schedule is None else here.with_schedule(schedule)
+        return replace(here, kernel=kernel, **changes).program()
+
+    return made
+
+
+def _sizes(args: Sequence[Any]) -> tuple[int | None, int | None]:
+    first = next((one for one in args if isinstance(one, Tensor) and one.ndim > 1), None)
+    return (None, None) if first is None else (first.shape[-2], first.shape[-1])
+
+
+def _blocks(schedule: Schedule, machine: Machine, products: bool) -> Iterator[tuple[int, ...]]:
+    """Blocks that are worth a look."""
+    deep = schedule.block is not None and len(schedule.block) == 3
+    known = {("cuda", True): CUDA_BLOCKS, ("cpu", True): CPU_BLOCKS, ("cpu", False): CPU_ROWS}
+    for block in known.get((machine.kind, products), ()):
+        yield (*block, DEPTH) if deep else block

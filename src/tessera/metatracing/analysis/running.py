@@ -1,0 +1,54 @@
+"""Recommendations for a running runtime: the kernels behind its traces, in the form that they run in now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tessera.metatracing.analysis.analyzer import AnalysisResult, PatternAnalyzer
+from tessera.metatracing.analysis.recommendations import Recommender, SpecializationRecommendation
+from tessera.metatracing.kernel_client import KernelClient
+from tessera.metatracing.models.kernel_times import KernelTimes
+from tessera.metatracing.records import AttentionTrace, ExecutionTier
+from tessera.metatracing.situation import Situation
+from tessera.metatracing.stand_ins import stand_in
+from tessera.runtime.meta import Meta
+
+if TYPE_CHECKING:
+    from tessera.metatracing.region import Region
+    from tessera.metatracing.runtime import MetaTracingRuntime
+
+
+class RunningRecommender:
+    """Recommends for the inputs of a runtime's regions; only kernels have recommendations, functions have none."""
+
+    def __init__(self, runtime: MetaTracingRuntime, times: KernelTimes, tolerance: float | None = None) -> None:
+        self._runtime, self._recommender = runtime, Recommender(times)
+        self._tolerance = tolerance
+
+    def __call__(self, traces: Sequence[AttentionTrace]) -> list[SpecializationRecommendation]:
+        profile = traces[-1].input_profile
+        for region in self._runtime.regions():
+            client = region.client
+            mine = any(record.arguments == profile.arguments for record in region.ring)
+            if region.name == profile.region and isinstance(client, KernelClient) and mine:
+                return self._recommender.recommend(self._situation(region, client, profile.arguments))
+        return []
+
+    def _situation(self, region: Region, client: KernelClient, arguments: tuple[object, ...]) -> Situation:
+        """The kernel as the region runs it now: under the schedule in use, with what is assumed."""
+        args = tuple([stand_in(one) if isinstance(one, Meta) else one for one in arguments])
+        program = region.programs[0] if region.programs else None
+        schedule = None if program is None else program.level.schedule
+        kernel = client.kernel if schedule is None else client.kernel.with_schedule(schedule)
+        assumed = program is not None and program.tier is ExecutionTier.TIER3_SPECIALIZED
+        static = region.first.context.static
+        return Situation(kernel, args, static, self._recommender.times.machine, assumed, self._tolerance)
+
+
+def analyze(
+    runtime: MetaTracingRuntime, times: KernelTimes | None = None, tolerance: float | None = None
+) -> AnalysisResult:
+    """What a runtime's traces show, and, with a model of its machine, what is recommended for its hotspots."""
+    recommending = None if times is None else RunningRecommender(runtime, times, tolerance)
+    return PatternAnalyzer(recommending).analyze_traces(runtime.get_traces())

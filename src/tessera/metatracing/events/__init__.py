@@ -1,0 +1,26 @@
+"""What happens inside of kernels, from the addresses and instructions of the emitted code."""
+
+from __future__ import annotations
+
+from tessera.metatracing.events.execution import KernelExecution
+from tessera.metatracing.events.kinds import AccessType, ComputeEvent, ComputeType, MemoryAccessEvent
+from tessera.metatracing.events.tracers import (
+    ComputeTrace,
+    GPUComputePatternTracer,
+    GPUMemoryPatternTracer,
+    MemoryAccessTrace,
+    MemoryTracer,
+)
+
+__all__ = [
+    "AccessType",
+    "ComputeEvent",
+    "ComputeTrace",
+    "ComputeType",
+    "GPUComputePatternTracer",
+    "GPUMemoryPatternTracer",
+    "KernelExecution",
+    "MemoryAccessEvent",
+    "MemoryAccessTrace",
+    "MemoryTracer",
+]

@@ -1,0 +1,90 @@
+"""What happens inside of a kernel: accesses to memory and work of the machine's units, as the specification names them.
+
+An event is one instruction of the emitted code in all its executions during a call: how often, by how many lanes, and
+what it made of memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+SECTOR = 32
+"""Bytes that a GPU's caches move at a time."""
+BANKS, BANK_BYTES = 32, 4
+WARP = 32
+
+
+class AccessType(Enum):
+    """What is accessed, and how."""
+
+    GLOBAL_LOAD = "global load"
+    GLOBAL_STORE = "global store"
+    SHARED_LOAD = "shared load"
+    SHARED_STORE = "shared store"
+    REGISTER_SPILL = "register spill"
+
+
+class ComputeType(Enum):
+    """Which unit of the machine works."""
+
+    TENSOR_CORE_WMMA = "products of a warp"
+    TENSOR_CORE_WGMMA = "products of a warpgroup"
+    CUDA_CORE_MATH = "arithmetic"
+    SPECIAL_FUNCTION = "special functions"
+    REDUCTION = "reductions"
+    SHUFFLE = "shuffles"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryAccessEvent:
+    """One instruction that accesses memory, in all its executions during a call.
+
+    `address` counts from the start of the argument, or of shared memory, where the first execution began. `size_bytes`
+    are those that lanes asked for. `requests` are instructions of warps, `sectors` those of 32 bytes that they touched,
+    None where addresses depend on data. `bank_conflicts` are turns of shared memory beyond those that the bytes need.
+    `cache_hit_ratio` is the part of sectors that were touched before: what a cache without limits would have.
+    `instruction` is as the code spells it, `argument` the place of the array among the program's arguments.
+    """
+
+    access_type: AccessType
+    address: int
+    size_bytes: int
+    is_coalesced: bool
+    bank_conflicts: int = 0
+    cache_hit_ratio: float = 0.0
+    timestamp_ns: int = 0
+    requests: int = 0
+    sectors: int | None = 0
+    wavefronts: int = 0
+    distinct_bytes: int = 0
+    argument: int | None = None
+    instruction: str = ""
+
+    @property
+    def coalescing_efficiency(self) -> float:
+        """Bytes that lanes asked for, over bytes that were moved for them; at most 1."""
+        return min(1.0, self.size_bytes / (SECTOR * self.sectors)) if self.sectors else 1.0
+
+    @property
+    def sectors_per_request(self) -> float:
+        return (self.sectors or 0) / self.requests if self.requests else 0.0
+
+    @property
+    def reuse(self) -> float:
+        """How often each byte is asked for."""
+        return self.size_bytes / self.distinct_bytes if self.distinct_bytes else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeEvent:
+    """What a unit of the machine does during a call: instructions of warps.
+
+    `utilization_percent` is the time that they take on the unit, over that of the call where it is known, otherwise
+    over that of the busiest unit.
+    """
+
+    compute_type: ComputeType
+    instruction_count: int
+    utilization_percent: float = 0.0
+    timestamp_ns: int = 0

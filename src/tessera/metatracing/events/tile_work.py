@@ -1,0 +1,277 @@
+"""The work of a kernel's programs, from its tile program alone: products, functions, elements and bytes.
+
+Only what loops and offsets are made of is computed, for some programs of the grid; what a turn of a loop costs is read
+off the types of its tiles. It serves every target, and takes milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from tessera.dialects import tile, tile_values
+from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.interpreters.engine import symbol_in
+from tessera.metatracing.records import Described
+from tessera.runtime.memory import contiguous_strides
+from tessera.runtime.meta import Meta
+from tessera.shapes.expr import dim, evaluator
+from tessera.transforms.live_ranges import clip_ranges
+from tessera.transforms.slices import factor_source
+
+if TYPE_CHECKING:
+    from tessera.kernels.function import Instance
+
+FUNCTIONS = frozenset({"exp", "exp2", "log", "log2", "tanh", "sin", "cos", "rsqrt", "sqrt", "erf", "sigmoid", "pow"})
+SAMPLED = 24
+_MOST_TURNS = 6
+"""Turns of a loop around loops that are looked at; the others are taken to be like them."""
+
+_INTEGERS: Mapping[type[Operation], Callable[[int, int], int]] = {
+    arith.AddiOp: lambda a, b: a + b,
+    arith.SubiOp: lambda a, b: a - b,
+    arith.MuliOp: lambda a, b: a * b,
+    arith.FloorDivSIOp: lambda a, b: a // b if b else 0,
+    arith.CeilDivSIOp: lambda a, b: -(-a // b) if b else 0,
+    arith.DivSIOp: lambda a, b: int(a / b) if b else 0,
+    arith.RemSIOp: lambda a, b: a - b * int(a / b) if b else 0,
+    arith.MinSIOp: min,
+    arith.MaxSIOp: max,
+}
+
+
+_COUNTED = ("products", "dots", "functions", "elements", "near", "far", "turns", "left", "right")
+
+
+@dataclass
+class Amounts:
+    """What one program does. Bytes that are `far` lie apart in memory: their axis has another stride than 1.
+
+    `left` and `right` are the bytes of factors, as often as they are multiplied.
+    """
+
+    products: float = 0.0
+    dots: float = 0.0
+    functions: float = 0.0
+    elements: float = 0.0
+    near: float = 0.0
+    far: float = 0.0
+    turns: float = 0.0
+    left: float = 0.0
+    right: float = 0.0
+    by_argument: Counter[int] = field(default_factory=Counter[int])
+    far_arguments: set[int] = field(default_factory=set[int])
+
+    def add(self, other: Amounts, times: float) -> None:
+        for name in _COUNTED:
+            setattr(self, name, getattr(self, name) + times * getattr(other, name))
+        for argument, size in other.by_argument.items():
+            self.by_argument[argument] += int(times * size)
+        self.far_arguments |= other.far_arguments
+
+
+@dataclass(frozen=True)
+class TileWork:
+    """The programs of a call: how many, and what some of them do."""
+
+    grid: tuple[int, ...]
+    sampled: tuple[Amounts, ...]
+    places: tuple[int, ...]
+    footprint: int
+    """Bytes of all arrays, each element once."""
+    bits: int
+    """Of the elements that products are made of, or that are loaded."""
+    columns: int
+    """Of the sums of all products in the code: what threads hold beside each other."""
+    made: int
+    """Columns of left factors that threads computed themselves."""
+    tile_bytes: int
+    """Of the largest tile that is loaded."""
+
+    @property
+    def programs(self) -> int:
+        return prod(self.grid)
+
+    def total(self, what: str) -> float:
+        """Of all programs."""
+        if not self.sampled:
+            return 0.0
+        return float(np.mean([getattr(one, what) for one in self.sampled])) * self.programs
+
+    def busiest(self, what: str, units: int) -> float:
+        """Of the unit that has most to do, where `units` take programs as they become free, in their order."""
+        amounts = np.array([getattr(one, what) for one in self.sampled])
+        if not len(amounts):
+            return 0.0
+        count = self.programs
+        each = np.interp(np.arange(min(count, 4096)) * (count / min(count, 4096)), self.places, amounts)
+        if count <= units:
+            return float(each.max())
+        even = float(each.sum()) * (count / len(each)) / units
+        # The last programs do not end together: half of one, on average, or the rest of a round where all are alike.
+        if float(np.ptp(amounts)) < 1e-9 * max(1.0, float(amounts.max())):
+            return -(-count // units) * float(amounts[0])
+        return max(float(each.max()), even + 0.5 * float(each[-min(units, len(each)) :].mean()))
+
+    @cached_property
+    def far_arguments(self) -> frozenset[int]:
+        found: set[int] = set()
+        for one in self.sampled:
+            found |= one.far_arguments
+        return frozenset(found)
+
+
+def tile_work(instance: Instance, arguments: Described) -> TileWork:
+    """The work of an instance of a kernel on arguments, given by metas of tensors and numbers."""
+    module = instance.module.clone()
+    function = symbol_in(module, instance.name, tile.FuncOp)
+    clip_ranges(function)
+    sizes: dict[str, int] = {}
+    for shape, given in zip(function.shapes, arguments, strict=False):
+        if isinstance(given, Meta):
+            sizes.update((str(part), size) for part, size in zip(shape.data, given.shape, strict=True))
+    extents: Any = evaluator(tuple(function.grid.data))(sizes)
+    grid = tuple(max(0, one) for one in extents)
+    results = [evaluator(tuple(dim(part) for part in shape.data))(sizes) for shape in function.shapes][len(arguments) :]
+    geometry = [(one.shape, one.strides) if isinstance(one, Meta) else None for one in arguments]
+    geometry += [(shape, contiguous_strides(shape, 1)) for shape in results]
+    count = prod(grid)
+    places = sorted({round(place) for place in np.linspace(0, count - 1, min(SAMPLED, count))}) if count else []
+    reader = _Reader(function, geometry, arguments)
+    sampled = tuple(reader.program(tuple(int(one) for one in np.unravel_index(place, grid, "F"))) for place in places)
+    itemsize = [one.dtype.storage.itemsize for one in arguments if isinstance(one, Meta)]
+    footprint = sum(one.nbytes for one in arguments if isinstance(one, Meta))
+    footprint += sum(prod(shape) * (itemsize[0] if itemsize else 4) for shape in results)
+    return TileWork(grid, sampled, tuple(places), footprint, *_widths(function))
+
+
+def _widths(function: tile.FuncOp) -> tuple[int, int, int, int]:
+    """The bits of what is multiplied, or loaded; columns of sums, and of left factors that were computed; tiles."""
+    bits = columns = made = 0
+    for op in function.body.walk():
+        if isinstance(op, tile_values.DotOp):
+            bits = max(bits, tile_dtype(op.a).bits)
+            columns += tile_type(op.result).get_shape()[1]
+            made += 0 if isinstance(factor_source(op.a), tile.LoadOp) else tile_type(op.a).get_shape()[1]
+    loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp)]
+    if not bits:
+        bits = max((tile_dtype(op.result).bits for op in loads), default=32)
+    sizes = [prod(tile_type(op.result).get_shape()) * tile_dtype(op.result).storage.itemsize for op in loads]
+    return bits, columns, made, max(sizes, default=0)
+
+
+class _Reader:
+    """Goes through a function for one program after the other."""
+
+    def __init__(self, function: tile.FuncOp, geometry: Sequence[Any], arguments: Described) -> None:
+        self._function, self._geometry = function, geometry
+        self._program: tuple[int, ...] = ()
+        self._known: dict[SSAValue, int | None] = {}
+        self._views: dict[SSAValue, tuple[list[int | None], list[int | None]]] = {}
+        self._start: dict[SSAValue, int | None] = {}
+        for argument, found, given in zip(
+            function.arguments, geometry, [*arguments, *[None] * (len(geometry) - len(arguments))], strict=True
+        ):
+            if found is not None:
+                self._views[argument] = list(found[0]), list(found[1])
+            elif isinstance(given, int):
+                self._start[argument] = int(given)
+
+    def program(self, at: tuple[int, ...]) -> Amounts:
+        self._program, self._known = at, dict(self._start)
+        return self._block(self._function.body.block)
+
+    def _block(self, block: Block) -> Amounts:
+        found = Amounts()
+        for op in block.ops:
+            self._op(op, found)
+        return found
+
+    def _number(self, value: SSAValue) -> int | None:
+        return self._known.get(value)
+
+    def _op(self, op: Operation, found: Amounts) -> None:
+        apply = _INTEGERS.get(type(op))
+        if apply is not None:
+            a, b = (self._number(operand) for operand in op.operands)
+            self._known[op.results[0]] = None if a is None or b is None else apply(a, b)
+        elif isinstance(op, arith.ConstantOp):
+            value = op.value
+            self._known[op.result] = value.value.data if isinstance(value, IntegerAttr) else None
+        elif isinstance(op, arith.IndexCastOp):
+            self._known[op.result] = self._number(op.input)
+        elif isinstance(op, tile.ProgramIdOp):
+            axis = op.axis.value.data
+            self._known[op.results[0]] = self._program[axis] if axis < len(self._program) else 0
+        elif isinstance(op, tile.DimOp | tile.StrideOp):
+            place = 0 if isinstance(op, tile.DimOp) else 1
+            self._known[op.results[0]] = self._views[op.view][place][op.axis.value.data]
+        elif isinstance(op, tile.ViewOp):
+            self._views[op.result] = [self._number(one) for one in op.sizes], [self._number(one) for one in op.strides]
+        elif isinstance(op, scf.ForOp):
+            self._loop(op, found)
+        elif isinstance(op, scf.IfOp):
+            for region in op.regions:
+                for block in region.blocks:
+                    found.add(self._block(block), 0.5)
+        else:
+            self._cost(op, found)
+
+    def _loop(self, op: scf.ForOp, found: Amounts) -> None:
+        low, high, step = (self._number(one) for one in (op.lb, op.ub, op.step))
+        if low is None or high is None or not step:
+            found.add(self._block(op.body.block), 1)
+            return
+        count = max(0, -(-(high - low) // step))
+        found.turns += count
+        nested = any(isinstance(one, scf.ForOp) for one in op.body.block.ops)
+        looked = sorted({round(one) for one in np.linspace(0, count - 1, min(count, _MOST_TURNS if nested else 1))})
+        for turn in looked if count else ():
+            self._known[op.body.block.args[0]] = low + turn * step
+            found.add(self._block(op.body.block), count / len(looked))
+
+    def _cost(self, op: Operation, found: Amounts) -> None:
+        if isinstance(op, tile_values.DotOp):
+            (rows, depth), columns = tile_type(op.a).get_shape(), tile_type(op.b).get_shape()[1]
+            found.products += 2.0 * rows * depth * columns
+            found.dots += 1
+            itemsize = tile_dtype(op.a).storage.itemsize
+            found.left += rows * depth * itemsize
+            found.right += depth * columns * itemsize
+        elif isinstance(op, tile_values.EwOp):
+            size = prod(tile_type(op.result).get_shape())
+            found.elements += size
+            found.functions += size if op.fn.data in FUNCTIONS else 0
+        elif isinstance(op, tile_values.ReduceOp):
+            found.elements += prod(tile_type(op.operands[0]).get_shape())
+        elif isinstance(op, tile.LoadOp):
+            self._moved(op.view, op.offsets, tile_type(op.result).get_shape(), op.result, found)
+        elif isinstance(op, tile.StoreOp | tile.AtomicOp):
+            self._moved(op.view, op.offsets, tile_type(op.value).get_shape(), op.value, found)
+
+    def _moved(
+        self, view: SSAValue, offsets: Sequence[SSAValue], shape: Sequence[int], value: SSAValue, found: Amounts
+    ) -> None:
+        sizes, strides = self._views.get(view, ([], []))
+        inside = 1
+        for size, offset, extent in zip(sizes, offsets, shape, strict=True):
+            at = self._number(offset)
+            inside *= extent if size is None or at is None else max(0, min(extent, size - at))
+        nbytes = inside * tile_dtype(value).storage.itemsize
+        argument = self._function.arguments.index(tile.base_of(view))  # pyright: ignore[reportArgumentType]
+        found.by_argument[argument] += nbytes
+        last = next((stride for stride, size in zip(reversed(strides), reversed(shape), strict=False) if size > 1), 1)
+        if last in (1, 0, None):
+            found.near += nbytes
+        else:
+            found.far += nbytes
+            found.far_arguments.add(argument)

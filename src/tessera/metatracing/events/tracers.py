@@ -1,0 +1,414 @@
+"""Tracers: a launch as events of memory and of the machine's units, and accesses that somebody recorded one by one."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tessera.metatracing.events.counting import sectors, turns
+from tessera.metatracing.events.execution import ARGUMENT_BITS, KernelExecution
+from tessera.metatracing.events.kinds import SECTOR, WARP, AccessType, ComputeEvent, ComputeType, MemoryAccessEvent
+from tessera.metatracing.events.ptx import Instruction
+from tessera.metatracing.events.walk import Site
+from tessera.metatracing.records import AttentionTrace
+
+COALESCED = 0.75
+"""The part of moved bytes that lanes asked for, from which on an access counts as coalesced."""
+
+
+# Memory
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterPressurePoint:
+    """Registers of a thread, and bytes that did not fit into them."""
+
+    registers: int
+    spilled_bytes: int
+    occupancy: float
+
+
+@dataclass(frozen=True)
+class MemoryAccessTrace:
+    """What a launch does to memory. The last two are those of the accesses that are worth a look."""
+
+    global_accesses: tuple[MemoryAccessEvent, ...]
+    shared_accesses: tuple[MemoryAccessEvent, ...]
+    register_pressure: tuple[RegisterPressurePoint, ...]
+    bank_conflicts: tuple[MemoryAccessEvent, ...]
+    coalescing_issues: tuple[MemoryAccessEvent, ...]
+    spills: tuple[MemoryAccessEvent, ...] = ()
+    is_complete: bool = True
+
+    @property
+    def events(self) -> tuple[MemoryAccessEvent, ...]:
+        return self.global_accesses + self.shared_accesses + self.spills
+
+    def moved(self, argument: int | None = None) -> int:
+        """Bytes that global memory moves for the threads, for one argument or all."""
+        chosen = [one for one in self.global_accesses if argument is None or one.argument == argument]
+        return sum(SECTOR * (one.sectors or 0) for one in chosen)
+
+    def efficiency(self, argument: int | None = None) -> float:
+        """Bytes asked for over bytes moved, of one argument or all."""
+        chosen = [one for one in self.global_accesses if argument is None or one.argument == argument]
+        moved = sum(SECTOR * (one.sectors or 0) for one in chosen)
+        return min(1.0, sum(one.size_bytes for one in chosen) / moved) if moved else 1.0
+
+
+class GPUMemoryPatternTracer:
+    """Finds out what a launch does to memory, from the addresses of its threads."""
+
+    def trace_memory_patterns(self, execution: KernelExecution) -> MemoryAccessTrace:
+        now = time.perf_counter_ns()
+        everywhere, shared = list[MemoryAccessEvent](), list[MemoryAccessEvent]()
+        for site in execution.walked.sites:
+            if site.requests:
+                made = _bulk(execution, site, now) if site.space == "bulk" else _event(execution, site, now)
+                (shared if site.space == "shared" else everywhere).append(made)
+        resources = execution.resources
+        pressure, spills = list[RegisterPressurePoint](), list[MemoryAccessEvent]()
+        if resources.registers is not None:
+            spilled = resources.spilled_bytes or 0
+            pressure.append(RegisterPressurePoint(resources.registers, spilled, execution.occupancy or 0.0))
+            if spilled:
+                size = spilled * execution.blocks * resources.threads
+                spills.append(MemoryAccessEvent(AccessType.REGISTER_SPILL, 0, size, True, timestamp_ns=now))
+        return MemoryAccessTrace(
+            tuple(everywhere),
+            tuple(shared),
+            tuple(pressure),
+            tuple(one for one in shared if one.bank_conflicts),
+            tuple(one for one in everywhere if not one.is_coalesced),
+            tuple(spills),
+            execution.walked.is_complete,
+        )
+
+
+def _event(execution: KernelExecution, site: Site, now: int) -> MemoryAccessEvent:
+    """An access of threads, for the whole call."""
+    total = execution.total
+    kinds = {
+        ("global", False): AccessType.GLOBAL_LOAD,
+        ("global", True): AccessType.GLOBAL_STORE,
+        ("shared", False): AccessType.SHARED_LOAD,
+        ("shared", True): AccessType.SHARED_STORE,
+    }
+    asked = site.lanes * site.size
+    first = site.first or 0
+    if site.space == "shared":
+        conflicts = total(site.wavefronts - site.least)
+        return MemoryAccessEvent(
+            kinds[site.space, site.stores],
+            first,
+            total(asked),
+            True,
+            conflicts,
+            timestamp_ns=now,
+            requests=total(site.requests),
+            sectors=0,
+            wavefronts=total(site.wavefronts),
+            distinct_bytes=total(asked),
+            instruction=site.text,
+        )
+    place = (first >> ARGUMENT_BITS) - 1
+    known = 0 <= place < len(execution.plan.arguments)
+    moved = SECTOR * site.sectors
+    whole = total(SECTOR * site.distinct)
+    distinct = min(whole, execution.nbytes(place)) if known else whole
+    efficiency = min(1.0, asked / moved) if moved else 1.0
+    return MemoryAccessEvent(
+        kinds[site.space, site.stores],
+        first - ((place + 1) << ARGUMENT_BITS) if known else first,
+        total(asked),
+        not site.unknown and efficiency >= COALESCED,
+        cache_hit_ratio=max(0.0, 1 - distinct / total(moved)) if moved else 0.0,
+        timestamp_ns=now,
+        requests=total(site.requests),
+        sectors=None if site.unknown else total(site.sectors),
+        distinct_bytes=max(1, distinct),
+        argument=place if known else None,
+        instruction=site.text,
+    )
+
+
+def _bulk(execution: KernelExecution, site: Site, now: int) -> MemoryAccessEvent:
+    """A copy by a tensor map: whole boxes, which another unit than the threads moves."""
+    recipe = next((one for one in execution.device.maps if one.offset == site.map_offset), None)
+    size, place = 0, None
+    if recipe is not None:
+        place = recipe.argument
+        how: Any = execution.plan.arguments[place]
+        size = int(np.prod(recipe.box)) * how.dtype.storage.itemsize * execution.total(site.requests)
+    kind = AccessType.GLOBAL_STORE if site.stores else AccessType.GLOBAL_LOAD
+    distinct = min(size, execution.nbytes(place)) if place is not None else size
+    return MemoryAccessEvent(
+        kind,
+        0,
+        size,
+        True,
+        cache_hit_ratio=1 - distinct / size if size else 0.0,
+        timestamp_ns=now,
+        requests=execution.total(site.requests),
+        sectors=size // SECTOR,
+        distinct_bytes=max(1, distinct),
+        argument=place,
+        instruction=site.text,
+    )
+
+
+# Compute
+
+_SPECIAL = frozenset({"ex2", "lg2", "rcp", "rsqrt", "sqrt", "sin", "cos", "tanh"})
+_REDUCING = frozenset({"redux", "red", "atom", "vote", "match"})
+_MATH = frozenset({"add", "sub", "mul", "fma", "mad", "min", "max", "neg", "abs", "div", "rem", "selp", "setp", "cvt"})
+_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
+CLOCK_HZ = 1.755e9
+_FLOPS = {8: 8192, 16: 4096, 19: 2048, 32: 2048, 64: 128}
+"""Of products in a clock of one multiprocessor, by the bits of their factors."""
+_CLOCKS: Mapping[ComputeType, float] = {
+    ComputeType.CUDA_CORE_MATH: 0.25,
+    ComputeType.SPECIAL_FUNCTION: 2.0,
+    ComputeType.SHUFFLE: 1.0,
+    ComputeType.REDUCTION: 2.0,
+}
+"""Clocks of a warp's instruction: a multiprocessor has 128 lanes for arithmetic, 16 for functions, 32 to shuffle."""
+_BITS = {"bf16": 16, "f16": 16, "tf32": 19, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "f32": 32, "f64": 64}
+
+
+def kind_of(one: Instruction) -> ComputeType | None:
+    """Which unit an instruction is for; None for those that only move, wait or branch."""
+    if one.kind in ("mma", "wmma"):
+        return ComputeType.TENSOR_CORE_WMMA
+    if one.kind == "wgmma":
+        return ComputeType.TENSOR_CORE_WGMMA if one.parts[1] == "mma_async" else None
+    if one.kind in _SPECIAL:
+        return ComputeType.SPECIAL_FUNCTION
+    if one.kind == "shfl":
+        return ComputeType.SHUFFLE
+    if one.kind in _REDUCING:
+        return ComputeType.REDUCTION
+    return ComputeType.CUDA_CORE_MATH if one.kind in _MATH else None
+
+
+def _clocks(one: Instruction, kind: ComputeType) -> float:
+    """Clocks that a warp's instruction keeps its unit busy."""
+    if kind not in (ComputeType.TENSOR_CORE_WMMA, ComputeType.TENSOR_CORE_WGMMA):
+        return _CLOCKS[kind]
+    shape = _SHAPE.search(one.text)
+    assert shape is not None
+    m, n, k = map(int, shape.groups())
+    bits = next((_BITS[part] for part in reversed(one.parts[:-1]) if part in _BITS), 16)
+    # A product of a warpgroup is an instruction of four warps.
+    warps = 4 if kind is ComputeType.TENSOR_CORE_WGMMA else 1
+    return 2.0 * m * n * k / _FLOPS[bits] / warps
+
+
+class TensorCoreUsage(NamedTuple):
+    """Products of one shape: instructions of warps, and the multiplications and additions in them."""
+
+    shape: str
+    instructions: int
+    operations: float
+
+
+class WarpDivergenceEvent(NamedTuple):
+    """Branches of warps, those whose lanes went apart, and those that data decide."""
+
+    branches: int
+    divergent: int
+    by_data: int
+
+
+class OccupancyMeasurement(NamedTuple):
+    """The part of a multiprocessor's threads that are there at once, and what they take."""
+
+    occupancy: float
+    registers: int | None
+    shared: int
+    threads: int
+
+
+class PipelineStall(NamedTuple):
+    """Where warps wait for each other or for copies, and how often."""
+
+    kind: str
+    times: int
+
+
+@dataclass(frozen=True)
+class ComputeTrace:
+    """What a launch computes."""
+
+    tensor_core_ops: tuple[TensorCoreUsage, ...]
+    divergence_events: tuple[WarpDivergenceEvent, ...]
+    occupancy_data: tuple[OccupancyMeasurement, ...]
+    pipeline_stalls: tuple[PipelineStall, ...]
+    events: tuple[ComputeEvent, ...]
+    clocks: Mapping[ComputeType, float]
+    """That each unit is busy for, on the multiprocessor that has most to do if all have the same."""
+    is_complete: bool = True
+
+    def count(self, kind: ComputeType) -> int:
+        return sum(one.instruction_count for one in self.events if one.compute_type is kind)
+
+
+class GPUComputePatternTracer:
+    """Finds out what a launch computes, from how often threads come through each part of its code."""
+
+    def trace_compute_patterns(self, execution: KernelExecution) -> ComputeTrace:
+        now = time.perf_counter_ns()
+        walked = execution.walked
+        counts: Counter[ComputeType] = Counter()
+        busy: dict[ComputeType, float] = defaultdict(float)
+        shapes: Counter[str] = Counter()
+        waits: Counter[str] = Counter()
+        for at, warps in walked.executed.items():
+            one = walked.code.instructions[at]
+            if (kind := kind_of(one)) is not None:
+                counts[kind] += warps
+                busy[kind] += warps * _clocks(one, kind)
+                if kind in (ComputeType.TENSOR_CORE_WMMA, ComputeType.TENSOR_CORE_WGMMA):
+                    shapes[_shape_of(one)] += warps
+            elif (wait := _wait_of(one)) is not None:
+                waits[wait] += warps
+        used = min(execution.limits.multiprocessors, max(1, execution.blocks))
+        clocks = {kind: execution.scale * spent / used for kind, spent in busy.items()}
+        whole = max(clocks.values(), default=1.0)
+        if execution.seconds is not None:
+            whole = execution.seconds * CLOCK_HZ
+        events = [
+            ComputeEvent(kind, execution.total(counts[kind]), 100 * clocks[kind] / whole, now)
+            for kind in ComputeType
+            if counts[kind]
+        ]
+        tensor = [
+            TensorCoreUsage(shape, execution.total(count), _operations(shape) * execution.total(count))
+            for shape, count in shapes.items()
+        ]
+        total = execution.total
+        divergence = WarpDivergenceEvent(total(walked.branches), total(walked.divergent), total(walked.by_data))
+        resources = execution.resources
+        room = OccupancyMeasurement(
+            execution.occupancy or 0.0, resources.registers, resources.shared, resources.threads
+        )
+        return ComputeTrace(
+            tuple(tensor),
+            (divergence,),
+            (room,) if execution.occupancy is not None else (),
+            tuple(PipelineStall(kind, total(count)) for kind, count in sorted(waits.items())),
+            tuple(events),
+            clocks,
+            walked.is_complete,
+        )
+
+
+def _shape_of(one: Instruction) -> str:
+    found = _SHAPE.search(one.text)
+    assert found is not None
+    return f"{one.kind} {found[0]}"
+
+
+def _operations(shape: str) -> float:
+    found = _SHAPE.search(shape)
+    assert found is not None
+    m, n, k = map(int, found.groups())
+    return 2.0 * m * n * k / (4 if shape.startswith("wgmma") else 1)
+
+
+def _wait_of(one: Instruction) -> str | None:
+    if one.kind in ("bar", "barrier"):
+        return "barrier"
+    if one.kind == "mbarrier" and one.parts[1] == "try_wait":
+        return "wait for copies"
+    if one.parts[:3] == ("cp", "async", "wait_group") or one.parts[:2] == ("wgmma", "wait_group"):
+        return "wait for copies" if one.kind == "cp" else "wait for products"
+    return None
+
+
+# Accesses that are recorded one by one
+
+
+class AccessRecord(NamedTuple):
+    """Lanes of one warp, and the bytes of each."""
+
+    addresses: tuple[int, ...]
+    size: int
+    is_write: bool
+    is_shared: bool
+    timestamp: int
+
+
+class MemoryTracer:
+    """Collects accesses while it is told of them, and says what they come to.
+
+    Whoever runs a kernel thread by thread, an interpreter say, tells it: the addresses of a warp's lanes and the bytes
+    of each; one address is a warp with one lane.
+    """
+
+    def __init__(self) -> None:
+        self._records: list[AccessRecord] = []
+        self._tracing = False
+
+    def begin_tracing(self, trace: AttentionTrace | None = None) -> None:
+        """Forgets what was recorded before."""
+        self._records, self._tracing = [], True
+
+    def end_tracing(self) -> None:
+        self._tracing = False
+
+    def record_global_memory_access(self, address: int | Sequence[int], size: int, is_write: bool) -> None:
+        self._record(address, size, is_write, is_shared=False)
+
+    def record_shared_memory_access(self, offset: int | Sequence[int], size: int, is_write: bool) -> None:
+        self._record(offset, size, is_write, is_shared=True)
+
+    def _record(self, address: int | Sequence[int], size: int, is_write: bool, *, is_shared: bool) -> None:
+        if self._tracing:
+            lanes = (address,) if isinstance(address, int) else tuple(address)
+            self._records.append(AccessRecord(lanes, size, is_write, is_shared, time.perf_counter_ns()))
+
+    def events(self) -> tuple[MemoryAccessEvent, ...]:
+        """An event for each recorded access."""
+        seen: set[int] = set()
+        return tuple(self._one(record, seen) for record in self._records)
+
+    def analyze_access_patterns(self, trace: AttentionTrace) -> AttentionTrace:
+        """The trace, with what was recorded in it."""
+        return replace(trace, execution_pattern=replace(trace.execution_pattern, memory_accesses=self.events()))
+
+    @staticmethod
+    def _one(record: AccessRecord, seen: set[int]) -> MemoryAccessEvent:
+        rows = -(-len(record.addresses) // WARP)
+        addresses, active = np.zeros((rows, WARP), np.int64), np.zeros((rows, WARP), bool)
+        addresses.ravel()[: len(record.addresses)] = record.addresses
+        active.ravel()[: len(record.addresses)] = True
+        size = record.size * len(record.addresses)
+        low = min(record.addresses)
+        if record.is_shared:
+            taken, least = turns(addresses, active, record.size)
+            kind = AccessType.SHARED_STORE if record.is_write else AccessType.SHARED_LOAD
+            conflicts, wave = int((taken - least).sum()), int(taken.sum())
+            return MemoryAccessEvent(
+                kind, low, size, True, conflicts, 0.0, record.timestamp, rows, 0, wave, distinct_bytes=size
+            )
+        moved = int(sectors(addresses, active, record.size).sum())
+        touched = {
+            sector
+            for address in record.addresses
+            for sector in range(address // SECTOR, (address + record.size - 1) // SECTOR + 1)
+        }
+        hits = len(touched & seen) / len(touched)
+        fresh = len(touched - seen)
+        seen |= touched
+        kind = AccessType.GLOBAL_STORE if record.is_write else AccessType.GLOBAL_LOAD
+        coalesced = size >= COALESCED * SECTOR * moved
+        return MemoryAccessEvent(
+            kind, low, size, coalesced, 0, hits, record.timestamp, rows, moved, distinct_bytes=SECTOR * fresh
+        )

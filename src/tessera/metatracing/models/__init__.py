@@ -1,0 +1,1 @@
+"""Models that predict running times, calibrated on measured ones."""

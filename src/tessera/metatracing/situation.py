@@ -1,0 +1,53 @@
+"""A kernel in the form that it runs in, and what it runs on: what models predict, and recommendations are made for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tessera.kernels.function import Kernel
+from tessera.kernels.native import settings_of_gpu
+from tessera.kernels.schedule import Schedule
+from tessera.metatracing.models.amounts import Machine, Program
+from tessera.runtime.tensor import Tensor
+
+Under = Callable[[Schedule], Kernel]
+"""A kernel under a schedule: where its grid is given, that follows from the block."""
+
+
+@dataclass(frozen=True)
+class Situation:
+    """Tensors among the arguments may be stand-ins without numbers.
+
+    `assumed`: all sizes and strides are known to the program. `tolerance` is the relative error that results may have,
+    where whoever calls has said so. `under` is the kernel under another schedule, where it runs on a grid of its own;
+    without it there are no other blocks for such a kernel.
+    """
+
+    kernel: Kernel
+    args: tuple[Any, ...]
+    static: Mapping[str, Any]
+    machine: Machine
+    assumed: bool = False
+    tolerance: float | None = None
+    under: Under | None = None
+
+    @property
+    def changes_schedule(self) -> bool:
+        return self.under is not None or self.kernel.grid is None
+
+    def with_schedule(self, schedule: Schedule) -> Kernel:
+        return (self.under or self.kernel.with_schedule)(schedule)
+
+    def program(self) -> Program:
+        """What the model knows it by."""
+        from tessera.metatracing.events.tile_work import tile_work
+
+        form = self.kernel
+        if self.machine.kind == "cuda":
+            form = form.form_for(self.args, self.static, settings_of_gpu("sm_90a"))
+        instance = form.lower(*self.args, **self.static)
+        described = tuple([one.meta if isinstance(one, Tensor) else one for one in self.args])
+        rows = (instance.schedule.block or (1,))[0]
+        return Program(tile_work(instance, described), rows, instance.schedule.warps, self.assumed)

@@ -1,0 +1,147 @@
+"""The timeline of a runtime as plain figures: calls by region and shape, what happened beside them, and memory.
+
+Pages and exported traces are drawn from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tessera.metatracing.journal import Happening
+from tessera.metatracing.live import Timed, line_of, tier_now, timed_by_tier, words_of
+from tessera.metatracing.ranks import CollectiveEvent
+from tessera.metatracing.records import Record
+from tessera.runtime.meta import Meta
+
+if TYPE_CHECKING:
+    from tessera.metatracing.runtime import MetaTracingRuntime
+
+LINE = 160
+"""Stretches of calls that the tiers of a case are told for."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A recorded call: when it began and ended, at which tier, and how many calls it stands for."""
+
+    began: int
+    ended: int
+    tier: int
+    calls: int
+
+    @property
+    def nanoseconds(self) -> int:
+        return self.ended - self.began
+
+
+@dataclass(frozen=True)
+class Lane:
+    """The recorded calls of a region with arguments of certain shapes, oldest first."""
+
+    region: str
+    arguments: str
+    slices: tuple[Slice, ...]
+    calls: int
+    line: tuple[int, ...]
+    timed: tuple[Timed, ...]
+    tier: int
+
+    @property
+    def speedup(self) -> float | None:
+        """How much faster calls are now than at the first tier that was seen."""
+        last = next(one for one in self.timed if one.tier == self.tier)
+        first = self.timed[0]
+        return None if first is last or not last.nanoseconds else first.nanoseconds / last.nanoseconds
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """All that a runtime remembers. Times are nanoseconds by the runtime's clock."""
+
+    lanes: tuple[Lane, ...]
+    happenings: tuple[Happening, ...]
+    collectives: tuple[CollectiveEvent, ...]
+    memory: tuple[tuple[int, int], ...]
+    """When there were how many bytes of programs above Tier 1."""
+    events: dict[str, int]
+    refused: dict[str, int]
+    calls: dict[int, int]
+    programs: int
+    nbytes: int
+    compile_ms: float
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first and the last moment of all."""
+        begins = [one.slices[0].began for one in self.lanes]
+        begins += [one.timestamp - one.duration for one in self.happenings]
+        begins += [one.timestamp - one.took for one in self.collectives]
+        ends = [one.slices[-1].ended for one in self.lanes]
+        ends += [one.timestamp for one in (*self.happenings, *self.collectives)]
+        return (min(begins), max(ends)) if begins else (0, 0)
+
+
+def timeline_of(runtime: MetaTracingRuntime) -> Timeline:
+    """The timeline up to this moment."""
+    lanes: list[Lane] = []
+    for region in runtime.regions():
+        with region.lock:
+            records = list(region.ring)
+        groups: dict[object, list[Record]] = {}
+        for record in records:
+            groups.setdefault(tuple([one.shape for one in record.arguments if isinstance(one, Meta)]), []).append(
+                record
+            )
+        lanes += [lane_of(region.name, group) for group in groups.values()]
+    stats = runtime.get_runtime_stats()
+    happened = list(runtime.counts.journal)
+    return Timeline(
+        tuple(sorted(lanes, key=lambda one: one.slices[0].began)),
+        tuple(one for one in happened if one.kind != "memory"),
+        () if runtime.distributed is None else tuple(runtime.distributed.events),
+        tuple((one.timestamp, one.amount) for one in happened if one.kind == "memory"),
+        stats.events,
+        stats.guard_failures,
+        {1: stats.tier1_executions, 2: stats.tier2_executions, 3: stats.tier3_executions},
+        stats.active_specialized_kernels,
+        stats.specialized_kernel_bytes,
+        stats.total_compilation_time_ms + stats.total_specialization_time_ms,
+    )
+
+
+def lane_of(region: str, records: Sequence[Record]) -> Lane:
+    """The lane of records of one region and shape."""
+    return Lane(
+        region,
+        words_of(records[-1].arguments),
+        tuple(end_to_end(records)),
+        sum(one.stands_for for one in records),
+        line_of(records, LINE),
+        timed_by_tier(records),
+        tier_now(records),
+    )
+
+
+def end_to_end(records: Sequence[Record]) -> list[Slice]:
+    """When recorded calls ran, as far as is known."""
+    spans = end_to_end_spans([(one.timestamp, one.nanoseconds) for one in records])
+    return [
+        Slice(began, ended, int(record.tier), record.stands_for)
+        for record, (began, ended) in zip(records, spans, strict=True)
+    ]
+
+
+def end_to_end_spans(known: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """When things ran of which is known how long they took and when that was known: none while another did.
+
+    Of a GPU that may be some calls later. So what seems to have run at the same time as the next is put before it.
+    """
+    found: list[tuple[int, int]] = []
+    limit: int | None = None
+    for timestamp, took in reversed(known):
+        ended = timestamp if limit is None else min(timestamp, limit)
+        limit = ended - max(0, took)
+        found.append((limit, ended))
+    return found[::-1]

@@ -1,0 +1,28 @@
+"""How much a program that multiplies one row holds at once: what decides whether kernels of few rows are joined.
+
+Such kernels take about as long as starting one. Where there is more to read, a kernel more does not count, and reading
+has to go on while a program computes.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+
+from tessera.dialects.graph_types import graph_type
+from tessera.shapes.expr import Size, element_count
+
+HELD = 1 << 20
+"""Bits of weights, of keys or of values that a program holds."""
+SHORT = 1 << 26
+"""Bits of weights that are read in about the time that it takes to start a kernel."""
+
+
+def is_short(factor: SSAValue) -> bool:
+    """Whether the right factor of a product is read in no time."""
+    count = element_count(graph_type(factor).shape)
+    return isinstance(count, int) and count * graph_type(factor).dtype.bits <= SHORT
+
+
+def is_held(count: Size, width: Size, bits: int) -> bool:
+    """Whether a program can hold so many rows of an array at once, if they are this wide."""
+    return isinstance(count, int) and isinstance(width, int) and 0 < count * width * bits <= HELD

@@ -1,0 +1,202 @@
+"""Arguments that are given away: results lie in their memory, where nobody else looks at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from imitated_gpu import Imitation
+
+import tessera as ts
+from tessera import jit, kernel, knobs
+from tessera import tile as tile_language
+from tessera.dialects import text, tile
+from tessera.errors import EffectError
+from tessera.runtime.memory import taken
+from tessera.transforms.in_place import overwritable
+
+SIZES = (5, 300_000)
+"""Small results have memory of another kind than large ones."""
+
+
+@pytest.fixture(autouse=True)
+def _compiled() -> Iterator[None]:
+    with knobs.backend.using("auto"):
+        yield
+
+
+@kernel
+def doubled(x: Any):
+    return tile_language.load(x) * 2.0
+
+
+@jit(donate_argnums=0)
+def step(weights: Any, gradient: Any) -> Any:
+    return weights - 0.5 * gradient
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_step_is_done_in_place(size: int) -> None:
+    weights, gradient = ts.ones((size,)), ts.full((size,), 0.25)
+    place = weights.pointer
+    for turn in range(1, 5):
+        given = weights
+        weights = step(given, gradient)
+        assert weights.pointer == place
+        assert set(weights.numpy()) == {np.float32(1 - 0.125 * turn)}
+        with pytest.raises(EffectError, match="donated"):
+            _ = given.shape
+    assert weights.meta is ts.empty((size,)).meta
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_not_where_others_look(size: int) -> None:
+    gradient = ts.full((size,), 0.25)
+    weights = ts.ones((size,))
+    beside = weights[1:]
+    assert step(weights, gradient)[0].item() == 0.875
+    assert set(beside.numpy()) == {1.0}
+    mine = np.ones(size, np.float32)
+    step(ts.asarray(mine), gradient)
+    assert set(mine) == {1.0}
+    weights = ts.ones((size,))
+    shown = weights.numpy()
+    step(weights, gradient)
+    assert set(shown) == {1.0}
+    weights = ts.ones((size,))
+    place = weights.pointer
+    found = step(weights, weights)  # given as something else, too: it is gone, but not overwritten on the way
+    assert found.pointer != place
+    assert set(found.numpy()) == {0.5}
+
+
+def test_not_what_a_function_sees_besides() -> None:
+    seen = ts.ones((7,))
+
+    @jit(donate_argnums=0)
+    def added(x: Any) -> Any:
+        return x + 2.0 * seen
+
+    assert set(added(seen).numpy()) == {3.0}
+
+
+def test_a_later_kernel_takes_what_an_earlier_one_read() -> None:
+    @jit(donate_argnums=0)
+    def both(x: Any) -> Any:
+        return doubled(doubled(x))
+
+    x = ts.randn((8, 8), seed=1)
+    expected, place = 4 * x.numpy(), x.pointer
+    found = both(x)
+    assert found.pointer == place
+    np.testing.assert_array_equal(found.numpy(), expected)
+
+
+def test_not_what_a_kernel_reads_elsewhere() -> None:
+    @jit(donate_argnums=0)
+    def rows(x: Any) -> Any:
+        return x - ts.max(x, axis=1, keepdims=True)
+
+    @jit(donate_argnums=0)
+    def turned(x: Any) -> Any:
+        return x + x.T
+
+    @jit(donate_argnums=0)
+    def wider(x: Any) -> Any:
+        return ts.astype(x, ts.f64)
+
+    for function in (rows, turned, wider):
+        x = ts.randn((40, 40), seed=3)
+        expected, place = jit(function.function)(x).numpy(), x.pointer
+        found = function(x)
+        assert found.pointer != place
+        np.testing.assert_array_equal(found.numpy(), expected)
+
+
+def test_results_choose_among_arguments() -> None:
+    @jit(donate_argnums=(0, 1))
+    def both(x: Any, y: Any) -> Any:
+        return y + 1.0, x * 2.0, x + 0.0
+
+    x, y = ts.ones((3, 4)), ts.zeros((9,))
+    places = {x.pointer, y.pointer}
+    results = both(x, y)
+    assert [one.numpy().flat[0] for one in results] == [1.0, 2.0, 1.0]
+    assert len({one.pointer for one in results}) == 3
+    assert results[0].pointer in places
+
+
+def test_an_argument_is_gone_where_the_call_fails() -> None:
+    @jit(donate_argnums=0)
+    def bad(x: Any) -> Any:
+        return ts.log(x)
+
+    x = ts.full((3,), -1.0)
+    with knobs.checks.using("nan"), pytest.raises(ts.TesseraError, match="log made NaN"):
+        bad(x)
+    with pytest.raises(EffectError, match="donated"):
+        _ = x.shape
+
+
+def test_on_a_gpu(gpu: Imitation) -> None:
+    weights, gradient = ts.ones((6,)).cuda(), ts.full((6,), 0.25).cuda()
+    place = weights.pointer
+    for turn in range(1, 4):
+        weights = step(weights, gradient)
+        assert weights.pointer == place
+        assert set(weights.cpu().numpy()) == {np.float32(1 - 0.125 * turn)}
+    beside = weights[1:]
+    assert step(weights, gradient).pointer != place
+    assert set(beside.cpu().numpy()) == {np.float32(0.625)}
+
+
+@pytest.mark.gpu
+def test_on_a_real_gpu() -> None:
+    for size in SIZES:
+        weights, gradient = ts.ones((size,), device="cuda:0"), ts.full((size,), 0.25, device="cuda:0")
+        place = weights.pointer
+        for turn in range(1, 4):
+            weights = step(weights, gradient)
+            assert weights.pointer == place
+            assert set(weights.cpu().numpy()) == {np.float32(1 - 0.125 * turn)}
+
+
+def test_memory_that_is_not_ours_is_not_taken() -> None:
+    class Held:
+        geometry = np.frombuffer(memoryview(b"0" * 64), np.uint8)
+
+    assert taken(Held(), (4,), np.dtype(np.uint8)) is None
+
+
+VIEW, TILE = "!tile.view<1, f32, global>", "tensor<8xf32>"
+HEAD = """
+  %zero = arith.constant 0 : index
+  %eight = arith.constant 8 : index
+  %number = tile.program_id 0
+  %at = arith.muli %number, %eight : index
+"""
+LOADS = f"  %a = tile.load %x[%at] : {VIEW} -> {TILE}\n  %b = tile.load %y[%at] : {VIEW} -> {TILE}\n"
+SUM = f"  %s = tile.ew<add> %a, %b : {TILE}, {TILE} -> {TILE}\n"
+STORE = f"  tile.store %s, %z[%at] : {TILE}, {VIEW}\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (HEAD + LOADS + SUM + STORE, (0, 1)),
+        (HEAD + LOADS.replace("%y[%at]", "%y[%zero]") + SUM + STORE, (0,)),
+        (HEAD + LOADS.replace("%y", "%x") + SUM + STORE, ()),
+        (HEAD + LOADS + SUM.replace("%a, %b", "%a, %a") + STORE, (0,)),
+        (HEAD + LOADS + SUM + STORE + STORE.replace("%at", "%zero"), ()),
+        (HEAD + LOADS + SUM + STORE.replace("%at", "%zero"), ()),
+        (HEAD + LOADS + SUM + STORE.replace("%z", "%x"), ()),
+    ],
+    ids=["same places", "another place", "read twice", "not used", "two stores", "stored elsewhere", "its own"],
+)
+def test_what_a_result_may_overwrite(body: str, expected: tuple[int, ...]) -> None:
+    head = f"tile.func @f(%x: {VIEW}, %y: {VIEW}, %z: {VIEW}) outputs 1 shapes [[N], [N], [N]] grid [2]"
+    (function,) = text.read(f"{head} {{{body}  tile.return\n}}").body.block.ops
+    assert isinstance(function, tile.FuncOp)
+    assert overwritable(function) == expected

@@ -1,0 +1,38 @@
+"""The names of the specification's three documents on meta-tracing: each is there and used, or has a reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from name_tables import fault, rows_of
+
+ROWS = rows_of(Path(__file__).with_name("specified_names.tsv"))
+
+
+def test_the_table_has_every_kind_of_name() -> None:
+    names = {row[0] for row in ROWS}
+    assert len(names) == len(ROWS) > 480
+    assert {
+        "AttentionTrace.ExecutionPattern.occupancy_achieved",
+        "PatternAnalyzer.ShapePatternMatcher.ShapePattern.Type.MULTIPLE_OF_64",
+        "MetaTracingRuntime.executeFlashAttention",
+        "PoC_BenchmarkSuite.BenchmarkResult.p_value_tier3",
+        "RiskMitigationFramework.PerformanceRisk.Type.RUNTIME_OVERHEAD",
+        "DistributedExecutionTracer.DistributedTrace.loadImbalance",
+        "TierPerformancePrediction.predictTierPerformance",
+        "tessera.distributed.initialize_process_group",
+    } <= names
+
+
+def test_every_name_is_there_and_used_or_has_a_reason() -> None:
+    assert [wrong for wrong in map(fault, ROWS) if wrong is not None] == []
+
+
+def test_the_check_of_tables_sees_planted_faults() -> None:
+    here = "tests/metatracing/test_metatracing_names.py::test_the_table_has_every_kind_of_name"
+    assert fault(("a", "-", "because")) is not None
+    assert fault(("a", "-", "nobody needs it as of now")) is None
+    assert fault(("a", "tessera.metatracing.Nothing", here)) is not None
+    assert fault(("a", "tessera.metatracing.RuntimeConfig.nothing", here)) is not None
+    assert fault(("a", "tessera.metatracing.RuntimeConfig", "tests/metatracing/nowhere.py::test")) is not None
+    assert "does not use" in (fault(("a", "tessera.metatracing.RuntimeConfig", here)) or "")

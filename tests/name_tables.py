@@ -1,0 +1,68 @@
+"""Tables of the specification's names: each has a Python name and a test that uses it, or a reason why not."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+
+
+def rows_of(table: Path) -> list[tuple[str, str, str]]:
+    """Specified name, Python name or "-", test or reason."""
+    lines = [line for line in table.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    rows = [tuple(line.split("\t")) for line in lines]
+    assert all(len(row) == 3 for row in rows), [row for row in rows if len(row) != 3]
+    return [(row[0], row[1], row[2]) for row in rows]
+
+
+def found(path: str) -> Any:
+    """What a dotted name means; of fields, their names."""
+    parts = path.split(".")
+    for count in range(len(parts), 0, -1):
+        try:
+            value: Any = import_module(".".join(parts[:count]))
+        except ImportError:
+            continue
+        for part in parts[count:]:
+            value = _member(value, part)
+        return value
+    raise AssertionError(path)
+
+
+def _member(owner: Any, name: str) -> Any:
+    if hasattr(owner, name):
+        return getattr(owner, name)
+    fields = (*getattr(owner, "__dataclass_fields__", ()), *getattr(owner, "__slots__", ()))
+    assert name in fields, f"{owner} has no {name}"
+    return name
+
+
+@cache
+def functions_of(file: str) -> dict[str, str]:
+    """The functions of a test file, each with its text."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    lines = text.splitlines()
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    return {node.name: "\n".join(lines[node.lineno - 1 : node.end_lineno]) for node in nodes}
+
+
+def fault(row: tuple[str, str, str]) -> str | None:
+    """What is wrong with a row."""
+    specified, python, test = row
+    if python == "-":
+        return None if len(test.split()) >= 5 else f"{specified}: the reason is too short to be one"
+    try:
+        found(python)
+    except (AssertionError, AttributeError) as error:
+        return f"{specified}: {python} does not exist: {error}"
+    file, _, function = test.partition("::")
+    if not (ROOT / file).is_file() or function not in functions_of(file):
+        return f"{specified}: there is no test {test}"
+    word = python.rsplit(".", 1)[-1]
+    used = re.search(rf"\b{re.escape(word)}\b", functions_of(file)[function])
+    return None if used else f"{specified}: {test} does not use {word}"

@@ -1,0 +1,68 @@
+"""Products of one row on GPUs: their PTX, run thread by thread, gives what the tile program means."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ptx_machine import Launch  # pyright: ignore[reportMissingImports]  (beside this file)
+from ptx_runs import numbers  # pyright: ignore[reportMissingImports]  (beside this file)
+
+from tessera import bf16, f32
+from tessera.dtypes.types import DType
+from tessera.targets import text
+from tessera.targets.cuda.compile import compile_lowered, lower_kernel
+
+ROW = """
+tile.func @row(
+    %x: !tile.view<2, {type}, global>, %w: !tile.view<2, {type}, global>, %y: !tile.view<2, f32, global>) outputs 1
+    shapes [[1, {depth}], [{rows}, {columns}], [1, {width}]] grid [{programs}] attributes {{still = array<i64: 1>}} {{
+  %zero = arith.constant 0 : index
+  %step = arith.constant {block} : index
+  %program = tile.program_id 0
+  %column = arith.muli %program, %step : index
+  %nothing = arith.constant 0.0 : f32
+  %clear = tile.full %nothing : tensor<1x{block}xf32>
+  %a = tile.load %x[%zero, %zero] : !tile.view<2, {type}, global> -> tensor<1x{depth}x{type}>
+  {load}
+  %c = tile.dot %a, %b, %clear : tensor<1x{depth}x{type}>, tensor<{depth}x{block}x{type}>, tensor<1x{block}xf32>
+    -> tensor<1x{block}xf32>
+  %t = tile.ew<mul> %c, %c : tensor<1x{block}xf32>, tensor<1x{block}xf32> -> tensor<1x{block}xf32>
+  tile.store %t, %y[%zero, %column] : tensor<1x{block}xf32>, !tile.view<2, f32, global>
+  tile.return
+}}
+"""
+PLAIN = "%b = tile.load %w[%zero, %column] : !tile.view<2, {type}, global> -> tensor<{depth}x{block}x{type}>"
+TURNED = """%v = tile.load %w[%column, %zero] : !tile.view<2, {type}, global> -> tensor<{block}x{depth}x{type}>
+  %b = tile.trans %v, [1, 0] : tensor<{block}x{depth}x{type}> -> tensor<{depth}x{block}x{type}>"""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "depth", "width", "block", "warps", "turned"),
+    [
+        (bf16, 128, 32, 16, 4, False),
+        (bf16, 256, 16, 16, 8, False),
+        (f32, 64, 16, 8, 4, False),
+        (bf16, 128, 16, 8, 4, True),
+        (f32, 37, 11, 8, 4, False),
+        (bf16, 72, 24, 16, 4, True),
+    ],
+)
+def test_threads_add_up_a_row(dtype: DType, depth: int, width: int, block: int, warps: int, turned: bool) -> None:
+    programs = -(-width // block)
+    rows, columns = (width, depth) if turned else (depth, width)
+    sizes = {"type": dtype.name, "depth": depth, "width": width, "block": block, "rows": rows, "columns": columns}
+    load = (TURNED if turned else PLAIN).format(**sizes)
+    module = text.read(ROW.format(**sizes, load=load, programs=programs))
+    even = all(size * dtype.bits % 128 == 0 for size in (depth, columns, width * f32.bits // dtype.bits))
+    lowered, *_ = lower_kernel(module, "row", warps=warps, lined=range(3) if even else (), follows=True)
+    program = compile_lowered(lowered, "row")
+    x, w = numbers(1, (1, depth), dtype), numbers(2, (rows, columns), dtype)
+    y = np.full((1, width), np.nan, np.float32)
+    launch = Launch()
+    for array in (x, w, y):
+        launch.view(array)
+    launch.words += [programs, 1]
+    launch.run(program.ptx, program.threads, program.shared, program.block.size, range(programs))
+    right = w.astype(np.float64).T if turned else w.astype(np.float64)
+    expected = (x.astype(np.float64) @ right) ** 2
+    assert np.linalg.norm(y - expected) <= 2e-6 * np.linalg.norm(expected)
