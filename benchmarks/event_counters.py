@@ -228,8 +228,8 @@ def main() -> int:
     text = "\n".join(lines)
     print(text)
     print(f"{wrong} of the compared counts are more than {WITHIN:.0%} off")
-    if chosen.out is not None or chosen.again is not None:
-        (chosen.out or chosen.again).write_text(f"# Events beside counters\n\n{text}\n", encoding="utf-8")
+    if (path := chosen.out or chosen.again) is not None:
+        path.write_text(f"# Events beside counters\n\n{text}\n", encoding="utf-8")
     return 1 if wrong else 0
 
 

@@ -55,6 +55,14 @@ def test_advanced_configuration_finds_what_is_hot(tmp_path: Path, capsys: pytest
     assert "guarded by" in capsys.readouterr().out
 
 
+def test_pattern_analysis_finds_the_three_models(capsys: pytest.CaptureFixture[str]) -> None:
+    found = example("pattern_analysis").main()
+    assert found.supporting_traces == 50
+    assert {one.input_pattern.seq_len for one in found.common_patterns} == {1024, 2048, 4096}
+    assert found.sequences
+    assert "3 runs of three shapes come again" in capsys.readouterr().out
+
+
 @pytest.mark.acceptance
 def test_benchmark_and_validation(tmp_path: Path) -> None:
     results, found = example("benchmark_and_validation").main(["--small", "--report", str(tmp_path / "report.md")])

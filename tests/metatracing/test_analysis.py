@@ -211,7 +211,7 @@ def test_each_kind_is_recommended_where_there_is_something_to_gain():
     good = on_h200(flash_attention, *heads(), 0.125, assumed=True)
     assert not good
     for one in (*portable.values(), *small.values()):
-        assert one.confidence >= 0.85
+        assert one.confidence >= 0.7
         assert one.interval[0] <= one.expected_improvement <= one.interval[1]
 
 

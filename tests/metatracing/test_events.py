@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 import tessera as ts
 from tessera import Schedule, TesseraError, kernel, tile
 from tessera.bench.operators.kernels import softmax
-from tessera.metatracing import AttentionTrace, ExecutionPattern, ExecutionTier, InputProfile
+from tessera.metatracing import (
+    AttentionTrace,
+    ExecutionPattern,
+    ExecutionTier,
+    InputProfile,
+    MetaTracingRuntime,
+    PerformanceMonitor,
+    RuntimeConfig,
+)
 from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.events import (
     ComputeType,
@@ -168,6 +176,26 @@ def test_accesses_that_are_told():
     profile = InputProfile.of("anything", ())
     trace = AttentionTrace(profile, ExecutionPattern(1.0), ExecutionTier.TIER1_INTERPRETER, 0)
     assert tracer.analyze_access_patterns(trace).execution_pattern.memory_accesses == tracer.events()
+
+
+def test_a_monitor_tells_of_the_calls_in_between():
+    runtime = MetaTracingRuntime(RuntimeConfig(background_compilation=False))
+    monitor = PerformanceMonitor(runtime, peak_tflops=1.0)
+    q, k, v, o = (ts.ones((1, 1, 16, 8)) for _ in range(4))
+    with pytest.raises(TesseraError, match="nothing was monitored"):
+        monitor.get_metrics()
+    runtime.execute_flash_attention(q, k, v, o)
+    monitor.begin_monitoring()
+    for _ in range(3):
+        runtime.execute_flash_attention(q, k, v, o)
+    monitor.end_monitoring()
+    runtime.execute_flash_attention(q, k, v, o)
+    found = monitor.get_metrics()
+    assert found.calls == 3
+    assert found.memory_bandwidth_gbps is not None
+    assert found.compute_utilization is not None
+    assert 0 < found.compute_utilization < 1
+    assert found.registers_per_thread is None  # a CPU has none to tell of
 
 
 def test_what_has_no_threads_is_refused():

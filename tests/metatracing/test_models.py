@@ -103,8 +103,11 @@ def test_predictions_are_near_what_was_measured():
     model = FlashAttentionPerformanceModel()
     errors: list[float] = []
     for row in [row for row in chosen if row["dtype"] == "bf16"][::80]:
-        block, sizes = None if row["block"] is None else tuple(row["block"]), tuple(map(int, row["sizes"]))
-        found = model.predict_performance(ModelParameters(*sizes, row["causal"], block=block, warps=row["warps"]))
+        block = None if row["block"] is None else tuple(row["block"])
+        batch, heads, length, width = row["sizes"]
+        found = model.predict_performance(
+            ModelParameters(batch, heads, length, width, row["causal"], block=block, warps=row["warps"])
+        )
         errors.append(abs(found.predicted_time_ms / 1e3 / row["seconds"] - 1))
         low, high = found.time_confidence_interval
         assert low < found.predicted_time_ms < high

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from tessera.metatracing.analysis.trends import PerformanceTrend, analyze_performance_trends
     from tessera.metatracing.events.execution import KernelExecution
     from tessera.metatracing.events.kinds import AccessType, ComputeEvent, ComputeType, MemoryAccessEvent
+    from tessera.metatracing.events.monitor import PerformanceMetrics, PerformanceMonitor
     from tessera.metatracing.events.tracers import (
         ComputeTrace,
         GPUComputePatternTracer,
@@ -106,6 +107,7 @@ _LATER: dict[str, tuple[str, ...]] = {
     "analysis.trends": ("PerformanceTrend", "analyze_performance_trends"),
     "events.execution": ("KernelExecution",),
     "events.kinds": ("AccessType", "ComputeEvent", "ComputeType", "MemoryAccessEvent"),
+    "events.monitor": ("PerformanceMetrics", "PerformanceMonitor"),
     "events.tracers": (
         "ComputeTrace",
         "GPUComputePatternTracer",
@@ -196,6 +198,8 @@ __all__ = [
     "OptimizationOpportunities",
     "OptimizationType",
     "PatternAnalyzer",
+    "PerformanceMetrics",
+    "PerformanceMonitor",
     "PerformancePrediction",
     "PerformanceProfile",
     "PerformanceRisk",

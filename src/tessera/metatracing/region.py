@@ -338,19 +338,17 @@ class Region:
     def _climb(self, entry: Entry, described: Described, tier: ExecutionTier, *, is_bridge: bool) -> bool:
         """Asks for programs of a tier; False where there is nothing to ask for."""
         call = entry.call._replace(values=self._values(entry.call, described))
-        current, most = entry.program.level.schedule, self.config.candidates
+        current, most, seen = entry.program.level.schedule, self.config.candidates, self.runtime.experience
         if tier is TIER2:
-            regular = [] if is_bridge else tier2_levels(self.client, call, most, self.runtime.experience)
-            levels = regular or bridge_levels(TIER2, (), current)
+            levels = bridge_levels(TIER2, (), current) if is_bridge else tier2_levels(self.client, call, most, seen)
         elif words := self._words(entry, described, is_bridge):
-            regular = tier3_levels(self.client, call, words, current, self.times, most, self.runtime.experience)
+            regular = tier3_levels(self.client, call, words, current, self.times, most, seen)
             levels = bridge_levels(TIER3, words, current) if is_bridge else regular
         else:
             return False
-        if not self.runtime.climb_pays(self, entry, tier, len(levels)):
-            return False
-        self._ask(Request(self, call, levels, is_bridge=is_bridge))
-        return True
+        if pays := self.runtime.climb_pays(self, entry, tier, len(levels)):
+            self._ask(Request(self, call, levels, is_bridge=is_bridge))
+        return pays
 
     def _values(self, call: Call, described: Described) -> tuple[Any, ...]:
         """The arguments of a call that is kept, with the numbers of this one."""

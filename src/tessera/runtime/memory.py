@@ -239,6 +239,10 @@ def taken(holder: _Holder, shape: tuple[int, ...], storage: np.dtype[Any]) -> Ar
         return None
     at, base = data_address(array), array
     while base.__class__ not in _OWN:
+        if base.__class__ is np.ndarray and base.base is None:
+            # NumPy's own memory, which only this array leads to.
+            whole = base.reshape(-1).view(_BYTE) if base.flags.owndata and base.flags.c_contiguous else None
+            return None if whole is None else np.ndarray(shape, storage, whole, at - data_address(whole))
         name = _BENEATH.get(base.__class__)
         # A tensor may know the buffer that it lies on.
         also = base.__class__ is _Window and base.buffer is getattr(holder, "_buffer", None)

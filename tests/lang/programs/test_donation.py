@@ -163,6 +163,17 @@ def test_on_a_real_gpu() -> None:
             assert set(weights.cpu().numpy()) == {np.float32(1 - 0.125 * turn)}
 
 
+def test_memory_of_numpy_is_taken_where_nobody_else_knows_it() -> None:
+    for size in range(1, 9):  # some of them lie at multiples of 64 bytes, and are not copied
+        weights = ts.asarray(np.ones((16, 16 * size), np.float32))
+        gradient, place = ts.ones((16, 16 * size)), weights.pointer
+        is_aligned = place % 64 == 0
+        for _ in range(2):
+            weights = step(weights, gradient)
+            assert not is_aligned or weights.pointer == place
+        assert set(weights.numpy().flat) == {0.0}
+
+
 def test_memory_that_is_not_ours_is_not_taken() -> None:
     class Held:
         geometry = np.frombuffer(memoryview(b"0" * 64), np.uint8)

@@ -46,7 +46,7 @@ class PerformanceValidation:
     orchestration_overhead: float | None
     orchestration_us: float | None
     tracing_of: str = ""
-    """Which configuration tracing was measured by: one of middle length, and what it is for the shortest."""
+    """What tracing was of the shortest configuration and of one of middle length; the larger of them counts."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ class ValidationReport:
         about = self.environment
         where = about.get("gpu") or about.get("processor")
         kind = "quick validation" if self.quick else "validation"
-        commit, success = str(about.get("commit"))[:12], "All" if self.overall_success else "NOT all"
-        when = f"{about.get('date')}, commit {commit}, in {self.seconds:.0f} s"
+        commit, success = about.get("commit"), "All" if self.overall_success else "NOT all"
+        when = f"{about.get('date')}{f', commit {commit[:12]}' if commit else ''}, in {self.seconds:.0f} s"
         told = f"A {kind} on {where} ({self.device}), {when}. {success} of what must hold holds."
         lines = ["# Validation of tiers", "", told, ""]
         for level, title in LEVELS.items():

@@ -18,11 +18,13 @@ from tessera.kernels.schedule import Schedule
 from tessera.metatracing.models.amounts import Machine, Program
 from tessera.metatracing.models.kernel_times import Gain, KernelTimes
 from tessera.metatracing.situation import Situation, Under
-from tessera.runtime.creation import empty
+from tessera.metatracing.stand_ins import stand_in
+from tessera.runtime.memory import ALIGNMENT, contiguous_strides
+from tessera.runtime.meta import Meta
 from tessera.runtime.tensor import Tensor
 
-SURE = 0.85
-"""How likely it must be that something helps."""
+SURE: Mapping[str, float] = {"cuda": 0.7, "cpu": 0.85}
+"""How likely it must be that something helps: so that nine of ten did, on sweeps of the kind of machine."""
 WORTH = 1.05
 """The least ratio that is worth a specialisation."""
 ACCURACY: Mapping[DType, float] = {f32: 2e-6, f16: 5e-4, bf16: 4e-3}
@@ -171,8 +173,9 @@ DEPTH = 64
 class Recommender:
     """Goes through what could be specialised, and recommends what the model is sure of."""
 
-    def __init__(self, times: KernelTimes, *, sure: float = SURE, worth: float = WORTH) -> None:
-        self.times, self.sure, self.worth = times, sure, worth
+    def __init__(self, times: KernelTimes, *, sure: float | None = None, worth: float = WORTH) -> None:
+        self.times, self.worth = times, worth
+        self.sure = SURE[times.machine.kind] if sure is None else sure
 
     def recommend(self, here: Situation) -> list[SpecializationRecommendation]:
         """One of each kind at most; those that gain most first."""
@@ -202,7 +205,7 @@ class Recommender:
             except TesseraError:  # no such program
                 continue
             same = program.family(self.times.machine) == now.family(self.times.machine)
-            if kind is RecommendationType.TILE_SIZE_SPECIALIZATION and not same:
+            if kind is RecommendationType.TILE_SIZE_SPECIALIZATION and not (same and self._knows_blocks(now)):
                 continue  # other instructions are another kind
             if self.times.knows(program):
                 gain = self.times.gain(now, program, self._beforehand(here, params))
@@ -213,6 +216,11 @@ class Recommender:
                     ),
                     gain,
                 )
+
+    def _knows_blocks(self, now: Program) -> bool:
+        """Whether blocks of such programs were measured: those of warps that multiply alone hardly were, on GPUs."""
+        machine = self.times.machine
+        return machine.kind != "cuda" or not now.work.columns or now.by_agents(machine)
 
     def _beforehand(self, here: Situation, params: Params) -> float:
         """Seconds of the copies or casts that a specialisation makes at each call."""
@@ -264,7 +272,7 @@ class Recommender:
             sorted(place for place in now.work.far_arguments if place < len(here.args) and place not in written)
         )
         if far:
-            args = tuple([empty(one.shape, one.dtype) if place in far else one for place, one in enumerate(here.args)])
+            args = tuple([_in_rows(one, one.dtype) if place in far else one for place, one in enumerate(here.args)])
             yield (
                 RecommendationType.MEMORY_LAYOUT_SPECIALIZATION,
                 f"copy argument {', '.join(map(str, far))} row by row first",
@@ -275,7 +283,7 @@ class Recommender:
         # CPUs without arithmetic in 16 bits gain nothing by them, and of the others nothing has been measured.
         for dtype in (bf16, f16) if machine.kind == "cuda" and not now.work.far_arguments else ():
             if here.tolerance is not None and here.tolerance >= ACCURACY[dtype] and now.work.bits > dtype.bits:
-                args = tuple([empty(one.shape, dtype) if _is_float(one) else one for one in here.args])
+                args = tuple([_in_rows(one, dtype) if _is_float(one) else one for one in here.args])
                 yield (
                     RecommendationType.DTYPE_SPECIALIZATION,
                     f"compute in {dtype}",
@@ -283,6 +291,11 @@ class Recommender:
                     DtypeParams(dtype),
                     _then(here, args=args),
                 )
+
+
+def _in_rows(value: Tensor, dtype: DType) -> Tensor:
+    """A stand-in for a tensor, row by row, in an element type, where the tensor is."""
+    return stand_in(Meta(dtype, value.shape, contiguous_strides(value.shape, 1), value.device, ALIGNMENT))
 
 
 def _then(here: Situation, schedule: Schedule | None = None, **changes: Any) -> Callable[[], Program]:

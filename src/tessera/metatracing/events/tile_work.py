@@ -147,11 +147,20 @@ def tile_work(instance: Instance, arguments: Described) -> TileWork:
     count = prod(grid)
     places = sorted({round(place) for place in np.linspace(0, count - 1, min(SAMPLED, count))}) if count else []
     reader = _Reader(function, geometry, arguments)
-    sampled = tuple(reader.program(tuple(int(one) for one in np.unravel_index(place, grid, "F"))) for place in places)
+    sampled = tuple(reader.program(_unravelled(place, grid)) for place in places)
     itemsize = [one.dtype.storage.itemsize for one in arguments if isinstance(one, Meta)]
     footprint = sum(one.nbytes for one in arguments if isinstance(one, Meta))
     footprint += sum(prod(shape) * (itemsize[0] if itemsize else 4) for shape in results)
     return TileWork(grid, sampled, tuple(places), footprint, *_widths(function))
+
+
+def _unravelled(place: int, grid: Sequence[int]) -> tuple[int, ...]:
+    """Where in the grid a program is; the first axis turns fastest."""
+    found: list[int] = []
+    for extent in grid:
+        place, here = divmod(place, extent)
+        found.append(here)
+    return tuple(found)
 
 
 def _widths(function: tile.FuncOp) -> tuple[int, int, int, int]:
