@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 TIER1, TIER2, TIER3 = ExecutionTier
 FAULTS = (ResourceError, DeviceError, MemoryError)
 """What a program may fail with before it has begun: another one, that needs less, may do."""
+_PERIODS = ((20_000, 255), (100_000, 63), (1_000_000, 15), (10_000_000, 7))
+"""Calls between two that are recorded, by the nanoseconds below which they take."""
 _WARM = 8  # calls of an entry that are all recorded
 _SLOWER = 1.1  # times what another program took: then that one gets another chance
 _MOST_BASES = 64  # programs without assumptions that a region keeps: one for each width, say
@@ -275,7 +277,7 @@ class Region:
             entry.seen += 1
             return 0
         typical = median(entry.recent) if entry.recent else 0
-        return 255 if typical < 20_000 else 63 if typical < 100_000 else 15 if typical < 1_000_000 else 1
+        return next((period for below, period in _PERIODS if typical < below), 1)
 
     def recover(
         self, entry: Entry, contender: Contender | None, error: Exception, values: tuple[Any, ...]
