@@ -189,6 +189,25 @@ def held(rows: Sequence[dict[str, Any]]) -> str:
 # Tiers
 
 
+def tiers(page: Page) -> None:
+    for path in sorted(RESULTS.glob("*-tiers.json")):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        link = f"[the table](../benchmarks/results/{path.stem}.md)"
+        page.add(f"## Tiers: {path.stem}", f"{where(record['environment'])}: `{path.name}`, {link}. {record['note']}")
+        rows = [
+            (name, f"{one['found']:.4g}", f"{one['bar']:.4g}", "holds" if one["holds"] else "MISSED")
+            for name, one in record["bars"].items()
+        ]
+        page.rows(("bar", "found", "wanted", ""), rows)
+        bars = [
+            Bar(f"{one['name']}, {tier}", found["ratio"], *found["interval"])
+            for one in record["speeds"]
+            for tier in ("tier2", "tier3")
+            if (found := one["against baseline"].get(tier)) is not None
+        ]
+        page.show(path.stem, "tiers: times faster than the frozen baseline", bars, "baseline")
+
+
 def validations(page: Page) -> None:
     for path in sorted(RESULTS.glob("*validation*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -221,9 +240,11 @@ def named(config: dict[str, Any]) -> str:
 
 def other_results(page: Page) -> None:
     page.add("## Everything else that was measured")
-    for path in sorted(RESULTS.glob("*.txt")):
+    alone = [path for path in RESULTS.glob("*.md") if not path.with_suffix(".json").exists()]
+    for path in sorted([*RESULTS.glob("*.txt"), *alone]):
         first = next(line for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
-        page.lines.append(f"- [`{path.name}`](../benchmarks/results/{path.name}): {first.strip().rstrip('.')[:140]}")
+        told = first.strip().lstrip("# ").rstrip(".")[:140]
+        page.lines.append(f"- [`{path.name}`](../benchmarks/results/{path.name}): {told}")
 
 
 def written() -> tuple[str, dict[str, str]]:
@@ -233,6 +254,7 @@ def written() -> tuple[str, dict[str, str]]:
     attention_on_gpu(page)
     rows_on_gpu(page)
     on_cpu(page)
+    tiers(page)
     validations(page)
     other_results(page)
     return "\n".join(page.lines).rstrip() + "\n", page.plots
