@@ -111,7 +111,7 @@ def check(run: Any, shapes: list[tuple[int, ...]], given: list[Any], level: str)
             run[1](*outputs, *given)
         found.append(outputs)
     for native, meant in zip(*found, strict=True):
-        # A weight that lies between two numbers of bf16 may become either: that is a step of at most 2⁻⁸, twice in a sum.
+        # A weight between two numbers of bf16 may become either: a step of at most 2⁻⁸, twice in a sum.
         np.testing.assert_allclose(native, meant, rtol=2e-2, atol=2**-7)
         numbered = np.isfinite(meant)
         assert np.linalg.norm((native - meant)[numbered]) <= 4e-3 * np.linalg.norm(meant[numbered])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from imitated_gpu import Imitation
 from program_cases import CHAIN, check, check_close, drawn, expected, program_of, tensor
 from test_program_control import BRANCH, FIBONACCI, SCAN, flag
@@ -11,6 +15,7 @@ import tessera as ts
 from tessera.errors import EffectError
 from tessera.kernels.native import Settings
 from tessera.lang.programs.lowered import host_of
+from tessera.runtime.cuda.pool import Pool, rounded
 from tessera.runtime.cuda.streams import default_stream
 from tessera.targets.cuda.assembler import assemble
 
@@ -96,3 +101,19 @@ def test_programs_are_not_recorded(gpu: Imitation) -> None:
 def test_kernels_are_told_apart_by_what_they_do() -> None:
     assert len({kernel.hash for kernel in program_of(CHAIN, HOPPER).host.kernels}) == 5
     assert host_of(program_of(CHAIN, HOPPER).codes.tile_module) == program_of(CHAIN, HOPPER).host
+
+
+@given(st.integers(0, 1 << 40))
+def test_sizes_are_rounded_to_few(nbytes: int) -> None:
+    size = rounded(nbytes)
+    assert rounded(size) == size
+    assert nbytes <= size <= max(512, nbytes + max(511, nbytes // 16))
+    assert size % 512 == 0
+
+
+def test_many_lengths_share_memory(gpu: Imitation) -> None:
+    stream = default_stream("cuda:0")
+    pool, before = Pool.of(stream.context), len(gpu.allocated)
+    for length in random.Random(0).sample(range(1, 2048), 300):
+        pool.allocate(stream, 64 * length)
+    assert len(gpu.allocated) - before <= 80  # and not one for each length
