@@ -33,10 +33,13 @@ def soak(seconds: float, limit: float) -> tuple[int, dict[str, int], str]:
     return process.returncode, json.loads(said or "{}"), complaint
 
 
-def test_many_threads_and_forks_at_once() -> None:
-    status, counts, complaint = soak(6, 200)
-    assert (status, complaint) == (0, "")
-    assert counts["called"] > 10
+def test_many_threads_and_forks_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second process finds kernels on the disk: then threads load the compiler while others fork."""
+    monkeypatch.setenv("TESSERA_CACHE_DIR", str(tmp_path))
+    for _ in range(2):
+        status, counts, complaint = soak(3, 200)
+        assert (status, complaint) == (0, "")
+        assert counts["called"] > 10
 
 
 @pytest.mark.acceptance

@@ -9,7 +9,6 @@ becomes the second, which leads to the program.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from weakref import WeakValueDictionary
 
 from tessera import knobs
 from tessera.errors import CompileError, DeviceError, TesseraError
+from tessera.forking import fork_waits_for
 from tessera.interpreters.checks import AROUND, NOTHING
 from tessera.kernels.arguments import NUMBERS, Ask, Guard, Number, collect, is_lined, kinds_of
 from tessera.kernels.assumptions import Assumptions, guards_of
@@ -301,10 +301,9 @@ class _Work:
     def __init__(self) -> None:
         self.lock, self.brief = threading.RLock(), threading.RLock()
         self.programs: WeakValueDictionary[str, Program] = WeakValueDictionary()  # by their second keys
-        os.register_at_fork(after_in_child=self._forked)
-
-    def _forked(self) -> None:
-        self.lock, self.brief = threading.RLock(), threading.RLock()  # whoever held them is not in the child
+        # Tracing and compiling load modules, and a child that is forked meanwhile would wait for them for ever.
+        fork_waits_for(self.lock, rank=0)
+        fork_waits_for(self.brief, rank=0)
 
 
 WORK = _Work()

@@ -109,7 +109,7 @@ class Runtime:
         self.wanted = self._function("wanted", number)
         if error := self._function("prepare", number)():
             raise ResourceError(f"the system has no key for memory of threads: {os.strerror(error)}")
-        os.register_at_fork(after_in_child=self._function("forget", None))
+        self.forget = self._function("forget", None)
 
     def _function(self, name: str, result: Any, *arguments: Any) -> Any:
         return ctypes.CFUNCTYPE(result, *arguments)(self.image.address(name))
@@ -117,6 +117,15 @@ class Runtime:
 
 _running: dict[str, Runtime] = {}
 _asked: dict[str, int] = {}
+
+
+def _forked() -> None:
+    """The child has none of the threads. Of several runtimes that were started at once, the others are unmapped."""
+    if found := _running.get("runtime"):
+        found.forget()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 def start(data: bytes | None = None) -> Runtime:

@@ -6,7 +6,6 @@ read). Text that comes from outside is compiled in a process of its own.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -16,12 +15,12 @@ from typing import Any
 from llvmlite import binding
 
 from tessera.errors import CompileError
+from tessera.forking import fork_waits_for
 
 llvm: Any = binding  # has no types of its own
 
-# A fork waits for what other threads are doing in LLVM: its child has no such threads, and their locks would stay shut.
 _lock: Any = llvm.ffi.lib._lock  # noqa: SLF001
-os.register_at_fork(before=_lock.__enter__, after_in_parent=_lock.__exit__, after_in_child=_lock.__exit__)
+fork_waits_for(_lock, rank=1)
 
 _TRIPLE = re.compile(r'^\s*target\s+triple\s*=\s*"([^"]*)"', re.MULTILINE)
 _LAYOUT = re.compile(r"^\s*target\s+datalayout\s*=", re.MULTILINE)
