@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -20,8 +21,17 @@ def rows_of(table: Path) -> list[tuple[str, str, str]]:
     return [(row[0], row[1], row[2]) for row in rows]
 
 
-def found(path: str) -> Any:
-    """What a dotted name means; of fields, their names."""
+def member(owner: Any, name: str) -> Any:
+    """An attribute; of fields, their names."""
+    if hasattr(owner, name):
+        return getattr(owner, name)
+    fields = (*getattr(owner, "__dataclass_fields__", ()), *getattr(owner, "__slots__", ()))
+    assert name in fields, f"{owner} has no {name}"
+    return name
+
+
+def found(path: str, member: Callable[[Any, str], Any] = member) -> Any:
+    """What a dotted name means."""
     parts = path.split(".")
     for count in range(len(parts), 0, -1):
         try:
@@ -29,17 +39,9 @@ def found(path: str) -> Any:
         except ImportError:
             continue
         for part in parts[count:]:
-            value = _member(value, part)
+            value = member(value, part)
         return value
     raise AssertionError(path)
-
-
-def _member(owner: Any, name: str) -> Any:
-    if hasattr(owner, name):
-        return getattr(owner, name)
-    fields = (*getattr(owner, "__dataclass_fields__", ()), *getattr(owner, "__slots__", ()))
-    assert name in fields, f"{owner} has no {name}"
-    return name
 
 
 @cache

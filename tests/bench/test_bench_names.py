@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from name_tables import found
 
 ROOT = Path(__file__).parents[2]
 TABLE = Path(__file__).with_name("specified_names.tsv")
@@ -17,21 +18,8 @@ ROWS = [tuple(line.split("\t")) for line in TABLE.read_text(encoding="utf-8").sp
 NAMED = [row for row in ROWS if row[1] != "-"]
 
 
-def found(path: str) -> Any:
-    """What a dotted name means; attributes of instances are looked up on one that is made without arguments."""
-    parts = path.split(".")
-    for count in range(len(parts), 0, -1):
-        try:
-            value: Any = import_module(".".join(parts[:count]))
-        except ImportError:
-            continue
-        for part in parts[count:]:
-            value = _member(value, part)
-        return value
-    raise AssertionError(path)
-
-
 def _member(owner: Any, name: str) -> Any:
+    """Attributes of instances are looked up on one that is made without arguments."""
     if hasattr(owner, name):
         return getattr(owner, name)
     if name in getattr(owner, "__dataclass_fields__", {}):
@@ -63,7 +51,7 @@ def test_the_table_has_every_kind_of_name() -> None:
 @pytest.mark.parametrize(("specified", "python", "test"), NAMED, ids=[row[0] for row in NAMED])
 def test_a_name_exists_and_a_test_uses_it(specified: str, python: str, test: str) -> None:
     name, _, key = python.partition("[")
-    found(name)
+    found(name, _member)
     file, _, function = test.partition("::")
     text, functions = source_of(file)
     assert function in functions, f"{file} has no {function}"

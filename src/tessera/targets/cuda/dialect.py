@@ -339,49 +339,38 @@ class BarrierOp(IRDLOperation):
         return {reads(MEMORY), writes(MEMORY)}
 
 
-def _check_turns(op: IRDLOperation) -> None:
-    """Turns are of whole blocks, and counted."""
-    function = op.parent_op()
-    if not isinstance(function, FuncOp):
-        raise VerifyException(f"{op.name} stands in an nv function, in no loop or branch of it")
-    if "counters" not in function.attributes or "persistent" in function.attributes:
-        raise VerifyException(f"{op.name} needs a counter, and a block for each program of the grid")
+class _TurnOp(IRDLOperation):
+    """A step of blocks that take turns. Turns are of whole blocks, and counted."""
+
+    traits = traits_def(HasEffects())
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def verify_(self) -> None:
+        function = self.parent_op()
+        if not isinstance(function, FuncOp):
+            raise VerifyException(f"{self.name} stands in an nv function, in no loop or branch of it")
+        if "counters" not in function.attributes or "persistent" in function.attributes:
+            raise VerifyException(f"{self.name} needs a counter, and a block for each program of the grid")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY), writes(MEMORY)}
 
 
 @irdl_op_definition
-class AwaitTurnOp(IRDLOperation):
+class AwaitTurnOp(_TurnOp):
     """Waits until the block before this one has passed the turn on; then all threads see what it did to memory."""
 
     name = "nv.await_turn"
-    traits = traits_def(HasEffects())
-    assembly_format = "attr-dict"
-
-    def __init__(self) -> None:
-        super().__init__()
-
-    def verify_(self) -> None:
-        _check_turns(self)
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY), writes(MEMORY)}
 
 
 @irdl_op_definition
-class PassTurnOp(IRDLOperation):
+class PassTurnOp(_TurnOp):
     """Passes the turn on to the next block. The last one leaves the counter at 0, as it was."""
 
     name = "nv.pass_turn"
-    traits = traits_def(HasEffects())
-    assembly_format = "attr-dict"
-
-    def __init__(self) -> None:
-        super().__init__()
-
-    def verify_(self) -> None:
-        _check_turns(self)
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY), writes(MEMORY)}
 
 
 @irdl_op_definition
