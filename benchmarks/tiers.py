@@ -33,9 +33,11 @@ import tessera as ts
 from tessera.bench import ceilings, statistics
 from tessera.bench.configs import InputConfiguration, StandardBenchmarkConfigs
 from tessera.bench.hardware import environment
+from tessera.bench.validation import subjects
+from tessera.bench.validation.report import named
 from tessera.dialects.structural_hash import structural_hash
 from tessera.errors import TesseraError
-from tessera.metatracing import AttentionParams, MetaTracingRuntime, RuntimeConfig
+from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
 from tessera.metatracing.attention import BASELINE, BASELINE_HASH, flash_attention
 from tessera.metatracing.building import build
 from tessera.metatracing.candidates import tier2_levels, tier3_levels
@@ -61,12 +63,8 @@ SPEEDS = ("tier1", "tier2", "tier3", "untraced")
 
 
 @dataclass(frozen=True)
-class Problem:
-    """One configuration with its arrays."""
-
-    config: InputConfiguration
-    device: str
-    arrays: tuple[Any, Any, Any, Any]
+class Problem(subjects.Problem):
+    """One configuration with its arrays, which are drawn where they are needed."""
 
     @staticmethod
     def of(config: InputConfiguration, device: str) -> Problem:
@@ -76,35 +74,12 @@ class Problem:
         return Problem(config, device, (q, k, v, ts.empty(shape, dtype, device=device)))
 
     @property
-    def params(self) -> AttentionParams:
-        return AttentionParams(is_causal=self.config.is_causal)
-
-    @property
     def scale(self) -> float:
-        return float(self.config.head_dim) ** -0.5
+        return self.params.scale(self.config.head_dim)
 
     @property
     def name(self) -> str:
-        config = self.config
-        size = f"{config.batch_size}x{config.num_heads}x{config.seq_len}x{config.head_dim}"
-        return f"{size} {config.dtype}{' causal' if config.is_causal else ''}"
-
-    @property
-    def operations(self) -> float:
-        config = self.config
-        whole = 4.0 * config.batch_size * config.num_heads * config.seq_len**2 * config.head_dim
-        return whole / 2 if config.is_causal else whole
-
-    @property
-    def moved(self) -> int:
-        return sum(one.nbytes for one in self.arrays)
-
-    def plainly(self, kernel: Any) -> Callable[[], Any]:
-        q, k, v, o = self.arrays
-        return lambda: kernel(q, k, v, o, self.scale, causal=self.config.is_causal)
-
-    def by(self, runtime: MetaTracingRuntime) -> Callable[[], Any]:
-        return lambda: runtime.execute_flash_attention(*self.arrays, self.params)
+        return named(self.config)
 
 
 def _drawn(shape: tuple[int, ...], dtype: ts.DType, device: str, seed: int) -> ts.Tensor:
