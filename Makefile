@@ -43,13 +43,13 @@ freshness: $(STAMP)
 	$(BIN)/python benchmarks/freshness.py
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests benchmarks examples examples
-	$(BIN)/ruff format --check src tests benchmarks examples examples
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/basedpyright
 
 format: .venv/test.stamp
-	$(BIN)/ruff check --fix src tests benchmarks examples examples
-	$(BIN)/ruff format src tests benchmarks examples examples
+	$(BIN)/ruff check --fix src tests benchmarks examples
+	$(BIN)/ruff format src tests benchmarks examples
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist src/*.egg-info

@@ -12,8 +12,7 @@ from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
 from ptx_machine import Machine
-from ptx_program import PtxError
-from ptx_rules import Array
+from ptx_rules import Array, PtxError
 from ptx_runs import no_conflicts, numbers, run, spelled
 
 from tessera.dtypes import types as dt
