@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Generator
 from importlib.util import find_spec
@@ -11,8 +12,11 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from quick_tests import leave_to_acceptance
+
 PEERS = ("torch", "jax")
 
+gc.disable()  # what is collected stays: while thousands of tests are, to look for garbage takes a quarter of the time
 os.environ["TESSERA_VERIFY"] = "1"  # a pass that breaks a module is named at once
 if "TESSERA_CACHE_DIR" not in os.environ:  # what tests compile is kept for one run; worker processes inherit the folder
     _cache = TemporaryDirectory(prefix="tessera-tests-", ignore_cleanup_errors=True)
@@ -38,7 +42,9 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"--require-peers: {', '.join(missing)} not installed; install the `peers` extra")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    leave_to_acceptance(items)
     if settings.get_current_profile_name() != "steady":
         return
     for item in items:
@@ -46,6 +52,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         asked: settings | None = getattr(test, "_hypothesis_internal_use_settings", None)
         if asked is not None and asked.max_examples > QUICK_EXAMPLES and "acceptance" not in item.keywords:
             test._hypothesis_internal_use_settings = settings(asked, max_examples=QUICK_EXAMPLES)
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

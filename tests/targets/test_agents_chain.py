@@ -298,6 +298,7 @@ def test_products_mean_the_same(name: str) -> None:
     expect_close(*run_both(call, 2, 5), bf16)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", PRODUCTS)
 @pytest.mark.parametrize(("shape", "block"), [((200, 136, 72), (64, 64, 32)), ((400, 264, 40), (128, 128, 64))])
 def test_clusters_mean_the_same(

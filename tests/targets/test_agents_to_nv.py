@@ -195,6 +195,7 @@ TEAM = (
 """Two workers have programs side by side, and share b."""
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("shape", "blocks", "seed"),
     [((130, 72, 72), 2, None), ((130, 264, 64), 2, 0), ((500, 300, 136), 4, 1), ((140, 8, 0), 2, 2)],

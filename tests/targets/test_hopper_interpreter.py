@@ -54,6 +54,7 @@ def gemm_error(source: str, turned: bool, m: int, n: int, k: int, **options: Any
     return error_of(out, a.astype(np.float64) @ b.T.astype(np.float64))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("name", "size", "causal"), ATTENTION)
 @pytest.mark.parametrize(
     ("shape", "blocks", "seed"), [((1, 1, 1), 1, None), ((1, 1, 65), 1, 0), ((1, 3, 300), 2, 1), ((2, 1, 193), 2, 2)]
@@ -66,6 +67,7 @@ def test_attention(
         assert attention_error(source, size, causal, shape, element, blocks=blocks, seed=seed) < BOUNDS[element]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", ["gemm", "gemm_kn"])
 @pytest.mark.parametrize(
     ("shape", "blocks", "seed"), [((1, 8, 16), 2, None), ((130, 264, 64), 2, 0), ((257, 72, 136), 4, 1)]

@@ -43,6 +43,7 @@ def numbers(*shape: int) -> Array:
     return np.random.default_rng(shape).standard_normal(shape)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("stages", [1, 2, 3])
 @pytest.mark.parametrize("k", [4, 8, 12, 16, 20, 24, 32])
 def test_the_depth_is_cut_where_layouts_may_be(k: int, stages: int) -> None:

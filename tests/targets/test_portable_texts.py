@@ -47,6 +47,7 @@ REGISTERS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize("name", TEXTS)
 def test_golden_texts_assemble_without_spills(name: str, arch: str) -> None:

@@ -46,6 +46,7 @@ def test_kernels_give_the_same_bits(name: str, skews: bool) -> None:
         assert count(function, TurnOp) > 0
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("depth", [1, 3])
 @pytest.mark.parametrize("agents", [1, 2])
 def test_other_numbers_of_agents_and_slots(agents: int, depth: int) -> None:
