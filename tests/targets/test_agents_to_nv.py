@@ -252,6 +252,7 @@ def attend(source: str, heads: int, key_heads: int, rows: int, keys: int, **opti
     return error_of(out, weights / weights.sum(-1, keepdims=True) @ wide_v)
 
 
+@pytest.mark.quick(seed=[None, 0, 2, 3])
 @pytest.mark.parametrize(
     ("shape", "blocks", "seed"),
     [

@@ -152,13 +152,14 @@ def moved_too_little(source: str) -> str:
 def test_other_mistakes_show_in_the_result(mistake: Callable[[str], str]) -> None:
     """What is read too early is not a number, or random; some order of warpgroups shows it."""
     source = mistake(golden.source("attention_full_128", "f16"))
-    found: list[float] = []
-    for seed in range(3):
+
+    def shows(seed: int) -> bool:
         try:
-            found.append(attention_error(source, 128, False, (1, 2, 500), blocks=2, seed=seed))
+            return not attention_error(source, 128, False, (1, 2, 500), blocks=2, seed=seed) < BOUNDS["f16"]
         except TesseraError:
-            found.append(math.nan)
-    assert not all(error < BOUNDS["f16"] for error in found)
+            return True
+
+    assert any(shows(seed) for seed in range(3))
 
 
 def test_one_cluster_has_all_its_blocks() -> None:

@@ -402,6 +402,7 @@ tile.store %y, {out}[%c0, %c0] : {values}, {view_text(2, f32)}""",
 BOUNDS = [("lt",), ("ge",), ("le", "gt"), ("gt", "lt"), ("ge", "le", "lt"), ("ne", "lt")]
 
 
+@pytest.mark.quick(columns=[16, 80])
 @pytest.mark.parametrize(
     ("predicates", "columns"),
     [

@@ -474,6 +474,7 @@ ATTENTIONS: dict[str, Callable[[Any], tuple[Any, list[Any], dict[str, Any]]]] = 
 }
 
 
+@pytest.mark.quick(name=["full", "causal", "alibi", "soft cap", "library, window"])
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [
