@@ -38,18 +38,28 @@ def left_out(name: str, tests: Sequence[pytest.Function]) -> list[pytest.Functio
             raise pytest.UsageError(f"{name}: quick({parameter}=…) names {missing[0]!r}, which is none of its values")
     open_ = [test for test in tests if "acceptance" not in test.keywords and is_among(test, wanted)]
     left = [test for test in tests if test not in open_]
-    shown: set[tuple[str, int]] = set()
-
-    def news(test: pytest.Function) -> int:
-        return len(set(test.callspec.indices.items()) - shown)
-
+    shown: set[tuple[Any, ...]] = set()
     while open_:
-        best = max(open_, key=news)
-        if news(best) == 0:
+        best = max(open_, key=lambda test: len(values_in(test) - shown))
+        if values_in(best) <= shown:
             break
-        shown.update(best.callspec.indices.items())
+        shown |= values_in(best)
         open_.remove(best)
     return left + open_
+
+
+def values_in(test: pytest.Function) -> set[tuple[Any, ...]]:
+    """What a test shows: the values of each of its lists. They are the same objects in all tests."""
+    given = dict(test.callspec.params)
+    lists = [names_of(mark) for mark in test.iter_markers("parametrize")]
+    shown = {(*names, *(id(given.pop(name)) for name in names)) for names in lists}
+    return shown | {(name, id(value)) for name, value in given.items()}
+
+
+def names_of(mark: pytest.Mark) -> list[str]:
+    """The parameters of one list."""
+    names: str | Sequence[str] = mark.args[0]
+    return [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
 
 
 def is_among(test: pytest.Function, wanted: Mapping[str, Sequence[Any]]) -> bool:
@@ -62,8 +72,7 @@ def values_of(test: pytest.Function, parameter: str) -> list[Any]:
     """All values that a test is given for a parameter."""
     found: list[Any] = []
     for mark in test.iter_markers("parametrize"):
-        names: str | Sequence[str] = mark.args[0]
-        listed = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+        listed = names_of(mark)
         if parameter in listed:
             for given in mark.args[1]:
                 values: Any = given.values if isinstance(given, type(pytest.param())) else given
