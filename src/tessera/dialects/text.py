@@ -18,7 +18,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.mlir_lexer import MLIRTokenKind, StringLiteral
 
-from tessera.dialects import attributes, declarations, graph, schedule, tile
+from tessera.dialects import attributes, graph, schedule, tile
 from tessera.dialects.locations import location_of, span_of
 from tessera.errors import CompileError, SourceSpan
 
@@ -85,8 +85,6 @@ def verify(module: Operation, *, trusted: bool = True) -> None:
     seen to have the parts they are declared with before any of them looks.
     """
     ops = list(_innermost_first(module))
-    for kind in {type(op) for op in ops}:
-        declarations.remember(kind)
     if not trusted:
         for op in ops:
             _report(op, _verify_definition)
