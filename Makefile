@@ -10,7 +10,7 @@ STAMP := .venv/$(if $(PEERS),peers,test).stamp
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test acceptance docs freshness collect lint format clean
+.PHONY: help demo test acceptance docs quick freshness collect lint format clean
 
 help:
 	@echo "make demo           set up, then attention that climbs the tiers while it is called"
@@ -24,10 +24,12 @@ help:
 demo: .venv/core.stamp
 	$(BIN)/tessera demo
 
-# What uses one core runs side by side, then the tests on all.
+# What uses one core runs side by side. Types take longest to check; tests begin meanwhile, those that measure last.
 test:
 	$(MAKE) -j 2 --output-sync=target $(STAMP) .venv/browser.stamp
-	$(MAKE) -j 2 --output-sync=target lint freshness collect
+	$(MAKE) -j 2 lint quick
+
+quick: freshness collect
 	$(BIN)/pytest -n $(JOBS) -m "$(MARKERS)" $(if $(PEERS),--require-peers)
 
 # POSIX sh has no pipefail: the status travels through a file, and a missing one fails.
@@ -47,7 +49,7 @@ freshness: $(STAMP)
 	$(BIN)/python benchmarks/freshness.py
 
 # The first to read the tests makes their bytecode.
-collect: $(STAMP)
+collect: $(STAMP) | freshness
 	@$(BIN)/pytest --collect-only -qq > .venv/collected.txt || { cat .venv/collected.txt; exit 1; }
 
 lint: $(STAMP)
