@@ -414,7 +414,7 @@ def check_subset(name: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_any_subset_of_facts_gives_the_same_result(name: str) -> None:
-    @settings(max_examples=3)
+    @settings(max_examples=2)
     @given(st.data())
     def check(data: st.DataObject) -> None:
         check_subset(name, data)
