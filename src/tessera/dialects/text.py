@@ -19,6 +19,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.mlir_lexer import MLIRTokenKind, StringLiteral
 
 from tessera.dialects import attributes, graph, schedule, tile
+from tessera.dialects.checking import check
 from tessera.dialects.locations import location_of, span_of
 from tessera.errors import CompileError, SourceSpan
 
@@ -90,12 +91,12 @@ def verify(module: Operation, *, trusted: bool = True) -> None:
             _report(op, _verify_definition)
     _verify_uses(module, set(module.operands))
     for op in ops:
-        _report(op, _verify_meaning)
+        _report(op, check)
 
 
-def _report(op: Operation, check: Callable[[Operation], None]) -> None:
+def _report(op: Operation, rule: Callable[[Operation], None]) -> None:
     try:
-        check(op)
+        rule(op)
     except Exception as error:
         # To report an error xDSL prints the op, and what is malformed may not print.
         cause = error if isinstance(error, VerifyException) else error.__context__
@@ -140,10 +141,6 @@ def _verify_uses(op: Operation, visible: set[SSAValue]) -> None:
                 _verify_uses(inner, visible)
                 visible.update(inner.results)
             visible.difference_update(block.args, *(inner.results for inner in block.ops))
-
-
-def _verify_meaning(op: Operation) -> None:
-    op.verify(verify_nested_ops=False)
 
 
 # What xDSL's own parser lets escape when a number does not fit its type, or when text is nested too deep.
