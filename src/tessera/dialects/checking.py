@@ -10,10 +10,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation, OpDef
-from xdsl.traits import IsTerminator, NoTerminator, OpTrait
-from xdsl.utils.exceptions import VerifyException
+from xdsl.traits import IsolatedFromAbove, IsTerminator, OpTrait
 
 _MOST_REMEMBERED = 1 << 14
 _GOOD: set[tuple[object, ...]] = set()
@@ -49,13 +49,15 @@ def _rules(kind: type[Operation]) -> _Rules | None:
 
 
 def check(op: Operation) -> None:
-    """Raises a `VerifyException` where an op is not what it should be; ops in it are checked on their own."""
+    """Raises a `VerifyException` where an op is not what it should be; ops in it are checked on their own.
+
+    That values are defined where they are used has been seen before.
+    """
     rules = _rules(op.__class__)
-    if rules is None or op.successors:
+    if rules is None or op.successors or _is_last(op):
         op.verify(verify_nested_ops=False)
         return
-    _check_end(op)
-    key = None if op.regions else _key(op, rules)
+    key = _key(op, rules)
     if key is None or key not in _GOOD:
         rules.definition.verify(op)
         if key is not None:
@@ -64,37 +66,40 @@ def check(op: Operation) -> None:
             _GOOD.add(key)
     else:
         for trait in rules.traits:
-            trait.verify(op)
+            if not isinstance(trait, IsolatedFromAbove) or not _is_alone(op):
+                trait.verify(op)
     if rules.own is not None:
         rules.own(op)
 
 
 def _key(op: Operation, rules: _Rules) -> tuple[object, ...] | None:
     """All that a declaration speaks of; None where that cannot be compared."""
-    attributes = op.attributes
-    key = (
-        op.__class__,
-        *[operand.type for operand in op.operands],
-        None,
-        *[result.type for result in op.results],
-        *op.properties.items(),
-        *[(name, attributes.get(name)) for name in rules.declared],
-    )
+    key: list[object] = [op.__class__]
+    key += [operand.type for operand in op.operands]
+    key.append(None)
+    key += [result.type for result in op.results]
+    key += op.properties.items()
+    if rules.declared:
+        key += [(name, op.attributes.get(name)) for name in rules.declared]
+    for region in op.regions:
+        blocks = region.blocks
+        key += [len(blocks), *([one.type for one in blocks[0].args] if blocks else ())]
+    made = tuple(key)
     try:
-        hash(key)
+        hash(made)
     except TypeError:
         return None
-    return key
+    return made
 
 
-def _check_end(op: Operation) -> None:
-    """The last op of a block ends it."""
-    block = op.parent
-    region = None if block is None else block.parent
-    if block is None or region is None or block.last_op is not op or op.has_trait(IsTerminator):
-        return
-    holder = region.parent
-    several = len(region.blocks) > 1
-    if several or (holder is not None and not holder.has_trait(NoTerminator)):
-        where = "multi-block region" if several else "single-block region"
-        raise VerifyException(f"Operation {op.name} terminates block in {where} but is not a terminator")
+def _is_last(op: Operation) -> bool:
+    """Whether an op ends a block that it may not be fit to end."""
+    return op.parent is not None and op.next_op is None and not op.has_trait(IsTerminator)
+
+
+def _is_alone(op: Operation) -> bool:
+    """Whether there are no values around an op that what is in it could use."""
+    block, holder = op.parent, op.parent_op()
+    if block is None or not isinstance(holder, ModuleOp) or holder.parent is not None:
+        return False
+    return not block.args and not any(other.results for other in block.ops)

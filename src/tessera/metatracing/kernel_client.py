@@ -121,11 +121,11 @@ class KernelClient:
 
     @staticmethod
     def _quick(form: Kernel, here: Settings) -> tuple[Kernel, Settings]:
-        """What is compiled soon: with little work on the CPU, little code on a GPU."""
+        """What is compiled soon: with little work, and on a GPU with little code."""
         if here.target == "cpu":
             return form, settings_at(0, here)
         small = form.with_schedule(_SMALL) if form.free and form.grid is None and form.space is None else form
-        return small, settings_for(_PLAIN.get(here.level, here.level), here)
+        return small, settings_at(0, settings_for(_PLAIN.get(here.level, here.level), here))
 
     def find(self, call: Call, level: Level) -> Compiled | None:
         here: Settings | None = call.context.settings
