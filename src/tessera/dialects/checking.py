@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation, OpDef
-from xdsl.traits import IsolatedFromAbove, IsTerminator, OpTrait
+from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, OpTrait
 
 _MOST_REMEMBERED = 1 << 14
 _GOOD: set[tuple[object, ...]] = set()
@@ -94,7 +94,10 @@ def _key(op: Operation, rules: _Rules) -> tuple[object, ...] | None:
 
 def _is_last(op: Operation) -> bool:
     """Whether an op ends a block that it may not be fit to end."""
-    return op.parent is not None and op.next_op is None and not op.has_trait(IsTerminator)
+    if op.parent is None or op.next_op is not None or op.has_trait(IsTerminator):
+        return False
+    holder = op.parent_op()
+    return holder is None or not holder.has_trait(NoTerminator)
 
 
 def _is_alone(op: Operation) -> bool:
