@@ -154,6 +154,9 @@ class MadeUp:
     def schedules(self, call: Call) -> Sequence[Schedule | None]:
         return self.options
 
+    def knows_schedules(self, call: Call) -> bool:
+        return True
+
     def identity(self, call: Call) -> str | None:
         return self.named
 

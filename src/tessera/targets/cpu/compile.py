@@ -31,6 +31,7 @@ class Effort:
     contract: bool
     codegen: int
     small: bool = False
+    """Whether code is short, and works on little at a time."""
 
 
 EFFORTS: Mapping[int, Effort] = {
@@ -39,6 +40,10 @@ EFFORTS: Mapping[int, Effort] = {
     2: Effort(contract=True, codegen=3),
     3: Effort(contract=True, codegen=3),
 }
+
+
+SHORT_LANES = 4
+"""Of vectors in code that is to be compiled soon: LLVM takes half as long for these as for 16."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,8 @@ class Program:
 
 
 def machine_for(level: str, optimization: int = 3) -> Machine:
-    return Machine(level, features.lanes(level, 32), EFFORTS[optimization].contract)
+    effort, lanes = EFFORTS[optimization], features.lanes(level, 32)
+    return Machine(level, min(lanes, SHORT_LANES) if effort.small else lanes, effort.contract)
 
 
 def compile_kernel(
