@@ -1,8 +1,8 @@
 """What a traced function saw from outside, and a quick look whether it is still there.
 
 Names of closures and modules are looked at by identity. So is what the objects behind them hold: the entries of lists
-and dictionaries, and the attributes of objects of the user's own classes and of namespaces. Arrays found there are arguments of the
-program, so that writing into one needs no new trace; putting another in its place does.
+and dictionaries, and the attributes of objects of the user's own classes and of namespaces. Arrays found there are
+arguments of the program, so that writing into one needs no new trace; putting another in its place does.
 """
 
 from __future__ import annotations
