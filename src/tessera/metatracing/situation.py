@@ -40,6 +40,10 @@ class Situation:
     def with_schedule(self, schedule: Schedule) -> Kernel:
         return (self.under or self.kernel.with_schedule)(schedule)
 
+    def form(self) -> Kernel:
+        """The kernel with what is assumed."""
+        return self.kernel.assume("sizes", "strides") if self.assumed else self.kernel
+
     def program(self) -> Program:
         """What the model knows it by."""
         from tessera.metatracing.events.tile_work import tile_work
