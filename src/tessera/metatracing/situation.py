@@ -54,4 +54,5 @@ class Situation:
         instance = form.lower(*self.args, **self.static)
         described = tuple([one.meta if isinstance(one, Tensor) else one for one in self.args])
         rows = (instance.schedule.block or (1,))[0]
-        return Program(tile_work(instance, described), rows, instance.schedule.warps, self.assumed)
+        work = tile_work(instance, described, clipped=self.machine.kind == "cpu")
+        return Program(work, rows, instance.schedule.warps, self.assumed)
