@@ -234,10 +234,12 @@ class Recommender:
             if gain is not None and gain.low >= HELPS
         )
 
-    def candidates(self, here: Situation, now: Program) -> Iterator[Candidate]:
+    def candidates(self, here: Situation, now: Program, *, schedules_only: bool = False) -> Iterator[Candidate]:
         """Everything that could be done, whatever the model thinks of it; of what it does not know, anything may be."""
         machine = self.times.machine
         for kind, words, effort, params, then in self._alternatives(here, now):
+            if schedules_only and not isinstance(params, TileParams | InstructionParams):
+                continue
             try:
                 program = then() if callable(then) else then
             except TesseraError:  # no such program
