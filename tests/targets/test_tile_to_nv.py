@@ -87,6 +87,11 @@ def test_a_kernel_means_the_same_at_the_nv_level(name: str, warps: int) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
+def test_short_code_means_the_same(name: str) -> None:
+    check(name, bf16, 37, 50, (32, 16, 16), 1, warps=2, stages=1, optimization=0, tolerance=BOUNDS[np.dtype(bf16)])
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_brief_forms_change_no_more_than_they_may(name: str) -> None:
     for dtype in (bf16, np.float16) if name in ("softmax", "causal_attention") else (bf16,):
         check(name, dtype, 40, 33, (16, 16, 16), 2, warps=2, tolerance=BOUNDS[np.dtype(dtype)])
