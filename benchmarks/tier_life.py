@@ -161,7 +161,7 @@ def climbing(device: str, ahead: float = 5.0) -> dict[str, float]:
             tier = int(runtime.execute_flash_attention(*given, CAUSAL).tier_used)
             synchronize(device)
             found.setdefault(f"tier{tier}", time.perf_counter() - began)
-            busy = any(one.request or one.trials or one.contests or one.pending for one in runtime.regions())
+            busy = any(one.is_working or one.recording.pending for one in runtime.regions())
             # What was taken in the end is on the disk by then; the next process begins with that.
             if not busy and runtime.get_runtime_stats().total_specialization_time_ms:
                 break

@@ -161,7 +161,8 @@ class MadeUp:
 class Later:
     """Compiles when a test says so."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: bool = False) -> None:
+        self.room = room
         self.requests: list[Request] = []
         self.there: dict[int, dict[int, Compiled]] = {}
 
@@ -171,6 +172,10 @@ class Later:
     @property
     def is_ready(self) -> bool:
         return True
+
+    @property
+    def has_room(self) -> bool:
+        return self.room
 
     def prepare(self) -> None:
         return

@@ -79,7 +79,7 @@ class Demo:
 
     def is_working(self) -> bool:
         """Whether something is being compiled or compared."""
-        return any(one.request is not None or one.trials or one.contests for one in self.runtime.regions())
+        return any(one.is_working for one in self.runtime.regions())
 
     def note(self, what: str, found: ts.Tensor, exact: Array, bound: float) -> None:
         """Notes how far a result is from what it should be."""

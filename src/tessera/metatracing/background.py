@@ -9,10 +9,7 @@ import json
 import os
 import threading
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from contextvars import copy_context
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Protocol
 
 from tessera import knobs
@@ -46,6 +43,11 @@ class Compiling(Protocol):
         """Whether somebody has loaded a compiler and would begin at once."""
         ...
 
+    @property
+    def has_room(self) -> bool:
+        """Whether programs that are not wanted yet may be compiled, too: several are compiled beside each other."""
+        ...
+
     def prepare(self) -> None:
         """Something is going to be compiled soon: whoever does that may get ready."""
         ...
@@ -75,6 +77,10 @@ class Blocking:
     def is_ready(self) -> bool:
         return True
 
+    @property
+    def has_room(self) -> bool:
+        return False
+
     def prepare(self) -> None:
         return
 
@@ -91,27 +97,36 @@ class Blocking:
         return
 
 
+class _Job:
+    """A request that is being compiled: which of its programs nobody has begun with, and what has come."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.left = deque(request.levels)
+        self.under_way = 0
+        self.done: list[tuple[Level, Compiled]] = []
+
+
 class Worker:
-    """Compiles in other processes, one request after the other, the programs of one beside each other.
+    """Compiles in other processes, programs beside each other, those of the oldest request first.
 
     There is a process for every two processors that there are, up to a few. Where processors are to spare they are
-    started ahead, else when somebody will want them, at the latest by a request, and again when they have died. A
-    thread sends requests, and loads what was compiled; it ends with the last request, and another one begins with the
-    next. Programs are handed over one by one.
+    started ahead, else when somebody will want them, at the latest by a request, and again when they have died. Each
+    has a thread that asks it, and loads what was compiled; threads end when nothing is left to do, and others begin
+    with the next request. Programs are handed over one by one.
     """
 
     def __init__(self, timeout: float, build: str = BUILD) -> None:
         self._lock = threading.Condition()
-        self._waiting: deque[Request] = deque()
-        self._thread: threading.Thread | None = None
+        self._jobs: list[_Job] = []
         self._closed = False
         self.deaths = 0
         count = max(1, min(MOST_PROCESSES, knobs.usable_processors() // 2))
         ready = READY if build == BUILD else None
         self._processes = [CompilingProcess(build, ready, timeout, self._died) for _ in range(count)]
-        # A child of a fork has neither the thread nor the right to the pipes.
+        self._idle = list(self._processes)  # those that no thread asks
+        # A child of a fork has neither the threads nor the right to the pipes.
         self._owner = os.getpid()
-        self._asking = threading.Lock()  # held by whoever asks processes
         if ready is not None and (ahead := min(count, knobs.usable_processors() // TO_SPARE)):
             # Starting them takes a few milliseconds each, which nobody has to wait for.
             threading.Thread(target=self._start, args=(ahead,), name="tessera compiling", daemon=True).start()
@@ -139,12 +154,14 @@ class Worker:
 
     @property
     def is_ready(self) -> bool:
-        if not self._asking.acquire(blocking=False):  # it is at work
-            return True
-        try:
-            return any(process.is_ready for process in self._processes)
-        finally:
-            self._asking.release()
+        with self._lock:
+            if len(self._idle) < len(self._processes):  # it is at work
+                return True
+            return any(process.is_ready for process in self._idle)
+
+    @property
+    def has_room(self) -> bool:
+        return len(self._processes) >= MOST_PROCESSES
 
     def prepare(self) -> None:
         if self.is_usable and self.deaths == 0:
@@ -156,14 +173,20 @@ class Worker:
                 process.started()
 
     def made_at_once(self, packed: bytes | None) -> bool:
-        if not self.can_compile(packed) or not self._asking.acquire(blocking=False):
+        if not self.can_compile(packed):
             return False
         assert packed is not None
+        with self._lock:
+            process = next((one for one in self._idle if one.is_ready), None)
+            if process is None:
+                return False
+            self._idle.remove(process)
         try:
-            process = next((one for one in self._processes if one.is_ready), None)
-            return process is not None and self._made_by(process, packed)
+            return self._made_by(process, packed)
         finally:
-            self._asking.release()
+            with self._lock:
+                self._idle.append(process)
+                self._begin()
 
     def _made_by(self, process: CompilingProcess, packed: bytes) -> bool:
         try:
@@ -179,61 +202,69 @@ class Worker:
         if not self.is_usable:
             _fail(request, "there is no process that compiles")
             return
+        if not request.levels:
+            request.region.compiled(request, [])
+            return
         with self._lock:
-            self._waiting.append(request)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="tessera compiling", daemon=True)
-                self._thread.start()
+            self._jobs.append(_Job(request))
+            self._begin()
 
-    def _work(self) -> None:
+    def _begin(self) -> None:
+        """Starts threads for programs that nobody has begun with. Whoever calls has the lock."""
+        for _ in range(sum(len(job.left) for job in self._jobs)):
+            if not self._idle or self._closed:
+                return
+            process = next((one for one in self._idle if one.pid is not None), self._idle[0])
+            self._idle.remove(process)
+            threading.Thread(target=self._work, args=(process,), name="tessera compiling", daemon=True).start()
+
+    def _work(self, process: CompilingProcess) -> None:
+        """Has a process make programs as long as there are any to make."""
         while True:
             with self._lock:
-                if not self._waiting or self._closed:
-                    self._thread = None
-                    self._lock.notify_all()
+                job = next((one for one in self._jobs if one.left), None)
+                if job is None or self._closed:
+                    self._idle.append(process)
                     return
-                request = self._waiting[0]
+                level = job.left.popleft()
+                job.under_way += 1
+            made: Compiled | None = None
             try:
-                with self._asking:
-                    request.context.run(self._serve, request)
+                # Settings that hold around the request hold here; a context is for one thread at a time.
+                made = job.request.context.copy().run(self._made, job.request, level, process)
             except Exception as error:  # whatever it is, a call must not learn of it
                 if not self._closed:
-                    _fail(request, f"{type(error).__name__}: {error}")
+                    job.request.region.aborted(level, f"{type(error).__name__}: {error}")
             with self._lock:
-                if self._waiting:
-                    self._waiting.popleft()
+                job.under_way -= 1
+                if made is not None:
+                    job.done.append((level, made))
+                over = not job.left and not job.under_way
+            if over:
+                self._hand_over(job)
 
-    def _serve(self, request: Request) -> None:
-        region = request.region
-        idle: SimpleQueue[CompilingProcess] = SimpleQueue()
-        for process in self._processes:
-            idle.put(process)
+    def _made(self, request: Request, level: Level, process: CompilingProcess) -> Compiled | None:
+        found = request.known(level)
+        if found is None:
+            found = self._compiled(request, level, process)
+        if found is not None and not self._closed:
+            request.region.arrived(request, level, found)
+        return found
 
-        def one(level: Level) -> tuple[Level, Compiled] | None:
-            if (found := request.known(level)) is None:
-                process = idle.get()
-                try:
-                    found = self._compiled(request, level, process)
-                finally:
-                    idle.put(process)
-            if found is None:
-                return None
-            region.arrived(request, level, found)
-            return level, found
-
-        beside = min(len(self._processes), len(request.levels))
-        if beside == 1:
-            outcome = [one(level) for level in request.levels]
-        else:
-            with ThreadPoolExecutor(beside, "tessera compiling") as pool:
-                # Settings that hold around the request hold in all of its threads.
-                running = [pool.submit(copy_context().run, one, level) for level in request.levels]
-                outcome = [each.result() for each in running]
-        if self._closed:
-            return
-        done = [each for each in outcome if each is not None]
-        log("recompiles", f"{region.name}: {len(done)} programs were compiled by another process")
-        region.compiled(request, done)
+    def _hand_over(self, job: _Job) -> None:
+        region = job.request.region
+        try:
+            if not self._closed:
+                log("recompiles", f"{region.name}: {len(job.done)} programs were compiled by another process")
+                job.done.sort(key=lambda one: job.request.levels.index(one[0]))
+                region.compiled(job.request, job.done)
+        except Exception as error:  # as above
+            complain(f"{region.name}: what was compiled cannot be used: {type(error).__name__}: {error}")
+        finally:
+            with self._lock:
+                if job in self._jobs:
+                    self._jobs.remove(job)
+                self._lock.notify_all()
 
     def _compiled(self, request: Request, level: Level, process: CompilingProcess) -> Compiled | None:
         """One program of a request, made there and loaded here; None where it is given up."""
@@ -267,7 +298,7 @@ class Worker:
 
     def wait(self, timeout: float) -> bool:
         with self._lock:
-            return self._lock.wait_for(lambda: not self._waiting, timeout)
+            return self._lock.wait_for(lambda: not self._jobs, timeout)
 
     def close(self) -> None:
         """Ends the process; requests that wait are left."""
@@ -275,7 +306,7 @@ class Worker:
             return
         with self._lock:
             self._closed = True
-            self._waiting.clear()
+            self._jobs.clear()
         for process in self._processes:
             process.close()
 

@@ -79,8 +79,7 @@ def view_of(runtime: MetaTracingRuntime) -> View:
     cases = [case for region in regions for case in _cases(region)]
     compiling: list[str] = []
     for region in regions:
-        request = region.request
-        if request is not None:
+        for request in list(region.climbing.requests):
             tiers = sorted({int(level.tier) for level in request.levels})
             compiling.append(f"{region.name}: {len(request.levels)} of tier {', '.join(map(str, tiers))}")
     stats = runtime.get_runtime_stats()

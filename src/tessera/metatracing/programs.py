@@ -12,6 +12,8 @@ from tessera.metatracing.client import Call, Compiled, GuardType, Level, Runner,
 from tessera.metatracing.heat import Clock, Heat, system_clock
 from tessera.metatracing.journal import Journal
 from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts
+from tessera.runtime.meta import Meta
+from tessera.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
     from tessera.metatracing.contest import Contest
@@ -19,7 +21,11 @@ if TYPE_CHECKING:
 
 _RECENT = 5
 _MOST_TOLD = 8  # guards of one program
+_MOST_BOUND = 8  # bindings that a program remembers
+_MOST_ANSWERED = 64  # metas for which it remembers whether it serves them
 _USUAL = (GuardType.SHAPE_GUARD, GuardType.STRIDE_GUARD)
+Metas = tuple[Meta | None, ...]
+"""Of a call's arguments; None for numbers."""
 
 
 class Counts:
@@ -79,9 +85,24 @@ class Counts:
 
 
 class Installed:
-    """A program that calls may run. `gain` is how many nanoseconds a call saves against what it replaced."""
+    """A program that calls may run. `gain` is how many nanoseconds a call saves against what it replaced.
 
-    __slots__ = ("compiled", "gain", "is_bridge", "last_used", "level", "nbytes", "region", "spent", "uses")
+    What is found out about metas, whether it serves them and what it is when it is bound to them, is remembered.
+    """
+
+    __slots__ = (
+        "_answers",
+        "_bound",
+        "compiled",
+        "gain",
+        "is_bridge",
+        "last_used",
+        "level",
+        "nbytes",
+        "region",
+        "spent",
+        "uses",
+    )
 
     def __init__(self, region: Region, level: Level, compiled: Compiled, *, is_bridge: bool = False) -> None:
         self.region = region
@@ -93,25 +114,44 @@ class Installed:
         self.uses = 0
         self.spent = 0
         self.last_used = 0
+        self._answers: dict[Metas, RuntimeGuard | None] = {}
+        self._bound: dict[Metas, Runner] = {}
 
     @property
     def tier(self) -> ExecutionTier:
         return self.level.tier
+
+    def bind(self, call: Call) -> Runner:
+        """The program for calls with such metas."""
+        metas = _metas(call.values)
+        run = self._bound.get(metas)
+        if run is None:
+            run = self.compiled.bind(call)
+            _remember(self._bound, metas, run, _MOST_BOUND)
+        return run
+
+    def let_go(self) -> None:
+        """Forgets what it was bound to."""
+        self._bound.clear()
 
     def note(self, now: int, nanoseconds: int, count: int) -> None:
         self.uses += count
         self.spent += nanoseconds * count
         self.last_used = now
 
-    def broken_guard(self, values: Sequence[Any], *, numbers: bool) -> RuntimeGuard | None:
-        """The first guard that does not hold: of those about numbers, or of all others."""
-        for guard in self.compiled.guards:
-            if guard.is_about_a_number is numbers and not guard.check_function(values):
-                return guard
-        return None
+    def broken_guard(self, values: Sequence[Any]) -> RuntimeGuard | None:
+        """The first guard that does not hold, of those that are not about numbers."""
+        metas = _metas(values)
+        if metas in self._answers:
+            return self._answers[metas]
+        asked = (guard for guard in self.compiled.guards if not guard.is_about_a_number)
+        broken = next((guard for guard in asked if not guard.check_function(values)), None)
+        _remember(self._answers, metas, broken, _MOST_ANSWERED)
+        return broken
 
     def serves(self, values: Sequence[Any]) -> bool:
-        return all(guard.check_function(values) for guard in self.compiled.guards)
+        asked = (guard for guard in self.compiled.guards if guard.is_about_a_number)
+        return self.broken_guard(values) is None and all(guard.check_function(values) for guard in asked)
 
     def replaces(self, old: Installed) -> bool:
         """Whether nobody needs a program any more that this one was faster than: one that knows less serves others."""
@@ -128,14 +168,25 @@ class Installed:
         return f"<program {self.region.name}, {self.level}>"
 
 
+def _metas(values: Sequence[Any]) -> Metas:
+    return tuple([value.meta if isinstance(value, Tensor) else None for value in values])
+
+
+def _remember(known: dict[Metas, Any], metas: Metas, found: Any, most: int) -> None:
+    if len(known) >= most:
+        known.clear()
+    known[metas] = found
+
+
 class Entry:
     """What a call with certain metas leads to: a program bound to them, whether it serves the numbers, and what if not.
 
     `left` counts down the calls to the next recorded one, of `period` that are not. `failed` is the guard because of
-    which this is not a program of the highest tier.
+    which this is not a program of the highest tier. `awaited`: new programs wait for calls of this entry to compete on.
     """
 
     __slots__ = (
+        "awaited",
         "call",
         "calls",
         "contest",
@@ -170,6 +221,7 @@ class Entry:
         self.contest: Contest | None = None
         self.rival: tuple[Installed, float] | None = None
         self.facts: LaunchFacts | None = None
+        self.awaited = False
         self.is_stale = False  # nobody finds it any more; who has it may still run it
         self.heat = Heat(half_life)
         self.recent: deque[int] = deque(maxlen=_RECENT)

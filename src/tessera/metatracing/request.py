@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING
 
 from tessera.errors import TesseraError
 from tessera.metatracing.client import Call, Compiled, Level
 from tessera.metatracing.logs import told
+from tessera.metatracing.programs import Installed
 from tessera.metatracing.records import ExecutionTier
 
 if TYPE_CHECKING:
@@ -23,11 +25,22 @@ class Request:
         self.call = call
         self.levels = list(levels)
         self.is_bridge = is_bridge
-        self.taken: Compiled | None = None
+        self.taken: Installed | None = None
         """The one that came first: it is in use, or competes, before the others have come."""
+        self._installed: dict[int, Installed] = {}
         self.done: Callable[[], object] = lambda: None
         # Settings that hold around the call, such as the folder of the cache, hold for what is done for it elsewhere.
         self.context = copy_context()
+
+    def installed(self, level: Level, compiled: Compiled) -> Installed:
+        """A program that has come, bound to the arguments that it was asked for: so no call has to do that."""
+        program = self._installed.get(id(compiled))
+        if program is None:
+            program = Installed(self.region, level, compiled, is_bridge=self.is_bridge)
+            self._installed[id(compiled)] = program
+            with suppress(TesseraError, MemoryError):  # then the call that wants to run it learns of it
+                program.bind(self.call)
+        return program
 
     def compiled(self) -> list[tuple[Level, Compiled]]:
         """Compiles here and now; what fails is left out, and said."""

@@ -9,7 +9,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from tessera.metatracing.client import Call
 from tessera.metatracing.records import Number
-from tessera.runtime.memory import ALIGNMENT
+from tessera.runtime.memory import ALIGNMENT, Buffer
 from tessera.runtime.meta import Meta, alignment_of
 from tessera.runtime.tensor import Tensor
 
@@ -22,8 +22,12 @@ def stand_in(meta: Meta) -> Tensor:
     start = -room.ctypes.data % ALIGNMENT + (meta.alignment if meta.alignment < ALIGNMENT else 0)
     first: Any = room[start : start + itemsize].view(meta.dtype.storage)
     assert alignment_of(first.ctypes.data) == meta.alignment or not meta.size
-    array = as_strided(first, meta.shape, tuple([stride * itemsize for stride in meta.strides]))
-    return Tensor.wrap(array, meta.dtype, meta.device)
+    strides = tuple([stride * itemsize for stride in meta.strides])
+    if meta.device.kind == "cpu":
+        return Tensor.wrap(as_strided(first, meta.shape, strides), meta.dtype)
+    # Programs are bound to where arrays lie, too.
+    buffer = Buffer(first.ctypes.data, itemsize, meta.device, room)
+    return Tensor.wrap(buffer.array(meta.dtype.storage, meta.shape, strides), meta.dtype, meta.device, buffer)
 
 
 def standing_in(call: Call, values: tuple[Any, ...]) -> Call:

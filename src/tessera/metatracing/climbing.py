@@ -1,0 +1,227 @@
+"""Climbing: when a region asks for programs of a higher tier, what they are to assume, and who takes them in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tessera.metatracing.candidates import bridge_levels, tier2_levels, tier3_levels
+from tessera.metatracing.client import Call, Compiled, Level
+from tessera.metatracing.invariants import few_cases, invariant_words
+from tessera.metatracing.lessons import Kind, Lessons
+from tessera.metatracing.logs import log
+from tessera.metatracing.programs import Entry
+from tessera.metatracing.records import Described, ExecutionTier
+from tessera.metatracing.request import Request
+from tessera.metatracing.trials import geometry
+from tessera.runtime.tensor import Tensor
+
+if TYPE_CHECKING:
+    from tessera.metatracing.region import Region
+
+TIER1, TIER2, TIER3 = ExecutionTier
+_MOST_REMEMBERED = 256
+_SMALL_PART = 0.01
+"""Of the time that a region has spent lately: what makes up less is left where it is until it is hot by itself."""
+
+
+class Climbing:
+    """What a region has asked for, and why. Whoever changes it holds the region's lock."""
+
+    def __init__(self, region: Region) -> None:
+        self.region = region
+        self.requests: list[Request] = []  # what is being compiled
+        self.words: tuple[str, ...] | None = None  # what Tier 3 assumes
+        self.bridges = 0
+        self.generalised: set[tuple[str, ...]] = set()
+        self.asked: dict[tuple[object, ...], set[ExecutionTier]] = {}
+        self.lessons = Lessons(region.config.half_life)
+
+    def consider(self, entry: Entry, described: Described, values: tuple[Any, ...]) -> None:
+        """Whether to compile something more for calls like this."""
+        region = self.region
+        if not region.climbs or entry.is_stale or entry.contest is not None or entry.awaited:
+            return
+        if region.trials.look_back(entry, values):
+            return
+        if any(not one.is_bridge for one in self.requests) or len(self.requests) > region.config.most_bridges:
+            return
+        config = region.config
+        asked = self._asked(described)
+        for wanted, threshold, enabled in (
+            (TIER2, config.tier2_threshold, config.enable_tier2_compilation),
+            (TIER3, config.tier3_threshold, config.enable_tier3_specialization),
+        ):
+            # Where a program of the highest tier refused a call, one for it may be better than a general one.
+            climbs = entry.tier < wanted or (wanted is TIER3 and entry.failed is not None)
+            if not enabled or not climbs or wanted in asked:
+                continue
+            first = self._is_first(wanted)
+            if first is None or not self._is_hot(entry, wanted, threshold, first):
+                continue
+            if not first and entry.calls < config.bridge_calls:
+                return
+            if self._climb(entry, described, wanted, is_bridge=not first):
+                if first and wanted is TIER3:
+                    self._ask_for_siblings(entry)
+                return
+
+    def _asked(self, described: Described) -> set[ExecutionTier]:
+        asked = self.asked.setdefault(self._case(described), set())
+        if len(self.asked) > _MOST_REMEMBERED:
+            del self.asked[next(iter(self.asked))]
+        return asked
+
+    def _case(self, described: Described) -> tuple[object, ...]:
+        """What requests are remembered by: numbers only count where they are assumed."""
+        assumed, region = self.words or (), self.region
+        return tuple(
+            [
+                one if place not in region.numbers or region.client.paths[place] in assumed else None
+                for place, one in enumerate(geometry(described))
+            ]
+        )
+
+    def _is_first(self, wanted: ExecutionTier) -> bool | None:
+        """Whether the region has never had a program of a tier; None while the first ones still compete."""
+        region = self.region
+        if any(program.tier >= wanted for program in region.programs):
+            return False
+        if any(program.tier is wanted for program in region.trials.programs):
+            return None
+        return not any(wanted in asked for asked in self.asked.values())
+
+    def _kind(self, wanted: ExecutionTier) -> Kind:
+        return wanted, (self.words or ()) if wanted is TIER3 else ()
+
+    def _is_hot(self, entry: Entry, wanted: ExecutionTier, threshold: float, first: bool) -> bool:
+        """Whether enough time was spent: by the region for its first program of a tier, then by the case itself.
+
+        Where such programs have paid, a case need only be a part of a hot region; where they have not, it has to be all
+        the hotter.
+        """
+        region = self.region
+        now, kind = region.clock(), self._kind(wanted)
+        all_heat, heat = region.heat.at(now), entry.heat.at(now)
+        if first:
+            return all_heat >= threshold
+        if self.lessons.has_paid(kind) and all_heat >= threshold and heat >= _SMALL_PART * all_heat:
+            return True
+        return heat >= threshold * self.lessons.harder(kind, now)
+
+    def _ask_for_siblings(self, first: Entry) -> None:
+        """Asks for the other cases of a region together with the first, where somebody has time to compile them."""
+        region, config = self.region, self.region.config
+        if self.words is None or not region.runtime.compiling.has_room:
+            return
+        now = region.clock()
+        least = _SMALL_PART * region.heat.at(now)
+        for entry in sorted(region.entries, key=lambda one: -one.heat.at(now)):
+            if len(self.requests) > config.most_bridges:
+                return
+            asked = self._asked(entry.described)
+            if entry is first or TIER3 in asked or entry.calls < config.bridge_calls or entry.heat.at(now) < least:
+                continue
+            self._climb(entry, entry.described, TIER3, is_bridge=True)
+
+    def _climb(self, entry: Entry, described: Described, tier: ExecutionTier, *, is_bridge: bool) -> bool:
+        """Asks for programs of a tier; False where there is nothing to ask for."""
+        region = self.region
+        asked = self._asked(described)
+        asked.add(tier)
+        call = entry.call._replace(values=_values(entry.call, described))
+        current, most, seen = entry.program.level.schedule, region.config.candidates, region.runtime.experience
+        if tier is TIER2:
+            levels = bridge_levels(TIER2, (), [current, None])
+            levels = levels if is_bridge else tier2_levels(region.client, call, most, seen)
+        elif words := self._words(entry, described, is_bridge):
+            if is_bridge:
+                levels = bridge_levels(TIER3, words, [*self._schedules_of(words), current, None])
+            else:
+                levels = tier3_levels(region.client, call, words, current, region.trials.times, most, seen)
+        else:
+            return False
+        self.asked.setdefault(self._case(described), asked).add(tier)  # by now numbers may count that did not before
+        if pays := region.runtime.climb_pays(region, entry, tier, len(levels)):
+            self._ask(Request(region, call, levels, is_bridge=is_bridge))
+        return pays
+
+    def _schedules_of(self, words: tuple[str, ...]) -> list[Any]:
+        """Under which schedule a program that assumes the same for other arguments is in use."""
+        alike = (one for one in self.region.programs if one.tier is TIER3 and one.level.assumed == words)
+        return [one.level.schedule for one in alike][:1]
+
+    def _words(self, entry: Entry, described: Described, is_bridge: bool) -> tuple[str, ...]:
+        """What to assume: all where few cases are known, else what is invariant; less after too many bridges."""
+        region = self.region
+        paths, share = region.client.paths, region.config.invariance
+        if not is_bridge or self.words is None:
+            few = few_cases(region.ring, region.config.most_bridges + 1, share)
+            self.words = invariant_words(paths, () if few else region.ring, described, share)
+            return self.words
+        if self.bridges < region.config.most_bridges:
+            return self.words
+        refused = {
+            guard.word
+            for program in region.programs
+            if program.tier is TIER3
+            for guard in program.compiled.guards
+            if not guard.check_function(_values(entry.call, described))
+        }
+        kept = set(self.words) - refused
+        # What varies with what was refused would be refused next: the strides of a longer row, say.
+        kept &= set(invariant_words(paths, region.ring, described, share))
+        words = tuple(sorted(kept))
+        if not words or words in self.generalised:
+            return ()
+        self.generalised.add(words)
+        region.counts.add("generalisations", region=region.name)
+        log("tiers", f"{region.name}: generalised, it now assumes {', '.join(words)}")
+        return words
+
+    def _ask(self, request: Request) -> None:
+        region = self.region
+        self.requests.append(request)
+        if request.is_bridge and self.bridges < region.config.most_bridges:
+            self.bridges += 1
+            region.counts.add("bridges", region=region.name)
+        for level in request.levels:
+            log("tiers", f"{region.name}: hot, compiling {level}")
+        region.runtime.compile(request)
+
+    # What was compiled
+
+    def compiled(self, request: Request, found: Sequence[tuple[Level, Compiled]]) -> None:
+        """Takes in what was compiled; the next calls compare it with what they run now."""
+        region = self.region
+        made = [request.installed(level, one) for level, one in found]  # binds them, before anybody has to wait
+        with region.lock:
+            if request not in self.requests:  # the region was forgotten meanwhile
+                return
+            self.requests.remove(request)
+            request.done()
+            region.counts.add("compiles", len(found), region=region.name)
+            # What came first has competed already: it is in use, still competes, or gets another chance.
+            there = [*region.programs, *region.trials.programs]
+            region.trials.add([one for one in made if one not in there])
+
+    def arrived(self, request: Request, level: Level, compiled: Compiled) -> None:
+        """One of several programs is there: the first of them does not wait for the others.
+
+        It takes over at once from what was only made to be there soon, and else competes.
+        """
+        region = self.region
+        program = request.installed(level, compiled)
+        with region.lock:
+            if request not in self.requests or request.taken is not None:
+                return
+            request.taken = program
+            if any(entry.program.level.quick for entry in region.entries):
+                region.take(program)
+            elif len(request.levels) > 1:
+                region.trials.add([program])
+
+
+def _values(call: Call, described: Described) -> tuple[Any, ...]:
+    """The arguments of a call that is kept, with the numbers of this one."""
+    return tuple([kept if isinstance(kept, Tensor) else one for kept, one in zip(call.values, described, strict=True)])
