@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tessera.kernels.schedule import Schedule
 from tessera.metatracing.candidates import bridge_levels, tier2_levels, tier3_levels
-from tessera.metatracing.client import Call, Compiled, Level
+from tessera.metatracing.client import Compiled, Level
 from tessera.metatracing.invariants import few_cases, invariant_words
 from tessera.metatracing.lessons import Kind, Lessons
 from tessera.metatracing.logs import log
 from tessera.metatracing.programs import Entry
 from tessera.metatracing.records import Described, ExecutionTier
 from tessera.metatracing.request import Request
+from tessera.metatracing.stand_ins import values_of
 from tessera.metatracing.trials import geometry
-from tessera.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
     from tessera.metatracing.region import Region
@@ -37,12 +38,12 @@ class Climbing:
         self.asked: dict[tuple[object, ...], set[ExecutionTier]] = {}
         self.lessons = Lessons(region.config.half_life)
 
-    def consider(self, entry: Entry, described: Described, values: tuple[Any, ...]) -> None:
+    def consider(self, entry: Entry, described: Described) -> None:
         """Whether to compile something more for calls like this."""
         region = self.region
         if not region.climbs or entry.is_stale or entry.contest is not None or entry.awaited:
             return
-        if region.trials.look_back(entry, values):
+        if region.trials.look_back(entry, values_of(entry.call, described)):
             return
         if any(not one.is_bridge for one in self.requests) or len(self.requests) > region.config.most_bridges:
             return
@@ -129,7 +130,7 @@ class Climbing:
         region = self.region
         asked = self._asked(described)
         asked.add(tier)
-        call = entry.call._replace(values=_values(entry.call, described))
+        call = entry.call._replace(values=values_of(entry.call, described))
         current, most, seen = entry.program.level.schedule, region.config.candidates, region.runtime.experience
         if tier is TIER2:
             levels = bridge_levels(TIER2, (), [current, None])
@@ -146,7 +147,7 @@ class Climbing:
             self._ask(Request(region, call, levels, is_bridge=is_bridge))
         return pays
 
-    def _schedules_of(self, words: tuple[str, ...]) -> list[Any]:
+    def _schedules_of(self, words: tuple[str, ...]) -> list[Schedule | None]:
         """Under which schedule a program that assumes the same for other arguments is in use."""
         alike = (one for one in self.region.programs if one.tier is TIER3 and one.level.assumed == words)
         return [one.level.schedule for one in alike][:1]
@@ -166,7 +167,7 @@ class Climbing:
             for program in region.programs
             if program.tier is TIER3
             for guard in program.compiled.guards
-            if not guard.check_function(_values(entry.call, described))
+            if not guard.check_function(values_of(entry.call, described))
         }
         kept = set(self.words) - refused
         # What varies with what was refused would be refused next: the strides of a longer row, say.
@@ -220,8 +221,3 @@ class Climbing:
                 region.take(program)
             elif len(request.levels) > 1:
                 region.trials.add([program])
-
-
-def _values(call: Call, described: Described) -> tuple[Any, ...]:
-    """The arguments of a call that is kept, with the numbers of this one."""
-    return tuple([kept if isinstance(kept, Tensor) else one for kept, one in zip(call.values, described, strict=True)])

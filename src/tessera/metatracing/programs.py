@@ -181,8 +181,9 @@ def _remember(known: dict[Metas, Any], metas: Metas, found: Any, most: int) -> N
 class Entry:
     """What a call with certain metas leads to: a program bound to them, whether it serves the numbers, and what if not.
 
-    `left` counts down the calls to the next recorded one, of `period` that are not. `failed` is the guard because of
-    which this is not a program of the highest tier. `awaited`: new programs wait for calls of this entry to compete on.
+    `left` counts down the calls to the next recorded one, of `period` that are not; `pace` is what that should be by
+    how long calls take. `failed` is the guard because of which this is not a program of the highest tier. `awaited`:
+    new programs wait for calls of this entry to compete on.
     """
 
     __slots__ = (
@@ -198,6 +199,7 @@ class Entry:
         "is_stale",
         "left",
         "other",
+        "pace",
         "period",
         "program",
         "recent",
@@ -227,6 +229,7 @@ class Entry:
         self.recent: deque[int] = deque(maxlen=_RECENT)
         self.left = 0
         self.period = 0
+        self.pace = 0
         self.calls = 0
         self.seen = 0
 
@@ -262,6 +265,10 @@ class Entry:
     def hurry(self) -> None:
         """Makes the next call a recorded one."""
         self.period, self.left = self.unrecorded, 0
+
+    def skip(self) -> None:
+        """This call is not recorded after all; the next one may be."""
+        self.period, self.left = self.unrecorded + 1, 0
 
     def settle(self) -> int:
         """How many calls there were since the last recorded one; whoever asks counts them."""

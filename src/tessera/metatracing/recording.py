@@ -31,15 +31,18 @@ class Recording:
         self.heat = Heat(region.config.half_life)
         self.recorded = 0
         self.calls = 0
-        self.overheads = 0, 0  # of the last recorded call: recording it, and deciding what to run and to compile
+        self.overheads: tuple[int, int] = (0, 0)  # of the last recorded call: recording, and deciding what to do
         self.pending: deque[tuple[Entry, Installed, Contender | None, Reading, int, Described]] = deque()
 
-    def settle(self, entry: Entry) -> int:
+    def settle(self, entry: Entry) -> None:
         """Counts the calls of an entry since its last recorded one."""
-        count = entry.settle()
+        self.count(entry.program, entry, entry.settle())
+
+    def count(self, program: Installed, entry: Entry, count: int) -> None:
+        """Counts calls of an entry."""
         if count:
-            self._count(entry.program, entry, count)
-        return count
+            self.calls += count
+            self.region.counts.ran(program.tier, entry.failed, count)
 
     def ran(
         self,
@@ -51,15 +54,16 @@ class Recording:
         described: Described,
     ) -> None:
         """A call was made that is to be recorded, and stands for so many; its time may only be known later."""
-        entry.restart(self._period(entry))
-        self._count(program, entry, 1)
+        self.count(entry.program, entry, count - 1)
+        self.count(program, entry, 1)
         if isinstance(took, int):
             self._record(entry, program, contender, took, count, described)
-            return
-        if len(self.pending) >= _MOST_PENDING:
-            self.pending.popleft()
-        self.pending.append((entry, program, contender, took, count, described))
-        self._collect()
+        else:
+            if len(self.pending) >= _MOST_PENDING:
+                self.pending.popleft()
+            self.pending.append((entry, program, contender, took, count, described))
+            self._collect()
+        entry.pace = self._pace(entry)
 
     def _collect(self) -> None:
         """Takes in what a GPU has done by now."""
@@ -70,10 +74,6 @@ class Recording:
                 return
             self.pending.popleft()
             self._record(entry, program, contender, took, count, described)
-
-    def _count(self, program: Installed, entry: Entry, count: int) -> None:
-        self.calls += count
-        self.region.counts.ran(program.tier, entry.failed, count)
 
     def _record(
         self, entry: Entry, program: Installed, contender: Contender | None, took: int, count: int, described: Described
@@ -92,7 +92,7 @@ class Recording:
         self.recorded += 1
         region.trials.note(entry, contender, took)
 
-    def _period(self, entry: Entry) -> int:
+    def period(self, entry: Entry) -> int:
         """How many calls to let pass unrecorded: so many that recording takes a small part of the time."""
         if entry.contest is not None or entry.awaited or not entry.is_native:
             return 0
@@ -101,6 +101,10 @@ class Recording:
         if entry.seen < _WARM:
             entry.seen += 1
             return 0
+        return entry.pace
+
+    @staticmethod
+    def _pace(entry: Entry) -> int:
         typical = median(entry.recent) if entry.recent else 0
         return next((period for below, period in _PERIODS if typical < below), 1)
 

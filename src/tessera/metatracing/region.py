@@ -20,10 +20,10 @@ from tessera.metatracing.first_program import first_program
 from tessera.metatracing.logs import complain, log, told
 from tessera.metatracing.programs import Entry, Installed, numbers_hold
 from tessera.metatracing.recording import Recording
-from tessera.metatracing.records import ExecutionTier
+from tessera.metatracing.records import Described, ExecutionTier
 from tessera.metatracing.request import Request
 from tessera.metatracing.stand_ins import standing_in
-from tessera.metatracing.timing import timer_for
+from tessera.metatracing.timing import Reading, timer_for
 from tessera.metatracing.trials import Trials
 from tessera.runtime.tensor import Tensor
 
@@ -183,39 +183,77 @@ class Region:
 
     def sampled(self, entry: Entry, values: tuple[Any, ...]) -> tuple[Any, int]:
         """A call that is timed and recorded; its result, and the tier that it ran at."""
+        clerk = self.runtime.clerk
         came, self.looking = self.clock() - self.looking, 0
-        with self.lock:
-            before = self.recording.settle(entry)
+        # Who keeps the books may be at work for long: then this call is like others.
+        if not self.lock.acquire(blocking=clerk.is_at_once):
+            return self._unrecorded(entry, values)
+        try:
+            before = entry.settle()
             if entry.awaited and entry.contest is None:
                 self.trials.begin(entry, values)
-                if entry.is_stale:
-                    return self.tiered.again(values, entry.call)
-            contender = None
+            stale, contender = entry.is_stale, None
             if entry.contest is not None:
                 contender = entry.contest.next()
                 if not contender.program.serves(values):  # numbers that this one was not made for
                     contender = None
-            program = entry.program if contender is None else contender.program
-            run = entry.run if contender is None else contender.run
+            entry.restart(self.recording.period(entry))
+        finally:
+            self.lock.release()
+        if stale:
+            clerk.do(lambda: self._count(entry, before))
+            return self.tiered.again(values, entry.call)
+        program = entry.program if contender is None else contender.program
+        run = entry.run if contender is None else contender.run
         began = self.clock()
-        flat = [value.geometry if isinstance(value, Tensor) else value for value in values]
         try:
-            result, took = self.timer.timed(
-                run, flat if program.compiled.is_native and not self.client.takes_tensors else values
-            )
+            result, took = self.timer.timed(run, self._taken(program, values))
         except FAULTS as error:
+            clerk.do(lambda: self._count(entry, before))
             return self.recover(entry, contender, error, values)
-        ended = self.clock()
+        waited = began - came
         described = tuple([value.meta if isinstance(value, Tensor) else value for value in values])
+        clerk.do(lambda: self._note(entry, program, contender, took, before + 1, described, waited))
+        return result, program.tier
+
+    def _taken(self, program: Installed, values: tuple[Any, ...]) -> Sequence[Any]:
+        """Arguments as a program takes them."""
+        if not program.compiled.is_native or self.client.takes_tensors:
+            return values
+        return [value.geometry if isinstance(value, Tensor) else value for value in values]
+
+    def _unrecorded(self, entry: Entry, values: tuple[Any, ...]) -> tuple[Any, int]:
+        try:
+            result = entry.run(*self._taken(entry.program, values))
+        except FAULTS as error:
+            return self.recover(entry, None, error, values)
+        entry.skip()
+        return result, entry.tier
+
+    def _count(self, entry: Entry, count: int) -> None:
         with self.lock:
-            self.recording.ran(entry, program, contender, took, before + 1, described)
+            self.recording.count(entry.program, entry, count)
+
+    def _note(
+        self,
+        entry: Entry,
+        program: Installed,
+        contender: Contender | None,
+        took: int | Reading,
+        count: int,
+        described: Described,
+        waited: int,
+    ) -> None:
+        """What a recorded call leads to: a record, perhaps the end of a contest, perhaps a request."""
+        began = self.clock()
+        with self.lock:
+            self.recording.ran(entry, program, contender, took, count, described)
             recorded = self.clock()
-            self.climbing.consider(entry, described, values)
+            self.climbing.consider(entry, described)
         self.runtime.manager.sweep()
-        self.recording.overheads = recorded - ended, began - came + self.clock() - recorded
+        self.recording.overheads = recorded - began, waited + self.clock() - recorded
         if self.runtime.watch is not None:
             self.runtime.watch.recorded()
-        return result, program.tier
 
     def recover(
         self, entry: Entry, contender: Contender | None, error: Exception, values: tuple[Any, ...]

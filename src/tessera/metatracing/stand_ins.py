@@ -8,7 +8,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from tessera.metatracing.client import Call
-from tessera.metatracing.records import Number
+from tessera.metatracing.records import Described, Number
 from tessera.runtime.memory import ALIGNMENT, Buffer
 from tessera.runtime.meta import Meta, alignment_of
 from tessera.runtime.tensor import Tensor
@@ -34,3 +34,8 @@ def standing_in(call: Call, values: tuple[Any, ...]) -> Call:
     """A call without the memory of its user."""
     made: list[Tensor | Number] = [stand_in(value.meta) if isinstance(value, Tensor) else value for value in values]
     return Call(tuple(made), call.fixed, call.context)
+
+
+def values_of(kept: Call, described: Described) -> tuple[Any, ...]:
+    """The arguments of a call that is kept, with the numbers of another one of its metas."""
+    return tuple([one if isinstance(one, Tensor) else now for one, now in zip(kept.values, described, strict=True)])
