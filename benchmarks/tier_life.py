@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,8 @@ CALLS = 5000
 PAUSE = 0.002
 PHASE = 625
 """Calls until another shape becomes the usual one."""
+CALM = 150
+"""The same, when nothing changes any more."""
 EDITED = """
 from tessera import Out, kernel, tile
 
@@ -189,42 +191,59 @@ def second(device: str) -> dict[str, float]:
 
 
 def workload(device: str) -> dict[str, Any]:
-    """Calls whose usual shape changes now and then, and of which one in five has another."""
+    """Calls whose usual shape changes now and then, and of which one in five has another.
+
+    They are compared with calls of the same mix when nothing changes any more: what caches hold is the same then.
+    """
     shapes, random = shapes_for(device), np.random.default_rng(0)
     given = [arrays(shape, device) for shape in shapes]
     synchronize(device)
+
+    def mixed(usual: Sequence[int]) -> list[int]:
+        return [int(random.integers(len(shapes))) if random.random() < 0.2 else one for one in usual]
+
     usual = [(turn // PHASE) % len(shapes) for turn in range(CALLS)]
-    plan = [int(random.integers(len(shapes))) if random.random() < 0.2 else one for one in usual]
-    took = np.zeros(CALLS)
+    plan = mixed(usual)
+    took, tiers = np.zeros(CALLS), np.zeros(CALLS, int)
     # Calls of a GPU are over before anything could be compiled: as in a program that does other work, too, they have
     # their time.
     pause = 0.0 if device == "cpu" else PAUSE
 
-    def microseconds(which: int) -> float:
+    def made(which: int) -> tuple[float, int]:
+        """The microseconds of a call, and its tier."""
         time.sleep(pause)
         began = time.perf_counter_ns()
-        runtime.execute_flash_attention(*given[which], CAUSAL)
+        result = runtime.execute_flash_attention(*given[which], CAUSAL)
         synchronize(device)
-        return (time.perf_counter_ns() - began) / 1e3
+        return (time.perf_counter_ns() - began) / 1e3, int(result.tier_used)
 
+    calm: list[list[float]] = [[] for _ in given]
     with MetaTracingRuntime() as runtime:
         for turn, which in enumerate(plan):
-            took[turn] = microseconds(which)
-        # The same calls in the same way: behind a pause, processors and caches are not what they are in a loop.
-        steady = [float(np.median([microseconds(which) for _ in range(120)][40:])) for which in range(len(given))]
+            took[turn], tiers[turn] = made(which)
+        runtime.wait_for_compilation()
+        expected = [(turn // CALM) % len(given) for turn in range(2 * CALM * len(given))]
+        for one, which in zip(expected, mixed(expected), strict=True):
+            found, _ = made(which)
+            if one == which:
+                calm[which].append(found)
+        steady = [float(np.median(one)) for one in calm]
         stats = runtime.get_runtime_stats()
     slower = took / np.asarray([steady[which] for which in plan])
-    after: list[float] = []
+    after: dict[int, float] = {}
     for shift in range(PHASE, CALLS, PHASE):
         seen = [slower[place] for place in range(shift + 150, shift + 200) if plan[place] == usual[shift]]
-        after.append(1 / float(np.median(seen)))
+        after[shift] = 1 / float(np.median(seen))
+    highest = [turn for turn in range(CALLS) if tiers[turn] == 3]
     return {
         "p99": float(np.percentile(slower, 99)),
         "p99_without_first_200": float(np.percentile(slower[200:], 99)),
         "slower_than_twice": int((slower > 2).sum()),
         "slowest": [[int(turn), round(float(took[turn]))] for turn in sorted(np.argsort(-slower)[:80])],
-        "after_shift_least": min(after),
-        "after_shifts": after,
+        "after_shift_least": min(after.values()),
+        "after_shifts": list(after.values()),
+        "tiers_after_shifts": [sorted({int(one) for one in tiers[shift + 150 : shift + 200]}) for shift in after],
+        "first_at_tier3": highest[0] if highest else None,
         "steady_us": steady,
         "calls": stats.total_executions,
         "tiers": [stats.tier1_executions, stats.tier2_executions, stats.tier3_executions],
