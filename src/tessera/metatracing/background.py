@@ -241,7 +241,7 @@ class Worker:
                     job.done.append((level, made))
                 over = not job.left and not job.under_way
             if over:
-                self._hand_over(job)
+                job.request.context.copy().run(self._hand_over, job)
 
     def _made(self, request: Request, level: Level, process: CompilingProcess) -> Compiled | None:
         found = request.known(level)
