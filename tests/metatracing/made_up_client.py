@@ -210,9 +210,12 @@ class Later:
 class Made:
     """A client under a runtime, with a clock that only its programs move."""
 
-    def __init__(self, costs: Costs = usual_costs, compiling: Any = None, **config: Any) -> None:
+    def __init__(
+        self, costs: Costs = usual_costs, compiling: Any = None, *, named: str | None = None, **config: Any
+    ) -> None:
         self.clock = ManualClock()
         self.client = MadeUp(self.clock, costs)
+        self.client.named = named
         options: dict[str, Any] = {"background_compilation": False, "sample_period": 0, "persist": False, **config}
         self.runtime = MetaTracingRuntime(RuntimeConfig(**options), clock=self.clock, compiling=compiling)
         self.tiered = self.runtime.tiered(self.client)

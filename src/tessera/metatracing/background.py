@@ -199,10 +199,10 @@ class Worker:
         return good and json.loads(data) == [None]  # what is wrong with it, compiling it here says better
 
     def submit(self, request: Request) -> None:
-        if not self.is_usable:
+        if not self.is_usable and not request.recalls:
             _fail(request, "there is no process that compiles")
             return
-        if not request.levels:
+        if not self.is_usable or not request.levels:
             request.region.compiled(request, [])
             return
         with self._lock:
@@ -245,7 +245,7 @@ class Worker:
 
     def _made(self, request: Request, level: Level, process: CompilingProcess) -> Compiled | None:
         found = request.known(level)
-        if found is None:
+        if found is None and not request.recalls:
             found = self._compiled(request, level, process)
         if found is not None and not self._closed:
             request.region.arrived(request, level, found)

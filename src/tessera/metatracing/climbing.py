@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tessera.kernels.schedule import Schedule
 from tessera.metatracing.candidates import bridge_levels, tier2_levels, tier3_levels
@@ -11,7 +11,7 @@ from tessera.metatracing.client import Compiled, Level
 from tessera.metatracing.invariants import few_cases, invariant_words
 from tessera.metatracing.lessons import Kind, Lessons
 from tessera.metatracing.logs import log
-from tessera.metatracing.programs import Entry
+from tessera.metatracing.programs import Entry, Installed
 from tessera.metatracing.records import Described, ExecutionTier
 from tessera.metatracing.request import Request
 from tessera.metatracing.stand_ins import values_of
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 TIER1, TIER2, TIER3 = ExecutionTier
 _MOST_REMEMBERED = 256
+_MOST_RECALLED = 2  # programs that are looked for
+_MOST_MISSES = 4  # then only cases are looked for that had a program in this process
 _SMALL_PART = 0.01
 """Of the time that a region has spent lately: what makes up less is left where it is until it is hot by itself."""
 
@@ -37,6 +39,10 @@ class Climbing:
         self.generalised: set[tuple[str, ...]] = set()
         self.asked: dict[tuple[object, ...], set[ExecutionTier]] = {}
         self.lessons = Lessons(region.config.half_life)
+        self._taken: dict[Level, None] = {}  # of Tier 3; the last ones last
+        self._had: dict[tuple[object, ...], None] = {}  # cases that had a program of Tier 3
+        self._looked: dict[tuple[object, ...], None] = {}  # cases for which one was looked for
+        self._misses = 0  # one after the other: cases for which nothing was found
 
     def consider(self, entry: Entry, described: Described) -> None:
         """Whether to compile something more for calls like this."""
@@ -190,6 +196,50 @@ class Climbing:
             log("tiers", f"{region.name}: hot, compiling {level}")
         region.runtime.compile(request)
 
+    # What was there before
+
+    def recall(self, entry: Entry) -> None:
+        """Looks for a program of Tier 3 that was there before, for a case that has come and has none.
+
+        It may have made room for others, or be of another process. What was in use in this process is taken, and what
+        another one has left competes.
+        """
+        region, case = self.region, self._case(entry.described)
+        if entry.tier is TIER3:
+            _keep(self._had, case)
+            return
+        levels = [level for level in reversed(self._taken) if level.assumed][:_MOST_RECALLED]
+        if not levels or not region.climbs or not region.config.enable_tier3_specialization or case in self._looked:
+            return
+        if case not in self._had and (self._misses >= _MOST_MISSES or TIER3 in self.asked.get(case, ())):
+            return
+        _keep(self._looked, case)
+        request = Request(region, entry.call, levels, is_bridge=True, recalls=True)
+        self.requests.append(request)
+        region.runtime.compiling.submit(request)
+
+    def took(self, level: Level) -> None:
+        """A program of Tier 3 is in use: others like it may be found where it was."""
+        self.words = level.assumed
+        self._taken.pop(level, None)
+        _keep(self._taken, level)
+
+    def dropped(self) -> None:
+        """A program of Tier 3 has gone: its case may look for it again."""
+        self._looked.clear()
+
+    def _take_back(self, request: Request, found: Sequence[Installed]) -> None:
+        region, case = self.region, self._case(request.call.described)
+        self._misses = 0 if found else self._misses + 1
+        for program in found[:1]:
+            region.counts.add("loads", region=region.name, what=str(program.level))
+            log("tiers", f"{region.name}: {program.level} is found again")
+            self.asked.setdefault(case, set()).add(TIER3)
+            if case in self._had:
+                region.take(program)
+            else:
+                region.trials.add([program])
+
     # What was compiled
 
     def compiled(self, request: Request, found: Sequence[tuple[Level, Compiled]]) -> None:
@@ -200,6 +250,9 @@ class Climbing:
             if request not in self.requests:  # the region was forgotten meanwhile
                 return
             self.requests.remove(request)
+            if request.recalls:
+                self._take_back(request, made)
+                return
             request.done()
             region.counts.add("compiles", len(found), region=region.name)
             # What came first has competed already: it is in use, still competes, or gets another chance.
@@ -214,10 +267,16 @@ class Climbing:
         region = self.region
         program = request.installed(level, compiled)
         with region.lock:
-            if request not in self.requests or request.taken is not None:
+            if request not in self.requests or request.taken is not None or request.recalls:
                 return
             request.taken = program
             if any(entry.program.level.quick for entry in region.entries):
                 region.take(program)
             elif len(request.levels) > 1:
                 region.trials.add([program])
+
+
+def _keep(known: dict[Any, None], one: object) -> None:
+    known[one] = None
+    if len(known) > _MOST_REMEMBERED:
+        del known[next(iter(known))]

@@ -17,6 +17,7 @@ from tessera.metatracing.client import Call, Compiled, Level, RuntimeGuard
 from tessera.metatracing.climbing import Climbing
 from tessera.metatracing.contest import Contender
 from tessera.metatracing.first_program import first_program
+from tessera.metatracing.lessons import kind_of
 from tessera.metatracing.logs import complain, log, told
 from tessera.metatracing.programs import Entry, Installed, numbers_hold
 from tessera.metatracing.recording import Recording
@@ -108,6 +109,7 @@ class Region:
             for entry in chain:
                 self.trials.expect(entry)
             self.entries += chain
+            self.climbing.recall(chain[0])
             if (first := chain[0]).failed is not None:
                 found = first.failed.found(call.values)
                 self.counts.journal.add("guard", self.name, f"{first.failed}, it is {found}")
@@ -149,7 +151,8 @@ class Region:
             if found is not None:
                 self.counts.add("loads", region=self.name, what=str(level))
                 if level.tier is TIER3:
-                    self.climbing.words = level.assumed
+                    self.climbing.took(level)
+                    self.climbing.lessons.note(kind_of(level), True, self.clock())
                 self.install(Installed(self, level, found))
                 log("tiers", f"{self.name}: starts at {level}, as another process left it")
 
@@ -167,7 +170,7 @@ class Region:
         if program not in self.programs:
             self.install(program)
         if program.tier is TIER3:
-            self.climbing.words = program.level.assumed
+            self.climbing.took(program.level)
         self._remember()
         served: list[Entry] = []
         for entry in self.entries:
@@ -292,6 +295,8 @@ class Region:
             if program in self.programs:
                 self.programs.remove(program)
                 self.runtime.manager.released(program)
+                if program.tier is TIER3:
+                    self.climbing.dropped()
                 self.forget(program)
 
     def fail(self, program: Installed, error: Exception) -> None:

@@ -18,13 +18,19 @@ if TYPE_CHECKING:
 
 
 class Request:
-    """Something to compile for a region: these levels, for such a call; and why."""
+    """Something to compile for a region: these levels, for such a call; and why.
 
-    def __init__(self, region: Region, call: Call, levels: Sequence[Level], *, is_bridge: bool) -> None:
+    With `recalls` nothing is compiled: it asks for what was compiled for such a call before.
+    """
+
+    def __init__(
+        self, region: Region, call: Call, levels: Sequence[Level], *, is_bridge: bool, recalls: bool = False
+    ) -> None:
         self.region = region
         self.call = call
         self.levels = list(levels)
         self.is_bridge = is_bridge
+        self.recalls = recalls
         self.taken: Installed | None = None
         """The one that came first: it is in use, or competes, before the others have come."""
         self._installed: dict[int, Installed] = {}
@@ -47,13 +53,18 @@ class Request:
         found: list[tuple[Level, Compiled]] = []
         for level in self.levels:
             try:
-                found.append((level, self.region.client.compile(self.call, level)))
+                if self.recalls:
+                    found += [(level, one) for one in [self.region.client.find(self.call, level)] if one is not None]
+                else:
+                    found.append((level, self.region.client.compile(self.call, level)))
             except Exception as error:
                 self.region.aborted(level, told(error))
         return found
 
     def known(self, level: Level) -> Compiled | None:
         """What need not be compiled: Tier 1, where it was compiled fully, is the first program of Tier 2."""
+        if self.recalls:
+            return self.region.client.find(self.call, level)
         made = [one.level for one in self.region.programs if one.tier is ExecutionTier.TIER1_INTERPRETER]
         if level.assumed or not any(not one.quick and one.schedule == level.schedule for one in made):
             return None
