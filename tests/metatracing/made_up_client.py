@@ -183,8 +183,8 @@ class Later:
     def made_at_once(self, packed: bytes | None) -> bool:
         return False
 
-    def submit(self, request: Request) -> None:
-        self.requests.append(request)
+    def submit(self, *requests: Request) -> None:
+        self.requests += requests
 
     def arrive(self, place: int) -> None:
         """One of the programs of the next request is there."""

@@ -128,7 +128,8 @@ def test_what_another_process_left_for_a_case_is_tried_at_once() -> None:
 
 
 def test_books_are_kept_beside_the_caller() -> None:
-    clerk, done, main = Behind(), [], threading.current_thread()
+    clerk, main = Behind(), threading.current_thread()
+    done: list[threading.Thread] = []
     began = threading.Event()
 
     def slow() -> None:

@@ -56,8 +56,8 @@ class Compiling(Protocol):
         """Has a request compiled while the caller waits, by somebody who has loaded a compiler; False without any."""
         ...
 
-    def submit(self, request: Request) -> None:
-        """Compiles a request, now or later, and tells its region."""
+    def submit(self, *requests: Request) -> None:
+        """Compiles requests, now or later, and tells their regions."""
         ...
 
     def wait(self, timeout: float) -> bool:
@@ -87,8 +87,9 @@ class Blocking:
     def made_at_once(self, packed: bytes | None) -> bool:
         return False
 
-    def submit(self, request: Request) -> None:
-        request.region.compiled(request, request.compiled())
+    def submit(self, *requests: Request) -> None:
+        for request in requests:
+            request.region.compiled(request, request.compiled())
 
     def wait(self, timeout: float) -> bool:
         return True
@@ -108,7 +109,7 @@ class _Job:
 
 
 class Worker:
-    """Compiles in other processes, programs beside each other, those of the oldest request first.
+    """Compiles in other processes, programs beside each other: the first of each request, then the second.
 
     There is a process for every two processors that there are, up to a few. Where processors are to spare they are
     started ahead, else when somebody will want them, at the latest by a request, and again when they have died. Each
@@ -198,15 +199,17 @@ class Worker:
             return False
         return good and json.loads(data) == [None]  # what is wrong with it, compiling it here says better
 
-    def submit(self, request: Request) -> None:
-        if not self.is_usable and not request.recalls:
-            _fail(request, "there is no process that compiles")
-            return
-        if not self.is_usable or not request.levels:
-            request.region.compiled(request, [])
-            return
+    def submit(self, *requests: Request) -> None:
+        jobs: list[_Job] = []
+        for request in requests:
+            if not self.is_usable and not request.recalls:
+                _fail(request, "there is no process that compiles")
+            elif not self.is_usable or not request.levels:
+                request.region.compiled(request, [])
+            else:
+                jobs.append(_Job(request))
         with self._lock:
-            self._jobs.append(_Job(request))
+            self._jobs += jobs
             self._begin()
 
     def _begin(self) -> None:
@@ -222,7 +225,9 @@ class Worker:
         """Has a process make programs as long as there are any to make."""
         while True:
             with self._lock:
-                job = next((one for one in self._jobs if one.left), None)
+                # The first program of each request comes before the second of any.
+                waiting = [one for one in self._jobs if one.left]
+                job = min(waiting, key=lambda one: len(one.request.levels) - len(one.left), default=None)
                 if job is None or self._closed:
                     self._idle.append(process)
                     return

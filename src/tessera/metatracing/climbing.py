@@ -68,9 +68,9 @@ class Climbing:
                 continue
             if not first and entry.calls < config.bridge_calls:
                 return
-            if self._climb(entry, described, wanted, is_bridge=not first):
-                if first and wanted is TIER3:
-                    self._ask_for_siblings(entry)
+            if (request := self._climb(entry, described, wanted, is_bridge=not first)) is not None:
+                siblings = self._siblings(entry) if first and wanted is TIER3 else []
+                region.runtime.compile(request, *siblings)
                 return
 
     def _asked(self, described: Described) -> set[ExecutionTier]:
@@ -116,23 +116,26 @@ class Climbing:
             return True
         return heat >= threshold * self.lessons.harder(kind, now)
 
-    def _ask_for_siblings(self, first: Entry) -> None:
-        """Asks for the other cases of a region together with the first, where somebody has time to compile them."""
+    def _siblings(self, first: Entry) -> list[Request]:
+        """Requests for the other cases of a region besides the first, where somebody has time to compile them."""
         region, config = self.region, self.region.config
-        if self.words is None or not region.runtime.compiling.has_room:
-            return
+        found: list[Request] = []
+        if not region.runtime.compiling.has_room:
+            return found
         now = region.clock()
         least = _SMALL_PART * region.heat.at(now)
         for entry in sorted(region.entries, key=lambda one: -one.heat.at(now)):
-            if len(self.requests) > config.most_bridges:
-                return
-            asked = self._asked(entry.described)
-            if entry is first or TIER3 in asked or entry.calls < config.bridge_calls or entry.heat.at(now) < least:
+            asked = TIER3 in self._asked(entry.described) or entry.tier is TIER3
+            if entry is first or asked or entry.calls < config.bridge_calls or entry.heat.at(now) < least:
                 continue
-            self._climb(entry, entry.described, TIER3, is_bridge=True)
+            if self.bridges >= config.most_bridges:
+                break
+            if (request := self._climb(entry, entry.described, TIER3, is_bridge=True)) is not None:
+                found.append(request)
+        return found
 
-    def _climb(self, entry: Entry, described: Described, tier: ExecutionTier, *, is_bridge: bool) -> bool:
-        """Asks for programs of a tier; False where there is nothing to ask for."""
+    def _climb(self, entry: Entry, described: Described, tier: ExecutionTier, *, is_bridge: bool) -> Request | None:
+        """A request for programs of a tier; None where there is nothing to ask for."""
         region = self.region
         asked = self._asked(described)
         asked.add(tier)
@@ -147,11 +150,11 @@ class Climbing:
             else:
                 levels = tier3_levels(region.client, call, words, current, region.trials.times, most, seen)
         else:
-            return False
+            return None
         self.asked.setdefault(self._case(described), asked).add(tier)  # by now numbers may count that did not before
-        if pays := region.runtime.climb_pays(region, entry, tier, len(levels)):
-            self._ask(Request(region, call, levels, is_bridge=is_bridge))
-        return pays
+        if not region.runtime.climb_pays(region, entry, tier, len(levels)):
+            return None
+        return self._asking(Request(region, call, levels, is_bridge=is_bridge))
 
     def _schedules_of(self, words: tuple[str, ...]) -> list[Schedule | None]:
         """Under which schedule a program that assumes the same for other arguments is in use."""
@@ -186,7 +189,7 @@ class Climbing:
         log("tiers", f"{region.name}: generalised, it now assumes {', '.join(words)}")
         return words
 
-    def _ask(self, request: Request) -> None:
+    def _asking(self, request: Request) -> Request:
         region = self.region
         self.requests.append(request)
         if request.is_bridge and self.bridges < region.config.most_bridges:
@@ -194,7 +197,7 @@ class Climbing:
             region.counts.add("bridges", region=region.name)
         for level in request.levels:
             log("tiers", f"{region.name}: hot, compiling {level}")
-        region.runtime.compile(request)
+        return request
 
     # What was there before
 
@@ -262,7 +265,8 @@ class Climbing:
     def arrived(self, request: Request, level: Level, compiled: Compiled) -> None:
         """One of several programs is there: the first of them does not wait for the others.
 
-        It takes over at once from what was only made to be there soon, and else competes.
+        It takes over at once from what was only made to be there soon, and from the same program of a lower tier; else
+        it competes.
         """
         region = self.region
         program = request.installed(level, compiled)
@@ -270,7 +274,7 @@ class Climbing:
             if request not in self.requests or request.taken is not None or request.recalls:
                 return
             request.taken = program
-            if any(entry.program.level.quick for entry in region.entries):
+            if request.is_known(compiled) or any(entry.program.level.quick for entry in region.entries):
                 region.take(program)
             elif len(request.levels) > 1:
                 region.trials.add([program])

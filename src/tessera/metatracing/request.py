@@ -34,6 +34,7 @@ class Request:
         self.taken: Installed | None = None
         """The one that came first: it is in use, or competes, before the others have come."""
         self._installed: dict[int, Installed] = {}
+        self._known: list[Compiled] = []
         self.done: Callable[[], object] = lambda: None
         # Settings that hold around the call, such as the folder of the cache, hold for what is done for it elsewhere.
         self.context = copy_context()
@@ -69,9 +70,16 @@ class Request:
         if level.assumed or not any(not one.quick and one.schedule == level.schedule for one in made):
             return None
         try:
-            return self.region.client.find(self.call, level)
+            found = self.region.client.find(self.call, level)
         except TesseraError:  # then it is compiled
             return None
+        if found is not None:
+            self._known.append(found)
+        return found
+
+    def is_known(self, compiled: Compiled) -> bool:
+        """Whether a program is the one of Tier 1 by another name: there is nothing to compare."""
+        return any(one is compiled for one in self._known)
 
     def found(self, level: Level) -> Compiled | None:
         """What another process has compiled; None for what is not there after all, which is said."""

@@ -183,12 +183,13 @@ class MetaTracingRuntime:
         took = {one.program.level.schedule: seconds for one, seconds in times.items() if seconds is not None}
         self.experience.note((region.client.name, region.first.fixed), entry.described, took)
 
-    def compile(self, request: Request) -> None:
-        """Has a request compiled."""
-        tier = request.levels[0].tier
+    def compile(self, *requests: Request) -> None:
+        """Has requests compiled."""
         began = self.clock()
-        request.done = lambda: self._compiled(tier, self.clock() - began, request.region.name)
-        self.compiling.submit(request)
+        for request in requests:
+            told = request.levels[0].tier, request.region.name
+            request.done = lambda told=told: self._compiled(told[0], self.clock() - began, told[1])
+        self.compiling.submit(*requests)
 
     def _compiled(self, tier: ExecutionTier, nanoseconds: int, region: str) -> None:
         self._compile_time[tier] += nanoseconds
