@@ -190,10 +190,37 @@ def second(device: str) -> dict[str, float]:
 # A changing workload
 
 
+class Stopwatch:
+    """How long a call takes its caller, and how long its program takes: on a GPU by the GPU's own clock."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self.events: tuple[Any, Any] | None = None
+        if device != "cpu":
+            from tessera.runtime.cuda.streams import Event
+
+            self.events = Event(device, timing=True), Event(device, timing=True)
+
+    def timed(self, run: Callable[[], Any], *, inside: bool) -> tuple[Any, float, float]:
+        """The result of a call, the microseconds that its caller waits for it, and those of the program, if asked."""
+        events = self.events if inside else None
+        began = time.perf_counter_ns()
+        if events is not None:
+            events[0].record()
+        result = run()
+        if events is not None:
+            events[1].record()
+        synchronize(self.device)
+        waited = (time.perf_counter_ns() - began) / 1e3
+        return result, waited, waited if events is None else 1e3 * events[0].milliseconds_until(events[1])
+
+
 def workload(device: str) -> dict[str, Any]:
     """Calls whose usual shape changes now and then, and of which one in five has another.
 
-    They are compared with calls of the same mix when nothing changes any more: what caches hold is the same then.
+    They are compared with calls of the same mix when nothing changes any more: what caches hold is the same then. What
+    callers wait for is measured for all calls; how fast the programs are is measured behind each shift, in the calls 150
+    to 200 of its phase.
     """
     shapes, random = shapes_for(device), np.random.default_rng(0)
     given = [arrays(shape, device) for shape in shapes]
@@ -205,46 +232,50 @@ def workload(device: str) -> dict[str, Any]:
     usual = [(turn // PHASE) % len(shapes) for turn in range(CALLS)]
     plan = mixed(usual)
     took, tiers = np.zeros(CALLS), np.zeros(CALLS, int)
+    behind: dict[int, list[float]] = {shift: [] for shift in range(PHASE, CALLS, PHASE)}
     # Calls of a GPU are over before anything could be compiled: as in a program that does other work, too, they have
     # their time.
-    pause = 0.0 if device == "cpu" else PAUSE
+    pause, watch = 0.0 if device == "cpu" else PAUSE, Stopwatch(device)
 
-    def made(which: int) -> tuple[float, int]:
-        """The microseconds of a call, and its tier."""
+    def made(which: int, *, inside: bool) -> tuple[int, float, float]:
+        """The tier of a call, and its microseconds: those that the caller waits, and those of the program."""
         time.sleep(pause)
-        began = time.perf_counter_ns()
-        result = runtime.execute_flash_attention(*given[which], CAUSAL)
-        synchronize(device)
-        return (time.perf_counter_ns() - began) / 1e3, int(result.tier_used)
+        result, waited, program = watch.timed(
+            lambda: runtime.execute_flash_attention(*given[which], CAUSAL), inside=inside
+        )
+        return int(result.tier_used), waited, program
 
     calm: list[list[float]] = [[] for _ in given]
+    calm_inside: list[list[float]] = [[] for _ in given]
     with MetaTracingRuntime() as runtime:
         for turn, which in enumerate(plan):
-            took[turn], tiers[turn] = made(which)
+            shift = turn - turn % PHASE
+            looked_at = shift > 0 and 150 <= turn - shift < 200
+            tiers[turn], took[turn], program = made(which, inside=looked_at)
+            if looked_at and which == usual[turn]:
+                behind[shift].append(program)
         runtime.wait_for_compilation()
         expected = [(turn // CALM) % len(given) for turn in range(2 * CALM * len(given))]
-        for one, which in zip(expected, mixed(expected), strict=True):
-            found, _ = made(which)
+        for turn, (one, which) in enumerate(zip(expected, mixed(expected), strict=True)):
+            _, waited, program = made(which, inside=turn % 2 == 1)
             if one == which:
-                calm[which].append(found)
-        steady = [float(np.median(one)) for one in calm]
+                (calm_inside if turn % 2 else calm)[which].append(program if turn % 2 else waited)
         stats = runtime.get_runtime_stats()
+    steady, steady_inside = ([float(np.median(one)) for one in found] for found in (calm, calm_inside))
     slower = took / np.asarray([steady[which] for which in plan])
-    after: dict[int, float] = {}
-    for shift in range(PHASE, CALLS, PHASE):
-        seen = [slower[place] for place in range(shift + 150, shift + 200) if plan[place] == usual[shift]]
-        after[shift] = 1 / float(np.median(seen))
+    after = [steady_inside[usual[shift]] / float(np.median(found)) for shift, found in behind.items()]
     highest = [turn for turn in range(CALLS) if tiers[turn] == 3]
     return {
         "p99": float(np.percentile(slower, 99)),
         "p99_without_first_200": float(np.percentile(slower[200:], 99)),
         "slower_than_twice": int((slower > 2).sum()),
         "slowest": [[int(turn), round(float(took[turn]))] for turn in sorted(np.argsort(-slower)[:80])],
-        "after_shift_least": min(after.values()),
-        "after_shifts": list(after.values()),
-        "tiers_after_shifts": [sorted({int(one) for one in tiers[shift + 150 : shift + 200]}) for shift in after],
+        "after_shift_least": min(after),
+        "after_shifts": after,
+        "tiers_after_shifts": [sorted({int(one) for one in tiers[shift + 150 : shift + 200]}) for shift in behind],
         "first_at_tier3": highest[0] if highest else None,
         "steady_us": steady,
+        "steady_program_us": steady_inside,
         "calls": stats.total_executions,
         "tiers": [stats.tier1_executions, stats.tier2_executions, stats.tier3_executions],
         "events": stats.events,

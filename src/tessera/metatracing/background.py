@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
@@ -29,6 +30,8 @@ STARTED_EARLY = 2
 TO_SPARE = 4
 """Processors for each process that is started before anything has to be compiled."""
 READY = "tessera.metatracing.building:get_ready"
+_BREATH = 0.001
+"""Seconds between the steps of taking a program in: each of them holds Python's lock, and callers come in between."""
 
 
 class Compiling(Protocol):
@@ -253,6 +256,9 @@ class Worker:
         if found is None and not request.recalls:
             found = self._compiled(request, level, process)
         if found is not None and not self._closed:
+            time.sleep(_BREATH)
+            request.installed(level, found)
+            time.sleep(_BREATH)
             request.region.arrived(request, level, found)
         return found
 

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from contextvars import copy_context
-from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from tessera.metatracing.logs import complain
 
 Job = Callable[[], object]
-_LATER = 0.0003
-"""Seconds that the thread waits before it begins: the call that gave it something to do is over by then, as a rule."""
-_IDLE = 5.0
+_LATER = 0.002
+"""Seconds after which the thread looks again for something to do: waking it would take the caller too long."""
+_IDLE = 2.0
 """Seconds after which a thread that has nothing to do ends; the next job begins another one."""
 _MOST = 64
 """Jobs that may wait; who brings more does them."""
@@ -68,12 +68,12 @@ class Behind:
         self.forked()
 
     def forked(self) -> None:
-        self._jobs: SimpleQueue[Job] = SimpleQueue()
+        self._jobs: deque[Job] = deque()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def do(self, job: Job) -> None:
-        if self._jobs.qsize() >= _MOST:
+        if len(self._jobs) >= _MOST:
             _done(job)
             return
         context = copy_context()  # settings that hold around the call hold for what it leads to
@@ -81,28 +81,23 @@ class Behind:
 
     def _add(self, job: Job) -> None:
         with self._lock:
-            self._jobs.put(job)
+            self._jobs.append(job)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="tessera clerk", daemon=True)
                 self._thread.start()
 
     def _work(self) -> None:
+        idle = 0.0
         while True:
-            try:
-                job = self._jobs.get(timeout=_IDLE)
-            except Empty:
+            time.sleep(_LATER)
+            idle = 0.0 if self._jobs else idle + _LATER
+            while self._jobs:
+                _done(self._jobs.popleft())
+            if idle > _IDLE:
                 with self._lock:
-                    if self._jobs.empty():
+                    if not self._jobs:
                         self._thread = None
                         return
-                continue
-            time.sleep(_LATER)
-            while True:
-                _done(job)
-                try:
-                    job = self._jobs.get_nowait()
-                except Empty:
-                    break
 
     def settle(self) -> None:
         thread = self._thread

@@ -87,6 +87,8 @@ class Counts:
 class Installed:
     """A program that calls may run. `gain` is how many nanoseconds a call saves against what it replaced.
 
+    `holds` says of a call's numbers whether they are what it assumes; it is None for a program that assumes none.
+
     What is found out about metas, whether it serves them and what it is when it is bound to them, is remembered.
     """
 
@@ -95,6 +97,7 @@ class Installed:
         "_bound",
         "compiled",
         "gain",
+        "holds",
         "is_bridge",
         "last_used",
         "level",
@@ -114,6 +117,7 @@ class Installed:
         self.uses = 0
         self.spent = 0
         self.last_used = 0
+        self.holds = numbers_hold(compiled.guards, region.numbers)
         self._answers: dict[Metas, RuntimeGuard | None] = {}
         self._bound: dict[Metas, Runner] = {}
 
@@ -217,7 +221,7 @@ class Entry:
         self.run = run
         self.is_native = program.compiled.is_native
         self.call = call
-        self.holds: Callable[..., bool] | None = None
+        self.holds = program.holds
         self.other: Entry | None = None
         self.failed: RuntimeGuard | None = None
         self.contest: Contest | None = None
@@ -240,6 +244,10 @@ class Entry:
     @property
     def described(self) -> Described:
         return self.call.described
+
+    def follow(self, before: Entry) -> None:
+        """Takes the place of an entry for the same metas: how often and for how long they were called goes on."""
+        self.heat, self.calls, self.seen = before.heat, before.calls, before.seen
 
     def for_numbers(self, numbers: Sequence[Any]) -> Entry:
         """This entry, or the one behind it that serves these numbers; the last of them serves all."""

@@ -16,7 +16,7 @@ from tessera.metatracing.timing import Reading
 if TYPE_CHECKING:
     from tessera.metatracing.region import Region
 
-_PERIODS = ((20_000, 255), (100_000, 63), (1_000_000, 15), (10_000_000, 7))
+_PERIODS = ((20_000, 255), (100_000, 127), (1_000_000, 63), (10_000_000, 7))
 """Calls between two that are recorded, by the nanoseconds below which they take."""
 _WARM = 8  # calls of an entry that are all recorded
 _MOST_PENDING = 64

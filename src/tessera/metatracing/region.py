@@ -13,13 +13,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tessera.errors import DeviceError, ResourceError
-from tessera.metatracing.client import Call, Compiled, Level, RuntimeGuard
+from tessera.metatracing.client import Call, Compiled, Level, Runner, RuntimeGuard
 from tessera.metatracing.climbing import Climbing
 from tessera.metatracing.contest import Contender
 from tessera.metatracing.first_program import first_program
 from tessera.metatracing.lessons import kind_of
 from tessera.metatracing.logs import complain, log, told
-from tessera.metatracing.programs import Entry, Installed, numbers_hold
+from tessera.metatracing.programs import Entry, Installed
 from tessera.metatracing.recording import Recording
 from tessera.metatracing.records import Described, ExecutionTier
 from tessera.metatracing.request import Request
@@ -90,7 +90,7 @@ class Region:
                 if broken is not None:
                     failed = failed or broken
                     continue
-                made = self.bound(program, call, kept)
+                made = self._bound(program, call, kept)
                 if made is None:
                     continue
                 made.failed = failed
@@ -99,7 +99,7 @@ class Region:
                     break
                 failed = failed or next(guard for guard in program.compiled.guards if guard.is_about_a_number)
             if not chain or chain[-1].holds is not None:
-                base = self.bound(self._base(call), call, kept)
+                base = self._bound(self._base(call), call, kept)
                 assert base is not None
                 base.failed = failed
                 chain.append(base)
@@ -116,18 +116,19 @@ class Region:
                 log("guards", f"{self.name}: {first.failed} does not hold, it is {found}; {first.program.level} runs")
             return first
 
-    def bound(self, program: Installed, call: Call, kept: Call) -> Entry | None:
+    def runner(self, program: Installed, call: Call) -> Runner | None:
         """A program bound to a call's metas; None for one that fails at that, which is not tried again."""
         try:
-            run = program.bind(call)
+            return program.bind(call)
         except FAULTS as error:
             if program.tier is TIER1:
                 raise
             self.fail(program, error)
             return None
-        entry = Entry(self, program, run, kept, self.config.half_life)
-        entry.holds = numbers_hold(program.compiled.guards, self.numbers)
-        return entry
+
+    def _bound(self, program: Installed, call: Call, kept: Call) -> Entry | None:
+        run = self.runner(program, call)
+        return None if run is None else Entry(self, program, run, kept, self.config.half_life)
 
     def _base(self, call: Call) -> Installed:
         """Tier 1 for a call: from the disk, or compiled so that there is a result soon."""

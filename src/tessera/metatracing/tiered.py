@@ -142,7 +142,8 @@ class Tiered:
                 if renewed and id(entry) in found and entry.heat.total:
                     renewed -= 1
                     with suppress(TesseraError, MemoryError):  # then the next call learns of it
-                        self.entries[key] = entry.region.entry_for(entry.call, entry.call)
+                        self.entries[key] = new = entry.region.entry_for(entry.call, entry.call)
+                        new.follow(entry)
                         continue
                 self.entries.pop(key, None)
             self._write()

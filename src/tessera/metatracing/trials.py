@@ -83,9 +83,9 @@ class Trials:
         if not entry.program.level.quick:
             contenders.append(Contender(entry.program, entry.run))
         for program in serving:
-            made = self.region.bound(program, call, entry.call)
-            if made is not None:
-                contenders.append(Contender(program, made.run))
+            run = self.region.runner(program, call)
+            if run is not None:
+                contenders.append(Contender(program, run))
         self.waiting = [program for program in self.waiting if program not in serving]
         self._expect_all()
         before = median(entry.recent) if entry.recent else None
@@ -139,7 +139,7 @@ class Trials:
             region.counts.add("switch_backs", region=region.name, what=str(best.program.level))
             log("tiers", f"{region.name}: more facts were not faster, it stays at {best.program.level}")
         for program in losers:
-            if program is not incumbent.program or best.program.replaces(program):
+            if program in region.programs and best.program.replaces(program):
                 region.drop(program)
         if general is not None and general.program not in region.programs:
             region.install(general.program)
@@ -155,11 +155,11 @@ class Trials:
             return False
         entry.rival = None
         self.rivals.pop(geometry(entry.described), None)
-        made = region.bound(before, entry.call._replace(values=values), entry.call)
-        if made is None:
+        run = region.runner(before, entry.call._replace(values=values))
+        if run is None:
             return False
         log("tiers", f"{region.name}: {entry.program.level} has become slow, compared again with {before.level}")
-        contenders = [Contender(entry.program, entry.run), Contender(before, made.run)]
+        contenders = [Contender(entry.program, entry.run), Contender(before, run)]
         self._compete(entry, Contest(contenders, region.config.contest_rounds, None))
         entry.hurry()
         return True
