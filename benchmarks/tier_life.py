@@ -219,8 +219,7 @@ def workload(device: str) -> dict[str, Any]:
     """Calls whose usual shape changes now and then, and of which one in five has another.
 
     They are compared with calls of the same mix when nothing changes any more: what caches hold is the same then. What
-    callers wait for is measured for all calls; how fast the programs are is measured behind each shift, in the calls 150
-    to 200 of its phase.
+    callers wait for is measured for all calls; how fast programs are, in the calls 150 to 200 behind each shift.
     """
     shapes, random = shapes_for(device), np.random.default_rng(0)
     given = [arrays(shape, device) for shape in shapes]
