@@ -117,6 +117,28 @@ def test_a_program_that_made_room_comes_back_at_once() -> None:
     assert made["loads"] == loads + 1
 
 
+def test_who_loses_a_second_contest_stays_for_others() -> None:
+    slow = [False]
+    made = Made(lambda level, call: 2 * MILLISECOND if slow[0] and level.tier == 3 else usual_costs(level, call))
+    made.call(4, 8, times=200)
+    slow[0] = True
+    made.call(4, 8, times=6)
+    slow[0] = False
+    assert set(made.call(4, 8, times=20)) == {2, 3}
+    assert (made["contests"], made.call(4, 8)) == (2, [3])
+    assert made.call(5, 8) == [2]
+
+
+def test_a_case_goes_on_where_its_program_changes() -> None:
+    """How hot a case is, and how often it came, is not forgotten with the program that served it."""
+    made = Made()
+    made.call(4, 8, times=9)
+    before = made.runtime.regions()[0].entries[0]
+    assert made.call(4, 8, times=9)[-1] == 2
+    after = made.runtime.regions()[0].entries[0]
+    assert (after is not before, after.calls >= 17, after.heat is before.heat) == (True, True, True)
+
+
 def test_what_another_process_left_for_a_case_is_tried_at_once() -> None:
     made = Made(named="a region", persist=True)
     made.runtime.manager.remember("a region", [Level(TIER3, ("factor", "x.size[0]", "x.size[1]"))])
