@@ -21,7 +21,7 @@ import numpy as np
 
 import tessera as ts
 from tessera.metatracing import AttentionParams, MetaTracingRuntime, RuntimeConfig
-from tessera.metatracing.attention import flash_attention
+from tessera.metatracing.attention import BASELINE, flash_attention
 
 Bars = dict[str, dict[str, Any]]
 CAUSAL = AttentionParams(is_causal=True)
@@ -191,7 +191,11 @@ def second(device: str) -> dict[str, float]:
 
 
 class Stopwatch:
-    """How long a call takes its caller, and how long its program takes: on a GPU by the GPU's own clock."""
+    """How long a call takes its caller; and how fast it is, against the baseline's program a moment later.
+
+    Clocks of processors and GPUs come and go with what there is to do: two programs are compared in turns. What takes
+    its time on a GPU is measured by the GPU's own clock.
+    """
 
     def __init__(self, device: str) -> None:
         self.device = device
@@ -201,18 +205,34 @@ class Stopwatch:
 
             self.events = Event(device, timing=True), Event(device, timing=True)
 
-    def timed(self, run: Callable[[], Any], *, inside: bool) -> tuple[Any, float, float]:
-        """The result of a call, the microseconds that its caller waits for it, and those of the program, if asked."""
-        events = self.events if inside else None
+    def waited(self, run: Callable[[], Any]) -> tuple[Any, float]:
+        """The result of a call, and the microseconds that its caller waits for it."""
         began = time.perf_counter_ns()
-        if events is not None:
-            events[0].record()
         result = run()
-        if events is not None:
-            events[1].record()
         synchronize(self.device)
-        waited = (time.perf_counter_ns() - began) / 1e3
-        return result, waited, waited if events is None else 1e3 * events[0].milliseconds_until(events[1])
+        return result, (time.perf_counter_ns() - began) / 1e3
+
+    def compared(self, run: Callable[[], Any], baseline: Callable[[], Any]) -> tuple[Any, float, float]:
+        """The same, and how many times as fast as the baseline the program was."""
+        result, waited, took = self._inside(run)
+        _, _, other = self._inside(baseline)
+        return result, waited, other / took
+
+    def _inside(self, run: Callable[[], Any]) -> tuple[Any, float, float]:
+        events = self.events
+        if events is None:
+            result, waited = self.waited(run)
+            return result, waited, waited
+        began, ended = events
+
+        def between() -> Any:
+            began.record()
+            result = run()
+            ended.record()
+            return result
+
+        result, waited = self.waited(between)
+        return result, waited, 1e3 * began.milliseconds_until(ended)
 
 
 def workload(device: str) -> dict[str, Any]:
@@ -222,7 +242,10 @@ def workload(device: str) -> dict[str, Any]:
     callers wait for is measured for all calls; how fast programs are, in the calls 150 to 200 behind each shift.
     """
     shapes, random = shapes_for(device), np.random.default_rng(0)
-    given = [arrays(shape, device) for shape in shapes]
+    given, others = ([arrays(shape, device) for shape in shapes] for _ in range(2))
+    baseline = flash_attention.with_schedule(BASELINE)
+    for one in others:
+        baseline(*one, one[0].shape[-1] ** -0.5, causal=True)
     synchronize(device)
 
     def mixed(usual: Sequence[int]) -> list[int]:
@@ -236,33 +259,43 @@ def workload(device: str) -> dict[str, Any]:
     # their time.
     pause, watch = 0.0 if device == "cpu" else PAUSE, Stopwatch(device)
 
-    def made(which: int, *, inside: bool) -> tuple[int, float, float]:
-        """The tier of a call, and its microseconds: those that the caller waits, and those of the program."""
+    def called(which: int) -> Any:
+        return runtime.execute_flash_attention(*given[which], CAUSAL)
+
+    def compared(which: int) -> tuple[Any, float, float]:
         time.sleep(pause)
-        result, waited, program = watch.timed(
-            lambda: runtime.execute_flash_attention(*given[which], CAUSAL), inside=inside
-        )
-        return int(result.tier_used), waited, program
+        one = others[which]
+        return watch.compared(lambda: called(which), lambda: baseline(*one, one[0].shape[-1] ** -0.5, causal=True))
+
+    def waited(which: int) -> tuple[Any, float]:
+        time.sleep(pause)
+        return watch.waited(lambda: called(which))
 
     calm: list[list[float]] = [[] for _ in given]
-    calm_inside: list[list[float]] = [[] for _ in given]
+    speeds: list[list[float]] = [[] for _ in given]
     with MetaTracingRuntime() as runtime:
         for turn, which in enumerate(plan):
             shift = turn - turn % PHASE
-            looked_at = shift > 0 and 150 <= turn - shift < 200
-            tiers[turn], took[turn], program = made(which, inside=looked_at)
-            if looked_at and which == usual[turn]:
-                behind[shift].append(program)
+            if shift and 150 <= turn - shift < 200:
+                result, took[turn], speed = compared(which)
+                if which == usual[turn]:
+                    behind[shift].append(speed)
+            else:
+                result, took[turn] = waited(which)
+            tiers[turn] = int(result.tier_used)
         runtime.wait_for_compilation()
         expected = [(turn // CALM) % len(given) for turn in range(2 * CALM * len(given))]
         for turn, (one, which) in enumerate(zip(expected, mixed(expected), strict=True)):
-            _, waited, program = made(which, inside=turn % 2 == 1)
+            if turn % CALM < CALM // 2:
+                _, found = waited(which)
+            else:
+                _, _, found = compared(which)
             if one == which:
-                (calm_inside if turn % 2 else calm)[which].append(program if turn % 2 else waited)
+                (calm if turn % CALM < CALM // 2 else speeds)[which].append(found)
         stats = runtime.get_runtime_stats()
-    steady, steady_inside = ([float(np.median(one)) for one in found] for found in (calm, calm_inside))
+    steady, fast = ([float(np.median(one)) for one in found] for found in (calm, speeds))
     slower = took / np.asarray([steady[which] for which in plan])
-    after = [steady_inside[usual[shift]] / float(np.median(found)) for shift, found in behind.items()]
+    after = [float(np.median(found)) / fast[usual[shift]] for shift, found in behind.items()]
     highest = [turn for turn in range(CALLS) if tiers[turn] == 3]
     return {
         "p99": float(np.percentile(slower, 99)),
@@ -274,7 +307,7 @@ def workload(device: str) -> dict[str, Any]:
         "tiers_after_shifts": [sorted({int(one) for one in tiers[shift + 150 : shift + 200]}) for shift in behind],
         "first_at_tier3": highest[0] if highest else None,
         "steady_us": steady,
-        "steady_program_us": steady_inside,
+        "steady_against_baseline": fast,
         "calls": stats.total_executions,
         "tiers": [stats.tier1_executions, stats.tier2_executions, stats.tier3_executions],
         "events": stats.events,
