@@ -44,10 +44,11 @@ class CudaTimer:
 
         self._place, self._streams, self._driver = place, streams, driver
         self._context = Context.of(place.index)
+        self._default = streams.default_stream(place)
         self._spare: list[tuple[Any, Any]] = []  # pairs of events
 
     def timed(self, run: Runner, values: Sequence[Any]) -> tuple[Any, Reading]:
-        stream = self._streams.current_stream(self._place)
+        stream = self._streams.current_streams().get(self._place.index) or self._default
         if stream.graph is not None:  # nothing runs now: the call becomes a node of a graph
             return run(*values), lambda: 0
         try:
