@@ -14,11 +14,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from tessera import knobs
+from tessera.metatracing.client import Level
 from tessera.metatracing.compiling_process import CompilingProcess
 from tessera.metatracing.logs import complain, log
 
 if TYPE_CHECKING:
-    from tessera.metatracing.client import Compiled, Level
+    from tessera.metatracing.client import Compiled
     from tessera.metatracing.request import Request
 
 MOST_DEATHS = 3
@@ -106,7 +107,8 @@ class _Job:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.left = deque(request.levels)
+        self.left: deque[Level | None] = deque([None] if request.is_open else request.levels)
+        """None stands for finding out which levels there are."""
         self.under_way = 0
         self.done: list[tuple[Level, Compiled]] = []
 
@@ -207,7 +209,7 @@ class Worker:
         for request in requests:
             if not self.is_usable and not request.recalls:
                 _fail(request, "there is no process that compiles")
-            elif not self.is_usable or not request.levels:
+            elif not self.is_usable or not (request.levels or request.is_open):
                 request.region.compiled(request, [])
             else:
                 jobs.append(_Job(request))
@@ -220,7 +222,7 @@ class Worker:
         for _ in range(sum(len(job.left) for job in self._jobs)):
             if not self._idle or self._closed:
                 return
-            process = next((one for one in self._idle if one.pid is not None), self._idle[0])
+            process = max(self._idle, key=lambda one: (one.is_ready, one.pid is not None))
             self._idle.remove(process)
             threading.Thread(target=self._work, args=(process,), name="tessera compiling", daemon=True).start()
 
@@ -239,17 +241,32 @@ class Worker:
             made: Compiled | None = None
             try:
                 # Settings that hold around the request hold here; a context is for one thread at a time.
-                made = job.request.context.copy().run(self._made, job.request, level, process)
+                around = job.request.context.copy()
+                if level is None:
+                    around.run(self._open, job.request, process)
+                else:
+                    made = around.run(self._made, job.request, level, process)
             except Exception as error:  # whatever it is, a call must not learn of it
                 if not self._closed:
-                    job.request.region.aborted(level, f"{type(error).__name__}: {error}")
+                    told = level or Level(job.request.tier)
+                    job.request.region.aborted(told, f"{type(error).__name__}: {error}")
             with self._lock:
                 job.under_way -= 1
-                if made is not None:
+                if level is None:
+                    job.left.extend(job.request.levels)
+                    self._begin()
+                elif made is not None:
                     job.done.append((level, made))
                 over = not job.left and not job.under_way
             if over:
                 job.request.context.copy().run(self._hand_over, job)
+
+    def _open(self, request: Request, process: CompilingProcess) -> None:
+        """To find levels takes a compiler, too: who has one leaves on the disk what it found."""
+        packed = request.region.client.request(request.call, [])
+        if packed is not None:
+            self._made_by(process, packed)
+        request.settle()
 
     def _made(self, request: Request, level: Level, process: CompilingProcess) -> Compiled | None:
         found = request.known(level)
@@ -327,6 +344,6 @@ class Worker:
 
 
 def _fail(request: Request, why: str) -> None:
-    for level in request.levels:
+    for level in request.levels or [Level(request.tier)]:
         request.region.aborted(level, why)
     request.region.compiled(request, [])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tessera.kernels.schedule import Schedule
@@ -141,9 +142,13 @@ class Climbing:
         asked.add(tier)
         call = entry.call._replace(values=values_of(entry.call, described))
         current, most, seen = entry.program.level.schedule, region.config.candidates, region.runtime.experience
-        if tier is TIER2:
+        levels: Sequence[Level] | Callable[[], Sequence[Level]]
+        if tier is TIER2 and is_bridge:
             levels = bridge_levels(TIER2, (), [current, None])
-            levels = levels if is_bridge else tier2_levels(region.client, call, most, seen)
+        elif tier is TIER2:
+            levels = partial(tier2_levels, region.client, call, most, seen)
+            if region.client.knows_schedules(call):
+                levels = levels()
         elif words := self._words(entry, described, is_bridge):
             if is_bridge:
                 levels = bridge_levels(TIER3, words, [*self._schedules_of(words), current, None])
@@ -152,9 +157,9 @@ class Climbing:
         else:
             return None
         self.asked.setdefault(self._case(described), asked).add(tier)  # by now numbers may count that did not before
-        if not region.runtime.climb_pays(region, entry, tier, len(levels)):
+        if not region.runtime.climb_pays(region, entry, tier, most if callable(levels) else len(levels)):
             return None
-        return self._asking(Request(region, call, levels, is_bridge=is_bridge))
+        return self._asking(Request(region, call, tier, levels, is_bridge=is_bridge))
 
     def _schedules_of(self, words: tuple[str, ...]) -> list[Schedule | None]:
         """Under which schedule a program that assumes the same for other arguments is in use."""
@@ -195,8 +200,6 @@ class Climbing:
         if request.is_bridge and self.bridges < region.config.most_bridges:
             self.bridges += 1
             region.counts.add("bridges", region=region.name)
-        for level in request.levels:
-            log("tiers", f"{region.name}: hot, compiling {level}")
         return request
 
     # What was there before
@@ -217,7 +220,7 @@ class Climbing:
         if case not in self._had and (self._misses >= _MOST_MISSES or TIER3 in self.asked.get(case, ())):
             return
         _keep(self._looked, case)
-        request = Request(region, entry.call, levels, is_bridge=True, recalls=True)
+        request = Request(region, entry.call, TIER3, levels, is_bridge=True, recalls=True)
         self.requests.append(request)
         region.runtime.compiling.submit(request)
 

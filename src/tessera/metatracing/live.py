@@ -80,8 +80,8 @@ def view_of(runtime: MetaTracingRuntime) -> View:
     compiling: list[str] = []
     for region in regions:
         for request in list(region.climbing.requests):
-            tiers = sorted({int(level.tier) for level in request.levels})
-            compiling.append(f"{region.name}: {len(request.levels)} of tier {', '.join(map(str, tiers))}")
+            count = len(request.levels) or "programs"
+            compiling.append(f"{region.name}: {count} of tier {int(request.tier)}")
     stats = runtime.get_runtime_stats()
     shown = sorted(cases, key=lambda case: -case.calls)[:_MOST_REGIONS]
     return View(

@@ -187,7 +187,7 @@ class MetaTracingRuntime:
         """Has requests compiled."""
         began = self.clock()
         for request in requests:
-            told = request.levels[0].tier, request.region.name
+            told = request.tier, request.region.name
             request.done = lambda told=told: self._compiled(told[0], self.clock() - began, told[1])
         self.compiling.submit(*requests)
 
