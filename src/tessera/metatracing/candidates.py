@@ -11,6 +11,7 @@ from tessera.metatracing.contest import FAR_BEHIND, Contender
 from tessera.metatracing.records import ExecutionTier
 
 TIER2, TIER3 = ExecutionTier.TIER2_STANDARD, ExecutionTier.TIER3_SPECIALIZED
+_BRIDGES = 2  # programs that are compiled for arguments which others refused
 Times = Mapping[Schedule | None, float]
 """How long programs took, by their schedules, when they were last compared."""
 
@@ -54,9 +55,9 @@ def tier3_levels(
     return levels[: most + 1]
 
 
-def bridge_levels(tier: ExecutionTier, words: tuple[str, ...], current: Schedule | None) -> list[Level]:
-    """For arguments that others refused: under the schedule in use, and under the client's own, which may suit them."""
-    return [Level(tier, words, one) for one in dict.fromkeys([current, None])]
+def bridge_levels(tier: ExecutionTier, words: tuple[str, ...], schedules: Sequence[Schedule | None]) -> list[Level]:
+    """For arguments that others refused: under the first two of these schedules, such as the one that others took."""
+    return [Level(tier, words, one) for one in dict.fromkeys(schedules)][:_BRIDGES]
 
 
 def numbers_in(client: Client, words: Sequence[str]) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from tessera.kernels.function import Kernel
 from tessera.metatracing.analysis.experience import Experience
 from tessera.metatracing.attention import AttentionParams, attention_operations, flash_attention
 from tessera.metatracing.background import Blocking, Compiling, Worker
+from tessera.metatracing.clerk import AtOnce, Behind, Clerk
 from tessera.metatracing.client import Call, Client, Level
 from tessera.metatracing.config import RuntimeConfig
 from tessera.metatracing.contest import Contender
@@ -101,6 +102,9 @@ class MetaTracingRuntime:
             background = self.config.background_compilation
             compiling = Worker(self.config.compile_timeout_s) if background else Blocking()
         self.compiling = compiling
+        # Whoever counts by a clock of his own wants to know what happens when.
+        beside = isinstance(compiling, Worker) and clock is system_clock
+        self.clerk: Clerk = Behind() if beside else AtOnce()
         self.distributed: DistributedExecutionTracer | None = None
         if self.config.enable_distributed_tracing:
             told = self.config.distributed_rank, self.config.distributed_world_size
@@ -142,6 +146,8 @@ class MetaTracingRuntime:
             return [*self._tiered.values(), *self._kernels.values(), *self._lent]
 
     def regions(self) -> list[Region]:
+        """All regions, when what calls so far have led to is in their books."""
+        self.clerk.settle()
         return [region for tiered in self._everything() for region in list(tiered.regions.values())]
 
     # What regions ask
@@ -177,12 +183,13 @@ class MetaTracingRuntime:
         took = {one.program.level.schedule: seconds for one, seconds in times.items() if seconds is not None}
         self.experience.note((region.client.name, region.first.fixed), entry.described, took)
 
-    def compile(self, request: Request) -> None:
-        """Has a request compiled."""
-        tier = request.tier
+    def compile(self, *requests: Request) -> None:
+        """Has requests compiled."""
         began = self.clock()
-        request.done = lambda: self._compiled(tier, self.clock() - began, request.region.name)
-        self.compiling.submit(request)
+        for request in requests:
+            told = request.tier, request.region.name
+            request.done = lambda told=told: self._compiled(told[0], self.clock() - began, told[1])
+        self.compiling.submit(*requests)
 
     def _compiled(self, tier: ExecutionTier, nanoseconds: int, region: str) -> None:
         self._compile_time[tier] += nanoseconds
@@ -190,11 +197,13 @@ class MetaTracingRuntime:
 
     def wait_for_compilation(self, timeout: float = 60.0) -> bool:
         """Waits until nothing is being compiled; False where that takes longer."""
+        self.clerk.settle()
         return self.compiling.wait(timeout)
 
     def forked(self) -> None:
         """In the child of a fork: whoever held a lock is not there."""
         self._lock = threading.Lock()
+        self.clerk.forked()
         self.manager.forked()
         self.counts.forked()
         for tiered in self._everything():
@@ -202,6 +211,7 @@ class MetaTracingRuntime:
 
     def close(self) -> None:
         """Ends the process that compiles. Calls go on with what there is."""
+        self.clerk.settle()
         self.compiling.close()
         if self.distributed is not None:
             self.distributed.stop()
