@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from textwrap import indent
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from tessera.kernels.native import Settings, settings
 from tessera.lang.parameters import Parameters, is_array, is_number, scalar
@@ -20,7 +20,7 @@ from tessera.lang.watching import Check
 from tessera.runtime.meta import Meta
 from tessera.runtime.pytree import tree_leaves, tree_unflatten
 from tessera.runtime.tensor import Tensor
-from tessera.runtime.written_calls import NOT_FOUND, as_given, mark_for, parameters_text, written
+from tessera.runtime.written_calls import MISSING, NOT_FOUND, as_given, mark_for, parameters_text, written
 
 MOST_ENTRIES = 4096
 INLINE = 4
@@ -40,6 +40,8 @@ class Entry(NamedTuple):
 
 
 Entries = dict[tuple[Any, ...], Entry]
+Sibling: TypeAlias = Callable[[Sequence[Tensor]], Entry | None]
+"""Makes the entry for arrays that differ in sizes alone from those of another, if it can."""
 
 
 class Access(NamedTuple):
@@ -113,6 +115,8 @@ class Quick:
     ) -> None:
         self.name = name
         self.entries: Entries = {}
+        self._siblings: dict[tuple[Any, ...], Sibling] = {}
+        """By what `key` says, with kinds in the place of metas."""
         self.slowly = slowly
         self.parameters = parameters
         self.names = parameters.labels()
@@ -129,6 +133,8 @@ class Quick:
         self._seen = self._looking()
         inner = "".join(f"{part}, " for part in self._parts()[1:])
         self._keyed: Callable[..., tuple[Any, ...]] = eval(f"lambda {', '.join(self.names)}: ({inner})", {})
+        self._arrays = sum(len(one.arrays) for one in self.accesses)
+        self._apart = self._taking()
         self.call = self._written(())
 
     def fits(self, arguments: Mapping[str, Any]) -> bool:
@@ -173,17 +179,58 @@ class Quick:
         """What the generated code looks up for these arguments."""
         return (chosen, *self._keyed(**arguments))
 
-    def add(self, chosen: Settings | None, arguments: Mapping[str, Any], entry: Entry) -> bool:
-        """Keeps an entry; says whether `call` is another function now."""
-        if len(self.entries) >= MOST_ENTRIES:
-            self.entries.clear()
+    def add(
+        self, chosen: Settings | None, arguments: Mapping[str, Any], entry: Entry, sibling: Sibling | None = None
+    ) -> bool:
+        """Keeps an entry, and what makes more of its like; says whether `call` is another function now."""
         key = self.key(chosen, arguments)
+        if sibling is not None:
+            if len(self._siblings) >= MOST_ENTRIES:
+                self._siblings.clear()
+            self._siblings[self._like(key)] = sibling
         known = list(self.entries)[:INLINE]
-        self.entries[key] = entry
+        self._keep(key, entry)
         if len(known) >= INLINE and key not in known:
             return False
         self.call = self._written([Inline(one, self.entries[one]) for one in list(self.entries)[:INLINE]])
         return True
+
+    def _keep(self, key: tuple[Any, ...], entry: Entry) -> None:
+        if len(self.entries) >= MOST_ENTRIES:
+            self.entries.clear()
+        self.entries[key] = entry
+
+    def _like(self, key: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What keys have in common that differ in sizes alone."""
+        end = 1 + self._arrays
+        return (key[0], *[meta.kind for meta in key[1:end]], *key[end:])
+
+    def _taking(self) -> Callable[..., tuple[Any, ...] | None]:
+        """The rest of a key behind settings, and the arrays, for arguments of the structure; None for others."""
+        tests = [test for one in self.accesses for test in one.tests]
+        parts = "".join(f"{part}, " for part in self._parts()[1:])
+        passed = "".join(f"{path}, " for one in self.accesses for path in one.order)
+        text = f"(({parts}), ({passed})) if {' and '.join(tests) or 'True'} else None"
+        return eval(f"lambda {', '.join(self.names)}: {text}", {})
+
+    def _resized(self, given: Sequence[Any]) -> tuple[Entry, tuple[Tensor, ...]] | None:
+        """An entry for arguments that differ in sizes alone from others that came, and the arrays among them."""
+        # The first entries are compared in code, which is written anew for each of them.
+        if len(self.entries) < INLINE or current_or_none() is not None:
+            return None
+        try:
+            taken = self._apart(*given)
+            if taken is None:
+                return None
+            key = (settings(), *taken[0])
+            sibling = self._siblings.get(self._like(key))
+        except NOT_FOUND:
+            return None
+        entry = None if sibling is None else sibling(taken[1])
+        if entry is None:
+            return None
+        self._keep(key, entry)
+        return entry, taken[1]
 
     def _written(self, inline: Sequence[Inline]) -> Callable[..., Any]:
         mark, parts = self.mark, self._parts()
@@ -259,6 +306,13 @@ class Quick:
         return "".join(lines)
 
     def _otherwise(self, given: tuple[Any, ...], extra: tuple[Any, ...], named: dict[str, Any], more: Any) -> Any:
+        everything = (*given, *named.values())
+        if self._siblings and not extra and not more and all(value is not MISSING for value in everything):
+            found = self._resized(everything)
+            if found is not None:
+                entry, arrays = found
+                results = entry.run(*arrays, *entry.hidden)
+                return results if entry.finish is None else entry.finish(results)
         args, kwargs = as_given(self.names[: len(given)], given, extra, named)
         return self.slowly(*args, **kwargs, **more)
 

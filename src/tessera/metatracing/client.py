@@ -89,7 +89,10 @@ class RuntimeGuard(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Schedule):
-    """The schedule of a program of many kernels: each has the blocks of this rank, 0 being the best by the model."""
+    """The schedule that models choose: each kernel of a program has the blocks of this rank, 0 being the best.
+
+    For a kernel alone, it is the one that is expected to gain most over its own.
+    """
 
     rank: int = 0
 
