@@ -19,7 +19,7 @@ from tessera.runtime import cache
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.launch_plan import DeviceLaunch
-from tessera.targets.cuda.tools import find_ptxas
+from tessera.targets.cuda.tools import BRIEFLY, find_ptxas
 
 if TYPE_CHECKING:
     from tessera.targets.cuda.assembler import Assembly
@@ -63,7 +63,8 @@ class Module:
 
     def _load(self, code: bytes, keep: bool) -> int:
         is_ptx = not code.startswith(_ELF)
-        machine_code = assembled(code, self.context) if keep and is_ptx else None
+        keep = keep and is_ptx and not code.startswith(BRIEFLY.encode())
+        machine_code = assembled(code, self.context) if keep else None
         if machine_code is not None:
             try:
                 return self._loaded(machine_code)

@@ -21,7 +21,7 @@ from itertools import product
 
 from tessera.dtypes.types import DType
 from tessera.targets.cpu import features, pool
-from tessera.targets.cpu.cpu_types import TILE_ROWS
+from tessera.targets.cpu.features import TILE_ROWS
 from tessera.targets.llvm.elements import is_arm
 
 ROWS = (24, 32, 48, 64, 96, 128, 192, 256)
