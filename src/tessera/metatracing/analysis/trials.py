@@ -147,16 +147,12 @@ class Trial:
 
 def _run(one: SpecializationRecommendation, here: Situation, args: Sequence[Any]) -> Run | None:
     """What runs a specialisation; None where it does not run."""
-    special = one.specialized(here.kernel, here.under)
-
-    def run() -> Any:
-        return special(*args, **here.static)
-
     try:
-        run()
+        special = one.specialized(here.kernel, here.under)
+        special(*args, **here.static)
     except TesseraError:
         return None
-    return run
+    return lambda: special(*args, **here.static)
 
 
 def own_arguments(here: Situation) -> tuple[Any, ...] | None:
