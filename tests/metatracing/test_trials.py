@@ -10,12 +10,21 @@ import pytest
 
 import tessera as ts
 from tessera import Schedule
-from tessera.bench.operators.kernels import gemm, layernorm
-from tessera.metatracing import Machine, RecommendationType, Recommender, Situation, SpecializationRecommendation
+from tessera.bench.operators.kernels import gemm, layernorm, softmax
+from tessera.metatracing import (
+    Machine,
+    MetaTracingRuntime,
+    RecommendationType,
+    Recommender,
+    RuntimeConfig,
+    Situation,
+    SpecializationRecommendation,
+    Trial,
+)
 from tessera.metatracing import advice as models_choice
 from tessera.metatracing.analysis import trials
 from tessera.metatracing.analysis.recommendations import LayoutParams, Params, ShapeParams, TileParams
-from tessera.metatracing.analysis.trials import Trial, Turns, like, measured_gain
+from tessera.metatracing.analysis.trials import Run, Timed, Turns, like, measured_gain
 from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.client import Choice, Level
 from tessera.metatracing.events.tile_work import tile_work
@@ -90,7 +99,15 @@ def test_models_say_what_is_worth_a_trial():
 
 def test_a_trial_leaves_the_callers_arrays_alone(monkeypatch: pytest.MonkeyPatch):
     """The kernel is run, and what it fills is not the caller's; clocks are made up."""
-    monkeypatch.setattr(trials, "timed_on", lambda _place: lambda run, count: (run(), 1.0)[1])  # pyright: ignore
+
+    def timed(run: Run, count: int) -> float:
+        run()
+        return 1.0
+
+    def timed_on(place: object) -> Timed:
+        return timed
+
+    monkeypatch.setattr(trials, "timed_on", timed_on)
     a, b, c = ts.randn((16, 16), seed=1), ts.randn((16, 16), seed=2), ts.full((16, 16), 7.0)
     form = gemm.with_schedule(Schedule(block=(8, 8, 8)))[2, 2]
 
@@ -106,6 +123,29 @@ def test_a_trial_leaves_the_callers_arrays_alone(monkeypatch: pytest.MonkeyPatch
     assert gain is not None
     assert gain.ratio == 1.0
     assert (c.numpy() == 7.0).all()
+
+
+def test_a_runtime_tries_what_it_recommends(monkeypatch: pytest.MonkeyPatch):
+    """On arrays that lie as those of the calls did. By a made-up clock whatever copies its argument first is faster."""
+
+    def timed(run: Run, count: int) -> float:
+        run()
+        return 1.0 if "InRows" in repr(run.__closure__) else 2.0
+
+    def timed_on(place: object) -> Timed:
+        return timed
+
+    monkeypatch.setattr(trials, "timed_on", timed_on)
+    times = shipped("cpu-aarch64")
+    assert times is not None
+    runtime = MetaTracingRuntime(RuntimeConfig(background_compilation=False, enable_tier3_specialization=False))
+    tiered, x = runtime.tiered(softmax), ts.randn((24, 40), seed=1).T
+    for _ in range(30):
+        tiered(x)
+    (hot,) = runtime.analyze(times, trial=Trial(rounds=4)).hotspots
+    (made,) = hot.recommendations
+    assert (made.recommendation_type, made.tried) == (LAYOUT, True)
+    assert made.expected_improvement == pytest.approx(1.0)
 
 
 def test_arrays_of_a_trial_lie_as_the_callers_do():
