@@ -39,8 +39,9 @@ _SOON = 1 << 12
 """Elements of all arrays up to which the interpreter has a result before a compiler has: on the CPU, at first."""
 _SMALL = Schedule(block=(64, 16), warps=4, stages=1)
 """On a GPU a program that is compiled soon has little code: small tiles, nothing fetched ahead."""
-_PLAIN = {"sm_90a": "sm_90"}
-"""Instead of an architecture, one whose code runs there too, and to which there is a shorter way: without agents."""
+_PLAIN = {"sm_90a": "sm_90", "amx": "avx2", "avx512": "avx2"}
+"""Instead of an architecture, one whose code runs there too, and to which there is a shorter way: without agents on
+GPUs, and with vectors on CPUs that are selected without much thought."""
 
 
 class Context(NamedTuple):
@@ -121,11 +122,11 @@ class KernelClient:
 
     @staticmethod
     def _quick(form: Kernel, here: Settings) -> tuple[Kernel, Settings]:
-        """What is compiled soon: with little work on the CPU, little code on a GPU."""
-        if here.target == "cpu":
-            return form, settings_at(0, here)
-        small = form.with_schedule(_SMALL) if form.free and form.grid is None and form.space is None else form
-        return small, settings_for(_PLAIN.get(here.level, here.level), here)
+        """What is compiled soon: with little work, and on a GPU with little code."""
+        plain = settings_at(0, settings_for(_PLAIN.get(here.level, here.level), here))
+        if here.target == "cpu" or not form.free or form.grid is not None or form.space is not None:
+            return form, plain
+        return form.with_schedule(_SMALL), plain
 
     def find(self, call: Call, level: Level) -> Compiled | None:
         here: Settings | None = call.context.settings
@@ -210,6 +211,12 @@ class KernelClient:
             return [Schedule(block=block) for block in self._cpu_blocks(call, here.level)]
         blocks = self.kernel.blocks_for(self.kernel.bound(call.values, call.context.static), here)[1:]
         return [Schedule(block=block) for block in blocks]
+
+    def knows_schedules(self, call: Call) -> bool:
+        kernel, here = self.kernel, call.context.settings
+        if here is None or here.target != "cuda" or kernel.grid is not None or kernel.space is not None:
+            return True
+        return not kernel.free or kernel.knows_blocks(kernel.bound(call.values, call.context.static), here)
 
     @staticmethod
     def _cpu_blocks(call: Call, level: str) -> list[tuple[int, ...]]:
@@ -345,7 +352,10 @@ class Shipment(NamedTuple):
         )
 
     def build(self) -> list[str | None]:
-        """Compiles all levels into the compile cache; says for each what went wrong, None where nothing did."""
+        """Compiles all levels into the compile cache; says for each what went wrong, None where nothing did.
+
+        Without levels, it looks for schedules: what that takes to know is kept there, too.
+        """
         from contextlib import ExitStack
 
         from tessera import knobs
@@ -370,6 +380,8 @@ class Shipment(NamedTuple):
             call = client.call(values, self.static)
             if call is None:
                 return ["the kernel cannot be called there"] * len(self.levels)
+            if not self.levels:
+                client.schedules(call)
             for tier, assumed, schedule, quick in self.levels:
                 try:
                     client.compile(call, Level(ExecutionTier(tier), tuple(assumed), schedule, quick))
