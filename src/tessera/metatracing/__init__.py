@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         SpecializationRecommendation,
     )
     from tessera.metatracing.analysis.trends import PerformanceTrend, analyze_performance_trends
+    from tessera.metatracing.analysis.trials import Trial
     from tessera.metatracing.events.execution import KernelExecution
     from tessera.metatracing.events.kinds import AccessType, ComputeEvent, ComputeType, MemoryAccessEvent
     from tessera.metatracing.events.monitor import PerformanceMetrics, PerformanceMonitor
@@ -105,6 +106,7 @@ _LATER: dict[str, tuple[str, ...]] = {
     ),
     "analysis.recommendations": ("RecommendationType", "Recommender", "SpecializationRecommendation"),
     "analysis.trends": ("PerformanceTrend", "analyze_performance_trends"),
+    "analysis.trials": ("Trial",),
     "events.execution": ("KernelExecution",),
     "events.kinds": ("AccessType", "ComputeEvent", "ComputeType", "MemoryAccessEvent"),
     "events.monitor": ("PerformanceMetrics", "PerformanceMonitor"),
@@ -227,6 +229,7 @@ __all__ = [
     "Tiered",
     "TileConfiguration",
     "TileConfigurationOptimizer",
+    "Trial",
     "analyze_performance_trends",
     "enable_distributed_tracing",
     "execute_flash_attention",

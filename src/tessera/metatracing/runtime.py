@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from tessera.metatracing.analysis.analyzer import AnalysisResult
+    from tessera.metatracing.analysis.trials import Trial
     from tessera.metatracing.models.kernel_times import KernelTimes
 
 
@@ -284,11 +285,16 @@ class MetaTracingRuntime:
         for region in self.regions():
             region.config = config
 
-    def analyze(self, times: KernelTimes | None = None, tolerance: float | None = None) -> AnalysisResult:
-        """What traces show: patterns, trends, hotspots; and with a model of the machine, what is recommended."""
+    def analyze(
+        self, times: KernelTimes | None = None, tolerance: float | None = None, trial: Trial | None = None
+    ) -> AnalysisResult:
+        """What traces show: patterns, trends, hotspots; and with a model of the machine, what is recommended.
+
+        With a trial, what the model holds possible is run, and recommended is what was seen to gain.
+        """
         from tessera.metatracing.analysis.running import analyze
 
-        return analyze(self, times, tolerance)
+        return analyze(self, times, tolerance, trial)
 
     def explain(self) -> str:
         """The regions, their programs, and what these are guarded by, in words."""
