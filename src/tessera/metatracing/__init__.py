@@ -83,6 +83,7 @@ if TYPE_CHECKING:
         TileConfiguration,
         TileConfigurationOptimizer,
     )
+    from tessera.metatracing.reference import ReferenceFlashAttention
     from tessera.metatracing.situation import Situation
 
 # These are loaded when they are asked for: calls need none of them.
@@ -126,21 +127,8 @@ _LATER: dict[str, tuple[str, ...]] = {
         "TierPerformancePrediction",
         "TierPrediction",
     ),
+    "reference": ("ReferenceFlashAttention",),
     "situation": ("Situation",),
-    # What validates tiers measures them, too, and so lives with the benchmarks.
-    "tessera.bench.validation": (
-        "BenchmarkSuite",
-        "ReferenceFlashAttention",
-        "TierBenchmarkConfig",
-        "TierBenchmarkResult",
-        "TierMetrics",
-        "ValidationConfig",
-        "ValidationFramework",
-        "ValidationIssue",
-        "ValidationReport",
-        "ValidationResult",
-        "ValidationSuite",
-    ),
 }
 _MODULES = {name: module for module, names in _LATER.items() for name in names}
 
@@ -149,7 +137,7 @@ def __getattr__(name: str) -> Any:
     module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(module if module.startswith("tessera.") else f"{__name__}.{module}"), name)
+    return getattr(import_module(f"{__name__}.{module}"), name)
 
 
 __all__ = [
@@ -207,6 +195,7 @@ __all__ = [
     "PerformanceTrend",
     "RecommendationType",
     "Recommender",
+    "ReferenceFlashAttention",
     "RiskMitigationFramework",
     "RiskType",
     "RuntimeConfig",
