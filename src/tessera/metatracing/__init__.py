@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     )
     from tessera.metatracing.analysis.trends import PerformanceTrend, analyze_performance_trends
     from tessera.metatracing.events.execution import KernelExecution
+    from tessera.metatracing.events.host import HostExecution, HostMemoryPatternTracer, HostResources
     from tessera.metatracing.events.kinds import AccessType, ComputeEvent, ComputeType, MemoryAccessEvent
     from tessera.metatracing.events.monitor import PerformanceMetrics, PerformanceMonitor
     from tessera.metatracing.events.tracers import (
@@ -107,6 +108,7 @@ _LATER: dict[str, tuple[str, ...]] = {
     "analysis.recommendations": ("RecommendationType", "Recommender", "SpecializationRecommendation"),
     "analysis.trends": ("PerformanceTrend", "analyze_performance_trends"),
     "events.execution": ("KernelExecution",),
+    "events.host": ("HostExecution", "HostMemoryPatternTracer", "HostResources"),
     "events.kinds": ("AccessType", "ComputeEvent", "ComputeType", "MemoryAccessEvent"),
     "events.monitor": ("PerformanceMetrics", "PerformanceMonitor"),
     "events.tracers": (
@@ -164,6 +166,9 @@ __all__ = [
     "GPUComputePatternTracer",
     "GPUMemoryPatternTracer",
     "GuardType",
+    "HostExecution",
+    "HostMemoryPatternTracer",
+    "HostResources",
     "HotspotCandidate",
     "HotspotCriteria",
     "HotspotDetector",

@@ -49,6 +49,8 @@ _INTEGERS: Mapping[type[Operation], Callable[[int, int], int]] = {
 }
 
 
+Geometry = tuple[tuple[int, ...], tuple[int, ...]]
+"""Sizes and strides."""
 _COUNTED = ("products", "dots", "functions", "elements", "near", "far", "turns", "left", "right")
 
 
@@ -132,6 +134,19 @@ class TileWork:
 
 def tile_work(instance: Instance, arguments: Described) -> TileWork:
     """The work of an instance of a kernel on arguments, given by metas of tensors and numbers."""
+    function, grid, geometry = laid_out(instance, arguments)
+    places = spread(prod(grid), SAMPLED)
+    reader = Reader(function, geometry, arguments)
+    sampled = tuple(reader.program(unravelled(place, grid)) for place in places)
+    results = [found[0] for found in geometry[len(arguments) :] if found is not None]
+    itemsize = [one.dtype.storage.itemsize for one in arguments if isinstance(one, Meta)]
+    footprint = sum(one.nbytes for one in arguments if isinstance(one, Meta))
+    footprint += sum(prod(shape) * (itemsize[0] if itemsize else 4) for shape in results)
+    return TileWork(grid, sampled, tuple(places), footprint, *_widths(function))
+
+
+def laid_out(instance: Instance, arguments: Described) -> tuple[tile.FuncOp, tuple[int, ...], list[Geometry | None]]:
+    """The function of an instance with its loops cut short, its grid, and sizes and strides of all arrays."""
     module = instance.module.clone()
     function = symbol_in(module, instance.name, tile.FuncOp)
     clip_ranges(function)
@@ -140,21 +155,18 @@ def tile_work(instance: Instance, arguments: Described) -> TileWork:
         if isinstance(given, Meta):
             sizes.update((str(part), size) for part, size in zip(shape.data, given.shape, strict=True))
     extents: Any = evaluator(tuple(function.grid.data))(sizes)
-    grid = tuple(max(0, one) for one in extents)
     results = [evaluator(tuple(dim(part) for part in shape.data))(sizes) for shape in function.shapes][len(arguments) :]
-    geometry = [(one.shape, one.strides) if isinstance(one, Meta) else None for one in arguments]
+    geometry: list[Geometry | None] = [(one.shape, one.strides) if isinstance(one, Meta) else None for one in arguments]
     geometry += [(shape, contiguous_strides(shape, 1)) for shape in results]
-    count = prod(grid)
-    places = sorted({round(place) for place in np.linspace(0, count - 1, min(SAMPLED, count))}) if count else []
-    reader = _Reader(function, geometry, arguments)
-    sampled = tuple(reader.program(_unravelled(place, grid)) for place in places)
-    itemsize = [one.dtype.storage.itemsize for one in arguments if isinstance(one, Meta)]
-    footprint = sum(one.nbytes for one in arguments if isinstance(one, Meta))
-    footprint += sum(prod(shape) * (itemsize[0] if itemsize else 4) for shape in results)
-    return TileWork(grid, sampled, tuple(places), footprint, *_widths(function))
+    return function, tuple(max(0, one) for one in extents), geometry
 
 
-def _unravelled(place: int, grid: Sequence[int]) -> tuple[int, ...]:
+def spread(count: int, most: int) -> list[int]:
+    """At most so many of the numbers below a count, evenly spread, with the first and the last."""
+    return sorted({round(place) for place in np.linspace(0, count - 1, min(most, count))}) if count else []
+
+
+def unravelled(place: int, grid: Sequence[int]) -> tuple[int, ...]:
     """Where in the grid a program is; the first axis turns fastest."""
     found: list[int] = []
     for extent in grid:
@@ -178,7 +190,7 @@ def _widths(function: tile.FuncOp) -> tuple[int, int, int, int]:
     return bits, columns, made, max(sizes, default=0)
 
 
-class _Reader:
+class Reader:
     """Goes through a function for one program after the other."""
 
     def __init__(self, function: tile.FuncOp, geometry: Sequence[Any], arguments: Described) -> None:
@@ -263,13 +275,15 @@ class _Reader:
         elif isinstance(op, tile_values.ReduceOp):
             found.elements += prod(tile_type(op.operands[0]).get_shape())
         elif isinstance(op, tile.LoadOp):
-            self._moved(op.view, op.offsets, tile_type(op.result).get_shape(), op.result, found)
+            self.moved(op, op.view, op.offsets, op.result, found)
         elif isinstance(op, tile.StoreOp | tile.AtomicOp):
-            self._moved(op.view, op.offsets, tile_type(op.value).get_shape(), op.value, found)
+            self.moved(op, op.view, op.offsets, op.value, found)
 
-    def _moved(
-        self, view: SSAValue, offsets: Sequence[SSAValue], shape: Sequence[int], value: SSAValue, found: Amounts
+    def moved(
+        self, op: Operation, view: SSAValue, offsets: Sequence[SSAValue], value: SSAValue, found: Amounts
     ) -> None:
+        """A tile is loaded or stored."""
+        shape = tile_type(value).get_shape()
         sizes, strides = self._views.get(view, ([], []))
         inside = 1
         for size, offset, extent in zip(sizes, offsets, shape, strict=True):
