@@ -38,6 +38,7 @@ from tessera.metatracing.tiered import Tiered
 if TYPE_CHECKING:
     from tessera.metatracing.analysis.analyzer import (
         AnalysisResult,
+        FusionOptimizer,
         OptimizationCandidate,
         OptimizationType,
         PatternAnalyzer,
@@ -58,6 +59,15 @@ if TYPE_CHECKING:
         SpecializationRecommendation,
     )
     from tessera.metatracing.analysis.trends import PerformanceTrend, analyze_performance_trends
+    from tessera.metatracing.compilers import (
+        CompilationOptions,
+        CompilationResult,
+        EnhancedTesseraCompiler,
+        MemoryLayoutOptimizer,
+        SpecializedKernelGenerator,
+        TraceContext,
+        TraceSpecializationEngine,
+    )
     from tessera.metatracing.events.execution import KernelExecution
     from tessera.metatracing.events.host import HostExecution, HostMemoryPatternTracer, HostResources
     from tessera.metatracing.events.kinds import AccessType, ComputeEvent, ComputeType, MemoryAccessEvent
@@ -69,6 +79,13 @@ if TYPE_CHECKING:
         MemoryAccessTrace,
         MemoryTracer,
     )
+    from tessera.metatracing.first_tier import (
+        ExecutionTrace,
+        FlashAttentionInterpreter,
+        InterpreterConfig,
+        KernelLaunchInfo,
+        TesseraInterpreter,
+    )
     from tessera.metatracing.models.amounts import H200, Machine
     from tessera.metatracing.models.attention import (
         FlashAttentionPerformanceModel,
@@ -77,6 +94,7 @@ if TYPE_CHECKING:
     )
     from tessera.metatracing.models.kernel_times import KernelTimes
     from tessera.metatracing.models.tiers import (
+        DetailedBreakdown,
         OptimizationImpact,
         OptimizationImpactPredictor,
         TierPerformancePrediction,
@@ -91,6 +109,7 @@ if TYPE_CHECKING:
 _LATER: dict[str, tuple[str, ...]] = {
     "analysis.analyzer": (
         "AnalysisResult",
+        "FusionOptimizer",
         "OptimizationCandidate",
         "OptimizationType",
         "PatternAnalyzer",
@@ -107,6 +126,15 @@ _LATER: dict[str, tuple[str, ...]] = {
     ),
     "analysis.recommendations": ("RecommendationType", "Recommender", "SpecializationRecommendation"),
     "analysis.trends": ("PerformanceTrend", "analyze_performance_trends"),
+    "compilers": (
+        "CompilationOptions",
+        "CompilationResult",
+        "EnhancedTesseraCompiler",
+        "MemoryLayoutOptimizer",
+        "SpecializedKernelGenerator",
+        "TraceContext",
+        "TraceSpecializationEngine",
+    ),
     "events.execution": ("KernelExecution",),
     "events.host": ("HostExecution", "HostMemoryPatternTracer", "HostResources"),
     "events.kinds": ("AccessType", "ComputeEvent", "ComputeType", "MemoryAccessEvent"),
@@ -118,10 +146,18 @@ _LATER: dict[str, tuple[str, ...]] = {
         "MemoryAccessTrace",
         "MemoryTracer",
     ),
+    "first_tier": (
+        "ExecutionTrace",
+        "FlashAttentionInterpreter",
+        "InterpreterConfig",
+        "KernelLaunchInfo",
+        "TesseraInterpreter",
+    ),
     "models.amounts": ("H200", "Machine"),
     "models.attention": ("FlashAttentionPerformanceModel", "ModelParameters", "PerformancePrediction"),
     "models.kernel_times": ("KernelTimes",),
     "models.tiers": (
+        "DetailedBreakdown",
         "OptimizationImpact",
         "OptimizationImpactPredictor",
         "TileConfiguration",
@@ -153,16 +189,23 @@ __all__ = [
     "Call",
     "Client",
     "CollectiveEvent",
+    "CompilationOptions",
+    "CompilationResult",
     "Compiled",
     "ComputeEvent",
     "ComputePatternMatcher",
     "ComputeTrace",
     "ComputeType",
+    "DetailedBreakdown",
     "DistributedExecutionTracer",
     "DistributedTrace",
+    "EnhancedTesseraCompiler",
     "ExecutionPattern",
     "ExecutionTier",
+    "ExecutionTrace",
+    "FlashAttentionInterpreter",
     "FlashAttentionPerformanceModel",
+    "FusionOptimizer",
     "GPUComputePatternTracer",
     "GPUMemoryPatternTracer",
     "GuardType",
@@ -173,7 +216,9 @@ __all__ = [
     "HotspotCriteria",
     "HotspotDetector",
     "InputProfile",
+    "InterpreterConfig",
     "KernelExecution",
+    "KernelLaunchInfo",
     "KernelManager",
     "KernelTimes",
     "Level",
@@ -181,6 +226,7 @@ __all__ = [
     "ManualClock",
     "MemoryAccessEvent",
     "MemoryAccessTrace",
+    "MemoryLayoutOptimizer",
     "MemoryPatternMatcher",
     "MemoryTracer",
     "MetaTracingRuntime",
@@ -216,11 +262,15 @@ __all__ = [
     "SpecializationContext",
     "SpecializationRecommendation",
     "SpecializedKernel",
+    "SpecializedKernelGenerator",
+    "TesseraInterpreter",
     "TierPerformancePrediction",
     "TierPrediction",
     "Tiered",
     "TileConfiguration",
     "TileConfigurationOptimizer",
+    "TraceContext",
+    "TraceSpecializationEngine",
     "analyze_performance_trends",
     "enable_distributed_tracing",
     "execute_flash_attention",

@@ -18,6 +18,7 @@ from tessera.metatracing.analysis.experience import Experience
 from tessera.metatracing.attention import AttentionParams, attention_operations, flash_attention
 from tessera.metatracing.background import Blocking, Compiling, Worker
 from tessera.metatracing.client import Call, Client, Level
+from tessera.metatracing.compilers import EnhancedTesseraCompiler, SpecializedKernelGenerator
 from tessera.metatracing.config import RuntimeConfig
 from tessera.metatracing.contest import Contender
 from tessera.metatracing.heat import Clock, system_clock
@@ -106,6 +107,8 @@ class MetaTracingRuntime:
             told = self.config.distributed_rank, self.config.distributed_world_size
             self.distributed = DistributedExecutionTracer(*told).start()
         self.experience = Experience()
+        self.standard_compiler = EnhancedTesseraCompiler(self.experience)
+        self.specialized_compiler = SpecializedKernelGenerator(self.experience)
         self.climbs = ClimbModel()
         self._tiered: dict[int, Tiered] = {}
         self._kernels: dict[Kernel, Tiered] = {}

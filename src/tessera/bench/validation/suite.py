@@ -110,11 +110,7 @@ class ValidationSuite:
         longest: dict[int, float] = {}
         if processes:
             self._told(f"compiling beforehand in {processes} processes")
-            wrong, longest = progress.part(
-                "compiling",
-                tuple[list[str], dict[int, float]],
-                lambda: compile_beforehand(self._all(), self._device, runtime.config, processes),
-            )
+            wrong, longest = compile_beforehand(self._all(), self._device, runtime.config, processes)
             failures += wrong
         results = self._speeds(runtime, failures, progress)
         self._told("numerics and agreement of tiers")

@@ -176,14 +176,18 @@ class HostExecution:
     def grid(self) -> tuple[int, ...]:
         return self._laid_out[1]
 
+    @property
+    def programs(self) -> int:
+        return prod(self.grid)
+
     @cached_property
     def _sample(self) -> list[int]:
-        return spread(prod(self.grid), SAMPLED_PROGRAMS)
+        return spread(self.programs, SAMPLED_PROGRAMS)
 
     @property
     def scale(self) -> float:
         """How many programs each one stands for that was gone through."""
-        return prod(self.grid) / len(self._sample) if self._sample else 0.0
+        return self.programs / len(self._sample) if self._sample else 0.0
 
     @cached_property
     def walked(self) -> tuple[tuple[HostSite, ...], bool]:
@@ -240,11 +244,11 @@ class HostMemoryPatternTracer:
         spills = ()
         if used.spilled_bytes:
             spills = (MemoryAccessEvent(AccessType.REGISTER_SPILL, 0, used.spilled_bytes, True, timestamp_ns=now),)
-        programs, threads = prod(execution.grid), max(1, knobs.num_threads.value)
+        threads = max(1, knobs.num_threads.value)
         return MemoryAccessTrace(
             accesses,
             (),
-            (RegisterPressurePoint(used.vector_registers, used.spilled_bytes, min(1.0, programs / threads)),),
+            (RegisterPressurePoint(used.vector_registers, used.spilled_bytes, min(1.0, execution.programs / threads)),),
             (),
             tuple(one for one in accesses if not one.is_coalesced),
             spills,

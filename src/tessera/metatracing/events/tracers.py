@@ -374,6 +374,11 @@ class MemoryTracer:
             lanes = (address,) if isinstance(address, int) else tuple(address)
             self._records.append(AccessRecord(lanes, size, is_write, is_shared, time.perf_counter_ns()))
 
+    @property
+    def records(self) -> tuple[AccessRecord, ...]:
+        """What was recorded, as it came."""
+        return tuple(self._records)
+
     def events(self) -> tuple[MemoryAccessEvent, ...]:
         """An event for each recorded access."""
         seen: set[int] = set()
