@@ -27,7 +27,7 @@ test: $(STAMP) .venv/browser.stamp
 	$(BIN)/pytest -n $(JOBS) -m "$(MARKERS)" $(if $(PEERS),--require-peers)
 
 # POSIX sh has no pipefail: the status travels through a file, and a missing one fails.
-acceptance: $(STAMP) .venv/browser.stamp
+acceptance: $(STAMP) .venv/browser.stamp .venv/perfetto.stamp
 	@mkdir -p acceptance
 	@rm -f .venv/acceptance.status
 	@{ $(BIN)/pytest -n $(JOBS) -m "not gpu$(if $(PEERS),, and not peers)" --durations=10 \
@@ -68,6 +68,11 @@ clean:
 
 .venv/peers.stamp: .venv/test.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test,lint,bench,dist,cuda,peers]"
+	@touch $@
+
+# Without it one test is skipped, and says so.
+.venv/perfetto.stamp: .venv/test.stamp
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[perfetto]"
 	@touch $@
 
 # The tests of the benchmark page open it in a real browser.
