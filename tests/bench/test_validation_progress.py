@@ -17,7 +17,7 @@ from tessera.bench.validation import suite as suite_module
 from tessera.bench.validation.benchmark_suite import TierBenchmarkResult, TierMetrics
 from tessera.bench.validation.framework import Severity, ValidationIssue, ValidationResult
 from tessera.bench.validation.opportunities import Planted
-from tessera.bench.validation.progress import Progress, plain, restored, write_whole
+from tessera.bench.validation.progress import Progress, digest_of, plain, restored, write_whole
 from tessera.bench.validation.report import PerformanceValidation
 from tessera.bench.validation.robustness import RobustnessValidation
 from tessera.bench.validation.subjects import Problem, drawn
@@ -154,9 +154,26 @@ def test_a_validation_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: 
     assert second == ["numerics 24", "planted", "robustness", "performance"]
     assert [one.input_config for one in report.individual_results] == list(CONFIGS)
     assert report.correctness.comparisons == 10
+    assert report.runs == 2
+    assert ", in 2 runs." in report.markdown()
     again = made_up(monkeypatch, None)
     assert validated(resume=False).overall_success == report.overall_success
     assert len(again) == 8  # nobody asked for what was there
+    monkeypatch.setattr(suite_module, "digest_of", other_code)
+    assert validated(resume=True).runs == 1
+    assert len(again) == 16
+
+
+def other_code(package: Path) -> str:
+    return "another"
+
+
+def test_code_is_told_from_other_code(tmp_path: Path) -> None:
+    (tmp_path / "one.py").write_text("1", encoding="utf-8")
+    before = digest_of(tmp_path)
+    assert digest_of(tmp_path) == before
+    (tmp_path / "one.py").write_text("2", encoding="utf-8")
+    assert digest_of(tmp_path) != before
 
 
 def test_what_is_not_of_this_run_is_not_taken(tmp_path: Path) -> None:

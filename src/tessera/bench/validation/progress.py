@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -28,6 +29,8 @@ class Progress:
         self._about = json.loads(json.dumps(dict(about or {}), default=str))
         self._parts: dict[str, Any] = {}
         self._before = 0.0
+        self.runs = 1
+        """Of which this is the last, that have found these parts."""
         self._began = time.perf_counter()
         if resume and path is not None:
             self._take(path)
@@ -37,6 +40,7 @@ class Progress:
             found: Any = json.loads(path.read_text(encoding="utf-8"))
             if (found["form"], found["about"]) == (FORM, self._about):
                 self._parts, self._before = found["parts"], float(found["seconds"])
+                self.runs = int(found["runs"]) + 1
         except (OSError, ValueError, KeyError, TypeError):  # there is none, or it is none
             return
 
@@ -59,8 +63,18 @@ class Progress:
 
     def _save(self) -> None:
         if self.path is not None:
-            told = {"form": FORM, "about": self._about, "seconds": self.seconds, "parts": self._parts}
+            told = {"form": FORM, "about": self._about, "seconds": self.seconds, "runs": self.runs}
+            told["parts"] = self._parts
             write_whole(self.path, json.dumps(told) + "\n")
+
+
+def digest_of(package: Path) -> str:
+    """Of all sources of a package: parts that other code has found are not taken."""
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(str(path.relative_to(package)).encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -66,6 +66,8 @@ class ValidationReport:
     seconds: float
     failures: tuple[str, ...] = ()
     issues: tuple[ValidationIssue, ...] = field(default_factory=tuple)
+    runs: int = 1
+    """That it took: a run that was stopped is gone on with by the next."""
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -84,6 +86,7 @@ class ValidationReport:
         kind = "quick validation" if self.quick else "validation"
         commit, success = about.get("commit"), "All" if self.overall_success else "NOT all"
         when = f"{about.get('date')}{f', commit {commit[:12]}' if commit else ''}, in {self.seconds:.0f} s"
+        when += f", in {self.runs} runs" if self.runs > 1 else ""
         told = f"A {kind} on {where} ({self.device}), {when}. {success} of what must hold holds."
         lines = ["# Validation of tiers", "", told, ""]
         for level, title in LEVELS.items():

@@ -14,13 +14,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import tessera
 from tessera.bench.configs import InputConfiguration, StandardBenchmarkConfigs
 from tessera.bench.hardware import environment
 from tessera.bench.validation.benchmark_suite import BenchmarkSuite, TierBenchmarkConfig, TierBenchmarkResult
 from tessera.bench.validation.framework import ValidationConfig, ValidationFramework, ValidationResult
 from tessera.bench.validation.opportunities import Planted, planted
 from tessera.bench.validation.overheads import orchestration_us, tracing_overhead
-from tessera.bench.validation.progress import Progress
+from tessera.bench.validation.progress import Progress, digest_of
 from tessera.bench.validation.report import Criterion, PerformanceValidation, ValidationReport, named, samples_of
 from tessera.bench.validation.robustness import RobustnessValidation, run_robustness_tests
 from tessera.bench.validation.subjects import Problem, compile_beforehand
@@ -104,8 +105,9 @@ class ValidationSuite:
         What is found goes to the file `saved` at once; with `resume`, what is there already is not done again.
         """
         about = self._environment()
-        known = {name: about.get(name) for name in ("tessera", "commit", "processor", "gpu")}
-        progress = Progress(saved, known | {"device": self._device, "quick": self._quick}, resume=resume)
+        known = {name: about.get(name) for name in ("processor", "gpu", "python")}
+        known |= {"device": self._device, "quick": self._quick, "code": digest_of(Path(tessera.__file__).parent)}
+        progress = Progress(saved, known, resume=resume)
         failures: list[str] = []
         longest: dict[int, float] = {}
         if processes:
@@ -139,6 +141,7 @@ class ValidationSuite:
             progress.seconds,
             tuple(failures),
             tuple(correctness.issues),
+            progress.runs,
         )
 
     def _environment(self) -> dict[str, Any]:
