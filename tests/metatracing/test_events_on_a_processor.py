@@ -69,7 +69,9 @@ CASES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.acceptance] * (name == "attention")) for name in CASES]
+)
 def test_lines_are_those_that_bytes_lie_in(name: str):
     form, arrays, numbers = CASES[name]()
     found = HostExecution.of(form, *arrays, *numbers)
@@ -100,6 +102,7 @@ def test_columns_take_a_line_for_each_element():
     assert (well.shared_accesses, well.bank_conflicts) == ((), ())
 
 
+@pytest.mark.acceptance
 def test_what_is_read_again_is_reused():
     heads = [ts.empty((1, 1, 64, 16)) for _ in range(4)]
     whole = HostExecution.of(flash_attention.with_schedule(Schedule(block=(16, 64))), *heads, 0.25)
@@ -128,6 +131,10 @@ def test_registers_and_spills_are_those_of_the_emitted_code():
     assert small.resources.spilled_bytes == 0
     (pressure,) = HostMemoryPatternTracer().trace_memory_patterns(small).register_pressure
     assert pressure.registers == small.resources.vector_registers
+
+
+@pytest.mark.acceptance
+def test_what_did_not_fit_into_registers_is_told():
     heads = [ts.empty((1, 1, 64, 64)) for _ in range(4)]
     large = HostExecution.of(flash_attention.with_schedule(Schedule(block=(64, 64))), *heads, 0.125)
     memory = HostMemoryPatternTracer().trace_memory_patterns(large)

@@ -322,6 +322,7 @@ def test_attention_is_expected_to_gain_what_is_recommended() -> None:
         SpecializedKernelGenerator().generate_specialized_kernel([], advice)
 
 
+@pytest.mark.acceptance
 def test_the_same_numbers_with_tiers_and_without() -> None:
     """Example A.5, small: attention as an operator, and in tiers."""
     q, k, v, o = attention()
