@@ -1,13 +1,14 @@
 """The compilers of the upper tiers: which programs they would have of the one pipeline, and such programs for traces.
 
 Tier 2 leaves sizes open, under schedules that traces recommend. Tier 3 also knows what traces found to be the same.
-Regions ask both for levels while calls run; whoever has traces in hand can have a program of them here and now.
+What regions want while calls run goes through them; whoever has traces in hand has a program of them here and now.
 """
 
 from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -31,9 +32,11 @@ from tessera.runtime.meta import Meta
 if TYPE_CHECKING:
     from tessera.metatracing.analysis.analyzer import FusionOptimizer
     from tessera.metatracing.analysis.recommendations import SpecializationRecommendation
+    from tessera.metatracing.background import Compiling
     from tessera.metatracing.events.kinds import MemoryAccessEvent
     from tessera.metatracing.events.tracers import PipelineStall, TensorCoreUsage
     from tessera.metatracing.models.tiers import TileConfigurationOptimizer
+    from tessera.metatracing.request import Request
 
 _ASKED = re.compile(r"(\w+)\.(size|stride)\[(\d+)\]")
 TIER2, TIER3 = ExecutionTier.TIER2_STANDARD, ExecutionTier.TIER3_SPECIALIZED
@@ -63,14 +66,28 @@ class CompilationResult:
     others: tuple[Level, ...] = ()
 
 
-# Tier 2
-
-
-class EnhancedTesseraCompiler:
-    """Tier 2: the pipeline with sizes left open, under schedules that traces and contests recommend."""
+class _TierCompiler:
+    """What the compilers of both tiers have: what contests showed, and what regions asked for."""
 
     def __init__(self, experience: Experience | None = None) -> None:
         self.experience = Experience() if experience is None else experience
+        self.requested: Counter[str] = Counter()
+        """Programs that regions asked for, by the names of these."""
+
+    def submit(self, request: Request, compiling: Compiling) -> None:
+        """Has what a region asks for compiled, by whoever compiles."""
+        self.requested[request.region.name] += len(request.levels)
+        compiling.submit(request)
+
+
+# Tier 2
+
+
+class EnhancedTesseraCompiler(_TierCompiler):
+    """Tier 2: the pipeline with sizes left open, under schedules that traces and contests recommend."""
+
+    def __init__(self, experience: Experience | None = None) -> None:
+        super().__init__(experience)
         self.memory_optimizer = MemoryLayoutOptimizer()
         self._tile_optimizer: TileConfigurationOptimizer | None = None
 
@@ -90,7 +107,7 @@ class EnhancedTesseraCompiler:
         return self._tile_optimizer
 
     def levels(self, client: Client, call: Call, most: int) -> list[Level]:
-        """What is worth compiling for a call; regions ask."""
+        """What is worth compiling for a call."""
         return tier2_levels(client, call, most, self.experience)
 
     def compile_flash_attention(
@@ -273,17 +290,17 @@ class TraceSpecializationEngine:
         return _generated(client, call, Level(TIER3, context.words))
 
 
-class SpecializedKernelGenerator:
+class SpecializedKernelGenerator(_TierCompiler):
     """Tier 3: the pipeline with facts. Also a program for what was recommended for traces."""
 
     def __init__(self, experience: Experience | None = None) -> None:
-        self.experience = Experience() if experience is None else experience
+        super().__init__(experience)
         self.engine = TraceSpecializationEngine()
 
     def levels(
         self, client: Client, call: Call, words: tuple[str, ...], current: Schedule | None, times: Times, most: int
     ) -> list[Level]:
-        """What is worth compiling for a call, of which so much is assumed; regions ask."""
+        """What is worth compiling for a call, of which so much is assumed."""
         return tier3_levels(client, call, words, current, times, most, self.experience)
 
     def generate_specialized_kernel(

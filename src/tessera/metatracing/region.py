@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tessera.errors import DeviceError, ResourceError, TesseraError
 from tessera.kernels.schedule import Schedule
-from tessera.metatracing.candidates import bridge_levels, general_beside
+from tessera.metatracing.candidates import bridge_levels, general_beside, tier2_levels, tier3_levels
 from tessera.metatracing.client import Call, Compiled, Level, RuntimeGuard
 from tessera.metatracing.contest import Contender, Contest
 from tessera.metatracing.first_program import first_program
@@ -336,12 +336,11 @@ class Region:
     def _climb(self, entry: Entry, described: Described, tier: ExecutionTier, *, is_bridge: bool) -> bool:
         """Asks for programs of a tier; False where there is nothing to ask for."""
         call = entry.call._replace(values=self._values(entry.call, described))
-        current, most, runtime = entry.program.level.schedule, self.config.candidates, self.runtime
+        current, most, seen = entry.program.level.schedule, self.config.candidates, self.runtime.experience
         if tier is TIER2:
-            regular = runtime.standard_compiler.levels(self.client, call, most)
-            levels = bridge_levels(TIER2, (), current) if is_bridge else regular
+            levels = bridge_levels(TIER2, (), current) if is_bridge else tier2_levels(self.client, call, most, seen)
         elif words := self._words(entry, described, is_bridge):
-            regular = runtime.specialized_compiler.levels(self.client, call, words, current, self.times, most)
+            regular = tier3_levels(self.client, call, words, current, self.times, most, seen)
             levels = bridge_levels(TIER3, words, current) if is_bridge else regular
         else:
             return False

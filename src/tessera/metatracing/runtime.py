@@ -185,7 +185,8 @@ class MetaTracingRuntime:
         tier = request.levels[0].tier
         began = self.clock()
         request.done = lambda: self._compiled(tier, self.clock() - began, request.region.name)
-        self.compiling.submit(request)
+        compiler = self.standard_compiler if tier is ExecutionTier.TIER2_STANDARD else self.specialized_compiler
+        compiler.submit(request, self.compiling)
 
     def _compiled(self, tier: ExecutionTier, nanoseconds: int, region: str) -> None:
         self._compile_time[tier] += nanoseconds
