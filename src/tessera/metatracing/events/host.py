@@ -106,18 +106,19 @@ class _Lines(Reader):
 
     def moved(
         self, op: Operation, view: SSAValue, offsets: Sequence[SSAValue], value: SSAValue, found: Amounts
-    ) -> None:
+    ) -> list[int]:
         argument = self._function.arguments.index(tile.base_of(view))  # pyright: ignore[reportArgumentType]
         steps = self._steps(view, offsets, tile_type(value).get_shape())
         if steps is None:
             self.is_complete = False
-            return
+            return list(tile_type(value).get_shape())
+        _, *axes = steps
         *outer, last = steps
         rows = np.zeros(1, np.int64)
         for along in outer:
             rows = (rows[:, None] + along).ravel()
         if not len(rows) or not len(last):
-            return
+            return [len(along) for along in axes]
         itemsize = tile_dtype(value).storage.itemsize
         begins: Array = self._starts[argument] + itemsize * (rows[:, None] + last)
         lines: Array = np.sort(np.concatenate([begins // LINE, (begins + itemsize - 1) // LINE], axis=1), axis=1)
@@ -131,6 +132,7 @@ class _Lines(Reader):
         site.hits += count - len(now - before)
         site.touched |= now
         before |= now
+        return [len(along) for along in axes]
 
     def _steps(self, view: SSAValue, offsets: Sequence[SSAValue], shape: Sequence[int]) -> list[Array] | None:
         """Elements from the start of the argument, by axes, of what of a tile is inside of its view."""
