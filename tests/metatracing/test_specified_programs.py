@@ -319,3 +319,22 @@ def test_the_same_numbers_with_tiers_and_without() -> None:
     with MetaTracingRuntime(RuntimeConfig(persist=False, background_compilation=False)) as runtime:
         runtime.execute_flash_attention(q, k, v, o, AttentionParams(is_causal=True))
     assert ts.max(ts.abs(plainly - o)).item() < 1e-5
+
+
+def test_programs_of_hot_inputs_are_looked_into() -> None:
+    config = RuntimeConfig(
+        background_compilation=False,
+        persist=False,
+        enable_tier2_compilation=False,
+        enable_tier3_specialization=False,
+        sample_period=0,
+    )
+    runtime = MetaTracingRuntime(config)
+    tiered, x = runtime.tiered(softmax), ts.randn((90, 60), seed=0)
+    for one in (x, x.T):
+        for _ in range(3):
+            tiered(one)
+    assert [one.kind for one in runtime.analyze().memory if one.kind == "uncoalesced"] == []
+    result = runtime.analyze(inside=True)
+    (found,) = [one for one in result.memory if one.kind == "uncoalesced"]
+    assert found.argument == 0  # of one of the inputs, the columns

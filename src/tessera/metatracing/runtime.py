@@ -278,11 +278,16 @@ class MetaTracingRuntime:
         for region in self.regions():
             region.config = config
 
-    def analyze(self, times: KernelTimes | None = None, tolerance: float | None = None) -> AnalysisResult:
-        """What traces show: patterns, trends, hotspots; and with a model of the machine, what is recommended."""
+    def analyze(
+        self, times: KernelTimes | None = None, tolerance: float | None = None, *, inside: bool = False
+    ) -> AnalysisResult:
+        """What traces show: patterns, trends, hotspots; and with a model of the machine, what is recommended.
+
+        `inside`: also what happens inside of the programs of hot inputs, which may take seconds to find out.
+        """
         from tessera.metatracing.analysis.running import analyze
 
-        return analyze(self, times, tolerance)
+        return analyze(self, times, tolerance, inside=inside)
 
     def explain(self) -> str:
         """The regions, their programs, and what these are guarded by, in words."""
