@@ -1,7 +1,7 @@
 """The compilers of the upper tiers: which programs they would have of the one pipeline, and such programs for traces.
 
 Tier 2 leaves sizes open, under schedules that traces recommend. Tier 3 also knows what traces found to be the same.
-What regions want while calls run goes through them; whoever has traces in hand has a program of them here and now.
+A runtime keeps in them what compiling took; whoever has traces in hand has a program of them here and now.
 """
 
 from __future__ import annotations
@@ -32,11 +32,9 @@ from tessera.runtime.meta import Meta
 if TYPE_CHECKING:
     from tessera.metatracing.analysis.analyzer import FusionOptimizer
     from tessera.metatracing.analysis.recommendations import SpecializationRecommendation
-    from tessera.metatracing.background import Compiling
     from tessera.metatracing.events.kinds import MemoryAccessEvent
     from tessera.metatracing.events.tracers import PipelineStall, TensorCoreUsage
     from tessera.metatracing.models.tiers import TileConfigurationOptimizer
-    from tessera.metatracing.request import Request
 
 _ASKED = re.compile(r"(\w+)\.(size|stride)\[(\d+)\]")
 TIER2, TIER3 = ExecutionTier.TIER2_STANDARD, ExecutionTier.TIER3_SPECIALIZED
@@ -67,17 +65,21 @@ class CompilationResult:
 
 
 class _TierCompiler:
-    """What the compilers of both tiers have: what contests showed, and what regions asked for."""
+    """What the compilers of both tiers have: what contests showed, and what compiling for regions took."""
 
     def __init__(self, experience: Experience | None = None) -> None:
         self.experience = Experience() if experience is None else experience
-        self.requested: Counter[str] = Counter()
-        """Programs that regions asked for, by the names of these."""
+        self.nanoseconds: Counter[str] = Counter()
+        """That requests took from being asked for to being there, by the names of regions."""
 
-    def submit(self, request: Request, compiling: Compiling) -> None:
-        """Has what a region asks for compiled, by whoever compiles."""
-        self.requested[request.region.name] += len(request.levels)
-        compiling.submit(request)
+    def compiled(self, region: str, nanoseconds: int) -> None:
+        """What a region asked for is there, or given up."""
+        self.nanoseconds[region] += nanoseconds
+
+    @property
+    def total_ms(self) -> float:
+        """Of all regions."""
+        return self.nanoseconds.total() / 1e6
 
 
 # Tier 2

@@ -114,7 +114,6 @@ class MetaTracingRuntime:
         self._kernels: dict[Kernel, Tiered] = {}
         self._lent: weakref.WeakSet[Tiered] = weakref.WeakSet()
         self._lock = threading.Lock()
-        self._compile_time = dict.fromkeys(ExecutionTier, 0)
         self.watch = RiskWatch(self) if self.config.mitigate_risks else None
         atexit.register(_close, weakref.ref(self))
         _RUNTIMES.add(self)
@@ -185,11 +184,11 @@ class MetaTracingRuntime:
         tier = request.tier
         began = self.clock()
         request.done = lambda: self._compiled(tier, self.clock() - began, request.region.name)
-        compiler = self.standard_compiler if tier is ExecutionTier.TIER2_STANDARD else self.specialized_compiler
-        compiler.submit(request, self.compiling)
+        self.compiling.submit(request)
 
     def _compiled(self, tier: ExecutionTier, nanoseconds: int, region: str) -> None:
-        self._compile_time[tier] += nanoseconds
+        compiler = self.standard_compiler if tier is ExecutionTier.TIER2_STANDARD else self.specialized_compiler
+        compiler.compiled(region, nanoseconds)
         self.counts.journal.add("compile", region, f"tier {int(tier)}", duration=nanoseconds)
 
     def wait_for_compilation(self, timeout: float = 60.0) -> bool:
@@ -254,8 +253,8 @@ class MetaTracingRuntime:
             mean[tier3],
             len(self.manager),
             self.manager.nbytes,
-            self._compile_time[tier2] / 1e6,
-            self._compile_time[tier3] / 1e6,
+            self.standard_compiler.total_ms,
+            self.specialized_compiler.total_ms,
             {name: self.counts[name] for name in Counts.NAMES},
             dict(self.counts.guard_failures),
         )
