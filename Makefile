@@ -33,7 +33,7 @@ quick: freshness collect
 	$(BIN)/pytest -n $(JOBS) -m "$(MARKERS)" $(if $(PEERS),--require-peers)
 
 # POSIX sh has no pipefail: the status travels through a file, and a missing one fails.
-acceptance: $(STAMP) .venv/browser.stamp
+acceptance: $(STAMP) .venv/browser.stamp .venv/perfetto.stamp
 	@mkdir -p acceptance
 	@rm -f .venv/acceptance.status
 	@{ $(BIN)/pytest -n $(JOBS) -m "not gpu$(if $(PEERS),, and not peers)" --durations=10 \
@@ -85,6 +85,11 @@ TESTED := test,lint,bench,dist,cuda
 
 .venv/peers.stamp: .venv/python.stamp pyproject.toml
 	$(INSTALL) --no-compile --editable ".[$(TESTED),peers]"
+	@touch $@
+
+# Without it one test is skipped, and says so.
+.venv/perfetto.stamp: .venv/test.stamp
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[perfetto]"
 	@touch $@
 
 # The tests of the benchmark page open it in a real browser.

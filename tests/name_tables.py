@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import re
+import builtins
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 
@@ -45,12 +45,38 @@ def found(path: str, member: Callable[[Any, str], Any] = member) -> Any:
 
 
 @cache
-def functions_of(file: str) -> dict[str, str]:
-    """The functions of a test file, each with its text."""
-    text = (ROOT / file).read_text(encoding="utf-8")
-    lines = text.splitlines()
-    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
-    return {node.name: "\n".join(lines[node.lineno - 1 : node.end_lineno]) for node in nodes}
+def functions_of(file: str) -> dict[str, Used]:
+    """The functions of a test file, each with the names that its code uses. Texts and comments use nothing."""
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    return {node.name: Used.of(node) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+class Used(NamedTuple):
+    """Names that code uses: behind a dot, by themselves, and as names of arguments."""
+
+    attributes: frozenset[str]
+    names: frozenset[str]
+    keywords: frozenset[str]
+
+    @staticmethod
+    def of(function: ast.FunctionDef) -> Used:
+        found = [node for node in ast.walk(function) if node is not function]
+        attributes = {node.attr for node in found if isinstance(node, ast.Attribute)}
+        names = {node.id for node in found if isinstance(node, ast.Name)}
+        # Values that a test is given, by its decorators, are values that it uses.
+        given = {node.arg for node in found if isinstance(node, ast.arg)}
+        keywords = {node.arg for node in found if isinstance(node, ast.keyword) and node.arg is not None}
+        return Used(frozenset(attributes), frozenset(names | given), frozenset(keywords))
+
+    def uses(self, path: str) -> bool:
+        """Members are used behind a dot or as arguments; what a module has, also by itself unless Python has one."""
+        owner, _, word = path.rpartition(".")
+        if word in self.attributes:
+            return True
+        of_module = owner.rpartition(".")[2].islower()
+        if of_module:
+            return word in self.names and not hasattr(builtins, word)
+        return word in self.keywords
 
 
 def fault(row: tuple[str, str, str]) -> str | None:
@@ -65,6 +91,5 @@ def fault(row: tuple[str, str, str]) -> str | None:
     file, _, function = test.partition("::")
     if not (ROOT / file).is_file() or function not in functions_of(file):
         return f"{specified}: there is no test {test}"
-    word = python.rsplit(".", 1)[-1]
-    used = re.search(rf"\b{re.escape(word)}\b", functions_of(file)[function])
-    return None if used else f"{specified}: {test} does not use {word}"
+    used = functions_of(file)[function].uses(python)
+    return None if used else f"{specified}: {test} does not use {python.rpartition('.')[2]}"

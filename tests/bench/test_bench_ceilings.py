@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessera.bench import ceilings, instructions
+from tessera.bench import ceilings
 from tessera.bench.definitions import BenchError
-from tessera.targets.cpu import features, pool
+from tessera.targets.cpu import features, instructions, pool
 from tessera.targets.llvm import machine
 
 SECONDS = 0.2

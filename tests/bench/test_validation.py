@@ -34,13 +34,13 @@ from tessera.bench.validation.framework import (
     ValidationResult,
 )
 from tessera.bench.validation.opportunities import Planted
-from tessera.bench.validation.reference import ReferenceFlashAttention, heads_of
 from tessera.bench.validation.report import PerformanceValidation, ValidationReport, earlier_samples, named, verdict
 from tessera.bench.validation.robustness import RobustnessValidation, judge_stress
 from tessera.bench.validation.suite import ValidationSuite, criteria_of, scope_for
 from tessera.cli.main import cli
 from tessera.errors import TesseraError
 from tessera.metatracing import AttentionParams, MetaTracingRuntime
+from tessera.metatracing.reference import ReferenceFlashAttention, heads_of
 
 CONFIG = InputConfiguration(1, 2, 24, 16, "f32", True, "small")
 

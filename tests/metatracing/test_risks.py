@@ -204,3 +204,46 @@ def test_a_runtime_that_watches_itself_changes_its_settings(caplog: pytest.LogCa
     made = watching.runtime.get_runtime_stats().events["compiles"]
     lengths(watching, 300, 30)
     assert watching.runtime.get_runtime_stats().events["compiles"] == made
+
+
+@pytest.mark.acceptance
+def test_a_runtime_that_decides_too_often_finds_that_out_by_itself() -> None:
+    quick = replace(
+        BASE, tier2_compilation_threshold_ms=2.0, tier3_specialization_threshold_ms=4.0, bridge_calls=1, most_bridges=64
+    )
+    took: dict[bool, int] = {}
+    for watches in (False, True):
+        made = costly(replace(quick, mitigate_risks=watches))
+        if made.runtime.watch is not None:
+            made.runtime.watch.window = 64
+        took[watches] = lengths(made, 1200, 80)
+        changed = made.runtime.config.bridge_calls > quick.bridge_calls
+        assert changed == watches
+        seen = {risk.risk_type for risk in made.runtime.watch.risks} if made.runtime.watch is not None else set()
+        assert (RiskType.RUNTIME_OVERHEAD in seen) == watches
+    assert took[True] < 0.9 * took[False]
+
+
+def test_a_runtime_that_records_too_often_finds_that_out_by_itself() -> None:
+    """By the real clock, as above: after two windows, calls take as little as they should have from the start."""
+    config = replace(BASE, enable_tier2_compilation=False, enable_tier3_specialization=False, mitigate_risks=True)
+    runtime = MetaTracingRuntime(config)
+    assert runtime.watch is not None
+    tiered, x = runtime.tiered(Small(ManualClock())), ts.ones((2, 2))
+
+    def a_call() -> float:
+        laps: list[float] = []
+        for _ in range(5):
+            began = time.perf_counter_ns()
+            for _ in range(40):
+                tiered(x, x, 2.0)
+            laps.append((time.perf_counter_ns() - began) / 40)
+        return min(laps)
+
+    before = a_call()  # 200 calls: less than a window
+    assert runtime.config.sample_period == 0
+    for _ in range(800):
+        tiered(x, x, 2.0)
+    assert {risk.risk_type for risk in runtime.watch.risks} >= {RiskType.HIGH_TRACING_OVERHEAD}
+    assert (runtime.config.sample_period or 0) >= 9
+    assert a_call() < 0.7 * before

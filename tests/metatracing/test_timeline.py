@@ -12,6 +12,7 @@ import pytest
 from made_up_client import MILLISECOND, Later, Made
 
 from browser import Browser
+from perfetto_engine import engine, missing
 from tessera.metatracing import ExecutionTier
 from tessera.metatracing.perfetto import trace_events
 from tessera.metatracing.ranks import LISTENERS, CollectiveEvent
@@ -187,17 +188,24 @@ def test_the_check_of_traces_sees_planted_faults(made: Made) -> None:
 
 
 @pytest.mark.acceptance
+@pytest.mark.skipif(missing() is not None, reason=f"{missing()} is not installed: pip install 'tessera-lang[perfetto]'")
 def test_perfettos_own_parser_loads_a_trace(made: Made, tmp_path: Path) -> None:
-    processor = pytest.importorskip("perfetto.trace_processor", reason="the package `perfetto` is not installed")
     file = tmp_path / "trace.json"
     made.runtime.write_trace(file)
-    try:
-        loaded = processor.TraceProcessor(trace=str(file))
-    except Exception as error:  # it fetches a program from the network when it is first used
-        pytest.skip(f"perfetto's trace processor cannot be had: {error}")
-    counted = {row.name: row.count for row in loaded.query("select name, count(*) as count from slice group by name")}
-    wrong = [row.name for row in loaded.query("select name from stats where severity = 'error' and value > 0")]
-    loaded.close()
-    assert wrong == []
-    assert counted["all_reduce"] == 1
-    assert sum(counted[f"tier {tier}"] for tier in (1, 2, 3)) == made.runtime.get_runtime_stats().events["traces"]
+    with engine() as perfetto:
+        assert perfetto.load(file.read_bytes()) == ""
+        assert perfetto.query("select name from stats where severity = 'error' and value > 0") == []
+        rows = perfetto.query("select name, count(*) as count from slice group by name")
+        counted = {row["name"]: row["count"] for row in rows}
+        assert sum(counted[f"tier {tier}"] for tier in (1, 2, 3)) == made.runtime.get_runtime_stats().events["traces"]
+        assert counted["all_reduce"] == 1
+        assert min(row["dur"] for row in perfetto.query("select min(dur) as dur from slice")) >= 0
+        lanes = perfetto.query("select distinct thread.name as name from thread join thread_track using (utid)")
+        assert sum(str(row["name"]).startswith(ODD) for row in lanes) == len(timeline_of(made.runtime).lanes)
+        (memory,) = perfetto.query(
+            "select max(value) as most from counter join counter_track on counter.track_id = counter_track.id "
+            "where counter_track.name like 'programs above tier 1%'"
+        )
+        assert memory["most"] == max(nbytes for _, nbytes in timeline_of(made.runtime).memory)
+    with engine() as perfetto:  # and it does not take everything
+        assert "incomplete" in perfetto.load(file.read_bytes()[:-40])

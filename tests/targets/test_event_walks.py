@@ -98,6 +98,10 @@ def of_the_walk(found: KernelExecution) -> dict[str, int]:
 CASES = {
     "transpose": lambda: (transpose[3, 2], [ts.randn((70, 50)), ts.zeros((50, 70))]),
     "transpose of columns": lambda: (transpose[2, 3], [ts.randn((70, 50)).T, ts.zeros((70, 50))]),
+    "transpose with conflicts": lambda: (
+        transpose.with_schedule(Schedule(block=(48, 40), warps=4))[2, 2],
+        [ts.randn((90, 80)), ts.zeros((80, 90))],
+    ),
     "softmax": lambda: (softmax, [ts.randn((9, 100))]),
     "layernorm": lambda: (layernorm, [ts.randn((5, 72)), ts.randn((72,)), ts.randn((72,))]),
     "gemm": lambda: (
@@ -113,3 +117,13 @@ def test_a_walk_counts_what_a_machine_does(name: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(executions, "SAMPLED_BLOCKS", 1000)
     found = KernelExecution.of(form, *arrays)
     assert of_the_walk(found) == seen_by_the_machine(found, arrays, monkeypatch)
+
+
+def test_conflicts_of_banks_are_those_of_all_lanes(monkeypatch: pytest.MonkeyPatch):
+    """Blocks whose rows meet in banks: walk and machine count the same conflicts, and there are some."""
+    form, arrays = CASES["transpose with conflicts"]()
+    monkeypatch.setattr(executions, "SAMPLED_BLOCKS", 1000)
+    found = KernelExecution.of(form, *arrays)
+    conflicts = sum(one.bank_conflicts for one in GPUMemoryPatternTracer().trace_memory_patterns(found).bank_conflicts)
+    counted = seen_by_the_machine(found, arrays, monkeypatch)
+    assert conflicts == counted["turns"] - counted["least turns"] > 500

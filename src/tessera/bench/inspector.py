@@ -16,7 +16,6 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tessera.bench import instructions
 from tessera.bench.integration import (
     IR,
     GraphIR,
@@ -36,6 +35,7 @@ from tessera.kernels.function import Kernel
 from tessera.runtime.tensor import Tensor
 from tessera.shapes.expr import Size, dim
 from tessera.targets.cpu import dialect as cpu
+from tessera.targets.cpu import instructions
 from tessera.targets.cpu.cpu_types import LINE, buffer_type, panels_type, rounded_up
 
 _NO_SIZES = "the arrays' sizes are not in the IR: lower the kernel for arguments"

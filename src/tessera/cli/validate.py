@@ -26,7 +26,8 @@ from rich.table import Table
     help="The .json of an earlier report: speeds are compared.",
 )
 @click.option("--processes", type=int, default=0, help="Processes that compile everything beforehand.")
-def validate(quick: bool, device: str, output: Path, against: Path | None, processes: int) -> None:
+@click.option("--resume", is_flag=True, help="Goes on where the last validation with this output was stopped.")
+def validate(quick: bool, device: str, output: Path, against: Path | None, processes: int, resume: bool) -> None:
     """Validates speed, numerics, agreement of tiers and robustness. The status is 0 where all that must hold holds."""
     from tessera.bench.validation.report import LEVELS, earlier_samples, verdict
     from tessera.bench.validation.suite import ValidationSuite
@@ -38,7 +39,8 @@ def validate(quick: bool, device: str, output: Path, against: Path | None, proce
     console = Console(highlight=False)
     with MetaTracingRuntime() as runtime:
         suite = ValidationSuite(device, quick=quick, told=lambda line: console.print(f"· {line}", soft_wrap=True))
-        report = suite.run_full_validation(runtime, before=before, processes=processes)
+        saved = output.with_suffix(".partial.json")
+        report = suite.run_full_validation(runtime, None, before, processes, saved, resume=resume)
     table = Table(title="acceptance criteria")
     for column in ("", "criterion", "wanted", "found", "verdict"):
         table.add_column(column)
@@ -55,5 +57,6 @@ def validate(quick: bool, device: str, output: Path, against: Path | None, proce
     for line in (*report.failures, *report.robustness.told):
         console.print(f"error: {line}", soft_wrap=True)
     data, text = report.write(output)
+    saved.unlink(missing_ok=True)
     console.print(f"{report.seconds:.0f} s; the report is in {data} and {text}", soft_wrap=True)
     sys.exit(0 if report.overall_success else 1)

@@ -17,6 +17,8 @@ from tessera.interpreters.machine import Machine
 Values = Sequence[Any]
 OpT = TypeVar("OpT", bound=Operation)
 Rule = Callable[["Frame", OpT, Values], Values]
+Witness = Callable[[Operation, Values, Values], None]
+"""Looks at an op, its operands and its results when it has run."""
 RULES: dict[type[Operation], Rule[Any]] = {}
 
 
@@ -43,8 +45,7 @@ class Frame:
     """What ops keep between them while the function runs, by its class."""
     guard: Callable[[Operation, Values], None] | None = None
     """Looks at each op and its operands before it runs."""
-    witness: Callable[[Operation, Values, Values], None] | None = None
-    """Looks at each op, its operands and its results when it has run."""
+    witness: Witness | None = None
 
     def run(self, block: Block, arguments: Values) -> Values:
         """Runs a block and gives the operands of its terminator."""

@@ -16,7 +16,7 @@ from tessera.dtypes.types import Kind
 from tessera.errors import CompileError, DtypeError, ShapeError
 from tessera.interpreters import graph_control, graph_indexing, scalars
 from tessera.interpreters.checks import asked
-from tessera.interpreters.engine import Frame, Values, meaning, symbol_in
+from tessera.interpreters.engine import Frame, Values, Witness, meaning, symbol_in
 from tessera.interpreters.graph_sentinels import check_nan
 from tessera.interpreters.machine import Machine
 from tessera.interpreters.tile import multiply, positions, run_kernel
@@ -29,17 +29,23 @@ RULES_ELSEWHERE = (graph_control, graph_indexing)  # importing them fills the ta
 
 
 def run_function(
-    module: ModuleOp, name: str, arguments: Sequence[Any], *, machine: Machine | None = None
+    module: ModuleOp,
+    name: str,
+    arguments: Sequence[Any],
+    *,
+    machine: Machine | None = None,
+    witness: Witness | None = None,
 ) -> tuple[Any, ...]:
     """Runs a graph function on arrays (and numbers for scalar arguments); inputs are never written.
 
-    Around it, `checking(Checks(nonfinite="nan"))` makes it stop at the first op that makes a NaN.
+    Around it, `checking(Checks(nonfinite="nan"))` makes it stop at the first op that makes a NaN. `witness` is shown
+    each op of the function itself, with its operands and results.
     """
     function = symbol_in(module, name, graph.FuncOp)
-    return tuple(_call(function, arguments, machine if machine is not None else Machine()))
+    return tuple(_call(function, arguments, machine if machine is not None else Machine(), witness))
 
 
-def _call(function: graph.FuncOp, arguments: Sequence[Any], machine: Machine) -> Values:
+def _call(function: graph.FuncOp, arguments: Sequence[Any], machine: Machine, witness: Witness | None = None) -> Values:
     name, types = function.sym_name.data, function.function_type.inputs.data
     if len(arguments) != len(types):
         raise ShapeError(f"@{name} takes {len(types)} arguments, got {len(arguments)}")
@@ -48,7 +54,10 @@ def _call(function: graph.FuncOp, arguments: Sequence[Any], machine: Machine) ->
         _argument(f"argument {position} of @{name}", argument, type_, environment)
         for position, (argument, type_) in enumerate(zip(arguments, types, strict=True))
     ]
-    return _frame(machine, environment.sizes).run(function.body.block, values)
+    frame = _frame(machine, environment.sizes)
+    if witness is not None:
+        frame.witness = witness
+    return frame.run(function.body.block, values)
 
 
 def _frame(machine: Machine, sizes: dict[str, int]) -> Frame:

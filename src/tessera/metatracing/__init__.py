@@ -38,6 +38,7 @@ from tessera.metatracing.tiered import Tiered
 if TYPE_CHECKING:
     from tessera.metatracing.analysis.analyzer import (
         AnalysisResult,
+        FusionOptimizer,
         OptimizationCandidate,
         OptimizationType,
         PatternAnalyzer,
@@ -59,7 +60,17 @@ if TYPE_CHECKING:
     )
     from tessera.metatracing.analysis.trends import PerformanceTrend, analyze_performance_trends
     from tessera.metatracing.analysis.trials import Trial
+    from tessera.metatracing.compilers import (
+        CompilationOptions,
+        CompilationResult,
+        EnhancedTesseraCompiler,
+        MemoryLayoutOptimizer,
+        SpecializedKernelGenerator,
+        TraceContext,
+        TraceSpecializationEngine,
+    )
     from tessera.metatracing.events.execution import KernelExecution
+    from tessera.metatracing.events.host import HostExecution, HostMemoryPatternTracer, HostResources
     from tessera.metatracing.events.kinds import AccessType, ComputeEvent, ComputeType, MemoryAccessEvent
     from tessera.metatracing.events.monitor import PerformanceMetrics, PerformanceMonitor
     from tessera.metatracing.events.tracers import (
@@ -69,6 +80,13 @@ if TYPE_CHECKING:
         MemoryAccessTrace,
         MemoryTracer,
     )
+    from tessera.metatracing.first_tier import (
+        ExecutionTrace,
+        FlashAttentionInterpreter,
+        InterpreterConfig,
+        KernelLaunchInfo,
+        TesseraInterpreter,
+    )
     from tessera.metatracing.models.amounts import H200, Machine
     from tessera.metatracing.models.attention import (
         FlashAttentionPerformanceModel,
@@ -77,6 +95,7 @@ if TYPE_CHECKING:
     )
     from tessera.metatracing.models.kernel_times import KernelTimes
     from tessera.metatracing.models.tiers import (
+        DetailedBreakdown,
         OptimizationImpact,
         OptimizationImpactPredictor,
         TierPerformancePrediction,
@@ -84,12 +103,14 @@ if TYPE_CHECKING:
         TileConfiguration,
         TileConfigurationOptimizer,
     )
+    from tessera.metatracing.reference import ReferenceFlashAttention
     from tessera.metatracing.situation import Situation
 
 # These are loaded when they are asked for: calls need none of them.
 _LATER: dict[str, tuple[str, ...]] = {
     "analysis.analyzer": (
         "AnalysisResult",
+        "FusionOptimizer",
         "OptimizationCandidate",
         "OptimizationType",
         "PatternAnalyzer",
@@ -107,7 +128,17 @@ _LATER: dict[str, tuple[str, ...]] = {
     "analysis.recommendations": ("RecommendationType", "Recommender", "SpecializationRecommendation"),
     "analysis.trends": ("PerformanceTrend", "analyze_performance_trends"),
     "analysis.trials": ("Trial",),
+    "compilers": (
+        "CompilationOptions",
+        "CompilationResult",
+        "EnhancedTesseraCompiler",
+        "MemoryLayoutOptimizer",
+        "SpecializedKernelGenerator",
+        "TraceContext",
+        "TraceSpecializationEngine",
+    ),
     "events.execution": ("KernelExecution",),
+    "events.host": ("HostExecution", "HostMemoryPatternTracer", "HostResources"),
     "events.kinds": ("AccessType", "ComputeEvent", "ComputeType", "MemoryAccessEvent"),
     "events.monitor": ("PerformanceMetrics", "PerformanceMonitor"),
     "events.tracers": (
@@ -117,10 +148,18 @@ _LATER: dict[str, tuple[str, ...]] = {
         "MemoryAccessTrace",
         "MemoryTracer",
     ),
+    "first_tier": (
+        "ExecutionTrace",
+        "FlashAttentionInterpreter",
+        "InterpreterConfig",
+        "KernelLaunchInfo",
+        "TesseraInterpreter",
+    ),
     "models.amounts": ("H200", "Machine"),
     "models.attention": ("FlashAttentionPerformanceModel", "ModelParameters", "PerformancePrediction"),
     "models.kernel_times": ("KernelTimes",),
     "models.tiers": (
+        "DetailedBreakdown",
         "OptimizationImpact",
         "OptimizationImpactPredictor",
         "TileConfiguration",
@@ -128,21 +167,8 @@ _LATER: dict[str, tuple[str, ...]] = {
         "TierPerformancePrediction",
         "TierPrediction",
     ),
+    "reference": ("ReferenceFlashAttention",),
     "situation": ("Situation",),
-    # What validates tiers measures them, too, and so lives with the benchmarks.
-    "tessera.bench.validation": (
-        "BenchmarkSuite",
-        "ReferenceFlashAttention",
-        "TierBenchmarkConfig",
-        "TierBenchmarkResult",
-        "TierMetrics",
-        "ValidationConfig",
-        "ValidationFramework",
-        "ValidationIssue",
-        "ValidationReport",
-        "ValidationResult",
-        "ValidationSuite",
-    ),
 }
 _MODULES = {name: module for module, names in _LATER.items() for name in names}
 
@@ -151,7 +177,7 @@ def __getattr__(name: str) -> Any:
     module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(module if module.startswith("tessera.") else f"{__name__}.{module}"), name)
+    return getattr(import_module(f"{__name__}.{module}"), name)
 
 
 __all__ = [
@@ -165,24 +191,36 @@ __all__ = [
     "Call",
     "Client",
     "CollectiveEvent",
+    "CompilationOptions",
+    "CompilationResult",
     "Compiled",
     "ComputeEvent",
     "ComputePatternMatcher",
     "ComputeTrace",
     "ComputeType",
+    "DetailedBreakdown",
     "DistributedExecutionTracer",
     "DistributedTrace",
+    "EnhancedTesseraCompiler",
     "ExecutionPattern",
     "ExecutionTier",
+    "ExecutionTrace",
+    "FlashAttentionInterpreter",
     "FlashAttentionPerformanceModel",
+    "FusionOptimizer",
     "GPUComputePatternTracer",
     "GPUMemoryPatternTracer",
     "GuardType",
+    "HostExecution",
+    "HostMemoryPatternTracer",
+    "HostResources",
     "HotspotCandidate",
     "HotspotCriteria",
     "HotspotDetector",
     "InputProfile",
+    "InterpreterConfig",
     "KernelExecution",
+    "KernelLaunchInfo",
     "KernelManager",
     "KernelTimes",
     "Level",
@@ -190,6 +228,7 @@ __all__ = [
     "ManualClock",
     "MemoryAccessEvent",
     "MemoryAccessTrace",
+    "MemoryLayoutOptimizer",
     "MemoryPatternMatcher",
     "MemoryTracer",
     "MetaTracingRuntime",
@@ -209,6 +248,7 @@ __all__ = [
     "PerformanceTrend",
     "RecommendationType",
     "Recommender",
+    "ReferenceFlashAttention",
     "RiskMitigationFramework",
     "RiskType",
     "RuntimeConfig",
@@ -224,11 +264,15 @@ __all__ = [
     "SpecializationContext",
     "SpecializationRecommendation",
     "SpecializedKernel",
+    "SpecializedKernelGenerator",
+    "TesseraInterpreter",
     "TierPerformancePrediction",
     "TierPrediction",
     "Tiered",
     "TileConfiguration",
     "TileConfigurationOptimizer",
+    "TraceContext",
+    "TraceSpecializationEngine",
     "Trial",
     "analyze_performance_trends",
     "enable_distributed_tracing",

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tessera.kernels.schedule import Schedule
-from tessera.metatracing.client import Choice, GuardType, Level, RuntimeGuard
+from tessera.metatracing.client import Choice, Compiled, GuardType, Level, RuntimeGuard
 from tessera.metatracing.heat import Clock
 from tessera.metatracing.logs import log
 from tessera.metatracing.programs import Counts, Installed
@@ -49,6 +49,12 @@ class SpecializedKernel:
     nbytes: int
     usage_count: int
     average_time_ms: float | None
+    expected_performance_tflops: float | None = None
+    """Of one that was generated for traces; what others achieve is measured."""
+    register_usage: int | None = None
+    shared_memory_usage: int | None = None
+    compiled: Compiled | None = None
+    """The program, of one that was generated: `bind` makes a function of it."""
 
 
 class KernelManager:

@@ -19,6 +19,7 @@ from tessera.metatracing.attention import AttentionParams, attention_operations,
 from tessera.metatracing.background import Blocking, Compiling, Worker
 from tessera.metatracing.clerk import AtOnce, Behind, Clerk
 from tessera.metatracing.client import Call, Client, Level
+from tessera.metatracing.compilers import EnhancedTesseraCompiler, SpecializedKernelGenerator
 from tessera.metatracing.config import RuntimeConfig
 from tessera.metatracing.contest import Contender
 from tessera.metatracing.heat import Clock, system_clock
@@ -111,12 +112,13 @@ class MetaTracingRuntime:
             told = self.config.distributed_rank, self.config.distributed_world_size
             self.distributed = DistributedExecutionTracer(*told).start()
         self.experience = Experience()
+        self.standard_compiler = EnhancedTesseraCompiler(self.experience)
+        self.specialized_compiler = SpecializedKernelGenerator(self.experience)
         self.climbs = ClimbModel()
         self._tiered: dict[int, Tiered] = {}
         self._kernels: dict[Kernel, Tiered] = {}
         self._lent: weakref.WeakSet[Tiered] = weakref.WeakSet()
         self._lock = threading.Lock()
-        self._compile_time = dict.fromkeys(ExecutionTier, 0)
         self.watch = RiskWatch(self) if self.config.mitigate_risks else None
         atexit.register(_close, weakref.ref(self))
         _RUNTIMES.add(self)
@@ -193,7 +195,8 @@ class MetaTracingRuntime:
         self.compiling.submit(*requests)
 
     def _compiled(self, tier: ExecutionTier, nanoseconds: int, region: str) -> None:
-        self._compile_time[tier] += nanoseconds
+        compiler = self.standard_compiler if tier is ExecutionTier.TIER2_STANDARD else self.specialized_compiler
+        compiler.compiled(region, nanoseconds)
         self.counts.journal.add("compile", region, f"tier {int(tier)}", duration=nanoseconds)
 
     def wait_for_compilation(self, timeout: float = 60.0) -> bool:
@@ -261,8 +264,8 @@ class MetaTracingRuntime:
             mean[tier3],
             len(self.manager),
             self.manager.nbytes,
-            self._compile_time[tier2] / 1e6,
-            self._compile_time[tier3] / 1e6,
+            self.standard_compiler.total_ms,
+            self.specialized_compiler.total_ms,
             {name: self.counts[name] for name in Counts.NAMES},
             dict(self.counts.guard_failures),
         )
@@ -286,15 +289,21 @@ class MetaTracingRuntime:
             region.config = config
 
     def analyze(
-        self, times: KernelTimes | None = None, tolerance: float | None = None, trial: Trial | None = None
+        self,
+        times: KernelTimes | None = None,
+        tolerance: float | None = None,
+        trial: Trial | None = None,
+        *,
+        inside: bool = False,
     ) -> AnalysisResult:
         """What traces show: patterns, trends, hotspots; and with a model of the machine, what is recommended.
 
-        With a trial, what the model holds possible is run, and recommended is what was seen to gain.
+        With a trial, what the model holds possible is run, and recommended is what was seen to gain. `inside`: also
+        what happens inside of the programs of hot inputs, which may take seconds to find out.
         """
         from tessera.metatracing.analysis.running import analyze
 
-        return analyze(self, times, tolerance, trial)
+        return analyze(self, times, tolerance, trial, inside=inside)
 
     def explain(self) -> str:
         """The regions, their programs, and what these are guarded by, in words."""

@@ -15,14 +15,12 @@ from tessera.bench.validation.framework import (
     ValidationIssue,
     ValidationResult,
 )
-from tessera.bench.validation.reference import ReferenceFlashAttention
 from tessera.bench.validation.report import Criterion, ValidationReport
 from tessera.bench.validation.suite import ValidationSuite
 
 __all__ = [
     "BenchmarkSuite",
     "Criterion",
-    "ReferenceFlashAttention",
     "Severity",
     "TierBenchmarkConfig",
     "TierBenchmarkResult",

@@ -11,10 +11,10 @@ import numpy as np
 
 from tessera.bench import statistics
 from tessera.bench.configs import InputConfiguration
-from tessera.bench.validation.reference import ReferenceFlashAttention, picked
 from tessera.bench.validation.subjects import BOUNDS, TIERS, Problem, settled
 from tessera.errors import TesseraError
 from tessera.metatracing import MetaTracingRuntime
+from tessera.metatracing.reference import ReferenceFlashAttention, picked
 
 _HEADS = 2
 """Of each problem that are compared with the reference."""
@@ -68,6 +68,23 @@ class ValidationResult:
     comparisons: int = 0
     performance_regression_percent: float | None = None
     issues: list[ValidationIssue] = field(default_factory=list)
+
+    @staticmethod
+    def together(found: Sequence[ValidationResult]) -> ValidationResult:
+        """Several as one: all have to have passed, and the worst counts."""
+        slower = [one.performance_regression_percent for one in found if one.performance_regression_percent is not None]
+        return ValidationResult(
+            all(one.numerical_correctness_passed for one in found),
+            all(one.performance_regression_passed for one in found),
+            all(one.cross_tier_consistency_passed for one in found),
+            max((one.max_absolute_error for one in found), default=0.0),
+            max((one.max_relative_error for one in found), default=0.0),
+            max((one.worst_of_bound for one in found), default=0.0),
+            sum(one.failed_comparisons for one in found),
+            sum(one.comparisons for one in found),
+            max(slower, default=None),
+            [issue for one in found for issue in one.issues],
+        )
 
 
 class ValidationFramework:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from tessera.bench.configs import InputConfiguration
 from tessera.bench.validation.benchmark_suite import TierBenchmarkResult
 from tessera.bench.validation.framework import ValidationIssue, ValidationResult
 from tessera.bench.validation.opportunities import Planted
+from tessera.bench.validation.progress import plain, write_whole
 from tessera.bench.validation.robustness import RobustnessValidation
 from tessera.errors import TesseraError
 
@@ -66,21 +66,18 @@ class ValidationReport:
     seconds: float
     failures: tuple[str, ...] = ()
     issues: tuple[ValidationIssue, ...] = field(default_factory=tuple)
+    runs: int = 1
+    """That it took: a run that was stopped is gone on with by the next."""
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        told: dict[str, Any] = _plain(asdict(self))
-        told["form"] = FORM
-        for issue in (*told["issues"], *told["correctness"]["issues"]):
-            issue["severity"] = str(issue["severity"])
-        return told
+        return {**plain(self), "form": FORM}
 
     def write(self, path: Path) -> tuple[Path, Path]:
         """PATH.json and PATH.md."""
         data, text = path.with_suffix(".json"), path.with_suffix(".md")
-        data.parent.mkdir(parents=True, exist_ok=True)
-        data.write_text(json.dumps(self.as_dict(), indent=1, default=str) + "\n", encoding="utf-8")
-        text.write_text(self.markdown(), encoding="utf-8")
+        write_whole(data, json.dumps(self.as_dict(), indent=1, default=str) + "\n")
+        write_whole(text, self.markdown())
         return data, text
 
     def markdown(self) -> str:
@@ -89,6 +86,7 @@ class ValidationReport:
         kind = "quick validation" if self.quick else "validation"
         commit, success = about.get("commit"), "All" if self.overall_success else "NOT all"
         when = f"{about.get('date')}{f', commit {commit[:12]}' if commit else ''}, in {self.seconds:.0f} s"
+        when += f", in {self.runs} runs" if self.runs > 1 else ""
         told = f"A {kind} on {where} ({self.device}), {when}. {success} of what must hold holds."
         lines = ["# Validation of tiers", "", told, ""]
         for level, title in LEVELS.items():
@@ -147,12 +145,3 @@ def earlier_samples(path: Path) -> dict[str, dict[str, list[float]]]:
         raise TesseraError(
             f"{path} is not the JSON of a validation: {error}", hint="give the .json that `tessera validate` wrote"
         ) from None
-
-
-def _plain(value: Any) -> Any:
-    """Without what JSON has no words for."""
-    if isinstance(value, dict):
-        return {str(name): _plain(value[name]) for name in cast("dict[Any, Any]", value)}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in cast("Sequence[Any]", value)]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from tessera.bench.validation.framework import relative
-from tessera.bench.validation.reference import ReferenceFlashAttention, picked
 from tessera.bench.validation.subjects import BOUNDS, synchronize
 from tessera.dtypes.types import f16, f32
 from tessera.metatracing import AttentionParams, MetaTracingRuntime, RuntimeConfig
 from tessera.metatracing.background import Blocking
 from tessera.metatracing.client import facts_of
+from tessera.metatracing.reference import ReferenceFlashAttention, picked
 from tessera.metatracing.request import Request
 from tessera.runtime.creation import empty
 from tessera.runtime.random import randn

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -14,12 +14,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import tessera
 from tessera.bench.configs import InputConfiguration, StandardBenchmarkConfigs
 from tessera.bench.hardware import environment
 from tessera.bench.validation.benchmark_suite import BenchmarkSuite, TierBenchmarkConfig, TierBenchmarkResult
 from tessera.bench.validation.framework import ValidationConfig, ValidationFramework, ValidationResult
 from tessera.bench.validation.opportunities import Planted, planted
 from tessera.bench.validation.overheads import orchestration_us, tracing_overhead
+from tessera.bench.validation.progress import Progress, digest_of
 from tessera.bench.validation.report import Criterion, PerformanceValidation, ValidationReport, named, samples_of
 from tessera.bench.validation.robustness import RobustnessValidation, run_robustness_tests
 from tessera.bench.validation.subjects import Problem, compile_beforehand
@@ -94,34 +96,37 @@ class ValidationSuite:
         config: ValidationConfig | None = None,
         before: Mapping[str, Mapping[str, Sequence[float]]] | None = None,
         processes: int = 0,
+        saved: Path | None = None,
+        *,
+        resume: bool = False,
     ) -> ValidationReport:
-        """Everything, under the settings of a runtime. `processes` compile beforehand, for machines with many cores."""
-        began = time.perf_counter()
+        """Everything, under the settings of a runtime. `processes` compile beforehand, for machines with many cores.
+
+        What is found goes to the file `saved` at once; with `resume`, what is there already is not done again.
+        """
+        about = self._environment()
+        known = {name: about.get(name) for name in ("processor", "gpu", "python")}
+        known |= {"device": self._device, "quick": self._quick, "code": digest_of(Path(tessera.__file__).parent)}
+        progress = Progress(saved, known, resume=resume)
         failures: list[str] = []
         longest: dict[int, float] = {}
         if processes:
             self._told(f"compiling beforehand in {processes} processes")
-            some = {named(one): one for one in (*self.scope.speeds, *self.scope.numerics)}
-            problems = [Problem.of(one, self._device) for one in some.values()]
-            wrong, longest = compile_beforehand(problems, runtime.config, processes)
+            wrong, longest = compile_beforehand(self._all(), self._device, runtime.config, processes)
             failures += wrong
-        results = self._speeds(runtime, failures)
+        results = self._speeds(runtime, failures, progress)
         self._told("numerics and agreement of tiers")
-        framework = ValidationFramework(self.scope.numerics, self._device)
-        correctness = framework.validate_implementation(runtime, config, samples_of(results), before)
+        correctness = self._correctness(runtime, config, samples_of(results), before, progress)
         self._told("planted opportunities")
-        found = tuple(planted(self._device))
+        found = progress.part("planted", tuple[Planted, ...], lambda: tuple(planted(self._device)))
         self._told("edge cases, stress, memory, faults")
-        robustness = run_robustness_tests(self._device, quick=self._quick)
+        robustness = progress.part(
+            "robustness", RobustnessValidation, lambda: run_robustness_tests(self._device, quick=self._quick)
+        )
         self._told("overheads")
-        performance = self._performance(runtime, results)
+        performance = progress.part("performance", PerformanceValidation, lambda: self._performance(runtime, results))
         ranks = self._ranks()
         criteria = criteria_of(performance, correctness, robustness, results, found, failures, ranks, longest)
-        about = environment()
-        if self._device != "cpu":
-            from tessera.bench.cuda.conditions import gpu_environment
-
-            about |= gpu_environment()
         return ValidationReport(
             all(one.holds for one in criteria if one.level == "must"),
             performance,
@@ -133,22 +138,69 @@ class ValidationSuite:
             about,
             self._device,
             self._quick,
-            time.perf_counter() - began,
+            progress.seconds,
             tuple(failures),
             tuple(correctness.issues),
+            progress.runs,
         )
 
-    def _speeds(self, runtime: MetaTracingRuntime, failures: list[str]) -> list[TierBenchmarkResult]:
-        config = TierBenchmarkConfig(self.scope.speeds, 3, 100, True, 0.95, self.scope.seconds)
+    def _environment(self) -> dict[str, Any]:
+        about = environment()
+        if self._device != "cpu":
+            from tessera.bench.cuda.conditions import gpu_environment
 
+            about |= gpu_environment()
+        return about
+
+    def _all(self) -> list[InputConfiguration]:
+        """All configurations, each once."""
+        return list({named(one): one for one in (*self.scope.speeds, *self.scope.numerics)}.values())
+
+    def _speeds(
+        self, runtime: MetaTracingRuntime, failures: list[str], progress: Progress
+    ) -> list[TierBenchmarkResult]:
         def told(one: TierBenchmarkResult) -> None:
             ratios = ", ".join(f"tier {tier} {one.against_baseline[tier][0]:.2f}" for tier in (1, 2, 3))
             self._told(f"{named(one.input_config)}: {ratios} times the baseline's speed")
 
-        self._told(f"speeds of {len(config.input_configs)} configurations")
-        return BenchmarkSuite().run_benchmark_suite(
-            runtime, config, self._device, told, lambda one, why: failures.append(f"{named(one)}: {why}")
-        )
+        def failed(which: InputConfiguration, why: str) -> None:
+            failures.append(f"{named(which)}: {why}")
+
+        def measured(which: InputConfiguration) -> list[TierBenchmarkResult]:
+            config = TierBenchmarkConfig((which,), 3, 100, True, 0.95, self.scope.seconds)
+            return BenchmarkSuite().run_benchmark_suite(runtime, config, self._device, told, failed)
+
+        self._told(f"speeds of {len(self.scope.speeds)} configurations")
+        found: list[TierBenchmarkResult] = []
+        for which in self.scope.speeds:
+            before = len(failures)
+            name = f"speed of {named(which)}"
+            made = [] if name in progress else measured(which)
+            if len(failures) == before:  # what failed is tried again by whoever goes on from here
+                found += progress.part(name, list[TierBenchmarkResult], lambda made=made: made)
+        return found
+
+    def _correctness(
+        self,
+        runtime: MetaTracingRuntime,
+        config: ValidationConfig | None,
+        samples: Mapping[str, Mapping[str, Sequence[float]]],
+        before: Mapping[str, Mapping[str, Sequence[float]]] | None,
+        progress: Progress,
+    ) -> ValidationResult:
+        """Numerics by configuration, and then speeds against an earlier report."""
+        wanted = config or ValidationConfig()
+        alone = replace(wanted, enable_performance_regression_detection=False)
+
+        def numerics(which: InputConfiguration) -> ValidationResult:
+            return ValidationFramework((which,), self._device).validate_implementation(runtime, alone)
+
+        found = [
+            progress.part(f"numerics of {named(which)}", ValidationResult, lambda which=which: numerics(which))
+            for which in self.scope.numerics
+        ]
+        compared = ValidationFramework((), self._device).validate_implementation(runtime, wanted, samples, before)
+        return ValidationResult.together([*found, compared])
 
     def _performance(
         self, runtime: MetaTracingRuntime, results: Sequence[TierBenchmarkResult]
@@ -190,7 +242,9 @@ class ValidationSuite:
         self._told("two ranks")
         try:
             command = [launcher, "-n", "2", sys.executable, "-c", _RANKS]
-            ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+            # Open MPI refuses whoever is root, as one is in most containers. These two ranks are ours, and do no harm.
+            around = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+            ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=around)
         except subprocess.TimeoutExpired:
             return False, "two ranks did not end within 120 s"
         traced = ran.stdout.count("traced") == 2 and ran.returncode == 0

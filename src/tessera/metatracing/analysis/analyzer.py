@@ -22,7 +22,7 @@ from tessera.metatracing.analysis.matchers import (
 )
 from tessera.metatracing.analysis.recommendations import RecommendationType, SpecializationRecommendation
 from tessera.metatracing.analysis.trends import PerformanceTrend, analyze_performance_trends
-from tessera.metatracing.records import AttentionTrace, ExecutionPattern, InputProfile
+from tessera.metatracing.records import AttentionTrace, ExecutionPattern, InputProfile, OptimizationOpportunities
 
 COMMON = 0.05
 """The part of all calls that makes a pattern a common one."""
@@ -108,6 +108,23 @@ class AnalysisResult:
     compute: tuple[Finding, ...] = ()
     hotspots: tuple[HotspotCandidate, ...] = ()
 
+    def opportunities(self, trace: AttentionTrace) -> OptimizationOpportunities:
+        """What was found for the input of a trace, by kind."""
+        kinds: dict[OptimizationType, list[OptimizationCandidate]] = defaultdict(list)
+        for one in self.optimization_candidates:
+            fused = one.type is OptimizationType.FUSION_OPTIMIZATION and trace.input_profile.region in one.params
+            if fused or one.input_pattern == trace.input_profile:
+                kinds[one.type].append(one)
+        tile, layout, fusion = (
+            tuple(kinds.pop(kind, ()))
+            for kind in (
+                OptimizationType.TILE_SIZE_OPTIMIZATION,
+                OptimizationType.MEMORY_LAYOUT_OPTIMIZATION,
+                OptimizationType.FUSION_OPTIMIZATION,
+            )
+        )
+        return OptimizationOpportunities(tile, layout, fusion, tuple(one for rest in kinds.values() for one in rest))
+
 
 class PatternAnalyzer:
     """Finds patterns in traces, and what could be made faster; for the latter it needs somebody who recommends."""
@@ -117,6 +134,7 @@ class PatternAnalyzer:
         self.shapes = ShapePatternMatcher()
         self.memory = MemoryPatternMatcher()
         self.compute = ComputePatternMatcher()
+        self.fusions = FusionOptimizer()
         self.hotspots = HotspotDetector(recommending)
         self._criteria = criteria
 
@@ -128,7 +146,7 @@ class PatternAnalyzer:
         hot = tuple(self.hotspots.detect_hotspots(traces, self._criteria))
         return AnalysisResult(
             tuple(self.detect_common_patterns(traces)),
-            (*_from(hot), *fusions(traces)),
+            (*_from(hot), *self.fusions.opportunities(traces)),
             profile,
             accuracy / (1 + profile.variation),
             len(traces),
@@ -153,7 +171,7 @@ class PatternAnalyzer:
 
     def identify_optimization_opportunities(self, traces: Sequence[AttentionTrace]) -> list[OptimizationCandidate]:
         """What could be done, for hot inputs and for regions that follow each other."""
-        return [*_from(self.hotspots.detect_hotspots(traces, self._criteria)), *fusions(traces)]
+        return [*_from(self.hotspots.detect_hotspots(traces, self._criteria)), *self.fusions.opportunities(traces)]
 
 
 def _from(hot: Sequence[HotspotCandidate]) -> list[OptimizationCandidate]:
@@ -185,22 +203,25 @@ def performance_profile(traces: Sequence[AttentionTrace]) -> PerformanceProfile:
     )
 
 
-def fusions(traces: Sequence[AttentionTrace]) -> list[OptimizationCandidate]:
-    """Regions that one after the other take much of the time: joined into one function, they could be fused."""
-    names = [one.input_profile.region for one in traces]
-    spent = [one.execution_pattern.execution_time_ms * one.execution_count for one in traces]
-    whole = sum(spent) or 1.0
-    pairs: Counter[tuple[str, str]] = Counter()
-    firsts: Counter[str] = Counter(names[:-1])
-    for pair in itertools.pairwise(names):
-        if pair[0] != pair[1]:
-            pairs[pair] += 1
-    found: list[OptimizationCandidate] = []
-    for (first, second), count in pairs.items():
-        time = sum(one for one, name in zip(spent, names, strict=True) if name in (first, second)) / whole
-        always = count / firsts[first]
-        if count > 1 and always > 0.5 and time >= FUSES:
-            words = f"{first} is followed by {second} {always:.0%} of the time: one function could do both"
-            kind = OptimizationType.FUSION_OPTIMIZATION
-            found.append(OptimizationCandidate(kind, None, 6, words, (first, second), always))
-    return found
+class FusionOptimizer:
+    """Finds regions that follow each other so often, and take so long, that one function should do both."""
+
+    def opportunities(self, traces: Sequence[AttentionTrace]) -> list[OptimizationCandidate]:
+        """Regions that one after the other take much of the time: joined into one function, they could be fused."""
+        names = [one.input_profile.region for one in traces]
+        spent = [one.execution_pattern.execution_time_ms * one.execution_count for one in traces]
+        whole = sum(spent) or 1.0
+        pairs: Counter[tuple[str, str]] = Counter()
+        firsts: Counter[str] = Counter(names[:-1])
+        for pair in itertools.pairwise(names):
+            if pair[0] != pair[1]:
+                pairs[pair] += 1
+        found: list[OptimizationCandidate] = []
+        for (first, second), count in pairs.items():
+            time = sum(one for one, name in zip(spent, names, strict=True) if name in (first, second)) / whole
+            always = count / firsts[first]
+            if count > 1 and always > 0.5 and time >= FUSES:
+                words = f"{first} is followed by {second} {always:.0%} of the time: one function could do both"
+                kind = OptimizationType.FUSION_OPTIMIZATION
+                found.append(OptimizationCandidate(kind, None, 6, words, (first, second), always))
+        return found

@@ -238,12 +238,12 @@ class MemoryPatternMatcher:
             if one.access_type in (AccessType.GLOBAL_LOAD, AccessType.GLOBAL_STORE):
                 moved[one.argument].append(one)
         for argument, several in moved.items():
-            sectors = sum(one.sectors or 0 for one in several)
             asked = sum(one.size_bytes for one in several)
             distinct = sum(one.distinct_bytes for one in several)
-            efficiency = min(1.0, asked / (32 * sectors)) if sectors else 1.0
+            moves = sum(one.unit_bytes * (one.sectors or 0) for one in several)
+            efficiency = min(1.0, asked / moves) if moves else 1.0
             if efficiency < self.coalesced:
-                words = f"argument {argument}: lanes use {efficiency:.0%} of the bytes that are moved for them"
+                words = f"argument {argument}: {efficiency:.0%} of the bytes that are moved are asked for"
                 found.append(Finding("uncoalesced", _low(efficiency, 1.0), words, argument))
             if distinct and asked / distinct >= self.reused:
                 words = f"argument {argument}: every byte is asked for {asked / distinct:.1f} times"

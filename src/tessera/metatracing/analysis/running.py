@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tessera.metatracing.analysis.analyzer import AnalysisResult, PatternAnalyzer
+from tessera.metatracing.analysis.inside import with_events
 from tessera.metatracing.analysis.recommendations import Recommender, SpecializationRecommendation
 from tessera.metatracing.analysis.trials import Trial, drawn_like
 from tessera.metatracing.kernel_client import KernelClient
@@ -71,7 +72,13 @@ def analyze(
     times: KernelTimes | None = None,
     tolerance: float | None = None,
     trial: Trial | None = None,
+    *,
+    inside: bool = False,
 ) -> AnalysisResult:
-    """What a runtime's traces show, and, with a model of its machine, what is recommended for its hotspots."""
+    """What a runtime's traces show, and, with a model of its machine, what is recommended for its hotspots.
+
+    `inside`: programs of hot inputs are looked into, too.
+    """
     recommending = None if times is None else RunningRecommender(runtime, times, tolerance, trial)
-    return PatternAnalyzer(recommending).analyze_traces(runtime.get_traces())
+    traces = runtime.get_traces()
+    return PatternAnalyzer(recommending).analyze_traces(with_events(runtime, traces) if inside else traces)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tessera.metatracing.events.execution import KernelExecution
+from tessera.metatracing.events.host import HostExecution, HostMemoryPatternTracer, HostResources
 from tessera.metatracing.events.kinds import AccessType, ComputeEvent, ComputeType, MemoryAccessEvent
 from tessera.metatracing.events.tracers import (
     ComputeTrace,
@@ -19,6 +20,9 @@ __all__ = [
     "ComputeType",
     "GPUComputePatternTracer",
     "GPUMemoryPatternTracer",
+    "HostExecution",
+    "HostMemoryPatternTracer",
+    "HostResources",
     "KernelExecution",
     "MemoryAccessEvent",
     "MemoryAccessTrace",

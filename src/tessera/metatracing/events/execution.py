@@ -110,7 +110,7 @@ class KernelExecution:
         if plan.device is None:
             raise DeviceError(
                 f"@{plan.name} is a program of the CPU, and events are those of a GPU's threads",
-                hint="compile it for a GPU: KernelExecution.of(kernel, *args)",
+                hint="compile it for a GPU: KernelExecution.of(kernel, *args); or take HostExecution",
             )
         described = tuple([one.meta if isinstance(one, Tensor) else one for one in values])
         return KernelExecution(plan, executable.ptx.decode(), described, facts or LaunchFacts(), seconds, limits)

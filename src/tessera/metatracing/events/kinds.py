@@ -11,6 +11,8 @@ from enum import Enum
 
 SECTOR = 32
 """Bytes that a GPU's caches move at a time."""
+LINE = 64
+"""Bytes that a processor's caches move at a time."""
 BANKS, BANK_BYTES = 32, 4
 WARP = 32
 
@@ -41,10 +43,11 @@ class MemoryAccessEvent:
     """One instruction that accesses memory, in all its executions during a call.
 
     `address` counts from the start of the argument, or of shared memory, where the first execution began. `size_bytes`
-    are those that lanes asked for. `requests` are instructions of warps, `sectors` those of 32 bytes that they touched,
-    None where addresses depend on data. `bank_conflicts` are turns of shared memory beyond those that the bytes need.
-    `cache_hit_ratio` is the part of sectors that were touched before: what a cache without limits would have.
-    `instruction` is as the code spells it, `argument` the place of the array among the program's arguments.
+    are those that lanes asked for. `requests` are instructions of warps, or rows of tiles of a processor's program.
+    `sectors` are the parts of memory that each of them touched, None where addresses depend on data; they have
+    `unit_bytes`: 32 on a GPU, a line of 64 on a processor. `bank_conflicts` are turns of shared memory beyond those
+    that the bytes need. `cache_hit_ratio` is the part of sectors that were touched before: what a cache without limits
+    would have. `instruction` is as the code spells it, `argument` the place of the array among the arguments.
     """
 
     access_type: AccessType
@@ -60,11 +63,12 @@ class MemoryAccessEvent:
     distinct_bytes: int = 0
     argument: int | None = None
     instruction: str = ""
+    unit_bytes: int = SECTOR
 
     @property
     def coalescing_efficiency(self) -> float:
         """Bytes that lanes asked for, over bytes that were moved for them; at most 1."""
-        return min(1.0, self.size_bytes / (SECTOR * self.sectors)) if self.sectors else 1.0
+        return min(1.0, self.size_bytes / (self.unit_bytes * self.sectors)) if self.sectors else 1.0
 
     @property
     def sectors_per_request(self) -> float:

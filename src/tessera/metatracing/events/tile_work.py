@@ -54,6 +54,8 @@ _INTEGERS: Mapping[type[Operation], Callable[[int, int], int]] = {
 }
 
 
+Geometry = tuple[tuple[int, ...], tuple[int, ...]]
+"""Sizes and strides."""
 _COUNTED = ("products", "dots", "functions", "elements", "near", "far", "turns", "left", "right", "ragged")
 
 
@@ -152,6 +154,19 @@ def tile_work(instance: Instance, arguments: Described, *, clipped: bool = False
 
     `clipped`: rows that nobody stores and columns that a mask leaves out are not computed, as on CPUs.
     """
+    function, grid, geometry = laid_out(instance, arguments)
+    places = _places(grid)
+    reader = Reader(function, geometry, arguments, clipped=clipped)
+    sampled = tuple(reader.program(unravelled(place, grid)) for place in places)
+    results = [found[0] for found in geometry[len(arguments) :] if found is not None]
+    itemsize = [one.dtype.storage.itemsize for one in arguments if isinstance(one, Meta)]
+    footprint = sum(one.nbytes for one in arguments if isinstance(one, Meta))
+    footprint += sum(prod(shape) * (itemsize[0] if itemsize else 4) for shape in results)
+    return TileWork(grid, sampled, tuple(places), footprint, *_widths(function))
+
+
+def laid_out(instance: Instance, arguments: Described) -> tuple[tile.FuncOp, tuple[int, ...], list[Geometry | None]]:
+    """The function of an instance with its loops cut short, its grid, and sizes and strides of all arrays."""
     module = instance.module.clone()
     function = symbol_in(module, instance.name, tile.FuncOp)
     clip_ranges(function)
@@ -160,17 +175,10 @@ def tile_work(instance: Instance, arguments: Described, *, clipped: bool = False
         if isinstance(given, Meta):
             sizes.update((str(part), size) for part, size in zip(shape.data, given.shape, strict=True))
     extents: Any = evaluator(tuple(function.grid.data))(sizes)
-    grid = tuple(max(0, one) for one in extents)
     results = [evaluator(tuple(dim(part) for part in shape.data))(sizes) for shape in function.shapes][len(arguments) :]
-    geometry = [(one.shape, one.strides) if isinstance(one, Meta) else None for one in arguments]
+    geometry: list[Geometry | None] = [(one.shape, one.strides) if isinstance(one, Meta) else None for one in arguments]
     geometry += [(shape, contiguous_strides(shape, 1)) for shape in results]
-    places = _places(grid)
-    reader = _Reader(function, geometry, arguments, clipped=clipped)
-    sampled = tuple(reader.program(_unravelled(place, grid)) for place in places)
-    itemsize = [one.dtype.storage.itemsize for one in arguments if isinstance(one, Meta)]
-    footprint = sum(one.nbytes for one in arguments if isinstance(one, Meta))
-    footprint += sum(prod(shape) * (itemsize[0] if itemsize else 4) for shape in results)
-    return TileWork(grid, sampled, tuple(places), footprint, *_widths(function))
+    return function, tuple(max(0, one) for one in extents), geometry
 
 
 def _places(grid: Sequence[int]) -> list[int]:
@@ -183,10 +191,15 @@ def _places(grid: Sequence[int]) -> list[int]:
         rows = count // grid[0]
         looked = np.linspace(0, rows - 1, min(rows, SAMPLED // grid[0])).astype(int)
         return [int(row) * grid[0] + place for row in looked for place in range(grid[0])]
-    return sorted({round(place) for place in np.linspace(0, count - 1, min(SAMPLED, count))}) if count else []
+    return spread(count, SAMPLED)
 
 
-def _unravelled(place: int, grid: Sequence[int]) -> tuple[int, ...]:
+def spread(count: int, most: int) -> list[int]:
+    """At most so many of the numbers below a count, evenly spread, with the first and the last."""
+    return sorted({round(place) for place in np.linspace(0, count - 1, min(most, count))}) if count else []
+
+
+def unravelled(place: int, grid: Sequence[int]) -> tuple[int, ...]:
     """Where in the grid a program is; the first axis turns fastest."""
     found: list[int] = []
     for extent in grid:
@@ -210,10 +223,12 @@ def _widths(function: tile.FuncOp) -> tuple[int, int, int, int]:
     return bits, columns, made, max(sizes, default=0)
 
 
-class _Reader:
+class Reader:
     """Goes through a function for one program after the other."""
 
-    def __init__(self, function: tile.FuncOp, geometry: Sequence[Any], arguments: Described, *, clipped: bool) -> None:
+    def __init__(
+        self, function: tile.FuncOp, geometry: Sequence[Any], arguments: Described, *, clipped: bool = False
+    ) -> None:
         self._function, self._geometry, self._clipped = function, geometry, clipped
         self._stored: tuple[int, int] | None = None  # rows of the tiles that are stored, and how many of them are
         self._masks: dict[Block, dict[tuple[int, int], list[SSAValue]]] = {}
@@ -367,17 +382,18 @@ class _Reader:
             found.elements += prod(shape := tile_type(op.operands[0]).get_shape()) * self._part(shape)
         elif isinstance(op, tile.LoadOp):
             shape = tile_type(op.result).get_shape()
-            inside = self._moved(op.view, op.offsets, shape, op.result, found)
+            inside = self.moved(op, op.view, op.offsets, op.result, found)
             found.ragged += prod(inside) if tuple(inside) != tuple(shape) else 0
         elif isinstance(op, tile.StoreOp | tile.AtomicOp):
-            inside = self._moved(op.view, op.offsets, tile_type(op.value).get_shape(), op.value, found)
+            inside = self.moved(op, op.view, op.offsets, op.value, found)
             if len(inside) == 2:
                 self._stored = tile_type(op.value).get_shape()[0], inside[0]
 
-    def _moved(
-        self, view: SSAValue, offsets: Sequence[SSAValue], shape: Sequence[int], value: SSAValue, found: Amounts
+    def moved(
+        self, op: Operation, view: SSAValue, offsets: Sequence[SSAValue], value: SSAValue, found: Amounts
     ) -> list[int]:
-        """Counts bytes; how much of each axis of a tile is inside of its array."""
+        """Counts the bytes of a tile that is loaded or stored; how much of each axis is inside of its array."""
+        shape = tile_type(value).get_shape()
         sizes, strides = self._views.get(view, ([], []))
         inside: list[int] = []
         for size, offset, extent in zip(sizes, offsets, shape, strict=True):

@@ -51,14 +51,14 @@ class MemoryAccessTrace:
         return self.global_accesses + self.shared_accesses + self.spills
 
     def moved(self, argument: int | None = None) -> int:
-        """Bytes that global memory moves for the threads, for one argument or all."""
+        """Bytes that memory moves for the threads, for one argument or all."""
         chosen = [one for one in self.global_accesses if argument is None or one.argument == argument]
-        return sum(SECTOR * (one.sectors or 0) for one in chosen)
+        return sum(one.unit_bytes * (one.sectors or 0) for one in chosen)
 
     def efficiency(self, argument: int | None = None) -> float:
         """Bytes asked for over bytes moved, of one argument or all."""
         chosen = [one for one in self.global_accesses if argument is None or one.argument == argument]
-        moved = sum(SECTOR * (one.sectors or 0) for one in chosen)
+        moved = sum(one.unit_bytes * (one.sectors or 0) for one in chosen)
         return min(1.0, sum(one.size_bytes for one in chosen) / moved) if moved else 1.0
 
 
@@ -373,6 +373,11 @@ class MemoryTracer:
         if self._tracing:
             lanes = (address,) if isinstance(address, int) else tuple(address)
             self._records.append(AccessRecord(lanes, size, is_write, is_shared, time.perf_counter_ns()))
+
+    @property
+    def records(self) -> tuple[AccessRecord, ...]:
+        """What was recorded, as it came."""
+        return tuple(self._records)
 
     def events(self) -> tuple[MemoryAccessEvent, ...]:
         """An event for each recorded access."""

@@ -27,8 +27,9 @@ _MEMORY = ("near", "far", "footprint")
 class ModelParameters:
     """A problem, and how it is cut up. Hardware and kernel characteristics are those of the specification.
 
-    Peaks only say how much of them is reached: what a machine takes is fitted. `block` None is the kernel's own choice;
-    `specialized`, that all sizes are known to the program. The utilisations are outcomes: None until somebody measured.
+    What a machine takes is fitted; peaks say how much of them is reached. `block` None is the kernel's own choice;
+    `specialized`, that all sizes are known to the program. The utilisations are outcomes, None until somebody measured
+    them: nothing is predicted to be faster than a part of the peaks that was measured.
     """
 
     batch_size: int = 1
@@ -64,10 +65,20 @@ class ModelParameters:
         elements = self.batch_size * self.num_heads * self.seq_len * self.head_dim
         return 4 * elements * self.dtype.storage.itemsize
 
+    @property
+    def least_seconds(self) -> float:
+        """At the parts of the peaks that were measured; 0 where nobody did."""
+        rate = self.peak_compute_tflops * 1e12 * (self.tensor_core_utilization or 0.0)
+        bandwidth = self.memory_bandwidth_gbps * 1e9 * (self.memory_efficiency or 0.0)
+        return max(self.flops / rate if rate else 0.0, self.memory_bytes / bandwidth if bandwidth else 0.0)
+
 
 @dataclass(frozen=True)
 class PerformancePrediction:
-    """What is predicted. Intervals have 95 % of such times in them. The three ratios add up to 1."""
+    """What is predicted. Intervals have 95 % of such times in them. The three ratios add up to 1.
+
+    Occupancy is what was measured, or the most that so many programs can fill. The last two are parts of the peaks.
+    """
 
     predicted_time_ms: float
     predicted_tflops: float
@@ -78,6 +89,8 @@ class PerformancePrediction:
     compute_bound_ratio: float
     memory_bound_ratio: float
     overhead_ratio: float
+    compute_utilization: float
+    bandwidth_utilization: float
 
 
 class FlashAttentionPerformanceModel:
@@ -108,20 +121,34 @@ class FlashAttentionPerformanceModel:
         return program_of(params, self.times.machine)
 
     def predict_performance(self, params: ModelParameters) -> PerformancePrediction:
-        found = self.times.predict(self.program(params))
+        program = self.program(params)
+        found = self.times.predict(program)
+        least = params.least_seconds
+        seconds, low, high = (max(least, one) for one in (found.seconds, found.low, found.high))
         tera, whole = params.flops / 1e12, sum(found.parts.values())
+        moved = params.memory_bytes / 1e9
         compute, memory = (sum(found.parts.get(name, 0.0) for name in names) for names in (_COMPUTE, _MEMORY))
         return PerformancePrediction(
-            1e3 * found.seconds,
-            tera / found.seconds,
-            params.memory_bytes / 1e9 / found.seconds,
-            params.occupancy_achieved,
-            (1e3 * found.low, 1e3 * found.high),
-            (tera / found.high, tera / found.low),
+            1e3 * seconds,
+            tera / seconds,
+            moved / seconds,
+            _occupancy(params, program) if self.times.machine.kind == "cuda" else params.occupancy_achieved,
+            (1e3 * low, 1e3 * high),
+            (tera / high, tera / low),
             compute / whole,
             memory / whole,
             1 - (compute + memory) / whole,
+            tera / seconds / params.peak_compute_tflops,
+            moved / seconds / params.memory_bandwidth_gbps,
         )
+
+
+def _occupancy(params: ModelParameters, program: Program) -> float:
+    """What was measured, or what the launched programs fill if each multiprocessor has its share of them at once."""
+    if params.occupancy_achieved is not None:
+        return params.occupancy_achieved
+    each = -(-program.work.programs // params.num_sms)
+    return min(1.0, each * program.threads / params.max_threads_per_sm)
 
 
 def parameters_of(trace: AttentionTrace) -> ModelParameters:

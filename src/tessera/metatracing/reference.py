@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from tessera.dtypes import casting
 from tessera.dtypes.types import f64
-from tessera.metatracing import AttentionParams, ExecutionTier, RuntimeResult
+from tessera.metatracing.attention import AttentionParams
+from tessera.metatracing.records import ExecutionTier
+from tessera.metatracing.runtime import RuntimeResult
 from tessera.runtime.tensor import Tensor
 
 
@@ -17,17 +20,16 @@ class ReferenceFlashAttention:
 
     def compute(self, q: Tensor, k: Tensor, v: Tensor, params: AttentionParams, heads: int | None = None) -> Any:
         """The result in float64: of all heads, or of the first and the last few of them, as many as are asked for."""
-        queries, keys, values = (_flat(one) for one in (q, k, v))
-        chosen = heads_of(queries.shape[0], heads)
-        scale, rows, columns = params.scale(q.shape[-1]), queries.shape[-2], keys.shape[-2]
+        chosen = heads_of(prod(q.shape[:-2]), heads)
+        scale, rows, columns = params.scale(q.shape[-1]), q.shape[-2], k.shape[-2]
         seen = np.tri(rows, columns, dtype=np.bool_)
-        found = np.empty((len(chosen), rows, values.shape[-1]))
+        found = np.empty((len(chosen), rows, v.shape[-1]))
         for place, head in enumerate(chosen):
-            scores = scale * (_double(queries[head], q) @ _double(keys[head], k).T)
+            scores = scale * (_head(q, head) @ _head(k, head).T)
             if params.is_causal:
                 scores[~seen] = -np.inf
             weights = np.exp(scores - scores.max(-1, keepdims=True))
-            found[place] = weights @ _double(values[head], v) / weights.sum(-1, keepdims=True)
+            found[place] = weights @ _head(v, head) / weights.sum(-1, keepdims=True)
         return found
 
     def execute(
@@ -52,14 +54,12 @@ def heads_of(count: int, wanted: int | None) -> list[int]:
 
 def picked(result: Tensor, heads: int | None = None) -> Any:
     """Those heads of a result, in float64."""
-    flat = _flat(result)
-    return np.stack([_double(flat[head], result) for head in heads_of(flat.shape[0], heads)])
+    chosen = heads_of(prod(result.shape[:-2]), heads)
+    return np.stack([_head(result, head) for head in chosen])
 
 
-def _flat(tensor: Tensor) -> Any:
-    array = tensor.cpu().numpy()
-    return array.reshape(-1, *array.shape[-2:])
-
-
-def _double(stored: Any, tensor: Tensor) -> Any:
+def _head(tensor: Tensor, head: int) -> Any:
+    """One head in float64. It alone comes from the device: all of them may be gigabytes."""
+    place = tuple(int(one) for one in np.unravel_index(head, tensor.shape[:-2])) if tensor.ndim > 2 else ()
+    stored = tensor[place].cpu().numpy() if place else tensor.cpu().numpy()
     return casting.cast(np.ascontiguousarray(stored), tensor.dtype, f64)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tessera.bench import arm_instructions
+from tessera.targets.cpu import arm_instructions
 
 # Classes of instructions, by their names; the first that fits counts.
 CLASSES: Mapping[str, re.Pattern[str]] = {
@@ -55,6 +55,7 @@ _GENERAL = re.compile(r"%(r\d+|r?[abcd][xhl]|e?[abcd]x|r?[sd]il?|e[sd]i|[sd]il?|
 _READS_LAST = re.compile(r"(cmp|test|bt)[bwlq]?$|(i?div|i?mul|push|ldmxcsr|vldmxcsr|ldtilecfg|prefetch)")
 _ONLY_WRITES = re.compile(r"v?mov|set|pop|v|tilestored|sttilecfg|cvt|[a-z]*extr|k?mov")
 _ADDRESS_ONLY = re.compile(r"lea|nop|prefetch|j|call")
+_ARM_VECTOR = re.compile(r"\{?\s*v\d+\.|q\d+$")
 _WIDTHS = {"zmm": 512, "ymm": 256, "xmm": 128}
 
 
@@ -146,6 +147,38 @@ def memory_accesses(body: list[Instruction]) -> dict[str, int]:
         for direction in _directions(one, places[0]):
             counts[f"{kind}_{direction}"] += 1
     return dict(counts.most_common())
+
+
+def spilled_bytes(body: list[Instruction]) -> int:
+    """Bytes of the stack that vectors are stored to: what did not fit into registers.
+
+    On AArch64 the halves of vectors that callers want back are saved as scalars, and are none of these.
+    """
+    places: dict[str, int] = {}
+    arm = bool(body) and body[0].arm
+    frames = arm_instructions.frames_of(_operands_in(body)) if arm else ("%rsp", "%rbp")
+    if not arm and not _has_frame_pointer(body):
+        frames = ("%rsp",)
+    for one in body:
+        if arm:
+            stored = "stack_vector_stores" in arm_instructions.accesses_of(one.name, one.operands, frames)
+            place = next((operand for operand in one.operands if operand.startswith("[")), "")
+            wide = 16 * sum(bool(_ARM_VECTOR.match(operand)) for operand in one.operands)
+        else:
+            found = _MEMORY.match(one.operands[-1]) if one.operands else None
+            written = found is not None and not _ADDRESS_ONLY.match(one.name)
+            kept = _REGISTER.search(" ".join(one.operands))
+            stored = bool(
+                written
+                and found
+                and found[1] in frames
+                and kept
+                and "stores" in _directions(one, len(one.operands) - 1)
+            )
+            place, wide = one.operands[-1] if one.operands else "", _WIDTHS.get(kept[1], 8) // 8 if kept else 0
+        if stored:
+            places[place] = max(places.get(place, 0), wide)
+    return sum(places.values())
 
 
 def _has_frame_pointer(body: list[Instruction]) -> bool:

@@ -1,0 +1,75 @@
+"""Looking into the programs behind traces: what happens inside of kernels, for inputs that take most of the time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tessera.errors import TesseraError
+from tessera.metatracing.kernel_client import KernelClient, KernelProgram
+from tessera.metatracing.records import AttentionTrace, InputProfile
+from tessera.metatracing.stand_ins import stand_in
+from tessera.runtime.meta import Meta
+
+if TYPE_CHECKING:
+    from tessera.metatracing.region import Region
+    from tessera.metatracing.runtime import MetaTracingRuntime
+
+MOST = 4
+"""Inputs that are looked into: each may take a second."""
+
+
+def with_events(runtime: MetaTracingRuntime, traces: Sequence[AttentionTrace]) -> list[AttentionTrace]:
+    """Traces; the last one of each hot input with the events of the program that its region runs for it now."""
+    spent: Counter[InputProfile] = Counter()
+    for one in traces:
+        spent[one.input_profile] += round(1e6 * one.execution_count * one.execution_pattern.execution_time_ms)
+    hot = {profile for profile, _ in spent.most_common(MOST)}
+    made: list[AttentionTrace] = []
+    for one in reversed(traces):
+        if one.input_profile in hot:
+            hot.remove(one.input_profile)
+            made.append(_looked_into(runtime, one))
+        else:
+            made.append(one)
+    return made[::-1]
+
+
+def _looked_into(runtime: MetaTracingRuntime, trace: AttentionTrace) -> AttentionTrace:
+    arguments = trace.input_profile.arguments
+    for region in runtime.regions():
+        mine = any(record.arguments == arguments for record in region.ring)
+        if region.name == trace.input_profile.region and isinstance(region.client, KernelClient) and mine:
+            try:
+                memory, compute = _events(region, region.client, trace)
+            except TesseraError:  # there is no such program here
+                return trace
+            pattern = replace(trace.execution_pattern, memory_accesses=memory, compute_events=compute)
+            return replace(trace, execution_pattern=pattern)
+    return trace
+
+
+def _events(region: Region, client: KernelClient, trace: AttentionTrace) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Of memory, and on a GPU of units that compute."""
+    from tessera.metatracing.events import (
+        GPUComputePatternTracer,
+        GPUMemoryPatternTracer,
+        HostExecution,
+        HostMemoryPatternTracer,
+        KernelExecution,
+    )
+
+    values = [stand_in(one) if isinstance(one, Meta) else one for one in trace.input_profile.arguments]
+    program = next((one for one in region.programs if one.serves(values)), None)
+    if program is None or not isinstance(program.compiled, KernelProgram):
+        return (), ()
+    executable: Any = program.compiled.program.executable
+    if executable is not None and executable.plan.device is not None:
+        seconds = trace.execution_pattern.execution_time_ms / 1e3
+        launch = KernelExecution.launched(executable, values, seconds=seconds or None)
+        memory = GPUMemoryPatternTracer().trace_memory_patterns(launch)
+        return memory.events, GPUComputePatternTracer().trace_compute_patterns(launch).events
+    host = HostExecution.of(client.form(program.level), *values, **region.first.context.static)
+    return HostMemoryPatternTracer().trace_memory_patterns(host).events, ()

@@ -1,0 +1,472 @@
+"""The compilers of the upper tiers: which programs they would have of the one pipeline, and such programs for traces.
+
+Tier 2 leaves sizes open, under schedules that traces recommend. Tier 3 also knows what traces found to be the same.
+A runtime keeps in them what compiling took; whoever has traces in hand has a program of them here and now.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from tessera.errors import TesseraError
+from tessera.kernels.function import Kernel
+from tessera.kernels.native import settings_at, settings_of_gpu
+from tessera.kernels.schedule import Schedule
+from tessera.metatracing.analysis.experience import Experience
+from tessera.metatracing.attention import attention_operations, flash_attention
+from tessera.metatracing.candidates import Times, tier2_levels, tier3_levels
+from tessera.metatracing.client import Call, Client, Compiled, GuardType, Level, RuntimeGuard, facts_of
+from tessera.metatracing.invariants import invariant_words
+from tessera.metatracing.kernel_client import Context, KernelClient, KernelProgram
+from tessera.metatracing.manager import SpecializationContext, SpecializedKernel
+from tessera.metatracing.records import AttentionTrace, Described, ExecutionTier, InputProfile, LaunchFacts, Record
+from tessera.metatracing.stand_ins import stand_in
+from tessera.runtime.memory import ALIGNMENT, contiguous_strides
+from tessera.runtime.meta import Meta
+
+if TYPE_CHECKING:
+    from tessera.metatracing.analysis.analyzer import FusionOptimizer
+    from tessera.metatracing.analysis.recommendations import SpecializationRecommendation
+    from tessera.metatracing.events.kinds import MemoryAccessEvent
+    from tessera.metatracing.events.tracers import PipelineStall, TensorCoreUsage
+    from tessera.metatracing.models.tiers import TileConfigurationOptimizer
+
+_ASKED = re.compile(r"(\w+)\.(size|stride)\[(\d+)\]")
+TIER2, TIER3 = ExecutionTier.TIER2_STANDARD, ExecutionTier.TIER3_SPECIALIZED
+
+
+@dataclass(frozen=True)
+class CompilationOptions:
+    """`target_architecture`: such as sm_90a; None is where the arguments of traces are. `optimization_level`: None is
+    what the settings say. Traces count where what comes next can be foretold from them so well.
+    """
+
+    target_architecture: str | None = None
+    optimization_level: int | None = None
+    use_trace_information: bool = True
+    enable_aggressive_specialization: bool = False
+    trace_confidence_threshold: float = 0.8
+
+
+@dataclass(frozen=True)
+class CompilationResult:
+    """A program, the level that it was compiled at, and others that would have been worth trying."""
+
+    level: Level
+    compiled: Compiled
+    seconds: float
+    confidence: float
+    others: tuple[Level, ...] = ()
+
+
+class _TierCompiler:
+    """What the compilers of both tiers have: what contests showed, and what compiling for regions took."""
+
+    def __init__(self, experience: Experience | None = None) -> None:
+        self.experience = Experience() if experience is None else experience
+        self.nanoseconds: Counter[str] = Counter()
+        """That requests took from being asked for to being there, by the names of regions."""
+
+    def compiled(self, region: str, nanoseconds: int) -> None:
+        """What a region asked for is there, or given up."""
+        self.nanoseconds[region] += nanoseconds
+
+    @property
+    def total_ms(self) -> float:
+        """Of all regions."""
+        return self.nanoseconds.total() / 1e6
+
+
+# Tier 2
+
+
+class EnhancedTesseraCompiler(_TierCompiler):
+    """Tier 2: the pipeline with sizes left open, under schedules that traces and contests recommend."""
+
+    def __init__(self, experience: Experience | None = None) -> None:
+        super().__init__(experience)
+        self.memory_optimizer = MemoryLayoutOptimizer()
+        self._tile_optimizer: TileConfigurationOptimizer | None = None
+
+    @property
+    def fusion_optimizer(self) -> FusionOptimizer:
+        from tessera.metatracing.analysis.analyzer import FusionOptimizer
+
+        return FusionOptimizer()
+
+    @property
+    def tile_optimizer(self) -> TileConfigurationOptimizer:
+        """Made when it is first asked for: its model has to be read."""
+        if self._tile_optimizer is None:
+            from tessera.metatracing.models.tiers import TileConfigurationOptimizer
+
+            self._tile_optimizer = TileConfigurationOptimizer()
+        return self._tile_optimizer
+
+    def levels(self, client: Client, call: Call, most: int) -> list[Level]:
+        """What is worth compiling for a call."""
+        return tier2_levels(client, call, most, self.experience)
+
+    def compile_flash_attention(
+        self,
+        kernel_spec: InputProfile,
+        relevant_traces: Sequence[AttentionTrace] = (),
+        options: CompilationOptions | None = None,
+    ) -> CompilationResult:
+        """Attention for an input, with what traces tell."""
+        made = replace(kernel_spec, arguments=kernel_spec.arguments or _attention_arguments(kernel_spec))
+        return self._compile(flash_attention, made, relevant_traces, options, {"causal": kernel_spec.is_causal})
+
+    def compile_with_trace_info(
+        self,
+        function: Kernel,
+        execution_trace: AttentionTrace,
+        historical_traces: Sequence[AttentionTrace] = (),
+        options: CompilationOptions | None = None,
+        **static: Any,
+    ) -> CompilationResult:
+        """Any kernel, for the input of a trace; static arguments are not in traces, and are given."""
+        traces = [*historical_traces, execution_trace]
+        return self._compile(function, execution_trace.input_profile, traces, options, static)
+
+    def optimize_schedule_with_profile(
+        self, base_schedule: Schedule | None, profile_data: Sequence[AttentionTrace], kernel: Kernel = flash_attention
+    ) -> Schedule | None:
+        """The schedule that did best for inputs like those of traces; the one given where nobody has compared any."""
+        times: dict[Schedule | None, float] = {}
+        client = KernelClient(kernel)
+        for trace in profile_data:
+            call = _call(client, trace.input_profile, _static(kernel, trace.input_profile))
+            weight = trace.execution_count * trace.execution_pattern.execution_time_ms
+            for schedule, behind in self.experience.behind((client.name, call.fixed), call.described).items():
+                times[schedule] = times.get(schedule, 0.0) + weight * behind
+        return min(times, key=lambda one: times[one], default=base_schedule)
+
+    def _compile(
+        self,
+        kernel: Kernel,
+        profile: InputProfile,
+        traces: Sequence[AttentionTrace],
+        options: CompilationOptions | None,
+        static: Mapping[str, Any],
+    ) -> CompilationResult:
+        from tessera.metatracing.analysis.analyzer import PatternAnalyzer
+
+        wanted = CompilationOptions() if options is None else options
+        client = KernelClient(kernel)
+        call = _call(client, profile, static, wanted)
+        sure = PatternAnalyzer().analyze_traces(traces).pattern_confidence if traces else 0.0
+        trusted = wanted.use_trace_information and sure >= wanted.trace_confidence_threshold
+        levels = self.levels(client, call, 3) if trusted else [Level(TIER2)]
+        if trusted and wanted.enable_aggressive_specialization:
+            words = invariant_words(client.paths, _records(traces), call.described, 1.0)
+            levels = tier3_levels(client, call, words, levels[0].schedule, {}, 3, self.experience)
+        began = time.perf_counter()
+        compiled = client.compile(call, levels[0])
+        return CompilationResult(levels[0], compiled, time.perf_counter() - began, sure, tuple(levels[1:]))
+
+
+class MemoryLayoutOptimizer:
+    """Which strides never change, and which arguments are read across their rows."""
+
+    def constant_strides(self, paths: Sequence[str], traces: Sequence[AttentionTrace]) -> dict[str, int]:
+        """By words, such as `q.stride[0]`: what Tier 3 assumes of the layout."""
+        if not traces:
+            return {}
+        here = traces[-1].input_profile.arguments
+        facts = facts_of(paths, here)
+        words = invariant_words(paths, _records(traces), here, 1.0)
+        return {word: int(facts[word]) for word in words if ".stride[" in word}
+
+    def columns(self, traces: Sequence[AttentionTrace]) -> tuple[int, ...]:
+        """The arguments whose neighbours in a row do not lie together, in any trace."""
+        found: set[int] = set()
+        for trace in traces:
+            for place, one in enumerate(trace.input_profile.arguments):
+                if isinstance(one, Meta) and one.ndim > 1 and one.shape[-1] > 1 and one.strides[-1] != 1:
+                    found.add(place)
+        return tuple(sorted(found))
+
+
+# Tier 3
+
+
+@dataclass(frozen=True)
+class TraceContext:
+    """What traces found to be the same, by words and by arguments; and, on a GPU, what the program does with it.
+
+    `loop_invariants` are numbers that never change. The last three are those of the program as it is now: products of
+    its tensor cores, accesses that move more than they need, and what its warps wait for.
+    """
+
+    kernel: Kernel
+    profile: InputProfile
+    static: Mapping[str, Any]
+    constant_shapes: dict[str, int]
+    specialized_types: dict[str, str]
+    loop_invariants: dict[str, float]
+    memory_layout: dict[str, int]
+    tensor_core_ops: tuple[TensorCoreUsage, ...] = ()
+    coalescing_patterns: tuple[MemoryAccessEvent, ...] = ()
+    warp_patterns: tuple[PipelineStall, ...] = ()
+    runtime_guards: tuple[RuntimeGuard, ...] = field(default=())
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All that is assumed."""
+        return tuple(sorted({**self.constant_shapes, **self.memory_layout, **self.loop_invariants}))
+
+
+class TraceSpecializationEngine:
+    """Programs for what traces found to be the same, of any kernel, and the guards that they need."""
+
+    def context(
+        self,
+        kernel: Kernel,
+        traces: Sequence[AttentionTrace],
+        static: Mapping[str, Any] | None = None,
+        architecture: str | None = None,
+    ) -> TraceContext:
+        """What is the same in all traces; with an architecture, what a GPU's program of the kernel does, too."""
+        if not traces:
+            raise TesseraError("what is invariant is found in traces, got none", hint="record some calls first")
+        client, profile = KernelClient(kernel), traces[-1].input_profile
+        facts = facts_of(client.paths, profile.arguments)
+        words = invariant_words(client.paths, _records(traces), profile.arguments, 1.0)
+        found = TraceContext(
+            kernel,
+            profile,
+            dict(static or {}),
+            {word: int(facts[word]) for word in words if ".size[" in word},
+            {
+                path: str(one.dtype)
+                for path, one in zip(client.paths, profile.arguments, strict=True)
+                if isinstance(one, Meta)
+            },
+            {word: float(facts[word]) for word in words if word in client.paths},
+            MemoryLayoutOptimizer().constant_strides(client.paths, traces),
+        )
+        found = replace(found, runtime_guards=tuple(self.generate_runtime_guards(found)))
+        return found if architecture is None else self._looked_into(found, architecture)
+
+    def _looked_into(self, context: TraceContext, architecture: str) -> TraceContext:
+        from tessera.metatracing.events import GPUComputePatternTracer, GPUMemoryPatternTracer, KernelExecution
+
+        args = [stand_in(one) if isinstance(one, Meta) else one for one in context.profile.arguments]
+        launch = KernelExecution.of(context.kernel, *args, arch=architecture, **context.static)
+        compute = GPUComputePatternTracer().trace_compute_patterns(launch)
+        memory = GPUMemoryPatternTracer().trace_memory_patterns(launch)
+        return replace(
+            context,
+            tensor_core_ops=compute.tensor_core_ops,
+            coalescing_patterns=memory.coalescing_issues,
+            warp_patterns=compute.pipeline_stalls,
+        )
+
+    def generate_runtime_guards(self, context: TraceContext) -> list[RuntimeGuard]:
+        """A guard for each word: what a program that rests on all of them would have to ask."""
+        paths = KernelClient(context.kernel).paths
+        made: list[RuntimeGuard] = []
+        known = {**context.constant_shapes, **context.memory_layout}
+        for place, path in enumerate(paths):
+            if path in context.loop_invariants:
+                made.append(RuntimeGuard(GuardType.VALUE_GUARD, place, 0, path, context.loop_invariants[path]))
+            for word, value in known.items():
+                asked = _ASKED.fullmatch(word)
+                if asked is not None and asked[1] == path:
+                    kind = GuardType.SHAPE_GUARD if asked[2] == "size" else GuardType.STRIDE_GUARD
+                    made.append(RuntimeGuard(kind, place, int(asked[3]), word, value))
+        return made
+
+    def generate_specialized_kernel(
+        self, function: Kernel, context: TraceContext, options: CompilationOptions | None = None
+    ) -> SpecializedKernel:
+        """A program that assumes all of it. Its guards are those of the facts that compiling really asked for."""
+        client = KernelClient(function)
+        call = _call(client, context.profile, context.static, options)
+        return _generated(client, call, Level(TIER3, context.words))
+
+
+class SpecializedKernelGenerator(_TierCompiler):
+    """Tier 3: the pipeline with facts. Also a program for what was recommended for traces."""
+
+    def __init__(self, experience: Experience | None = None) -> None:
+        super().__init__(experience)
+        self.engine = TraceSpecializationEngine()
+
+    def levels(
+        self, client: Client, call: Call, words: tuple[str, ...], current: Schedule | None, times: Times, most: int
+    ) -> list[Level]:
+        """What is worth compiling for a call, of which so much is assumed."""
+        return tier3_levels(client, call, words, current, times, most, self.experience)
+
+    def generate_specialized_kernel(
+        self,
+        traces: Sequence[AttentionTrace],
+        recommendation: SpecializationRecommendation,
+        kernel: Kernel = flash_attention,
+        options: CompilationOptions | None = None,
+    ) -> SpecializedKernel:
+        """A recommendation, compiled: under its schedule, with its words, for its element type or layout."""
+        from tessera.metatracing.analysis.recommendations import (
+            DtypeParams,
+            InstructionParams,
+            LayoutParams,
+            ShapeParams,
+            TileParams,
+        )
+
+        profile = traces[-1].input_profile if traces else None
+        if profile is None:
+            raise TesseraError("what is specialised for is in traces, got none", hint="record some calls first")
+        params, level = recommendation.params, Level(TIER3)
+        if isinstance(params, TileParams | InstructionParams):
+            level = Level(TIER2, (), params.schedule)
+        elif isinstance(params, ShapeParams):
+            level = Level(TIER3, params.words)
+        elif isinstance(params, LayoutParams):
+            profile = replace(profile, arguments=_in_rows(profile.arguments, params.arguments))
+        else:
+            assert isinstance(params, DtypeParams)
+            profile = replace(profile, arguments=_in_type(profile.arguments, params.specialized_dtype))
+        client = KernelClient(kernel)
+        made = _generated(client, _call(client, profile, _static(kernel, profile), options), level)
+        return replace(made, expected_performance_tflops=_expected(traces, recommendation, kernel))
+
+
+def _generated(client: KernelClient, call: Call, level: Level) -> SpecializedKernel:
+    compiled = client.compile(call, level)
+    described = call.described
+    meta = next((one for one in described if isinstance(one, Meta)), None)
+    facts, guards = facts_of(client.paths, described), compiled.guards
+    held = {one.word for one in guards}
+
+    def size(axis: int) -> int | None:
+        word = "" if meta is None else f"{client.paths[0]}.size[{meta.ndim - axis}]"
+        return int(facts[word]) if word in held else None
+
+    context = SpecializationContext(
+        size(2),
+        size(1),
+        None if meta is None else str(meta.dtype),
+        next((value for value in call.context.static.values() if isinstance(value, bool)), None),
+        level.schedule,
+        {one.word: int(one.params) for one in guards if one.guard_type is GuardType.STRIDE_GUARD},
+        guards,
+    )
+    registers, shared = _resources(client, call, level, compiled)
+    return SpecializedKernel(
+        client.name, context, guards, level, compiled.nbytes, 0, None, None, registers, shared, compiled
+    )
+
+
+def _resources(client: KernelClient, call: Call, level: Level, compiled: Compiled) -> tuple[int | None, int | None]:
+    """Registers of a thread, or vectors of a processor's code, and shared memory; None where nobody knows."""
+    from tessera.metatracing.events import HostExecution, KernelExecution
+
+    executable: Any = compiled.program.executable if isinstance(compiled, KernelProgram) else None
+    if executable is None:
+        return None, None
+    if executable.plan.device is not None:
+        used = KernelExecution.launched(executable, call.values).resources
+        return used.registers, used.shared
+    found = HostExecution.of(client.form(level), *call.values, **call.context.static)
+    return found.resources.vector_registers, 0
+
+
+def _expected(
+    traces: Sequence[AttentionTrace], recommendation: SpecializationRecommendation, kernel: Kernel
+) -> float | None:
+    """What attention achieved so far, and as much more as is expected; None for kernels whose work is not known."""
+    spent = sum(one.execution_count * one.execution_pattern.execution_time_ms for one in traces)
+    if kernel is not flash_attention or not spent:
+        return None
+    done = 0.0
+    for one in traces:
+        keys = one.input_profile.arguments[1] if len(one.input_profile.arguments) > 1 else None
+        length = keys.shape[-2] if isinstance(keys, Meta) else one.input_profile.seq_len
+        done += one.execution_count * attention_operations(one.input_profile, length)
+    return done / spent / 1e9 * (1 + recommendation.expected_improvement)
+
+
+# From traces to calls
+
+
+def _records(traces: Iterable[AttentionTrace]) -> list[Record]:
+    return [
+        Record(
+            one.timestamp,
+            one.tier,
+            one.input_profile.arguments,
+            round(1e6 * one.execution_pattern.execution_time_ms),
+            one.execution_count,
+            LaunchFacts(),
+        )
+        for one in traces
+    ]
+
+
+def _static(kernel: Kernel, profile: InputProfile) -> dict[str, Any]:
+    """The static arguments that a profile has: those of attention."""
+    return {"causal": profile.is_causal} if kernel is flash_attention else {}
+
+
+def _call(
+    client: KernelClient, profile: InputProfile, static: Mapping[str, Any], options: CompilationOptions | None = None
+) -> Call:
+    """A call with the input of a trace, without its memory."""
+    if not profile.arguments:
+        raise TesseraError(
+            f"a trace of {profile.region or client.name} without arguments cannot be compiled for",
+            hint="take traces of a runtime, or give InputProfile its arguments",
+        )
+    values = [stand_in(one) if isinstance(one, Meta) else one for one in profile.arguments]
+    call = client.call(values, static)
+    if call is None:
+        raise TesseraError(f"{client.name} cannot be compiled for such arguments", hint="run it without tiers")
+    here, wanted = call.context.settings, CompilationOptions() if options is None else options
+    if wanted.target_architecture is not None:
+        here = settings_of_gpu(wanted.target_architecture)
+    if wanted.optimization_level is not None and here is not None:
+        here = settings_at(wanted.optimization_level, here)
+    return call._replace(context=Context(call.context.static, here))
+
+
+def _attention_arguments(profile: InputProfile) -> Described:
+    from tessera.dtypes.types import f32
+    from tessera.runtime.device import default_device
+
+    shape = (profile.batch_size, profile.num_heads, profile.seq_len, profile.head_dim)
+    dtype = f32 if profile.input_dtype is None else profile.input_dtype
+    meta = Meta(dtype, shape, contiguous_strides(shape, 1), default_device(), ALIGNMENT)
+    scale = profile.head_dim**-0.5 if profile.softmax_scale is None else profile.softmax_scale
+    return (meta, meta, meta, meta, scale)
+
+
+def _in_rows(arguments: Described, places: Sequence[int]) -> Described:
+    """Arrays at these places, row by row."""
+    return tuple(
+        [
+            Meta(one.dtype, one.shape, contiguous_strides(one.shape, 1), one.device, ALIGNMENT)
+            if place in places and isinstance(one, Meta)
+            else one
+            for place, one in enumerate(arguments)
+        ]
+    )
+
+
+def _in_type(arguments: Described, dtype: Any) -> Described:
+    """All arrays of floats in an element type, row by row."""
+    return tuple(
+        [
+            Meta(dtype, one.shape, contiguous_strides(one.shape, 1), one.device, ALIGNMENT)
+            if isinstance(one, Meta) and one.dtype.is_float
+            else one
+            for one in arguments
+        ]
+    )
