@@ -47,6 +47,46 @@ def use_powers_of_two(function: tile.FuncOp, mark: str, loose: str = "", togethe
     remove_unused(function)
 
 
+def fold_powers_of_two(function: tile.FuncOp) -> frozenset[SSAValue]:
+    """Rewrites exponentials of differences, if nothing is left to multiply for the elements of some.
+
+    That is so where s in x = s · c − m is multiplied by a number that is known: then one step gives the exponent of
+    two. Gives the multiples that may be rounded together with their difference. Those of m are rounded by themselves,
+    and so are they in 2^(m − m'): what is added up for different m is off by the same factor.
+    """
+    differences = [
+        op
+        for op in function.body.walk()
+        if isinstance(op, tile.EwOp)
+        and (op.fn.data, op.policy) == ("exp", None)
+        and tile_dtype(op.result) is f32
+        and isinstance(less := op.operands_[0].owner, tile.EwOp)
+        and less.fn.data == "sub"
+        and not any(_may_be_huge(part, set()) for part in less.operands_)
+    ]
+    folded = [op for op in differences if _has_factor(op.operands_[0].owner.operands[0])]
+    if not folded:
+        return frozenset()
+    multiples: set[SSAValue] = set()
+    for op in differences:
+        scaled = _Scaler(op, LOG2_E).scaled(op.operands_[0])
+        if op in folded:
+            multiples.add(scaled.owner.operands[0])
+        replace(op, [tile.EwOp("exp2", [scaled])])
+    remove_unused(function)
+    return frozenset(multiples)
+
+
+def _has_factor(value: SSAValue) -> bool:
+    """Whether a tile of several columns is a positive multiple, but for masks that choose infinities."""
+    op, shape = value.owner, tile_type(value).get_shape()
+    if not isinstance(op, tile.EwOp) or op.policy is not None or len(shape) != 2 or shape[1] == 1:
+        return False
+    if op.fn.data == "select":
+        return isinf(constant_of(op.operands_[2]) or 0.0) and _has_factor(op.operands_[1])
+    return op.fn.data == "mul" and any(0 < (constant_of(factor) or 0.0) < inf for factor in op.operands_)
+
+
 class _Sigmoid:
     """What is written for a sigmoid."""
 

@@ -87,7 +87,7 @@ class Lowering:
 
     def __init__(self, function: tile.FuncOp, machine: Machine, fuse: bool, recorder: Recorder) -> None:
         self.source = function
-        self.multiples = prepare(function, machine.level)
+        self.multiples = prepare(function, machine.level, contract=machine.contract)
         """Multiples that may be rounded together with a sum."""
         self.machine = machine
         self.extents = Extents(function, recorder)

@@ -28,6 +28,8 @@ _LARGEST, _SMALLEST = 88.72283, -87.33654
 # Adding this rounds to a whole number, found in the lowest bits of the sum.
 _WHOLE = 1.5 * 2.0**23
 _SIXTEENTHS = 1.5 * 2.0**19
+# The same with what exponents of f32 are counted from.
+_EXPONENT = _WHOLE + 127
 
 _POWERS_OF_TWO = [2.0 ** (j / 16) for j in range(16)]
 
@@ -67,6 +69,12 @@ def flushed_exp(k: Floats, x: Value) -> Value:
     """e^x where zeros stand for subnormal results: then one step scales, by adding to the exponent."""
     shifted, r = _split(k, x)
     return _raised(k, x, k.add(_less_one(k, r, _E_TO), 1.0), shifted)
+
+
+def flushed_exp2(k: Floats, x: Value) -> Value:
+    """2^x where zeros stand for subnormal results."""
+    inside, shifted, r = _split_by_two(k, x)
+    return _lifted(k, inside, k.fma(r, k.polynomial(r, _TWO_TO), 1.0), shifted)
 
 
 def exp2(k: Floats, x: Value) -> Value:
@@ -229,6 +237,19 @@ def _raised(k: Floats, x: Value, mantissa: Value, shifted: Value) -> Value:
     return k.select(k.compare("olt", x, _SMALLEST), 0.0, found)
 
 
+def _split_by_two(k: Floats, x: Value) -> tuple[Value, Value, Value]:
+    """x, but 128 at most, then n in the lowest bits, as an exponent of f32 has it, and r, for x = n + r."""
+    inside = k.at_most(x, 128.0)
+    shifted = k.add(inside, _EXPONENT)
+    return inside, shifted, k.sub(inside, k.sub(shifted, _EXPONENT))
+
+
+def _lifted(k: Floats, x: Value, mantissa: Value, shifted: Value) -> Value:
+    """mantissa · 2^n for 2^x; 0 where that is no normal number. 2^128 is infinite, and NaN stays NaN."""
+    found = k.mul(mantissa, k.of_bits(k.on_bits("shl", k.bits(shifted), 23)))
+    return k.select(k.compare("olt", x, -126.0), 0.0, found)
+
+
 def _quotient(k: Floats, a: Operand, b: Value) -> Value:
     """a / b for b in [1, 2], within 1.5 units in the last place where that is quicker than dividing."""
     if not isinstance(k, Sixteen):
@@ -248,6 +269,14 @@ def _brief_exp(k: Floats, x: Value) -> Value:
     # Subnormal results are nothing beside others.
     some = None if k.flushes else k.compare("uge", x, -87.0)
     return k.scaled(k.polynomial(r, _BRIEFLY), y, some)
+
+
+def _brief_exp2(k: Floats, x: Value) -> Value:
+    if not isinstance(k, Sixteen):
+        inside, shifted, r = _split_by_two(k, x)
+        return _lifted(k, inside, k.polynomial(k.neg(r), _BRIEFLY_BELOW), shifted)
+    some = None if k.flushes else k.compare("uge", x, -126.0)
+    return k.scaled(k.polynomial(k.fraction(x, 0), _BRIEFLY), x, some)
 
 
 def _brief_sigmoid(k: Sixteen, x: Value) -> Value:
@@ -279,10 +308,11 @@ class Brief:
 
 BRIEFLY: Mapping[str, Brief] = {
     "exp": Brief(_brief_exp, 8e-5, everywhere=True),
+    "exp2": Brief(_brief_exp2, 8e-5, everywhere=True),
     "sigmoid": Brief(_brief_sigmoid, 2e-4),
     "tanh": Brief(_brief_tanh, 3.2e-4, 7.2e-6, 1.4e-5),
     "erf": Brief(_brief_erf, 1.6e-4, 7e-6, 9.7e-4),
 }
 
-FLUSHED: Mapping[str, Callable[[Floats, Value], Value]] = {"exp": flushed_exp}
+FLUSHED: Mapping[str, Callable[[Floats, Value], Value]] = {"exp": flushed_exp, "exp2": flushed_exp2}
 """Forms that are quicker where zeros stand for subnormal results, but for vectors that have steps of AVX-512."""
