@@ -69,10 +69,13 @@ def fold_powers_of_two(function: tile.FuncOp) -> frozenset[SSAValue]:
         return frozenset()
     multiples: set[SSAValue] = set()
     for op in differences:
-        scaled = _Scaler(op, LOG2_E).scaled(op.operands_[0])
+        # The sign of m is changed once for a row.
+        more, less = op.operands_[0].owner.operands
+        more, less = _Scaler(op, LOG2_E).scaled(more), _Scaler(op, -LOG2_E).scaled(less)
         if op in folded:
-            multiples.add(scaled.owner.operands[0])
-        replace(op, [tile.EwOp("exp2", [scaled])])
+            multiples.add(more)
+        power = tile.EwOp("add", [more, less])
+        replace(op, [power, tile.EwOp("exp2", [power.result])])
     remove_unused(function)
     return frozenset(multiples)
 

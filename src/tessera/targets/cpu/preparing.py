@@ -9,6 +9,8 @@ from tessera.dialects import tile
 from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import tile_type
 from tessera.errors import CompileError
+from tessera.targets.cpu.certain_masks import drop_certain_masks
+from tessera.targets.cpu.extents import Extents
 from tessera.targets.llvm.elements import is_arm
 from tessera.transforms.common_subexpressions import merge_equal
 from tessera.transforms.factors import remove_unused
@@ -19,12 +21,13 @@ from tessera.transforms.thin_products import spread_thin_products
 from tessera.transforms.wide_sums import widen_sums
 
 
-def prepare(function: tile.FuncOp, level: str, *, contract: bool = True) -> frozenset[SSAValue]:
+def prepare(function: tile.FuncOp, level: str, extents: Extents, *, contract: bool) -> frozenset[SSAValue]:
     """Rewrites a function; gives the multiples that may be rounded together with a sum.
 
     Without `contract`, exponentials stay what they are.
     """
     _check(function)
+    drop_certain_masks(function, extents)
     multiples = single_multiples(function)
     widen_sums(function)
     spread_thin_products(function)
