@@ -48,14 +48,14 @@ def use_powers_of_two(function: tile.FuncOp, mark: str, loose: str = "", togethe
 
 
 def fold_powers_of_two(function: tile.FuncOp) -> frozenset[SSAValue]:
-    """Rewrites exponentials of differences, if nothing is left to multiply for the elements of some.
+    """Rewrites exponentials of s · c − m, for a number c that is known and an m for each row: one step gives the power.
 
-    That is so where s in x = s · c − m is multiplied by a number that is known: then one step gives the exponent of
-    two. Gives the multiples that may be rounded together with their difference. Those of m are rounded by themselves,
-    and so are they in 2^(m − m'): what is added up for different m is off by the same factor.
+    Gives the multiples that may be rounded together with their difference. Those of m are rounded by themselves, which
+    is off by the same factor all over a row; exponentials of other differences from m are rewritten with them, so that
+    what is added up for different m is off by that factor, too.
     """
     differences = [
-        op
+        (op, *less.operands_)
         for op in function.body.walk()
         if isinstance(op, tile.EwOp)
         and (op.fn.data, op.policy) == ("exp", None)
@@ -64,20 +64,34 @@ def fold_powers_of_two(function: tile.FuncOp) -> frozenset[SSAValue]:
         and less.fn.data == "sub"
         and not any(_may_be_huge(part, set()) for part in less.operands_)
     ]
-    folded = [op for op in differences if _has_factor(op.operands_[0].owner.operands[0])]
-    if not folded:
-        return frozenset()
+    folded = {op: _row_value(less) for op, more, less in differences if _row_value(less) and _has_factor(more)}
     multiples: set[SSAValue] = set()
-    for op in differences:
+    for op, more, less in differences:
+        if op not in folded and _row_value(less) not in folded.values():
+            continue
         # The sign of m is changed once for a row.
-        more, less = op.operands_[0].owner.operands
-        more, less = _Scaler(op, LOG2_E).scaled(more), _Scaler(op, -LOG2_E).scaled(less)
+        scaled = _Scaler(op, LOG2_E).scaled(more)
         if op in folded:
-            multiples.add(more)
-        power = tile.EwOp("add", [more, less])
+            multiples.add(scaled)
+        power = tile.EwOp("add", [scaled, _Scaler(op, -LOG2_E).scaled(less)])
         replace(op, [power, tile.EwOp("exp2", [power.result])])
-    remove_unused(function)
+    if folded:
+        remove_unused(function)
     return frozenset(multiples)
+
+
+def _row_value(value: SSAValue) -> SSAValue | None:
+    """What a tile repeats along its rows, or a value of each row itself."""
+    shape = tile_type(value).get_shape()
+    if isinstance(op := value.owner, tile.BroadcastOp):
+        value, repeated = op.operand, tile_type(op.operand).get_shape()
+        if len(repeated) != len(shape) or repeated[-1] != 1:
+            return None
+    elif len(shape) == 2 and shape[1] != 1:
+        return None
+    while isinstance(op := value.owner, tile.ExpandOp) and op.axis.value.data == 1:
+        value = op.operand
+    return value
 
 
 def _has_factor(value: SSAValue) -> bool:

@@ -183,7 +183,11 @@ class Analysis:
                 if len(users) != 1 or len(made_of) != 1 or not isinstance(user := users[0], tile.EwOp):
                     continue
                 later = next((one for one in nest.phases[number + 1 :] if user in one.ops), None)
-                if later is None or user.fn.data not in ("add", "sub") or tile_type(op.result) != tile_type(made_of[0][0]):
+                if (
+                    later is None
+                    or user.fn.data not in ("add", "sub")
+                    or tile_type(op.result) != tile_type(made_of[0][0])
+                ):
                     continue
                 phase.ops.remove(op)
                 later.ops.insert(later.ops.index(user), op)

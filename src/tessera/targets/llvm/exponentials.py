@@ -28,8 +28,8 @@ _LARGEST, _SMALLEST = 88.72283, -87.33654
 # Adding this rounds to a whole number, found in the lowest bits of the sum.
 _WHOLE = 1.5 * 2.0**23
 _SIXTEENTHS = 1.5 * 2.0**19
-# The same with what exponents of f32 are counted from.
-_EXPONENT = _WHOLE + 127
+# The same with what exponents of f32 are counted from, but for one: so that half of each power is a number.
+_EXPONENT = _WHOLE + 126
 
 _POWERS_OF_TWO = [2.0 ** (j / 16) for j in range(16)]
 
@@ -42,6 +42,8 @@ _ABOVE_ZERO = (0.6931476, 0.240184903, 0.0566629842)
 _BRIEFLY_BELOW = (0.999928057, -0.693260968, 0.242611125, -0.0551716685)
 # (2^r − 1) / r for |r| ≤ 1/2: 0.05
 _TWO_TO = (0.693147182, 0.240226477, 0.0555035993, 0.00961850584, 0.00133908121, 0.000153264933)
+_TWICE_TWO_TO = tuple([2 * coefficient for coefficient in _TWO_TO])
+_TWICE_BRIEFLY = tuple([2 * (-1) ** power * coefficient for power, coefficient in enumerate(_BRIEFLY_BELOW)])
 # (e^r − 1 − r) / r² for |r| ≤ ln 2 / 2: 0.05 relative to e^r, 0.007 relative to e^r − 1
 _E_TO = (0.49999994, 0.166665211, 0.0416682586, 0.00836866815, 0.00138212577)
 _E_TO_LESS_ONE = (0.5, 0.166666657, 0.0416664928, 0.00833354704, 0.00139323156, 0.000197609945)
@@ -72,9 +74,9 @@ def flushed_exp(k: Floats, x: Value) -> Value:
 
 
 def flushed_exp2(k: Floats, x: Value) -> Value:
-    """2^x where zeros stand for subnormal results."""
+    """2^x where zeros stand for what is nearly subnormal, or is."""
     inside, shifted, r = _split_by_two(k, x)
-    return _lifted(k, inside, k.fma(r, k.polynomial(r, _TWO_TO), 1.0), shifted)
+    return _lifted(k, inside, k.fma(r, k.polynomial(r, _TWICE_TWO_TO), 2.0), shifted)
 
 
 def exp2(k: Floats, x: Value) -> Value:
@@ -238,16 +240,16 @@ def _raised(k: Floats, x: Value, mantissa: Value, shifted: Value) -> Value:
 
 
 def _split_by_two(k: Floats, x: Value) -> tuple[Value, Value, Value]:
-    """x, but 128 at most, then n in the lowest bits, as an exponent of f32 has it, and r, for x = n + r."""
-    inside = k.at_most(x, 128.0)
+    """x, but 129 at most, then n in the lowest bits, as an exponent of f32 has it, and r, for x = n + r."""
+    inside = k.at_most(x, 129.0)
     shifted = k.add(inside, _EXPONENT)
     return inside, shifted, k.sub(inside, k.sub(shifted, _EXPONENT))
 
 
-def _lifted(k: Floats, x: Value, mantissa: Value, shifted: Value) -> Value:
-    """mantissa · 2^n for 2^x; 0 where that is no normal number. 2^128 is infinite, and NaN stays NaN."""
-    found = k.mul(mantissa, k.of_bits(k.on_bits("shl", k.bits(shifted), 23)))
-    return k.select(k.compare("olt", x, -126.0), 0.0, found)
+def _lifted(k: Floats, x: Value, twice: Value, shifted: Value) -> Value:
+    """`twice` · 2^(n − 1) for 2^x; 0 where that is below 2^-125. 2^129 is infinite, and NaN stays NaN."""
+    found = k.mul(twice, k.of_bits(k.on_bits("shl", k.bits(shifted), 23)))
+    return k.select(k.compare("olt", x, -125.0), 0.0, found)
 
 
 def _quotient(k: Floats, a: Operand, b: Value) -> Value:
@@ -274,7 +276,7 @@ def _brief_exp(k: Floats, x: Value) -> Value:
 def _brief_exp2(k: Floats, x: Value) -> Value:
     if not isinstance(k, Sixteen):
         inside, shifted, r = _split_by_two(k, x)
-        return _lifted(k, inside, k.polynomial(k.neg(r), _BRIEFLY_BELOW), shifted)
+        return _lifted(k, inside, k.polynomial(r, _TWICE_BRIEFLY), shifted)
     some = None if k.flushes else k.compare("uge", x, -126.0)
     return k.scaled(k.polynomial(k.fraction(x, 0), _BRIEFLY), x, some)
 
