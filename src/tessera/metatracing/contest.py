@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FAR_BEHIND = 1.5
 """Times the best: a program that takes so much longer gets no more turns."""
 TOLERANCE = 1.02
-"""A program that knows more may take so much longer than the best and still win, where runs differ so much by chance."""
+"""A program that knows more may take so much longer than the best and still win, where that may be chance."""
 
 
 class Contender:
