@@ -22,7 +22,8 @@ demo: .venv/core.stamp
 	$(BIN)/tessera demo
 
 # What uses one core runs side by side, then the tests on all.
-test: $(STAMP) .venv/browser.stamp
+test:
+	$(MAKE) -j 2 --output-sync=target $(STAMP) .venv/browser.stamp
 	$(MAKE) -j 2 --output-sync=target freshness lint
 	$(BIN)/pytest -n $(JOBS) -m "$(MARKERS)" $(if $(PEERS),--require-peers)
 
@@ -43,35 +44,42 @@ freshness: $(STAMP)
 	$(BIN)/python benchmarks/freshness.py
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests benchmarks examples examples
-	$(BIN)/ruff format --check src tests benchmarks examples examples
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
 	$(BIN)/basedpyright
 
 format: .venv/test.stamp
-	$(BIN)/ruff check --fix src tests benchmarks examples examples
-	$(BIN)/ruff format src tests benchmarks examples examples
+	$(BIN)/ruff check --fix src tests benchmarks examples
+	$(BIN)/ruff format src tests benchmarks examples
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist src/*.egg-info
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Each stamp says that its extras are installed as pyproject.toml now lists them.
-.venv/core.stamp: pyproject.toml
+.venv/python.stamp:
 	@$(PYTHON) -c 'import sys; sys.exit("Tessera needs Python 3.11 or newer: make PYTHON=... " if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-.venv/test.stamp: .venv/core.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test,lint,bench,dist,cuda]"
+# Each stamp says that its extras are installed as pyproject.toml now lists them. Much of what tests need is never
+# imported: Python makes bytecode of the rest when it is.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+TESTED := test,lint,bench,dist,cuda
+
+.venv/core.stamp: .venv/python.stamp pyproject.toml
+	$(INSTALL) --editable .
 	@touch $@
 
-.venv/peers.stamp: .venv/test.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test,lint,bench,dist,cuda,peers]"
+.venv/test.stamp: .venv/python.stamp pyproject.toml
+	$(INSTALL) --no-compile --editable ".[$(TESTED)]"
+	@touch $@
+
+.venv/peers.stamp: .venv/python.stamp pyproject.toml
+	$(INSTALL) --no-compile --editable ".[$(TESTED),peers]"
 	@touch $@
 
 # The tests of the benchmark page open it in a real browser.
-.venv/browser.stamp: .venv/test.stamp
+.venv/browser.stamp: .venv/python.stamp
 	@for name in chromium chromium-browser google-chrome chrome; do command -v $$name >/dev/null && exit 0; done; \
 	become=; [ "$$(id -u)" = 0 ] || become="sudo -n"; \
 	{ command -v apt-get >/dev/null && $$become apt-get update -q && \

@@ -43,17 +43,17 @@ def situation_of(state: State, machine: Machine, make: Any = None) -> Situation:
     return Situation(state.form(), args, static, machine, state.assumed)
 
 
-def measured(path: Path, name: str) -> tuple[Machine, list[State], list[Measured]]:
-    """The machine of a sweep, its states, and what was measured of them."""
+def measured(path: Path, name: str) -> tuple[Machine, list[State], list[Measured], list[list[float]]]:
+    """The machine of a sweep, its states, what was measured of them, and their trials."""
     said = json.loads(path.read_text(encoding="utf-8"))
     machine = H200 if said["device"] == "cuda" else Machine("cpu", said["threads"], name)
-    states = [state_of(row) for row in said["rows"] if row["seconds"]]
-    seconds = [row["seconds"] for row in said["rows"] if row["seconds"]]
+    rows = [row for row in said["rows"] if row["seconds"]]
+    states, seconds = [state_of(row) for row in rows], [row["seconds"] for row in rows]
     found = [
-        Measured(situation_of(state, machine).program(), took, (state.kernel, state.sizes, state.causal))
+        Measured(situation_of(state, machine).program(), took, state.problem)
         for state, took in zip(states, seconds, strict=True)
     ]
-    return machine, states, found
+    return machine, states, found, [row.get("trial", []) for row in rows]
 
 
 def held_out(machine: Machine, rows: list[Measured]) -> list[tuple[str, str, float, bool]]:
@@ -98,7 +98,7 @@ def main() -> int:
     parser.add_argument("--name", required=True)
     parser.add_argument("--write", action="store_true")
     chosen = parser.parse_args()
-    machine, _, rows = measured(chosen.sweep, chosen.name)
+    machine, _, rows, _ = measured(chosen.sweep, chosen.name)
     text, holds = table(held_out(machine, rows))
     bars = f"median error at most {MEDIAN:.0%}, and at least {COVERED:.0%} of the times inside of their intervals"
     words = f"{text}\n\nThe bars, {bars}, {'hold' if holds else 'do not hold'} over all rows."

@@ -5,8 +5,9 @@
 
 Cases are kernels with sizes that the models were not fitted to, in a state in which something could be better: a block
 that is too small, sizes that are not assumed, wider elements than asked for, columns where rows are read, products of
-single warps. Recommendations are made from the model alone. Then all that could have been recommended is measured: each
-kind of specialisation, with the copies and casts that it makes at every call.
+single warps. Recommendations are made as `Recommender` makes them with trials, and by the model alone. After that all
+that could have been recommended is measured, in turns, by other runs than those of the trials: each kind of
+specialisation, with the copies and casts that it makes at every call.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import statistics
 import sys
 import time
 from collections import defaultdict
@@ -24,7 +26,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from specialization_sweep import KERNELS, Arrays, State, cpu_timed, gpu_timer
+from specialization_sweep import KERNELS, Arrays, State, cpu_states, gpu_states
 
 import tessera as ts
 from tessera import Schedule
@@ -37,17 +39,22 @@ from tessera.metatracing.analysis.recommendations import (
     ShapeParams,
     SpecializationRecommendation,
 )
+from tessera.metatracing.analysis.trials import Trial, Turns, measured_gain, own_arguments, timed_on
 from tessera.metatracing.building import build
 from tessera.metatracing.client import Level
 from tessera.metatracing.kernel_client import KernelClient
 from tessera.metatracing.models.kernel_times import KernelTimes, shipped
 from tessera.metatracing.records import ExecutionTier
 from tessera.metatracing.situation import Situation
+from tessera.runtime.device import Device
 
 MODELS = {"cuda": "h200", "cpu": "cpu-aarch64"}
 HELPS, PLANTED = 1.02, 1.05
 """How much faster something has to be to have helped; and how much the best of a kind, to have been an opportunity."""
 TOLERANCE = 4e-3
+JUDGED = 11
+"""Rounds by which recommendations are judged."""
+ALONE, TRIED = "by the model alone", "with trials"
 RESULTS = Path(__file__).parent / "results"
 T = RecommendationType
 
@@ -69,7 +76,14 @@ class Case:
 
 
 def gpu_cases() -> Iterator[Case]:
-    heads = [(1, 6, 640, 64), (2, 12, 1280, 64), (3, 8, 900, 128), (1, 24, 3072, 128), (4, 8, 768, 64)]
+    heads = [
+        (1, 6, 640, 64),
+        (2, 12, 1280, 64),
+        (3, 8, 900, 128),
+        (1, 24, 3072, 128),
+        (4, 8, 768, 64),
+        (2, 10, 1792, 128),
+    ]
     for place, sizes in enumerate(heads):
         start = State("attention", sizes, causal=place % 2 == 1)
         yield Case(replace(start, block=(64, 64)), T.TILE_SIZE_SPECIALIZATION)
@@ -78,13 +92,13 @@ def gpu_cases() -> Iterator[Case]:
         if place % 2:
             yield Case(replace(start, layout="columns"), T.MEMORY_LAYOUT_SPECIALIZATION)
             yield Case(replace(start, dtype="f32"), T.DTYPE_SPECIALIZATION)
-    for sizes in ((1280, 1280, 1280), (900, 700, 2048), (3584, 1792, 512)):
+    for sizes in ((1280, 1280, 1280), (900, 700, 2048), (3584, 1792, 512), (1536, 2560, 1280)):
         start = State("gemm", sizes)
         yield Case(replace(start, block=(64, 64, 64)), T.TILE_SIZE_SPECIALIZATION)
         yield Case(replace(start, block=(64, 64, 32), warps=2), T.INSTRUCTION_SPECIALIZATION)
         yield Case(replace(start, block=(128, 128, 64), layout="columns"), T.MEMORY_LAYOUT_SPECIALIZATION)
         yield Case(replace(start, block=(128, 128, 64), dtype="f32"), T.DTYPE_SPECIALIZATION)
-    for sizes in ((12000, 768), (24000, 1536)):
+    for sizes in ((12000, 768), (24000, 1536), (6000, 2304)):
         start = State("softmax", sizes)
         yield Case(start, None)
         yield Case(replace(start, layout="columns"), T.MEMORY_LAYOUT_SPECIALIZATION)
@@ -92,18 +106,18 @@ def gpu_cases() -> Iterator[Case]:
 
 
 def cpu_cases() -> Iterator[Case]:
-    for place, sizes in enumerate(((1, 4, 200, 64), (2, 2, 480, 32), (1, 6, 320, 64))):
+    for place, sizes in enumerate(((1, 4, 200, 64), (2, 2, 480, 32), (1, 6, 320, 64), (3, 4, 288, 32))):
         start = State("attention", sizes, causal=place % 2 == 1, dtype="f32")
         yield Case(start, None)
         yield Case(replace(start, block=(16, 16)), T.TILE_SIZE_SPECIALIZATION)
         yield Case(replace(start, layout="columns"), T.MEMORY_LAYOUT_SPECIALIZATION)
-    for sizes in ((192, 192, 192), (400, 200, 320), (96, 768, 256)):
+    for sizes in ((192, 192, 192), (400, 200, 320), (96, 768, 256), (320, 480, 160)):
         start = State("gemm", sizes, dtype="f32")
         yield Case(replace(start, block=(64, 64, 64)), None)
         yield Case(replace(start, block=(16, 16, 16)), T.TILE_SIZE_SPECIALIZATION)
         yield Case(replace(start, block=(32, 256, 64)), T.TILE_SIZE_SPECIALIZATION)
         yield Case(replace(start, block=(32, 32, 64), layout="columns"), T.MEMORY_LAYOUT_SPECIALIZATION)
-    for sizes in ((700, 900), (1500, 300), (256, 2500)):
+    for sizes in ((700, 900), (1500, 300), (256, 2500), (2200, 448)):
         start = State("softmax", sizes, dtype="f32")
         yield Case(start, None)
         yield Case(replace(start, layout="columns"), T.MEMORY_LAYOUT_SPECIALIZATION)
@@ -153,13 +167,13 @@ def requests(here: Situation, alternatives: list[SpecializationRecommendation]) 
             yield made
 
 
-def copies(arrays: Arrays, timed: Callable[[Callable[[], Any]], float]) -> tuple[float, float, float]:
+def copies(arrays: Arrays, turns: Turns) -> tuple[float, float, float]:
     """What copies and casts take here: always, and for each byte, of elements that lie together and that lie apart."""
     arrays.start()
     small, large = arrays((64, 64), ts.f32), arrays((1000, 1500), ts.f32)
-    always = max(timed(small.mT.copy), timed(lambda: small.to(ts.bf16)))
-    near, far = (timed(work) / large.nbytes for work in (lambda: large.to(ts.bf16), large.mT.copy))
-    return always, near, far
+    runs = [small.mT.copy, lambda: small.to(ts.bf16), lambda: large.to(ts.bf16), large.mT.copy]
+    turned, cast, near, far = (statistics.median(one) for one in turns.taken(runs, 5))
+    return max(turned, cast), near / large.nbytes, far / large.nbytes
 
 
 @dataclass
@@ -167,69 +181,110 @@ class Outcome:
     """What came of a case."""
 
     case: Case
-    made: dict[str, float]
-    """Measured ratios of what was recommended, by kind."""
-    expected: dict[str, float]
-    best: dict[str, float]
-    """The best measured ratio of each kind."""
+    rows: list[dict[str, Any]]
+    """Every alternative: what was expected, what a trial gave where there was one, and what was measured."""
     seconds: float
 
+    def made(self, way: str) -> dict[str, dict[str, Any]]:
+        """What was recommended, by kind."""
+        return {row["kind"]: row for row in self.rows if row[way]}
 
-def tried(
-    case: Case, here: Situation, recommender: Recommender, timed: Callable[[Callable[[], Any]], float]
-) -> Outcome:
-    """Measures a case and all its alternatives."""
+    @property
+    def best(self) -> dict[str, float]:
+        """The best measured ratio of each kind."""
+        found: dict[str, float] = {}
+        for row in self.rows:
+            found[row["kind"]] = max(row["ratio"], found.get(row["kind"], 0.0))
+        return found
 
-    def as_it_is() -> Any:
-        return here.kernel(*here.args, **here.static)
 
-    now = timed(as_it_is)
+def tried(case: Case, here: Situation, recommender: Recommender, turns: Turns) -> Outcome:
+    """Recommends, then measures a case and all its alternatives."""
+    assert recommender.trial is not None
     candidates = list(recommender.candidates(here, here.program()))
-    made = {one.recommendation_type: one for one in recommender.pick(candidates)}
-    outcome = Outcome(case, {}, {}, {}, now)
+    alone = recommender.pick(candidates)
+    chosen = recommender.shortlist(candidates)
+    gains = recommender.trial(here, chosen)
+    trials = dict(zip(map(id, chosen), gains, strict=True))
+    confirmed = [one.params for one in recommender.confirmed(zip(chosen, gains, strict=True))]
+    args = own_arguments(here)
+    assert args is not None
+    running: list[tuple[SpecializationRecommendation, Callable[[], Any]]] = []
     for one, _ in candidates:
+        special = one.specialized(here.kernel, here.under)
+
+        def run(special: Callable[..., Any] = special) -> Any:
+            return special(*args, **here.static)
+
         try:
-            special = one.specialized(here.kernel, here.under)
-            took = timed(lambda special=special: special(*here.args, **here.static))
-            # A machine that others use is not the same from one second to the next.
-            ratio = (now if here.machine.kind == "cuda" else timed(as_it_is)) / took
+            run()
         except ts.TesseraError:
             continue
-        kind = one.recommendation_type
-        outcome.best[kind.value] = max(ratio, outcome.best.get(kind.value, 0.0))
-        if kind in made and made[kind].params == one.params:
-            outcome.made[kind.value], outcome.expected[kind.value] = ratio, 1 + one.expected_improvement
-    return outcome
+        running.append((one, run))
+    now, *others = turns.taken([lambda: here.kernel(*args, **here.static), *(run for _, run in running)], JUDGED)
+    rows: list[dict[str, Any]] = []
+    for (one, _), taken in zip(running, others, strict=True):
+        trial = trials.get(id(one))
+        rows.append(
+            {
+                "kind": one.recommendation_type.value,
+                "what": one.description,
+                "expected": 1 + one.expected_improvement,
+                "interval": [1 + end for end in one.interval],
+                "confidence": one.confidence,
+                "trial": None if trial is None else [trial.ratio, trial.low, trial.high],
+                "ratio": measured_gain(now, taken).ratio,
+                ALONE: any(one is other for other in alone),
+                TRIED: one.params in confirmed,
+            }
+        )
+    return Outcome(case, rows, statistics.median(now))
+
+
+def counted(outcomes: list[Outcome], way: str) -> tuple[str, bool]:
+    """In words how many recommendations helped and how many opportunities were found; and whether both bars hold."""
+    made = [row for one in outcomes for row in one.made(way).values()]
+    helped = sum(row["ratio"] >= HELPS for row in made)
+    kinds: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for one in outcomes:
+        kind = None if one.case.planted is None else one.case.planted.value
+        if kind is not None and one.best.get(kind, 0.0) >= PLANTED:
+            kinds[kind][0] += kind in one.made(way)
+            kinds[kind][1] += 1
+    found, planted = (sum(mine[place] for mine in kinds.values()) for place in range(2))
+    share, recall = helped / max(1, len(made)), found / max(1, planted)
+    by_kind = ", ".join(f"{kind} {hits} of {count}" for kind, (hits, count) in sorted(kinds.items()))
+    words = (
+        f"Of {len(made)} recommendations {way} {helped} made the call at least {HELPS - 1:.0%} faster: {share:.0%}. Of "
+        f"{planted} planted opportunities, those whose best alternative was at least {PLANTED - 1:.0%} faster, {found} "
+        f"were found: {recall:.0%} ({by_kind})."
+    )
+    return words, share >= 0.9 and recall >= 0.8
 
 
 def report(outcomes: list[Outcome], device: str) -> tuple[str, bool]:
-    """The table, and whether both bars hold."""
-    lines = ["| case | planted | recommended: measured (expected) | best of that kind | |", "|---|---|---|---:|---|"]
-    helped = recommended = found = planted = 0
-    kinds: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    """The table, and whether both bars hold, with trials."""
+    lines = [
+        "| case | planted | with trials: measured (trial) | by the model alone: measured (expected) | best of kind | |",
+        "|---|---|---|---|---:|---|",
+    ]
     for one in outcomes:
-        told = [f"{kind} {ratio:.2f} ({one.expected[kind]:.2f})" for kind, ratio in one.made.items()]
-        recommended += len(one.made)
-        helped += sum(ratio >= HELPS for ratio in one.made.values())
+        told = [f"{kind} {row['ratio']:.2f} ({row['trial'][0]:.2f})" for kind, row in one.made(TRIED).items()]
+        alone = [f"{kind} {row['ratio']:.2f} ({row['expected']:.2f})" for kind, row in one.made(ALONE).items()]
         kind = None if one.case.planted is None else one.case.planted.value
         best = one.best.get(kind, 0.0) if kind is not None else 0.0
-        word = ""
-        if kind is not None and best >= PLANTED:
-            planted += 1
-            found += kind in one.made
-            kinds[kind][0] += kind in one.made
-            kinds[kind][1] += 1
-            word = "found" if kind in one.made else "missed"
-        shown = f"{best:.2f}" if best else ""
-        lines.append(f"| {one.case.name} | {kind or 'nothing'} | {', '.join(told) or 'nothing'} | {shown} | {word} |")
-    share, recall = helped / max(1, recommended), found / max(1, planted)
-    by_kind = ", ".join(f"{kind} {hits} of {count}" for kind, (hits, count) in sorted(kinds.items()))
+        word = ("found" if kind in one.made(TRIED) else "missed") if best >= PLANTED else ""
+        cells = [one.case.name, kind or "nothing", ", ".join(told) or "nothing", ", ".join(alone) or "nothing"]
+        lines.append(f"| {' | '.join(cells)} | {f'{best:.2f}' if best else ''} | {word} |")
+    tried_words, holds = counted(outcomes, TRIED)
+    alone_words, _ = counted(outcomes, ALONE)
+    alternatives = sum(len(one.rows) for one in outcomes)
+    trials = sum(row["trial"] is not None for one in outcomes for row in one.rows)
     words = (
-        f"{len(outcomes)} cases on {device}. Of {recommended} recommendations {helped} made the call at least "
-        f"{HELPS - 1:.0%} faster: {share:.0%}. Of {planted} planted opportunities, those whose best alternative was at "
-        f"least {PLANTED - 1:.0%} faster, {found} were found: {recall:.0%} ({by_kind})."
+        f"{len(outcomes)} cases on {device}; the model was fitted to other problems. {alternatives} alternatives were "
+        f"measured, {trials} of them were tried before by the recommender. "
     )
-    return "\n".join([words, "", *lines]), share >= 0.9 and recall >= 0.8
+    return "\n".join([words + tried_words, "", alone_words, "", *lines]), holds
 
 
 def main() -> int:
@@ -244,6 +299,8 @@ def main() -> int:
     assert times is not None
     recommender, arrays, began = Recommender(times), Arrays(chosen.device), time.perf_counter()
     cases = list(gpu_cases() if chosen.device == "cuda" else cpu_cases())
+    swept = {one.problem for one in (gpu_states() if chosen.device == "cuda" else cpu_states())}
+    assert not swept & {one.state.problem for one in cases}, "the model was fitted to some of these"
     if chosen.processes > 1 or chosen.compile_only:
         wanted: dict[bytes, None] = {}
         for case in cases:
@@ -258,21 +315,25 @@ def main() -> int:
         print(f"compiled, {time.perf_counter() - began:.1f} s", flush=True)
         if chosen.compile_only:
             return 0
-    timed = gpu_timer() if chosen.device == "cuda" else cpu_timed
-    times = replace(times, copies=copies(arrays, timed))
+    turns = Turns(timed_on(Device("cuda", 0) if chosen.device == "cuda" else None), 2e-3)
+    times = replace(times, copies=copies(arrays, turns))
     print("copies:", times.copies, flush=True)
-    recommender = Recommender(times)
+    recommender = Recommender(times, trial=Trial())
     outcomes: list[Outcome] = []
     for case in cases:
-        outcomes.append(tried(case, situation(case, times, arrays), recommender, timed))
-        print(case.name, outcomes[-1].made, outcomes[-1].best, flush=True)
+        outcomes.append(tried(case, situation(case, times, arrays), recommender, turns))
+        ratios = {kind: round(row["ratio"], 3) for kind, row in outcomes[-1].made(TRIED).items()}
+        print(case.name, ratios, outcomes[-1].best, f"{time.perf_counter() - began:.1f} s", flush=True)
     text, holds = report(outcomes, MODELS[chosen.device])
     print(text)
     print(f"{time.perf_counter() - began:.1f} s")
     if chosen.write or chosen.out is not None:
         folder = RESULTS if chosen.out is None else chosen.out
         page = f"# Recommendations on {MODELS[chosen.device]}\n\nMade by `benchmarks/recommendations.py`.\n\n{text}\n"
-        (folder / f"recommendations-{MODELS[chosen.device]}.md").write_text(page, encoding="utf-8")
+        name = f"recommendations-{MODELS[chosen.device]}"
+        (folder / f"{name}.md").write_text(page, encoding="utf-8")
+        raw = [{"case": one.case.name, "seconds": one.seconds, "rows": one.rows} for one in outcomes]
+        (folder / f"{name}.json").write_text(json.dumps(raw), encoding="utf-8")
     return 0 if holds else 1
 
 

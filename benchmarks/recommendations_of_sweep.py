@@ -4,8 +4,10 @@
 
 Each state of each problem is a case, and the other states of the problem, those that differ from it by one kind of
 specialisation, are its alternatives: all of them were measured by `specialization_sweep.py`. Problems are left out
-eighth by eighth: a model is fitted to the others, and recommends by what it knows from them. Copies and casts are not
-part of this: an operand that lies otherwise, or has another type, has been made so once. `recommendations.py` has them.
+eighth by eighth: a model is fitted to the others, and recommends by what it knows from them, alone and with trials.
+Trials are the first rounds of the sweep's measurements; whether something helps is judged by the rounds after those.
+Copies and casts are not part of this: an operand that lies otherwise, or has another type, has been made so once.
+`recommendations.py` has them.
 """
 
 from __future__ import annotations
@@ -13,96 +15,143 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from model_error import FOLDS, RESULTS, measured
 from recommendations import HELPS, PLANTED
 from specialization_sweep import State
 
-from tessera.metatracing.analysis.recommendations import SURE, WORTH
+from tessera.metatracing.analysis.recommendations import (
+    RecommendationType,
+    Recommender,
+    ShapeParams,
+    SpecializationRecommendation,
+)
+from tessera.metatracing.analysis.trials import measured_gain
 from tessera.metatracing.models.amounts import Machine
-from tessera.metatracing.models.kernel_times import KernelTimes, Measured
+from tessera.metatracing.models.kernel_times import Gain, KernelTimes, Measured
 
-Row = tuple[State, Measured]
+ALONE, TRIED = "by the model alone", "with trials"
 
 
-def kind_of(now: Row, then: Row, machine: Machine) -> str | None:
+class Row(NamedTuple):
+    """A state, what was measured of it, and its trial."""
+
+    state: State
+    measured: Measured
+    trial: Sequence[float]
+
+
+class Outcome(NamedTuple):
+    """What came of a state and a kind: the best measured ratio, those of what was recommended, and trials made."""
+
+    kind: str
+    best: float
+    made: dict[str, float | None]
+    trials: int
+
+
+def kind_of(now: Row, then: Row, machine: Machine) -> RecommendationType | None:
     """The one kind of specialisation by which two states differ; None where it is none, or more than one."""
-    a, b = now[0], then[0]
+    a, b = now.state, then.state
     differs = {
         name for name in ("dtype", "layout", "block", "warps", "assumed") if getattr(a, name) != getattr(b, name)
     }
-    families = [one[1].program.family(machine) for one in (now, then)]
+    families = [one.measured.program.family(machine) for one in (now, then)]
     if differs == {"assumed"} and b.assumed:
-        return "shape"
+        return RecommendationType.SHAPE_SPECIALIZATION
     if differs == {"dtype"} and (a.dtype, b.dtype) == ("f32", "bf16"):
-        return "dtype"
+        return RecommendationType.DTYPE_SPECIALIZATION
     if differs == {"layout"} and b.layout == "rows":
-        return "layout"
+        return RecommendationType.MEMORY_LAYOUT_SPECIALIZATION
     if differs and differs <= {"block", "warps"}:
         if families[0] == families[1]:
-            return "tile" if differs == {"block"} or families[0].endswith("rows") else None
-        return "instruction" if "agents" in families[1] else None
+            is_block = differs == {"block"} or families[0].endswith("rows")
+            return RecommendationType.TILE_SIZE_SPECIALIZATION if is_block else None
+        return RecommendationType.INSTRUCTION_SPECIALIZATION if "agents" in families[1] else None
     return None
 
 
-def cases(machine: Machine, rows: list[Row]) -> Iterator[tuple[State, dict[str, list[tuple[float, float, float]]]]]:
-    """Every state with its alternatives by kind: what the model expects, how sure it is, and what was measured."""
+def cases(machine: Machine, rows: list[Row]) -> Iterator[tuple[State, list[Outcome]]]:
+    """Every state with what came of it."""
     groups: dict[Any, list[Row]] = defaultdict(list)
     for row in rows:
-        groups[row[1].group].append(row)
+        groups[row.measured.group].append(row)
     names = list(groups)
     np.random.default_rng(1).shuffle(names)  # pyright: ignore[reportArgumentType]
     for fold in range(FOLDS):
         out = set(names[fold::FOLDS])
-        times = KernelTimes.calibrated(machine, [one for _, one in rows if one.group not in out])
+        times = KernelTimes.calibrated(machine, [one.measured for one in rows if one.measured.group not in out])
+        recommender = Recommender(times)
         for name in names[fold::FOLDS]:
             for now in groups[name]:
-                found: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
-                for then in groups[name]:
-                    kind = kind_of(now, then, machine)
-                    if kind is None or not (times.knows(now[1].program) and times.knows(then[1].program)):
-                        continue
-                    program = then[1].program if kind != "shape" else _assuming(now[1])
-                    gain = times.gain(now[1].program, program)
-                    found[kind].append((gain.ratio, gain.confidence, now[1].seconds / then[1].seconds))
-                yield now[0], found
+                if times.knows(now.measured.program):
+                    yield now.state, list(outcomes(recommender, now, groups[name]))
 
 
-def _assuming(now: Measured) -> Any:
-    from dataclasses import replace
+def outcomes(recommender: Recommender, now: Row, several: Sequence[Row]) -> Iterator[Outcome]:
+    """What a recommender makes of one state, kind by kind."""
+    times, program = recommender.times, now.measured.program
+    found: dict[RecommendationType, list[tuple[SpecializationRecommendation, Gain]]] = defaultdict(list)
+    for place, then in enumerate(several):
+        kind = kind_of(now, then, times.machine)
+        if kind is None or not times.knows(then.measured.program):
+            continue
+        is_shape = kind is RecommendationType.SHAPE_SPECIALIZATION
+        gain = times.gain(program, replace(program, assumed=True) if is_shape else then.measured.program)
+        if kind is RecommendationType.TILE_SIZE_SPECIALIZATION and not recommender.knows_blocks(program):
+            gain = Gain(gain.ratio, 0.0, float("inf"), 0.5)
+        # Its place among the rows stands for what would have to be done.
+        params = ShapeParams((str(place),))
+        found[kind].append((SpecializationRecommendation(kind, "", gain.ratio - 1, 1, params, gain.confidence), gain))
 
-    return replace(now.program, assumed=True)
+    def helped(made: list[SpecializationRecommendation]) -> float | None:
+        if not made:
+            return None
+        assert isinstance(made[0].params, ShapeParams)
+        return now.measured.seconds / several[int(made[0].params.words[0])].measured.seconds
+
+    for kind, candidates in found.items():
+        best = max(helped([made]) or 0.0 for made, _ in candidates)
+        chosen = recommender.shortlist(candidates)
+        tried = [(one, measured_gain(now.trial, several[int(one.params.words[0])].trial)) for one in chosen]  # pyright: ignore
+        made = {ALONE: helped(recommender.pick(candidates)), TRIED: helped(recommender.confirmed(tried))}
+        yield Outcome(kind.value, best, made, len(chosen))
 
 
 def report(machine: Machine, rows: list[Row], name: str) -> tuple[str, bool]:
-    """The table by kind, and whether both bars hold over all."""
-    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
-    total = 0
-    for _, found in cases(machine, rows):
-        total += 1
-        for kind, several in found.items():
-            sure = [one for one in several if one[0] >= WORTH and one[1] >= SURE[machine.kind]]
-            made = max(sure, default=None)
-            there = max(one[2] for one in several) >= PLANTED
-            for mine in (counts[kind], counts["all"]):
-                mine[0] += made is not None
-                mine[1] += made is not None and made[2] >= HELPS
-                mine[2] += there
-                mine[3] += there and made is not None
-    lines = ["| kind | recommended | helped | | opportunities | found | |", "|---|---:|---:|---:|---:|---:|---:|"]
-    for kind, (made, helped, there, hits) in sorted(counts.items(), key=lambda one: one[0] == "all"):
-        shares = [f"{part / whole:.0%}" if whole else "" for part, whole in ((helped, made), (hits, there))]
-        lines.append(f"| {kind} | {made} | {helped} | {shares[0]} | {there} | {hits} | {shares[1]} |")
-    made, helped, there, hits = counts["all"]
+    """The tables by kind, and whether both bars hold over all, with trials."""
+    everything = [outcome for _, several in cases(machine, rows) for outcome in several]
+    possible, trials = len(everything), sum(one.trials for one in everything)
     words = (
-        f"{total} states on {name}, with all that was measured of each. Helped: at least {HELPS - 1:.0%} faster. An "
-        f"opportunity: the best of a kind was at least {PLANTED - 1:.0%} faster."
+        f"{len(rows)} states on {name}, with all that was measured of each: {possible} times something of a kind could "
+        f"be done. Helped: at least {HELPS - 1:.0%} faster. An opportunity: the best of a kind was at least "
+        f"{PLANTED - 1:.0%} faster. The models had not seen the problems. There were {trials} "
+        "trials, and judged is by other runs than theirs."
     )
-    return "\n".join([words, "", *lines]), helped >= 0.9 * made and hits >= 0.8 * there
+    lines, holds = [words], False
+    for way in (TRIED, ALONE):
+        lines += ["", f"Recommended {way}:", ""]
+        lines += ["| kind | recommended | helped | | opportunities | found | |", "|---|---:|---:|---:|---:|---:|---:|"]
+        counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+        for one in everything:
+            ratio, there = one.made[way], one.best >= PLANTED
+            for mine in (counts[one.kind], counts["all"]):
+                mine[0] += ratio is not None
+                mine[1] += ratio is not None and ratio >= HELPS
+                mine[2] += there
+                mine[3] += there and ratio is not None
+        for kind, (made, helped, there, hits) in sorted(counts.items(), key=lambda one: one[0] == "all"):
+            shares = [f"{part / whole:.0%}" if whole else "" for part, whole in ((helped, made), (hits, there))]
+            lines.append(f"| {kind} | {made} | {helped} | {shares[0]} | {there} | {hits} | {shares[1]} |")
+        if way is TRIED:
+            made, helped, there, hits = counts["all"]
+            holds = helped >= 0.9 * made and hits >= 0.8 * there
+    return "\n".join(lines), holds
 
 
 def main() -> int:
@@ -111,8 +160,8 @@ def main() -> int:
     parser.add_argument("--name", required=True)
     parser.add_argument("--write", action="store_true")
     chosen = parser.parse_args()
-    machine, states, found = measured(chosen.sweep, chosen.name)
-    text, holds = report(machine, list(zip(states, found, strict=True)), chosen.name)
+    machine, states, found, trials = measured(chosen.sweep, chosen.name)
+    text, holds = report(machine, list(map(Row, states, found, trials)), chosen.name)
     print(text)
     if chosen.write:
         head = f"# Recommendations on the sweep of {chosen.name}\n\nMade by `benchmarks/recommendations_of_sweep.py`."

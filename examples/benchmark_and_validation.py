@@ -11,16 +11,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tessera.bench.configs import InputConfiguration, StandardBenchmarkConfigs
-from tessera.metatracing import (
+from tessera.bench.validation import (
     BenchmarkSuite,
-    MetaTracingRuntime,
-    RuntimeConfig,
     TierBenchmarkConfig,
     TierBenchmarkResult,
     ValidationConfig,
     ValidationFramework,
     ValidationResult,
 )
+from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
 
 SMALL = (InputConfiguration(1, 2, 32, 16, "f32", True, "Small: 1x2x32x16"),)
 

@@ -53,8 +53,7 @@ def jitted() -> None:
 
     x, w = ts.randn((8, 16), seed=1), ts.randn((16, 16), seed=2)
     for _ in range(10):
-        found = layer(x, w)
-    assert found.shape == (8, 16)
+        assert layer(x, w).shape == (8, 16)
     print("\n".join(layer.explain().tiers))
     runtime.close()
 

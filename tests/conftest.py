@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Generator
 from importlib.util import find_spec
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import settings
 
+from quick_tests import leave_to_acceptance
+
 PEERS = ("torch", "jax")
 
+gc.disable()  # what is collected stays: while thousands of tests are, to look for garbage takes a quarter of the time
 os.environ["TESSERA_VERIFY"] = "1"  # a pass that breaks a module is named at once
 if "TESSERA_CACHE_DIR" not in os.environ:  # what tests compile is kept for one run; worker processes inherit the folder
     _cache = TemporaryDirectory(prefix="tessera-tests-", ignore_cleanup_errors=True)
     os.environ["TESSERA_CACHE_DIR"] = _cache.name
 
-# Timing belongs to benchmarks; machines that run tests are busy. `make acceptance` explores, `make test` repeats, and
-# takes so many examples of each property at most.
-QUICK_EXAMPLES = 25
+# Timing belongs to benchmarks; machines that run tests are busy. `make acceptance` explores; `make test` repeats, and
+# takes half as many examples of each property as it asks for, and so many at most.
+QUICK_EXAMPLES = 12
 settings.register_profile("steady", deadline=None, derandomize=True, database=None, max_examples=QUICK_EXAMPLES)
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile("steady")
@@ -38,14 +42,23 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"--require-peers: {', '.join(missing)} not installed; install the `peers` extra")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    leave_to_acceptance(items)
     if settings.get_current_profile_name() != "steady":
         return
-    for item in items:
-        test: Any = getattr(item, "obj", None)
+    quick = {getattr(item, "obj", None) for item in items if "acceptance" not in item.keywords}
+    for test in cast("set[Any]", quick):
         asked: settings | None = getattr(test, "_hypothesis_internal_use_settings", None)
-        if asked is not None and asked.max_examples > QUICK_EXAMPLES and "acceptance" not in item.keywords:
-            test._hypothesis_internal_use_settings = settings(asked, max_examples=QUICK_EXAMPLES)
+        if asked is not None:
+            few = min(QUICK_EXAMPLES, (asked.max_examples + 1) // 2)
+            test._hypothesis_internal_use_settings = settings(asked, max_examples=few)
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -49,10 +49,16 @@ def span_of(code: CodeType, instruction: int) -> SourceSpan:
 
 def caller_span() -> SourceSpan | None:
     """The span of the innermost frame outside the package: the user's expression that led here."""
+    frame = caller_frame()
+    return None if frame is None else span_of(frame.f_code, frame.f_lasti)
+
+
+def caller_frame() -> FrameType | None:
+    """The innermost frame outside the package."""
     frame = inspect.currentframe()
     while frame is not None and _is_ours(frame):
         frame = frame.f_back
-    return None if frame is None else span_of(frame.f_code, frame.f_lasti)
+    return frame
 
 
 def _is_ours(frame: FrameType) -> bool:

@@ -30,6 +30,7 @@ def rows_of(benchmark: Any, *names: str, config: BenchmarkConfig = CONFIG) -> di
     return {row.implementation: row for row in found}
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("name", "why"),
     [
@@ -56,6 +57,7 @@ def test_a_cheat_is_refused_and_the_honest_one_beside_it_is_not(name: str, why: 
     assert why in cheat.error_message
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("name", "why"), [("changes_inputs", "changed its input 1"), ("computes_now_and_then", "wrong")]
 )

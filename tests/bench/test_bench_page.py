@@ -119,6 +119,7 @@ def overlaps(texts: list[dict[str, Any]], slack: float = 1.0) -> list[tuple[str,
     return found
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("width", [1280, 400])
 @pytest.mark.parametrize("dark", [False, True])
 def test_every_plot_is_seen(browser: Browser, full: Path, width: int, dark: bool) -> None:
@@ -305,6 +306,7 @@ def suites() -> dict[str, BenchmarkSuiteResult]:
     }
 
 
+@pytest.mark.quick(name=[name for name in suites() if name != "200 rows"])
 @pytest.mark.parametrize("name", list(suites()))
 def test_suites_of_every_kind_make_a_page(browser: Browser, name: str, tmp_path: Path) -> None:
     suite = suites()[name]

@@ -165,3 +165,9 @@ def test_inspect_shows_what_a_kernel_fills_as_a_result(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.exception
     assert "graph.func @main(%x: !graph.tensor<[N, 16], f32>) -> (!graph.tensor<[N, 16], f32>)" in result.output
     assert result.output.endswith("schedule: Schedule(block=(64, 64))\n")
+
+
+def test_the_demo_says_plainly_what_is_faster() -> None:
+    assert demo.speed(1.5) == "1.50 times as fast"
+    assert demo.speed(0.5) == "takes 2.00 times as long"
+    assert demo.speed(1.01) == demo.speed(0.99) == "as fast, within 2 %"

@@ -324,6 +324,7 @@ def test_marks_go_through_loops_and_branches() -> None:
         caught(ShapeError, PADDING, lambda: carried[1](floats(3), zeros(4), rounds))  # noqa: B023  (called at once)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("nonfinite", ["nan", "all"])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("s", "t"), [(1, 1), (17, 17), (64, 64), (33, 70), (70, 33)])

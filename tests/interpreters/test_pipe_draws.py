@@ -78,6 +78,7 @@ def test_every_op_has_a_meaning() -> None:
     assert [op.name for op in pipe_draws.OPS if op not in RULES] == []
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("programs", [0, 1, 3, 17])
 @pytest.mark.parametrize("workers", [1, 3, 20])
 def test_every_program_is_drawn_once(programs: int, workers: int) -> None:

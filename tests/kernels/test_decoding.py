@@ -11,6 +11,7 @@ import tessera as ts
 from tessera.bench.operators.decoding import Decoding, Split, split
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("dtype", [ts.f32, ts.bf16], ids=lambda dtype: dtype.name)
 @pytest.mark.parametrize(("length", "programs"), [(1, 1), (1, 3), (40, 1), (40, 2), (129, 4), (129, 9), (300, 19)])
 def test_parts_make_the_whole(length: int, programs: int, dtype: ts.DType) -> None:

@@ -93,6 +93,21 @@ def results(call: Callable[[Numbers, int], Any], dtype: DType, layout: Callable[
     return np.asarray(found.numpy() if isinstance(found, ts.Tensor) else found)
 
 
+@pytest.mark.quick(
+    name=[
+        "saxpy",
+        "softmax",
+        "layernorm",
+        "gemm",
+        "transpose",
+        "attention",
+        "mlp",
+        "histogram",
+        "logsumexp",
+        "rope",
+        "flash_attention",
+    ]
+)
 @pytest.mark.parametrize("name", CALLS)
 def test_machine_code_gives_what_the_interpreter_gives(name: str) -> None:
     call, dtype = CALLS[name], bf16 if name == "flash_attention" else f32

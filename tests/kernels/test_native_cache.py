@@ -72,8 +72,8 @@ class Processes:
     def run(self, rows: int = 37, width: int = 12, **environment: str) -> dict[str, Any]:
         given = {name: value for name, value in os.environ.items() if not name.startswith(("TESSERA_", "PYTHON"))}
         given |= {"TESSERA_CACHE_DIR": str(self.folder / "cache"), "OPENBLAS_NUM_THREADS": "1"}
-        # Bytecode is kept, as it is for installed packages.
-        given |= {"PYTHONPYCACHEPREFIX": str(self.folder / "bytecode")} | environment
+        # Bytecode is kept, as it is for installed packages; for all tests together.
+        given |= {"PYTHONPYCACHEPREFIX": str(Path(os.environ["TESSERA_CACHE_DIR"]) / "bytecode")} | environment
         command = [sys.executable, str(self.folder / "script.py"), str(rows), str(width)]
         return json.loads(subprocess.run(command, check=True, capture_output=True, text=True, env=given).stdout)
 

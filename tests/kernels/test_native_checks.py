@@ -206,6 +206,7 @@ LIBRARY: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.quick(name=["softmax", "layernorm", "attention"])
 @pytest.mark.parametrize("name", LIBRARY)
 def test_clean_kernels_are_as_they_were(name: str, compiles: list[str]) -> None:
     call = LIBRARY[name]

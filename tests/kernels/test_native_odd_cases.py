@@ -229,6 +229,7 @@ QUICK: dict[str, tuple[DType, int, tuple[int, ...]]] = {
 NUMBERS = st.sampled_from([-3, 0, 1, 5, 64, 1000])
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("level", MACHINES)
 @pytest.mark.parametrize("name", CASES)
 @settings(max_examples=3)
@@ -239,6 +240,7 @@ def test_machine_code_gives_what_the_interpreter_gives(name: str, level: str, da
     check(name, level, arrays, data.draw(st.builds(Sizes, SIZES, SIZES, st.just(width), NUMBERS, st.just(block))))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("level", MACHINES)
 @pytest.mark.parametrize("name", CASES)
 def test_special_values(name: str, level: str) -> None:

@@ -141,6 +141,7 @@ def test_products_of_nothing() -> None:
                 check(level, types, new, m, n, k, (64, 64, 64))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("level", MACHINES)
 @pytest.mark.parametrize("types", [(ts.i8, ts.i32), (ts.u8, ts.u32), (ts.i16, ts.i32)], ids=named)
 @settings(max_examples=4)
@@ -156,6 +157,7 @@ def test_products_of_products_have_the_same_bits(
     expect_equal(compiled(call, new, level), interpreted(call, new))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("level", MACHINES)
 @pytest.mark.parametrize("dtype", [ts.f16, ts.bf16, ts.f8e4m3, ts.f8e5m2], ids=str)
 @settings(max_examples=4)

@@ -65,6 +65,7 @@ def test_the_first_is_rows_and_the_others_are_whole(
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("dtype", [f32, bf16])
 @pytest.mark.parametrize("leading", [((), ()), ((2, 4), (2, 2))])
 def test_machine_code_agrees(leading: tuple[tuple[int, ...], tuple[int, ...]], dtype: Any) -> None:

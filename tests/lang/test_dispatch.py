@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -221,3 +222,52 @@ def test_a_tensor_where_a_tuple_was() -> None:
     assert first(one).shape == (3,)
     assert ts.flash_attention(ts.ones((1, 2, 4, 8)), (ts.ones((1, 2, 4, 8)),) * 2).shape == (1, 2, 4, 8)
     assert ts.flash_attention(*[ts.ones((1, 2, 4, 8))] * 3).shape == (1, 2, 4, 8)
+
+
+class Resized:
+    """A function that has been called with some sizes, compiled, and the calls after that which went the long way."""
+
+    def __init__(self) -> None:
+        outside = self.outside = SimpleNamespace(added=1.0)
+
+        @jit
+        def f(x: Any, w: Any, *, turned: bool = False) -> Any:
+            found = x @ w + outside.added
+            return ts.negative(found) if turned else found
+
+        self.function, self.w = f, ts.randn((8, 6), seed=0)
+        for size in (5, 7, 9, 12, 17, 20, 23, 29):
+            f(ts.ones((size, 8)), self.w)
+        self.calls = slow_calls(f)
+
+    def check(self, x: Tensor, *, added: float = 1.0, **named: Any) -> int:
+        """How many calls took the long way, for one whose result is right."""
+        before = len(self.calls)
+        found = self.function(x, self.w, **named).numpy()
+        expected = x.numpy() @ self.w.numpy() + np.float32(added)
+        assert found.shape == expected.shape
+        assert np.allclose(found, -expected if named.get("turned") else expected, atol=1e-5)
+        return len(self.calls) - before
+
+
+def test_new_sizes_alone_do_not_take_the_long_way() -> None:
+    with knobs.interpret.using(False):
+        known = Resized()
+        assert sum(known.check(ts.randn((size, 8), seed=size)) for size in range(30, 60)) == 0
+        assert sum(known.check(ts.randn((size, 8), seed=size)) for size in range(30, 60)) == 0
+        assert known.function.explain().compilations <= 3
+
+
+def test_what_is_new_apart_from_sizes_takes_the_long_way_first() -> None:
+    """Static values, dtypes, ranks, strides, alignments, and what the function sees from outside."""
+    with knobs.interpret.using(False):
+        known = Resized()
+        assert known.check(ts.randn((61, 8), seed=0), turned=True) == 1
+        assert known.check(ts.randn((62, 16), seed=0)[:, ::2]) == 1
+        assert known.check(ts.randn((2, 63, 8), seed=0)) == 1
+        assert known.check(ts.randn((65 * 8 + 1,), seed=0)[1:].reshape(65, 8)) == 1
+        with pytest.raises(ts.ShapeError, match="matmul"):
+            known.function(ts.ones((64, 9)), known.w)
+        assert len(known.calls) == 5
+        known.outside.added = 2.0
+        assert known.check(ts.randn((66, 8), seed=0), added=2.0) == 1

@@ -110,6 +110,7 @@ class MadeUp:
         self.on_disk: Callable[[Level], bool] = lambda level: False
         self.named: str | None = None
         self.sendable = True
+        self.looks_first = False
 
     def token(self) -> object:
         return self.settings
@@ -153,6 +154,9 @@ class MadeUp:
 
     def schedules(self, call: Call) -> Sequence[Schedule | None]:
         return self.options
+
+    def knows_schedules(self, call: Call) -> bool:
+        return not self.looks_first
 
     def identity(self, call: Call) -> str | None:
         return self.named

@@ -7,8 +7,9 @@ import json
 import logging
 import os
 import signal
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from made_up_client import Made
 
 from tessera import Schedule, compile_worker, knobs
 from tessera.metatracing.background import MOST_DEATHS, Worker
+from tessera.metatracing.client import Call, Level
 
 
 class Background:
@@ -65,6 +67,32 @@ def test_programs_come_from_the_process(background: Background) -> None:
     assert background.settled(4, 8)[-1] == 3
     assert background.worker.pid is not None
     assert made["aborts"] == 0
+
+
+def test_the_process_finds_out_what_to_compile_and_no_call_waits_for_it(background: Background) -> None:
+    client, asked = background.made.client, list[str]()
+    client.looks_first = True
+    find, send = client.schedules, client.request
+
+    def schedules(call: Call) -> Sequence[Schedule | None]:
+        asked.append(threading.current_thread().name)
+        return find(call)
+
+    def request(call: Call, levels: Sequence[Level]) -> bytes | None:
+        asked.append(f"{len(levels)} levels")
+        return send(call, levels)
+
+    client.schedules, client.request = schedules, request
+    background.made.call(4, 8, times=50)
+    background.settled(4, 8)
+    # Who compiles is asked first, without levels; then they are there, and are found beside the caller.
+    first = asked.index("0 levels")
+    assert asked[first + 1] == "tessera compiling"
+    assert asked[first + 2] == "1 levels"
+    assert "MainThread" not in asked[: first + 2]
+    background.settled(4, 8)
+    assert background.settled(4, 8)[-1] == 3
+    assert background.made["aborts"] == 0
 
 
 @pytest.mark.parametrize("wish", ["", "raise"])

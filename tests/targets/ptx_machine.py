@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from ptx_program import Program, PtxError, read
-from ptx_rules import RULES, WARP, Array
+from ptx_rules import RULES, WARP, Array, PtxError
+
+from tessera.targets.cuda.ptx import Code, read
 
 SHARED_AT = 1024
 """Where shared memory begins: not at 0, so that an address that was forgotten shows."""
@@ -56,7 +57,7 @@ class Conflicts:
 class Machine:
     """One block."""
 
-    def __init__(self, program: Program, threads: int, block: int, shared: int, memory: Memory, params: bytes) -> None:
+    def __init__(self, program: Code, threads: int, block: int, shared: int, memory: Memory, params: bytes) -> None:
         self.program, self.threads, self.memory = program, threads, memory
         self.params = np.frombuffer(params, np.uint8)
         self.shared = Memory(np.full(shared, 0xFF, np.uint8), np.ones(shared, bool), SHARED_AT)

@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
-from ptx_program import Instruction, PtxError
+
+from tessera.targets.cuda.ptx import Instruction
 
 if TYPE_CHECKING:
     from ptx_machine import Machine
 
 WARP = 32
 Array = np.ndarray[Any, Any]
+
+
+class PtxError(Exception):
+    """What a program must not do."""
+
 
 Rule = Callable[["Machine", Instruction], None]
 RULES: dict[str, Rule] = {}

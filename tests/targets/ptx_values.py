@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
-from ptx_program import Instruction, PtxError
-from ptx_rules import RULES, Array, rule
+from ptx_rules import RULES, Array, PtxError, rule
 
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, bf16, f8e4m3, f8e5m2, f16, f32, f64, saturate
+from tessera.targets.cuda.ptx import Instruction
 
 if TYPE_CHECKING:
     from ptx_machine import Machine

@@ -142,6 +142,7 @@ QUICK_PRODUCTS = [
 ]
 
 
+@pytest.mark.quick(name=["full", "window", "own score", "soft cap", "sigmoid", "mlp"])
 @pytest.mark.parametrize(("name", "width", "block"), QUICK_STAGES, ids=str)
 def test_two_products_in_a_loop(name: str, width: int, block: tuple[int, int]) -> None:
     check(STAGES[name](empty(bf16), Heads(width=width, block=block, **SIZES)), refused_stage(width, block))
@@ -285,6 +286,7 @@ def expect_close(expected: Array, found: Array, dtype: DType) -> None:
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=2 * tolerance)
 
 
+@pytest.mark.quick(name=["full", "window", "own score", "sigmoid", "mlp"])
 @pytest.mark.parametrize("name", STAGES)
 def test_attention_means_the_same(name: str) -> None:
     """More queries than a block has, keys that end in the middle of one; agents take turns by chance."""
@@ -298,6 +300,7 @@ def test_products_mean_the_same(name: str) -> None:
     expect_close(*run_both(call, 2, 5), bf16)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", PRODUCTS)
 @pytest.mark.parametrize(("shape", "block"), [((200, 136, 72), (64, 64, 32)), ((400, 264, 40), (128, 128, 64))])
 def test_clusters_mean_the_same(

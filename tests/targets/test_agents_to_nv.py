@@ -195,6 +195,7 @@ TEAM = (
 """Two workers have programs side by side, and share b."""
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("shape", "blocks", "seed"),
     [((130, 72, 72), 2, None), ((130, 264, 64), 2, 0), ((500, 300, 136), 4, 1), ((140, 8, 0), 2, 2)],
@@ -251,6 +252,7 @@ def attend(source: str, heads: int, key_heads: int, rows: int, keys: int, **opti
     return error_of(out, weights / weights.sum(-1, keepdims=True) @ wide_v)
 
 
+@pytest.mark.quick(seed=[None, 0, 2, 3])
 @pytest.mark.parametrize(
     ("shape", "blocks", "seed"),
     [

@@ -39,6 +39,7 @@ def matmul(x: Any, w: Any, y: Any, *, m: int, n: int, k: int):
     )
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("level", MACHINES)
 @pytest.mark.parametrize("dtype", [np.float32, bf16])
 def test_products_of_all_sizes(level: str, dtype: Any) -> None:
@@ -57,6 +58,7 @@ def chained(x: Any, y: Any, *, m: int, n: int):
     tile.store(y, again, at=(0, 0))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("level", MACHINES)
 @pytest.mark.parametrize("dtype", [np.float32, bf16])
 @pytest.mark.parametrize(("m", "n"), SHAPES)
@@ -73,6 +75,7 @@ def powers(x: Any, w: Any, y: Any, *, m: int, k: int):
     tile.store(y, current, at=(0, 0))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("level", MACHINES)
 @pytest.mark.parametrize("dtype", [np.float32, bf16])
 @pytest.mark.parametrize(("m", "k"), [(1, 24), (5, 8), (17, 33)])
@@ -131,6 +134,7 @@ def branches(x: Any, y: Any, which: int, *, m: int, n: int):
     tile.store(y, made + sums[:, None], at=(0, 0))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("level", MACHINES)
 @pytest.mark.parametrize(("m", "n"), SHAPES)
 def test_tiles_of_one_row_and_one_column(level: str, m: int, n: int) -> None:
@@ -177,6 +181,7 @@ def prefix(x: Any, y: Any, length: int, *, m: int, n: int):
     tile.store(y, tile.sum(tile.where(live, weights, 0.0)), at=(0,))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("level", MACHINES)
 @pytest.mark.parametrize("length", [-1, 0, 1, 19, 48, 100])
 def test_lengths_in_narrow_numbers(level: str, length: int) -> None:
@@ -191,6 +196,7 @@ def rewritten(x: Any, y: Any, *, m: int, n: int):
     tile.atomic_add(y, rows, at=(1, 0))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("level", MACHINES)
 @pytest.mark.parametrize(("m", "n"), SHAPES)
 def test_memory_that_is_written_and_read(level: str, m: int, n: int) -> None:

@@ -119,6 +119,7 @@ def check(name: str, level: str, dtype: Any, m: int, n: int, block: tuple[int, i
             assert error <= BOUNDS[one.dtype] * np.linalg.norm(wide), f"order {order}"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("level", MACHINES)
 def test_a_kernel_means_the_same_at_the_cpu_level(name: str, level: str) -> None:
@@ -162,6 +163,7 @@ def check_random(seed: int, level: str, fuse: bool) -> None:
         assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True)), f"order {order}"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("level", MACHINES)
 @pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
 @settings(max_examples=5)

@@ -99,6 +99,7 @@ def test_narrow_floats_are_summed_in_f32(level: str, dtype: Any) -> None:
             assert (np.abs(native.astype(np.float64) - exact)[inside] <= 0.51 * unit[inside]).all()
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.uint64, np.int8, np.int64])
 def test_whole_numbers_have_extremes(level: str, dtype: Any) -> None:

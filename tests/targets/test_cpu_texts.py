@@ -48,6 +48,7 @@ def attention() -> tuple[list[Any], Any]:
 CASES = {"gemm": gemm, "attention": attention}
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", CASES)
 def test_machine_code_of_a_text(name: str, level: str) -> None:

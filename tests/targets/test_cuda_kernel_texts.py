@@ -134,6 +134,7 @@ def has_agents(name: str, dtype: DType, rung: int) -> bool:
     return name in PRODUCTS and dtype is not f32 and rung < PORTABLE
 
 
+@pytest.mark.quick(dtype=[f32, bf16])
 @pytest.mark.parametrize(("name", "dtype", "rung"), EACH, ids=str)
 def test_a_kernel_assembles_clean_and_has_the_intended_instructions(name: str, dtype: DType, rung: int) -> None:
     made = program(name, dtype, rung)
@@ -203,6 +204,7 @@ def test_of_arrays_that_may_lie_anyhow_all_ways_are_there(name: str) -> None:
 UNSEEN = {(8, 0): "sm_80", (8, 6): "sm_86", (8, 9): "sm_89", (10, 0): "sm_100"}
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("capability", UNSEEN, ids=UNSEEN.get)
 @pytest.mark.parametrize(("name", "dtype"), [("gemm", bf16), ("causal_attention", f16), ("layernorm", f32)], ids=str)
 def test_other_gpus_have_all_instructions(name: str, dtype: DType, capability: tuple[int, int]) -> None:

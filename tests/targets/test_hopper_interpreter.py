@@ -54,6 +54,7 @@ def gemm_error(source: str, turned: bool, m: int, n: int, k: int, **options: Any
     return error_of(out, a.astype(np.float64) @ b.T.astype(np.float64))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("name", "size", "causal"), ATTENTION)
 @pytest.mark.parametrize(
     ("shape", "blocks", "seed"), [((1, 1, 1), 1, None), ((1, 1, 65), 1, 0), ((1, 3, 300), 2, 1), ((2, 1, 193), 2, 2)]
@@ -66,6 +67,7 @@ def test_attention(
         assert attention_error(source, size, causal, shape, element, blocks=blocks, seed=seed) < BOUNDS[element]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", ["gemm", "gemm_kn"])
 @pytest.mark.parametrize(
     ("shape", "blocks", "seed"), [((1, 8, 16), 2, None), ((130, 264, 64), 2, 0), ((257, 72, 136), 4, 1)]
@@ -150,13 +152,14 @@ def moved_too_little(source: str) -> str:
 def test_other_mistakes_show_in_the_result(mistake: Callable[[str], str]) -> None:
     """What is read too early is not a number, or random; some order of warpgroups shows it."""
     source = mistake(golden.source("attention_full_128", "f16"))
-    found: list[float] = []
-    for seed in range(3):
+
+    def shows(seed: int) -> bool:
         try:
-            found.append(attention_error(source, 128, False, (1, 2, 500), blocks=2, seed=seed))
+            return not attention_error(source, 128, False, (1, 2, 500), blocks=2, seed=seed) < BOUNDS["f16"]
         except TesseraError:
-            found.append(math.nan)
-    assert not all(error < BOUNDS["f16"] for error in found)
+            return True
+
+    assert any(shows(seed) for seed in range(3))
 
 
 def test_one_cluster_has_all_its_blocks() -> None:

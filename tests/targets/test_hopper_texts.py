@@ -47,6 +47,7 @@ def test_the_texts_are_those_that_are_tested() -> None:
         golden.source("gemm", "f32")
 
 
+@pytest.mark.quick(element=["bf16"])
 @pytest.mark.parametrize(("name", "element"), BOTH)
 def test_a_text_reads_back(name: str, element: str) -> None:
     module = golden.module(name, element)
@@ -72,6 +73,7 @@ def test_a_text_is_compiled_in_less_than_a_second(name: str) -> None:
     assert min(took) < 1
 
 
+@pytest.mark.quick(element=["bf16"])
 @pytest.mark.parametrize(("name", "element"), BOTH)
 def test_a_text_assembles_clean(name: str, element: str) -> None:
     registers, (fewer, more), steps, loads, stores = FIGURES[name]

@@ -12,8 +12,7 @@ from hypothesis import given as drawn
 from hypothesis import settings
 from hypothesis import strategies as st
 from ptx_machine import Machine
-from ptx_program import PtxError
-from ptx_rules import Array
+from ptx_rules import Array, PtxError
 from ptx_runs import no_conflicts, numbers, run, spelled
 
 from tessera.dtypes import types as dt
@@ -123,6 +122,7 @@ FLOATS = [
 ]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("turned", [(False, False), (False, True), (True, False), (True, True)])
 @pytest.mark.parametrize(("dtype", "total", "bound"), FLOATS, ids=str)
 def test_products_of_floats_are_right(dtype: DType, total: DType, bound: float, turned: tuple[bool, bool]) -> None:
@@ -134,12 +134,14 @@ def test_products_of_floats_are_right(dtype: DType, total: DType, bound: float, 
         no_conflicts(machines, "ldmatrix")
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("pair", [(dt.i8, dt.i8), (dt.u8, dt.u8), (dt.i8, dt.u8), (dt.u8, dt.i8)], ids=str)
 @pytest.mark.parametrize("turned", [(False, False), (False, True)])
 def test_products_of_bytes_are_exact(pair: tuple[DType, DType], turned: tuple[bool, bool]) -> None:
     check_product(*pair, dt.u32 if pair == (dt.u8, dt.u8) else dt.i32, (32, 96, 24), (1, 1), turned)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("shape", "warps"),
     [
@@ -203,6 +205,7 @@ def test_products_of_8_bit_floats(dtype: DType) -> None:
     assert np.allclose(c, a.astype(np.float64) @ b.astype(np.float64), atol=1e-5)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("types", [types for types in INSTRUCTIONS if types[0] not in (dt.f8e4m3, dt.f8e5m2)], ids=str)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 def test_every_product_assembles_without_spills(types: tuple[DType, DType, DType], arch: str) -> None:

@@ -173,6 +173,7 @@ def test_signs_are_not_taken_of_what_was_converted() -> None:
     assert converted.isdisjoint(taken)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("arch", GPUS)
 @pytest.mark.parametrize("name", ["exp", "sigmoid", "tanh", "erf", "exp2", "sin", "rem", "pow"])
 def test_functions_assemble_without_calls(name: str, arch: str) -> None:
@@ -301,6 +302,7 @@ SHIFTS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("dtype", [i32, i64], ids=str)
 @pytest.mark.parametrize("predicate", ["lt", "le", "gt", "ge", "eq", "ne"])
 @pytest.mark.parametrize("shift", SHIFTS)
@@ -400,6 +402,7 @@ tile.store %y, {out}[%c0, %c0] : {values}, {view_text(2, f32)}""",
 BOUNDS = [("lt",), ("ge",), ("le", "gt"), ("gt", "lt"), ("ge", "le", "lt"), ("ne", "lt")]
 
 
+@pytest.mark.quick(columns=[16, 80])
 @pytest.mark.parametrize(
     ("predicates", "columns"),
     [

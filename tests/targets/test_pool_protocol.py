@@ -55,7 +55,7 @@ def soak(text: str, folder: Path, seconds: float, limit: float) -> tuple[int, di
 
 @pytest.mark.parametrize("text", [pool.runtime_text, pool_programs.delayed_runtime_text])
 def test_many_callers_forks_and_sizes_at_once(text: Callable[[], str], tmp_path: Path) -> None:
-    status, counts, complaint = soak(text(), tmp_path, 4, 120)
+    status, counts, complaint = soak(text(), tmp_path, 2, 120)
     assert (status, complaint) == (0, "")
     assert set(counts) == {"filled", "summed", "failed", "witnessed", "forked", "resized"}
 

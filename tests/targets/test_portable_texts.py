@@ -47,6 +47,7 @@ REGISTERS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize("name", TEXTS)
 def test_golden_texts_assemble_without_spills(name: str, arch: str) -> None:
@@ -95,6 +96,7 @@ def test_golden_products_are_right(name: str) -> None:
     assert np.abs(c.astype(np.float64) - truth).max() < 4e-3 * np.abs(truth).max()
 
 
+@pytest.mark.quick(name=["attention_causal_64", "attention_full_128"])
 @pytest.mark.parametrize("name", [name for name in TEXTS if name.startswith("attention")])
 def test_golden_attention_is_right(name: str) -> None:
     _, mask, width = name.split("_")

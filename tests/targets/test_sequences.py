@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -86,13 +87,14 @@ def test_tracked_numbers_are_filled_in(add: tuple[int, image.Image], monkeypatch
     entry, held = add
     pool.start()
     tables: list[bytes] = []
-    real = sequence.Table.filled
+    real = sequence.Table.fill
 
-    def filled(self: sequence.Table, *numbers: int) -> bytearray:
-        tables.append(bytes(real(self, *numbers)))
-        return real(self, *numbers)
+    def fill(self: sequence.Table, memory: bytearray, base: int, numbers: Sequence[int]) -> None:
+        real(self, memory, 0, numbers)
+        tables.append(bytes(memory))
+        real(self, memory, base, numbers)
 
-    monkeypatch.setattr(sequence.Table, "filled", filled)
+    monkeypatch.setattr(sequence.Table, "fill", fill)
 
     def made(added: Any, scratch: Any, threads: Any, number: Any) -> Any:
         known = step(entry, sequence.Field(64, 0, 8), number=3)

@@ -75,6 +75,7 @@ def check(name: str, dtype: Any, m: int, n: int, block: tuple[int, int, int], se
     compare(module, function, values, **how)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("warps", WARPS)
 @pytest.mark.parametrize("name", CASES)
 def test_a_kernel_means_the_same_at_the_nv_level(name: str, warps: int) -> None:
@@ -83,6 +84,11 @@ def test_a_kernel_means_the_same_at_the_nv_level(name: str, warps: int) -> None:
         check(name, np.float32, 37, 29, (16, 8, 8), 1, warps=warps, stages=stages)
     else:
         check(name, bf16, 37, 50, (32, 16, 16), 1, warps=warps, stages=stages, optimization=EXACT)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_short_code_means_the_same(name: str) -> None:
+    check(name, bf16, 37, 50, (32, 16, 16), 1, warps=2, stages=1, optimization=0, tolerance=BOUNDS[np.dtype(bf16)])
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -162,6 +168,7 @@ def test_many_random_programs_give_the_same_bits_as_ptx(seed: int, warps: int, s
 # Masks in loops
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", masks.MASKS)
 @pytest.mark.parametrize("stages", [3])
 def test_masked_loops_with_one_product(name: str, stages: int) -> None:
@@ -293,6 +300,7 @@ def nested(x: Any, w: Any, y: Any, turns: int, *, m: int, n: int, k: int):
     tile.store(y, total, at=(0, 0))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("stages", [1, 2, 4])
 @pytest.mark.parametrize(("width", "k"), [(1, 8), (8, 8), (9, 8), (30, 8), (60, 24), (150, 24)])
 def test_loops_within_loops(stages: int, width: int, k: int) -> None:
@@ -320,6 +328,7 @@ def test_loops_of_any_length(stages: int) -> None:
         run(bounded, [*given_, start, stop, step], {"m": 9, "k": 5}, warps=1, stages=stages)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("stages", [1, 2, 4])
 @pytest.mark.parametrize(("dtype", "k"), [(np.float32, 24), (bf16, 64), (np.int8, 96), (np.float16, 40)])
 def test_deep_products(dtype: Any, k: int, stages: int) -> None:
@@ -466,6 +475,7 @@ def used_twice(x: Any, w: Any, y: Any, z: Any, *, m: int, k: int):
     tile.store(z, tile.dot(total, turned), at=(0, 0))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("stages", [1, 3])
 @pytest.mark.parametrize("warps", WARPS)
 def test_operands_that_are_padded_or_used_elsewhere(stages: int, warps: int) -> None:

@@ -62,6 +62,7 @@ CASES = [
 ]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("dtype", [ts.f8e4m3, FAST], ids=str)
 @pytest.mark.parametrize(("shape", "block", "causal"), CASES)
 def test_attention_means_the_same(
@@ -103,6 +104,7 @@ def _scores(module: ModuleOp) -> list[products.WgmmaOp]:
 BLOCKS = [(128, 128), (128, 64), (64, 64), (128, 96), (64, 128), (192, 64)]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("block", BLOCKS)
 def test_attention_assembles_clean(block: tuple[int, int], causal: bool) -> None:
@@ -119,6 +121,7 @@ def test_three_agents_begin_one_after_the_other_beside_one_that_turns(rows: int,
     assert (waits > 0, passes > 0) == (ordered, ordered)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("dtype", "result"), [(ts.f8e4m3, f32), (FAST, bf16), (i8, i32)], ids=str)
 @pytest.mark.parametrize("block", [(64, 64, 64), (128, 96, 32)])
 def test_products_mean_the_same(dtype: DType, result: DType, block: tuple[int, int, int]) -> None:

@@ -20,6 +20,7 @@ every_type = pytest.mark.parametrize(("left", "right", "total"), TYPES)
 both_ways = pytest.mark.parametrize("in_registers", [False, True])
 
 
+@pytest.mark.quick
 @every_type
 @both_ways
 def test_interpreted(left: str, right: str, total: str, in_registers: bool) -> None:
@@ -29,6 +30,7 @@ def test_interpreted(left: str, right: str, total: str, in_registers: bool) -> N
     np.testing.assert_array_equal(c, truth(a, b) * (1 + in_registers))
 
 
+@pytest.mark.quick
 @every_type
 @both_ways
 def test_assembled(left: str, right: str, total: str, in_registers: bool) -> None:

@@ -338,6 +338,7 @@ def gpu_case(name: str, *operands: Array) -> nv_cases.Case:
     return nv_cases.elementwise(name, [f64] * TABLE[name].arity, f64, operands, width=1)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize("name", NAMES)
 def test_code_for_gpus_assembles_without_calls(name: str, arch: str) -> None:

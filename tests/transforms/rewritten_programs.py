@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -20,9 +21,13 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Rewrite = Callable[[tile.FuncOp], object]
 
 
+read = lru_cache(maxsize=64)(text.read)
+"""Programs are read once, and run and rewritten many times: nobody changes what was read."""
+
+
 def rewritten(source: str | ModuleOp, rewrite: Rewrite) -> tuple[ModuleOp, tile.FuncOp, object]:
     """A copy of a program after a pass, verified; its function @k, and what the pass said."""
-    module = text.read(source) if isinstance(source, str) else source.clone()
+    module = (read(source) if isinstance(source, str) else source).clone()
     function = symbol_in(module, "k", tile.FuncOp)
     said = rewrite(function)
     text.verify(module)
@@ -38,7 +43,7 @@ def run(module: ModuleOp, arguments: Sequence[Any]) -> list[Array]:
 
 def check_same(source: str | ModuleOp, rewrite: Rewrite, arguments: Sequence[Any]) -> tile.FuncOp:
     """Compares the bits that a program gives before and after a pass."""
-    before = text.read(source) if isinstance(source, str) else source
+    before = read(source) if isinstance(source, str) else source
     after, function, _ = rewritten(before, rewrite)
     for one, other in zip(run(after, arguments), run(before, arguments), strict=True):
         assert one.tobytes() == other.tobytes(), text.write(after)

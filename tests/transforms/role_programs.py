@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from rewritten_programs import Array, Rewrite, rewritten, run
+from rewritten_programs import Array, Rewrite, read, rewritten, run
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from tessera import Schedule
@@ -103,7 +103,7 @@ def check_roles(
     source: str | ModuleOp, rewrite: Rewrite, arguments: Sequence[Any], worlds: Iterable[Machine] | None = None
 ) -> tile.FuncOp:
     """Compares the bits that a program gives before its products are given to agents and after, in many orders."""
-    before = text.read(source) if isinstance(source, str) else source
+    before = read(source) if isinstance(source, str) else source
     after, function, _ = rewritten(before, rewrite)
     assert "workers" in function.attributes, "it has no roles"
     wanted = run(before, arguments)

@@ -187,19 +187,20 @@ def finished(agents: int, depth: int, *, skew: bool) -> Any:
     return rewrite
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize(("length", "skew"), [(0, True), (1, False), (41, True)])
 @pytest.mark.parametrize("name", KERNELS)
-def test_sums_are_waited_for_and_stored_in_the_same_branch(name: str) -> None:
-    for length, skew in ((0, True), (1, False), (41, True)):
-        module, given_ = KERNELS[name](length)
-        module, _, _ = rewritten(module, prepared)
-        by_chance = Machine(workers=2, chance=np.random.default_rng(length))
-        function = check_roles(module, finished(3, 2, skew=skew), given_, [Machine(), by_chance])
-        (roles,) = (op for op in function.body.block.ops if isinstance(op, RolesOp))
-        for store_ in (op for op in roles.computes.walk() if isinstance(op, tile.StoreOp)):
-            block = store_.parent_block()
-            assert block is not None
-            behind_products = any(isinstance(op, DotAwaitOp | scf.ForOp) for op in block.ops)
-            assert behind_products or isinstance(block.parent_op(), scf.IfOp)
+def test_sums_are_waited_for_and_stored_in_the_same_branch(name: str, length: int, skew: bool) -> None:
+    module, given_ = KERNELS[name](length)
+    module, _, _ = rewritten(module, prepared)
+    by_chance = Machine(workers=2, chance=np.random.default_rng(length))
+    function = check_roles(module, finished(3, 2, skew=skew), given_, [Machine(), by_chance])
+    (roles,) = (op for op in function.body.block.ops if isinstance(op, RolesOp))
+    for store_ in (op for op in roles.computes.walk() if isinstance(op, tile.StoreOp)):
+        block = store_.parent_block()
+        assert block is not None
+        behind_products = any(isinstance(op, DotAwaitOp | scf.ForOp) for op in block.ops)
+        assert behind_products or isinstance(block.parent_op(), scf.IfOp)
 
 
 @settings(max_examples=60)

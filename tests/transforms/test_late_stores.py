@@ -39,6 +39,7 @@ def stores_of(function: tile.FuncOp) -> list[tile.StoreOp]:
     return [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", PRODUCTS)
 @pytest.mark.parametrize("depth", LENGTHS)
 def test_products_give_the_same_bits(name: str, depth: int) -> None:

@@ -287,6 +287,7 @@ def bound_of(x: Array) -> float:
 ROUNDING = {"weights in f16": 2e-3, "weights in bf16": 2e-2}
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", ACCEPTED)
 @pytest.mark.parametrize("kind", KINDS)
 def test_results_stay(name: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -473,6 +474,7 @@ ATTENTIONS: dict[str, Callable[[Any], tuple[Any, list[Any], dict[str, Any]]]] = 
 }
 
 
+@pytest.mark.quick(name=["full", "causal", "alibi", "soft cap", "library, window"])
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [

@@ -125,6 +125,7 @@ def arguments(start: int, stop: int, step: int) -> list[object]:
     return [numbers(6, 50), numbers(50, 7), start, stop, step, np.zeros((6, 7), np.float32)]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", BODIES)
 @pytest.mark.parametrize("depth", [1, 2, 3, 5])
 def test_no_bit_changes(name: str, depth: int) -> None:
@@ -138,6 +139,7 @@ def test_no_bit_changes(name: str, depth: int) -> None:
         assert count(function, pipe.GetOp) == count(function, pipe.RingOp)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", BODIES)
 @pytest.mark.parametrize("depth", [2, 3, 5])
 def test_no_bit_changes_where_rings_are_unrolled(name: str, depth: int) -> None:
@@ -242,6 +244,7 @@ INNER = NESTED.replace("%zero, %j] :", "%zero, %j] pad 1.0 :").replace(
 )
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("depth", [2, 3, 4])
 @pytest.mark.parametrize(("source", "rings"), [(NESTED, 4), (INNER, 2)], ids=["both", "inner"])
 def test_loops_within_loops(depth: int, source: str, rings: int) -> None:

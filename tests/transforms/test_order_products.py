@@ -45,6 +45,7 @@ def places(function: tile.FuncOp) -> list[int]:
     return [sum(isinstance(op, kind) for op in function.body.walk()) for kind in (AwaitPlaceOp, PassPlaceOp)]
 
 
+@pytest.mark.quick(name=["full", "causal"])
 @pytest.mark.parametrize("name", at_length(STAGES, "full", "sigmoid", "causal"))
 def test_kernels_give_the_same_bits(name: str) -> None:
     for length in (0, 1, 41):
@@ -56,6 +57,7 @@ def test_kernels_give_the_same_bits(name: str) -> None:
         assert (found[0] > 0) == (name not in OWN_TURNS)
 
 
+@pytest.mark.quick(name=["causal"])
 @pytest.mark.parametrize("name", at_length(sorted(OWN_TURNS), "causal", "window"))
 def test_turns_that_all_rows_need_are_ordered(name: str) -> None:
     """Each agent goes on by itself behind them."""

@@ -201,6 +201,7 @@ def arguments(rows: int = 13) -> list[object]:
     return [x, v, 3, np.full((21, 4), 7, np.float32), np.full(17, 7, np.float32)]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.parametrize("group", [1, 2, 4])
 def test_no_bit_changes(name: str, group: int) -> None:
@@ -214,6 +215,7 @@ def test_no_bit_changes(name: str, group: int) -> None:
     assert all(tile_type(op.value).get_shape()[0] == group for op in stored)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.parametrize("group", [1, 4])
 def test_no_bit_changes_where_more_programs_take_the_rows(name: str, group: int) -> None:

@@ -140,21 +140,23 @@ def test_a_gemm_becomes_the_golden_text() -> None:
 # Programs as people write them
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize(("length", "agents", "depth"), [(0, 2, 2), (1, 3, 1), (41, 2, 2)])
 @pytest.mark.parametrize("name", KERNELS)
-def test_kernels_give_the_same_bits(name: str) -> None:
-    for length, agents, depth in ((0, 2, 2), (1, 3, 1), (41, 2, 2)):
-        module, given_ = KERNELS[name](length)
-        module, _, _ = rewritten(module, prepared)
-        function = check_roles(module, with_waits(agents, depth, split=agents == 2), given_, [Machine(), by_chance(5)])
-        assert count(function, tile.DotOp) == 0
-        around = name in PRODUCTS and depth == 2
-        assert is_pending_around(function) == [around] * len(inner_loops(function))
+def test_kernels_give_the_same_bits(name: str, length: int, agents: int, depth: int) -> None:
+    module, given_ = KERNELS[name](length)
+    module, _, _ = rewritten(module, prepared)
+    function = check_roles(module, with_waits(agents, depth, split=agents == 2), given_, [Machine(), by_chance(5)])
+    assert count(function, tile.DotOp) == 0
+    around = name in PRODUCTS and depth == 2
+    assert is_pending_around(function) == [around] * len(inner_loops(function))
 
 
 def by_chance(seed: int) -> Machine:
     return Machine(workers=2, chance=np.random.default_rng(seed))
 
 
+@pytest.mark.quick(name=["full", "prefix"])
 @pytest.mark.parametrize("name", at_length(STAGES, "full", "soft cap", "prefix"))
 def test_skewed_kernels_give_the_same_bits(name: str) -> None:
     """The second product runs while the first is waited for, and both while the first factors are made."""
@@ -240,15 +242,16 @@ LOOPS = {
 }
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize(("start", "stop"), [(0, 0), (4, 3), (0, 3), (2, 6), (1, 13)])
 @pytest.mark.parametrize("name", LOOPS)
-def test_sums_that_nobody_looks_at_stay_on_their_way(name: str) -> None:
+def test_sums_that_nobody_looks_at_stay_on_their_way(name: str, start: int, stop: int) -> None:
     body, *pending = LOOPS[name]
     for depth, around in zip((2, 4), pending, strict=True):
-        for start, stop in ((0, 0), (4, 3), (0, 3), (2, 6), (1, 13)):
-            function = check_roles(
-                program(body), with_waits(depth=depth), arguments(start, stop), [Machine(), by_chance(stop)]
-            )
-            assert is_pending_around(function) == [around]
+        function = check_roles(
+            program(body), with_waits(depth=depth), arguments(start, stop), [Machine(), by_chance(stop)]
+        )
+        assert is_pending_around(function) == [around]
 
 
 def test_one_slot_is_enough() -> None:

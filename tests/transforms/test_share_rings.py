@@ -42,6 +42,7 @@ def gemm(depth: int, rows: int = 4, columns: int = 3) -> tuple[ModuleOp, list[ob
     )
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("depth", LENGTHS)
 @pytest.mark.parametrize(("team", "agents", "slots"), [(2, 2, 2), (2, 3, 3), (4, 1, 2)])
 def test_products_give_the_same_bits(depth: int, team: int, agents: int, slots: int) -> None:

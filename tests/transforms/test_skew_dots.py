@@ -505,23 +505,25 @@ def prepared(function: tile.FuncOp) -> None:
     clip_ranges(function)
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("name", KERNELS)
-def test_kernels_give_the_same_bits(name: str) -> None:
-    for length in LENGTHS:
-        module, given_ = KERNELS[name](length)
-        function = check_same(module, skew_dots, given_)
-        (loop,) = loops_of(function)
-        assert kinds(list(loop.body.block.ops)) == ["load", "dot", "load", "dot"]
+def test_kernels_give_the_same_bits(name: str, length: int) -> None:
+    module, given_ = KERNELS[name](length)
+    function = check_same(module, skew_dots, given_)
+    (loop,) = loops_of(function)
+    assert kinds(list(loop.body.block.ops)) == ["load", "dot", "load", "dot"]
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("name", KERNELS)
-def test_prepared_kernels_give_the_same_bits(name: str) -> None:
+def test_prepared_kernels_give_the_same_bits(name: str, length: int) -> None:
     """Before and after splitting, too."""
-    for length in LENGTHS:
-        module, given_ = KERNELS[name](length)
-        module, _, _ = rewritten(module, prepared)
-        check_same(module, skew_dots, given_)
-        check_same(module, lambda function: skew_dots(function) and split_ranges(function), given_)
+    module, given_ = KERNELS[name](length)
+    module, _, _ = rewritten(module, prepared)
+    check_same(module, skew_dots, given_)
+    check_same(module, lambda function: skew_dots(function) and split_ranges(function), given_)
 
 
 def masks_of(loop: scf.ForOp) -> int:

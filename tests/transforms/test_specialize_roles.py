@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -77,6 +76,7 @@ def rings_of(function: tile.FuncOp) -> list[tuple[int, tuple[int, ...]]]:
 # Programs as people write them
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize(("agents", "depth", "bands"), [(1, 2, False), (2, 1, False), (3, 2, True)])
 def test_kernels_give_the_same_bits(name: str, agents: int, depth: int, bands: bool) -> None:
@@ -92,6 +92,7 @@ def test_kernels_give_the_same_bits(name: str, agents: int, depth: int, bands: b
     assert [tile_type(value).get_shape()[0] for value in stored] == [24 // agents] * len(stored)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", STAGES)
 @pytest.mark.parametrize("length", [0, 41])
 def test_skewed_kernels_give_the_same_bits(name: str, length: int) -> None:
@@ -228,16 +229,16 @@ RINGS = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", RINGS)
-def test_loads_that_follow_each_other_share_a_ring(name: str) -> None:
+@pytest.mark.parametrize("agents", [1, 3, 12])
+@pytest.mark.parametrize("n", [0, 1, 4])
+def test_loads_that_follow_each_other_share_a_ring(name: str, agents: int, n: int) -> None:
     body, depths = RINGS[name]
-    for agents, n in product((1, 3, 12), (0, 1, 4)):
-        function = check_roles(
-            program(body),
-            lambda function, agents=agents: specialize_roles(function, agents=agents, depth=3),
-            arguments(n),
-        )
-        assert sorted(depth for depth, _ in rings_of(function)) == depths
+    function = check_roles(
+        program(body), lambda function: specialize_roles(function, agents=agents, depth=3), arguments(n)
+    )
+    assert sorted(depth for depth, _ in rings_of(function)) == depths
 
 
 def test_one_slot_is_enough() -> None:
@@ -319,6 +320,7 @@ AXES = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("bands", [False, True])
 @pytest.mark.parametrize(
     "grid", [(1,), (5,), (0,), (3, 4), (8, 3), (11, 3), (19, 2), (0, 3), (3, 0), (10, 3, 2), (2, 1, 3)]

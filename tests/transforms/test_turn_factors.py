@@ -35,6 +35,7 @@ def turned(function: tile.FuncOp, *, agents: int = 3, depth: int = 2, skews: boo
     skip_turns(function)
 
 
+@pytest.mark.quick(name=["causal", "sigmoid"])
 @pytest.mark.parametrize("skews", at_length([False, True], True))
 @pytest.mark.parametrize("name", at_length(KERNELS, "causal", "soft cap", "sigmoid"))
 def test_kernels_give_the_same_bits(name: str, skews: bool) -> None:
@@ -46,6 +47,7 @@ def test_kernels_give_the_same_bits(name: str, skews: bool) -> None:
         assert count(function, TurnOp) > 0
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("depth", [1, 3])
 @pytest.mark.parametrize("agents", [1, 2])
 def test_other_numbers_of_agents_and_slots(agents: int, depth: int) -> None:

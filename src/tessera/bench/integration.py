@@ -340,7 +340,7 @@ def to_target_ir(tile_ir: TileIR, options: Mapping[str, Any] | None = None) -> T
             context, lowered
         )
         profiler.lap("instrument-checks")
-    TileToCpu(made_for.level, made_for.lanes, effort.fuse, effort.contract).apply(context, lowered)
+    TileToCpu(made_for.level, made_for.lanes, contract=effort.contract, small=effort.small).apply(context, lowered)
     profiler.lap("tile-to-cpu")
     text.verify(lowered)
     profiler.lap("verify")

@@ -6,7 +6,7 @@ import io
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from xdsl.context import Context
 from xdsl.dialects import arith, builtin, scf
@@ -19,6 +19,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.mlir_lexer import MLIRTokenKind, StringLiteral
 
 from tessera.dialects import attributes, graph, schedule, tile
+from tessera.dialects.checking import check, operands_of
 from tessera.dialects.locations import location_of, span_of
 from tessera.errors import CompileError, SourceSpan
 
@@ -84,18 +85,18 @@ def verify(module: Operation, *, trusted: bool = True) -> None:
     Ops look at what they call, which may stand further on. Where they were not made by their constructors, all must be
     seen to have the parts they are declared with before any of them looks.
     """
-    ops = list(_innermost_first(module))
     if not trusted:
-        for op in ops:
-            _report(op, _verify_definition)
-    _verify_uses(module, set(module.operands))
-    for op in ops:
-        _report(op, _verify_meaning)
+        _report(list(_innermost_first(module)), _verify_definition)
+    ops: list[Operation] = []
+    _verify_uses(module, set(module.operands), ops)
+    _report(ops, check)
 
 
-def _report(op: Operation, check: Callable[[Operation], None]) -> None:
+def _report(ops: Sequence[Operation], rule: Callable[[Operation], None]) -> None:
+    op = ops[0]
     try:
-        check(op)
+        for op in ops:
+            rule(op)
     except Exception as error:
         # To report an error xDSL prints the op, and what is malformed may not print.
         cause = error if isinstance(error, VerifyException) else error.__context__
@@ -128,22 +129,21 @@ def _verify_definition(op: Operation) -> None:
             raise VerifyException(f"predicate is {op.predicate.value.data}, and there are 0 to {len(named) - 1}")
 
 
-def _verify_uses(op: Operation, visible: set[SSAValue]) -> None:
-    """Values are defined before they are used, in the same block or in one around it."""
-    if not visible.issuperset(op.operands):
+def _verify_uses(op: Operation, visible: set[SSAValue], ops: list[Operation]) -> None:
+    """Values are defined before they are used, in the same block or in one around it. Lists ops, innermost first."""
+    if not visible.issuperset(operands_of(op)):
         number = next(number for number, operand in enumerate(op.operands) if operand not in visible)
         raise _refusal(op, f"operand {number} is used where it is not yet defined")
     for region in op.regions:
         for block in region.blocks:
             visible.update(block.args)
+            defined: list[SSAValue] = list(block.args)
             for inner in block.ops:
-                _verify_uses(inner, visible)
+                _verify_uses(inner, visible, ops)
                 visible.update(inner.results)
-            visible.difference_update(block.args, *(inner.results for inner in block.ops))
-
-
-def _verify_meaning(op: Operation) -> None:
-    op.verify(verify_nested_ops=False)
+                defined += inner.results
+            visible.difference_update(defined)
+    ops.append(op)
 
 
 # What xDSL's own parser lets escape when a number does not fit its type, or when text is nested too deep.

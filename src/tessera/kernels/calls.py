@@ -21,6 +21,7 @@ from tessera.kernels.native import WORK, Settings, settings
 from tessera.runtime.creation import asarray
 from tessera.runtime.executable import Runner
 from tessera.runtime.tensor import Tensor
+from tessera.runtime.written_calls import MISSING, NOT_FOUND, as_given, mark_for, parameters_text, written
 
 if TYPE_CHECKING:
     from tessera.kernels.function import Kernel
@@ -30,10 +31,6 @@ INSIDE = "call_kernel"
 """The method of values that are not known yet, which says what calling a kernel with one means."""
 
 _MOST_ENTRIES = 1024
-_MISSING: Any = object()
-# What looking for an entry may raise where there is none: no such key, an argument that is no tensor or cannot be part
-# of a key, a global name or a variable of an outer function that is gone.
-_NOT_FOUND = (KeyError, AttributeError, TypeError, NameError, ValueError)
 
 Entry: TypeAlias = tuple[Callable[[], bool], Runner]
 """Whether what the program was made of is still the same, and the program for such arguments."""
@@ -145,7 +142,7 @@ class Calls:
         named = {
             parameter.name: value
             for parameter, value in zip((*self.given, *self.static), (*given, *static), strict=True)
-            if value is not _MISSING
+            if value is not MISSING
         }
         traced = any(hasattr(value, INSIDE) for value in named.values())
         if len(named) == len(given) + len(static) and not extra and not more and not traced:
@@ -153,11 +150,10 @@ class Calls:
             if found is not None:
                 run, values = found
                 return run(*values)
-        # Parameters in front of the first that is missing are given by position, as far as anyone can tell.
-        count = next((place for place, value in enumerate(given) if value is _MISSING), len(given))
-        for parameter in self.given[:count]:
-            del named[parameter.name]
-        return self.slowly(*given[:count], *extra, **named, **more)
+        names = [parameter.name for parameter in self.given]
+        others = {parameter.name: value for parameter, value in zip(self.static, static, strict=True)}
+        args, kwargs = as_given(names, given, extra, others)
+        return self.slowly(*args, **kwargs, **more)
 
     def _found(self, arguments: Mapping[str, Any]) -> tuple[Runner, list[Any]] | None:
         known = self.known
@@ -167,14 +163,12 @@ class Calls:
                 return None
             is_good, run = known.entries[described[0]]
             return (run, described[1]) if is_good() else None
-        except _NOT_FOUND:
+        except NOT_FOUND:
             return None
 
     def _quick(self, known: Known, values: Sequence[Any]) -> Callable[..., Any]:
         """The function of this kernel's parameters that finds what is known with as little work as Python allows."""
-        mark = "_"
-        while any(parameter.startswith(mark) for parameter in self.signature.parameters):
-            mark += "_"
+        mark = mark_for(self.signature)
         # An attribute is read once: it may be another the next time.
         held = [path if "." not in path else f"{mark}{place}" for place, path in enumerate(known.paths)]
         is_array = {name: isinstance(value, np.ndarray) for name, value in zip(held, values, strict=True)}
@@ -186,7 +180,7 @@ class Calls:
         others += [f"{parameter.name}.__class__, {parameter.name}" for parameter in self.static]
         text = _TEMPLATE.format(
             mark=mark,
-            parameters=self._parameters(mark),
+            parameters=parameters_text(self.signature, mark),
             reads="".join(f"{name} = {path}; " for name, path in zip(held, known.paths, strict=True) if name != path),
             first=next((name for name, array in is_array.items() if array), None),
             metas="".join(f"{name}.meta, " if array else numbers[name] for name, array in is_array.items()),
@@ -198,43 +192,22 @@ class Calls:
             static="".join(f"{parameter.name}, " for parameter in self.static),
         )
         scope: dict[str, Any] = {
-            "__name__": __name__,  # errors are told at the user's line, which is not in here
-            f"{mark}settings": settings,
-            f"{mark}tensor": Tensor,
-            f"{mark}part": _part,
-            f"{mark}array": _array,
-            f"{mark}special": self.special.get,
-            f"{mark}float": float,
-            f"{mark}sign": copysign,
-            f"{mark}entries": known.entries,
-            f"{mark}not_found": _NOT_FOUND,
-            f"{mark}otherwise": self._otherwise,
-            f"{mark}defaults": {
-                name: _MISSING if parameter.default is parameter.empty else parameter.default
-                for name, parameter in self.signature.parameters.items()
-            },
+            "settings": settings,
+            "tensor": Tensor,
+            "part": _part,
+            "array": _array,
+            "special": self.special.get,
+            "float": float,
+            "sign": copysign,
+            "entries": known.entries,
+            "otherwise": self._otherwise,
         }
-        exec(text, scope)
-        quick = scope[f"{mark}call"]
-        quick.__name__ = quick.__qualname__ = self.kernel.__name__
-        return quick
+        return written(self.kernel.__name__, text, self.signature, mark, scope, __name__)
 
     @staticmethod
     def _special(mark: str, name: str) -> str:
         """A number, as `exact` gives it, if programs were compiled for it."""
         return f"{mark}special(({name}, {name}.__class__ is {mark}float and {mark}sign(1.0, {name}))), "
-
-    def _parameters(self, mark: str) -> str:
-        """All parameters with defaults, so that what is wrong with arguments is found and said in one place."""
-        parts: list[str] = []
-        for place, parameter in enumerate(self.given):
-            parts.append(f"{parameter.name}={mark}defaults[{parameter.name!r}]")
-            following = self.given[place + 1].kind if place + 1 < len(self.given) else None
-            if parameter.kind is parameter.POSITIONAL_ONLY and following is not parameter.POSITIONAL_ONLY:
-                parts.append("/")
-        parts.append(f"*{mark}extra")
-        parts += [f"{parameter.name}={mark}defaults[{parameter.name!r}]" for parameter in self.static]
-        return ", ".join([*parts, f"**{mark}more"])
 
 
 _TEMPLATE = """

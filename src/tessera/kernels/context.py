@@ -29,6 +29,7 @@ class Context:
         self._work = work
         self._driver = work.driver
         self._parts: dict[Any, View] = {}
+        self._points: dict[int, list[Any]] = {}
         work.grid = self.grid()
         with work.at_the_top():
             self.row_start: Scalar = work.program_id(0) * self.m
@@ -97,8 +98,12 @@ class Context:
         return self._parts[view.ssa]
 
     def indices_for(self, leading: int) -> list[Any]:
-        """This program's index along each leading axis of the driving argument."""
-        return self._split(self.batch, [self._work.size(self._driver, axis) for axis in range(leading)])
+        """This program's index along each leading axis of the driving argument, worked out once."""
+        if leading not in self._points:
+            with self._work.at_the_top():
+                extents = [self._work.size(self._driver, axis) for axis in range(leading)]
+                self._points[leading] = self._split(self.batch, extents)
+        return self._points[leading]
 
     def _indices(self, view: View) -> list[Any]:
         """This program's index along each leading axis; an axis with fewer entries is shared by groups of programs.
@@ -108,7 +113,7 @@ class Context:
         driving = [self._work.size(self._driver, axis) for axis in range(self._driver.rank - 2)]
         own = [self._work.size(view, axis) for axis in range(view.rank - 2)]
         if len(own) == len(driving):
-            indices = self._split(self.batch, driving)
+            indices = self.indices_for(len(driving))
             return [self._group(view, *each) for each in zip(indices, driving, own, strict=True)]
         return self._split(self._group(view, self.batch, _product(driving), _product(own)), own)
 

@@ -260,6 +260,10 @@ class Kernel:
         choice = self._choice(bound.given, bound.static, here)
         return [] if choice is None else choice.ranked(bound.given, multiprocessors_of(bound.given))
 
+    def knows_blocks(self, bound: Bound, here: Settings) -> bool:
+        """Whether `blocks_for` need not look at the kernel first, which takes as long as tracing it."""
+        return not is_chosen(here) or self._choice(bound.given, bound.static, here, make=False) is not None
+
     def _choice(
         self, given: Mapping[str, Any], static: Mapping[str, Any], here: Settings, *, make: bool = True
     ) -> Choice | None:

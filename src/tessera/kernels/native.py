@@ -8,10 +8,12 @@ becomes the second, which leads to the program.
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -113,7 +115,15 @@ _interned = lru_cache(maxsize=None)(Settings)
 
 def settings_at(optimization: int, chosen: Settings) -> Settings:
     """The same settings, with another amount of work for compiling."""
-    return _interned(chosen.target, chosen.level, optimization, chosen.checks, chosen.deterministic, chosen.demanded)
+    return _interned(
+        chosen.target,
+        chosen.level,
+        optimization,
+        chosen.checks,
+        chosen.deterministic,
+        chosen.demanded,
+        chosen.fast_math,
+    )
 
 
 def settings_for(level: str, chosen: Settings) -> Settings:
@@ -305,6 +315,21 @@ class _Work:
         fork_waits_for(self.lock, rank=0)
         fork_waits_for(self.brief, rank=0)
 
+    @contextmanager
+    def compiling(self) -> Generator[None]:
+        """The lock, and meanwhile no garbage is collected: all that a compiler makes lives until it is done.
+
+        A collection looks at everything that there is, and takes as long as a stage of the compiler.
+        """
+        with self.lock:
+            collects = gc.isenabled()
+            gc.disable()
+            try:
+                yield
+            finally:
+                if collects:
+                    gc.enable()
+
 
 WORK = _Work()
 
@@ -333,7 +358,7 @@ class Programs:
         place = (key, chosen, assumed)
         if (found := self._fitting(place, given)) is not None:
             return found
-        with WORK.lock:
+        with WORK.compiling():
             if (found := self._fitting(place, given)) is not None:
                 return found
             if assumed and len(self._found.get(place, ())) >= MOST_SPECIAL:
@@ -376,7 +401,7 @@ class Programs:
 
     def of_instance(self, instance: Instance, values: Sequence[Any], chosen: Settings, assumed: Assumptions) -> Program:
         """The program of an instance that is there already, for these values of its arguments."""
-        with WORK.lock:
+        with WORK.compiling():
             programs = self._of_instances.setdefault((id(instance), chosen, assumed), [])
             found = next((program for program in programs if program.serves(values)), None)
             if found is None and assumed and len(programs) >= MOST_SPECIAL:

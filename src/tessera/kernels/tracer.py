@@ -18,7 +18,7 @@ from tessera.dialects.locations import location_of
 from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
 from tessera.dtypes.promotion import accumulator, promote
 from tessera.dtypes.types import BY_NAME, DType, Kind, bool_, f32, i64
-from tessera.errors import CompileError, DtypeError, ShapeError, SourceSpan, caller_span
+from tessera.errors import CompileError, DtypeError, ShapeError, SourceSpan, caller_frame, span_of
 from tessera.kernels.schedule import Schedule
 from tessera.kernels.values import Place, Scalar, Tile, Undefined, View, is_dynamic
 from tessera.shapes import rules
@@ -98,7 +98,8 @@ class Tracer:
         # Where the kernel returned; set when its results are stored.
         self.ending: SourceSpan | None = None
         self.finishing: SourceSpan | None = None
-        self.locations: dict[SourceSpan | None, Any] = {}
+        # By the place in the user's code, with that code: as long as it is alive, its number is its own.
+        self.locations: dict[object, tuple[Any, object]] = {}
         self.grid: list[Size] = []
         self.driver: View | None = None
         # Set by the first use of tile.context().
@@ -116,10 +117,12 @@ class Tracer:
 
     def locate(self, op: Operation) -> None:
         """Gives an op the user's line."""
-        span = self.finishing or caller_span()
-        if span not in self.locations:
-            self.locations[span] = location_of(span)
-        op.location = self.locations[span]
+        frame = None if self.finishing is not None else caller_frame()
+        place = self.finishing if frame is None else (id(frame.f_code), frame.f_lasti)
+        if place not in self.locations:
+            span = self.finishing if frame is None else span_of(frame.f_code, frame.f_lasti)
+            self.locations[place] = location_of(span), None if frame is None else frame.f_code
+        op.location = self.locations[place][0]
 
     def number(self, value: bool | float, type_: Attribute) -> SSAValue:
         """A constant; each is made once, at the top."""
@@ -208,7 +211,7 @@ class Tracer:
 
     def _bind(self, known: Dim, value: int) -> None:
         (symbol,) = known.symbols
-        for candidate in range(value + 1):
+        for candidate in (value, *range(value)):  # a size is a symbol nearly always
             if known.substitute({symbol: candidate}).constant == value:
                 self.constants[symbol] = candidate
                 return

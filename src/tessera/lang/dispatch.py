@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from textwrap import indent
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from tessera.kernels.native import Settings, settings
 from tessera.lang.parameters import Parameters, is_array, is_number, scalar
@@ -20,9 +20,8 @@ from tessera.lang.watching import Check
 from tessera.runtime.meta import Meta
 from tessera.runtime.pytree import tree_leaves, tree_unflatten
 from tessera.runtime.tensor import Tensor
+from tessera.runtime.written_calls import MISSING, NOT_FOUND, as_given, mark_for, parameters_text, written
 
-MISSING: Any = object()
-NOT_FOUND = (KeyError, IndexError, AttributeError, TypeError, NameError, ValueError)
 MOST_ENTRIES = 4096
 INLINE = 4
 """Entries that are compared one by one before there is a look into the dictionary."""
@@ -41,6 +40,8 @@ class Entry(NamedTuple):
 
 
 Entries = dict[tuple[Any, ...], Entry]
+Sibling: TypeAlias = Callable[[Sequence[Tensor]], Entry | None]
+"""Makes the entry for arrays that differ in sizes alone from those of another, if it can."""
 
 
 class Access(NamedTuple):
@@ -114,6 +115,8 @@ class Quick:
     ) -> None:
         self.name = name
         self.entries: Entries = {}
+        self._siblings: dict[tuple[Any, ...], Sibling] = {}
+        """By what `key` says, with kinds in the place of metas."""
         self.slowly = slowly
         self.parameters = parameters
         self.names = parameters.labels()
@@ -126,12 +129,12 @@ class Quick:
         if not self.possible:
             return
         self.accesses = [one for one in found if one is not None]
-        self.mark = "_"
-        while any(parameter.name.startswith(self.mark) for parameter in self.listed):
-            self.mark += "_"
+        self.mark = mark_for(parameters.signature)
         self._seen = self._looking()
         inner = "".join(f"{part}, " for part in self._parts()[1:])
         self._keyed: Callable[..., tuple[Any, ...]] = eval(f"lambda {', '.join(self.names)}: ({inner})", {})
+        self._arrays = sum(len(one.arrays) for one in self.accesses)
+        self._apart = self._taking()
         self.call = self._written(())
 
     def fits(self, arguments: Mapping[str, Any]) -> bool:
@@ -176,17 +179,58 @@ class Quick:
         """What the generated code looks up for these arguments."""
         return (chosen, *self._keyed(**arguments))
 
-    def add(self, chosen: Settings | None, arguments: Mapping[str, Any], entry: Entry) -> bool:
-        """Keeps an entry; says whether `call` is another function now."""
-        if len(self.entries) >= MOST_ENTRIES:
-            self.entries.clear()
+    def add(
+        self, chosen: Settings | None, arguments: Mapping[str, Any], entry: Entry, sibling: Sibling | None = None
+    ) -> bool:
+        """Keeps an entry, and what makes more of its like; says whether `call` is another function now."""
         key = self.key(chosen, arguments)
+        if sibling is not None:
+            if len(self._siblings) >= MOST_ENTRIES:
+                self._siblings.clear()
+            self._siblings[self._like(key)] = sibling
         known = list(self.entries)[:INLINE]
-        self.entries[key] = entry
+        self._keep(key, entry)
         if len(known) >= INLINE and key not in known:
             return False
         self.call = self._written([Inline(one, self.entries[one]) for one in list(self.entries)[:INLINE]])
         return True
+
+    def _keep(self, key: tuple[Any, ...], entry: Entry) -> None:
+        if len(self.entries) >= MOST_ENTRIES:
+            self.entries.clear()
+        self.entries[key] = entry
+
+    def _like(self, key: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What keys have in common that differ in sizes alone."""
+        end = 1 + self._arrays
+        return (key[0], *[meta.kind for meta in key[1:end]], *key[end:])
+
+    def _taking(self) -> Callable[..., tuple[Any, ...] | None]:
+        """The rest of a key behind settings, and the arrays, for arguments of the structure; None for others."""
+        tests = [test for one in self.accesses for test in one.tests]
+        parts = "".join(f"{part}, " for part in self._parts()[1:])
+        passed = "".join(f"{path}, " for one in self.accesses for path in one.order)
+        text = f"(({parts}), ({passed})) if {' and '.join(tests) or 'True'} else None"
+        return eval(f"lambda {', '.join(self.names)}: {text}", {})
+
+    def _resized(self, given: Sequence[Any]) -> tuple[Entry, tuple[Tensor, ...]] | None:
+        """An entry for arguments that differ in sizes alone from others that came, and the arrays among them."""
+        # The first entries are compared in code, which is written anew for each of them.
+        if len(self.entries) < INLINE or current_or_none() is not None:
+            return None
+        try:
+            taken = self._apart(*given)
+            if taken is None:
+                return None
+            key = (settings(), *taken[0])
+            sibling = self._siblings.get(self._like(key))
+        except NOT_FOUND:
+            return None
+        entry = None if sibling is None else sibling(taken[1])
+        if entry is None:
+            return None
+        self._keep(key, entry)
+        return entry, taken[1]
 
     def _written(self, inline: Sequence[Inline]) -> Callable[..., Any]:
         mark, parts = self.mark, self._parts()
@@ -195,22 +239,17 @@ class Quick:
         tests = [test for one in self.accesses for test in one.tests]
         given = [one.name for one in self.listed if one.kind is not one.KEYWORD_ONLY]
         named = [one.name for one in self.listed if one.kind is one.KEYWORD_ONLY]
-        signature = [f"{one}={mark}defaults[{one!r}]" for one in given]
-        signature += [f"*{mark}extra", *(f"{one}={mark}defaults[{one!r}]" for one in named), f"**{mark}more"]
         scope: dict[str, Any] = {
-            "__name__": __name__,  # errors are told at the user's line, which is not in here
-            f"{mark}settings": settings,
-            f"{mark}entries": self.entries,
-            f"{mark}tracing": current_or_none,
-            f"{mark}not_found": NOT_FOUND,
-            f"{mark}scalar": scalar,
-            f"{mark}otherwise": self._otherwise,
-            f"{mark}defaults": {one.name: MISSING if one.default is one.empty else one.default for one in self.listed},
+            "settings": settings,
+            "entries": self.entries,
+            "tracing": current_or_none,
+            "scalar": scalar,
+            "otherwise": self._otherwise,
         }
         arguments = "".join(f"{one}, " for one in passed)
         text = _TEMPLATE.format(
             mark=mark,
-            signature=", ".join(signature),
+            parameters=parameters_text(self.parameters.signature, mark),
             look=indent(self._look(inline, parts, scope), "    "),
             tests="".join(f" and {test}" for test in tests),
             runs=self._runs(inline, arguments, scope),
@@ -218,10 +257,7 @@ class Quick:
             given="".join(f"{one}, " for one in given),
             named=", ".join(f"{one!r}: {one}" for one in named),
         )
-        exec(text, scope)
-        quick = scope[f"{mark}call"]
-        quick.__name__ = quick.__qualname__ = self.name
-        return quick
+        return written(self.name, text, self.parameters.signature, mark, scope, __name__)
 
     def _look(self, inline: Sequence[Inline], parts: Sequence[str], scope: dict[str, Any]) -> str:
         """Code that finds an entry, or the number of one that is compared here."""
@@ -237,9 +273,8 @@ class Quick:
         def tests(number: int, places: Sequence[int]) -> str:
             listed: list[str] = []
             for place in places:
-                value = f"{mark}key{number}_{place}"
-                scope[value] = inline[number].key[place]
-                listed.append(f"{texts[place]} is {value}")
+                scope[f"key{number}_{place}"] = inline[number].key[place]
+                listed.append(f"{texts[place]} is {mark}key{number}_{place}")
             return " and ".join(listed)
 
         same = tests(0, [place for place in range(len(parts)) if place not in different]) or "True"
@@ -256,26 +291,30 @@ class Quick:
         """Code that runs the entries that are compared here."""
         mark, lines = self.mark, list[str]()
         for number, (_, entry) in enumerate(inline):
-            scope[f"{mark}run{number}"] = entry.run
+            scope[f"run{number}"] = entry.run
             hidden = "" if not entry.hidden else f"*{mark}hidden{number}"
-            scope[f"{mark}hidden{number}"] = entry.hidden
+            scope[f"hidden{number}"] = entry.hidden
             call = f"{mark}run{number}({arguments}{hidden})"
             if entry.finish is not None:
                 text: str | None = getattr(entry.finish, "text", None)
-                scope[f"{mark}finish{number}"] = entry.finish
+                scope[f"finish{number}"] = entry.finish
                 call = f"{call}[0]" if text == ONLY else f"{mark}finish{number}({call})"
-            scope[f"{mark}unchanged{number}"] = entry.unchanged
+            scope[f"unchanged{number}"] = entry.unchanged
             holds = "" if entry.unchanged is None else f" and {mark}holds({mark}unchanged{number})"
             lines.append(f"        if {mark}which == {number}{holds}:\n            return {call}\n")
-        scope[f"{mark}holds"] = _holds
+        scope["holds"] = _holds
         return "".join(lines)
 
     def _otherwise(self, given: tuple[Any, ...], extra: tuple[Any, ...], named: dict[str, Any], more: Any) -> Any:
-        count = next((place for place, value in enumerate(given) if value is MISSING), len(given))
-        names = self.names[: len(given)]
-        rest = {name: value for name, value in zip(names[count:], given[count:], strict=True) if value is not MISSING}
-        rest |= {name: value for name, value in named.items() if value is not MISSING}
-        return self.slowly(*given[:count], *extra, **rest, **more)
+        everything = (*given, *named.values())
+        if self._siblings and not extra and not more and all(value is not MISSING for value in everything):
+            found = self._resized(everything)
+            if found is not None:
+                entry, arrays = found
+                results = entry.run(*arrays, *entry.hidden)
+                return results if entry.finish is None else entry.finish(results)
+        args, kwargs = as_given(self.names[: len(given)], given, extra, named)
+        return self.slowly(*args, **kwargs, **more)
 
 
 def _is_static(value: Any, numbered: bool) -> bool:
@@ -294,7 +333,7 @@ def _holds(unchanged: Check) -> bool:
 
 
 _TEMPLATE = """
-def {mark}call({signature}):
+def {mark}call({parameters}):
     try:
         {mark}good = {mark}tracing() is None and not {mark}extra and not {mark}more{tests}
         if {mark}good:

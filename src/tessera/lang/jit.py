@@ -16,7 +16,7 @@ from tessera.errors import CompileError, DeviceError, TesseraError, caller_span
 from tessera.kernels.native import Settings, settings
 from tessera.lang import explain, watching
 from tessera.lang.asking import TraceAgain
-from tessera.lang.dispatch import MOST_ENTRIES, Entry, Finish, Place, Quick, finishing
+from tessera.lang.dispatch import MOST_ENTRIES, Entry, Finish, Place, Quick, Sibling, finishing
 from tessera.lang.functions import TracedFunction, trace_function
 from tessera.lang.inlining import inlined
 from tessera.lang.kept import Shelf
@@ -54,6 +54,12 @@ class Variant:
     """Why the interpreter runs it, where that was not asked for."""
     found: bool = False
     """Whether another process made it."""
+
+    @functools.cached_property
+    def has_same_symbols(self) -> bool:
+        """Whether its program's symbols are those of its own arguments."""
+        whole, mine = self.program.symbols, self.traced.symbols
+        return whole.places == mine.places and whole.shapes[: len(mine.shapes)] == mine.shapes
 
 
 @dataclass(eq=False)
@@ -156,11 +162,13 @@ class Jitted:
                 self._known.clear()
                 self._kinds.clear()
             self._known[key] = entry
-            self._remember(arguments, chosen, entry)
+            self._remember(arguments, chosen, entry, self._sibling(call, chosen))
         results = entry.run(*call.values, *entry.hidden)
         return results if entry.finish is None else entry.finish(results)
 
-    def _remember(self, arguments: dict[str, Any], chosen: Settings | None, entry: Entry) -> None:
+    def _remember(
+        self, arguments: dict[str, Any], chosen: Settings | None, entry: Entry, sibling: Sibling | None
+    ) -> None:
         """Puts an entry where generated code finds it; there is code for each of the first structures that come."""
         with self._lock:
             quick = next((one for one in self.quicks if one.fits(arguments)), None)
@@ -171,12 +179,19 @@ class Jitted:
                 if not quick.possible:
                     return
                 self.quicks.append(quick)
-            if quick.add(chosen, arguments, entry):
+            if quick.add(chosen, arguments, entry, sibling):
                 # Each passes what it does not know on to the next; the last one goes the long way.
                 following = [*(one.call for one in self.quicks[1:]), self._slowly]
                 for one, other in zip(self.quicks, following, strict=True):
                     one.slowly = other
                 self.__call__ = self.quicks[0].call
+
+    def _sibling(self, call: Call, chosen: Settings | None) -> Sibling | None:
+        """What makes entries for calls that differ from this one in sizes alone; None where the long way is the way."""
+        if self.donated or self.graphs or any(leaf.number is not None for leaf in call.leaves):
+            return None
+        family = self.families.get((self._device(call), chosen, *call.key))
+        return None if family is None else functools.partial(_resized, family, self._lock)
 
     def _entry(self, call: Call, chosen: Settings | None) -> Entry:
         with self._lock:
@@ -373,6 +388,23 @@ def log_fallback(name: str, error: TesseraError) -> None:
     """Says that a function has no machine code, where fallbacks are logged."""
     if "fallbacks" in knobs.logs.value:
         logging.getLogger("tessera.fallbacks").warning("%s runs in the interpreter: %s", name, error.message)
+
+
+def _resized(family: Family, lock: RLock, values: Sequence[Tensor]) -> Entry | None:
+    """An entry for arrays of other sizes, by code that an earlier binding of the variant left."""
+    with lock:
+        for variant in family.variants:
+            traced = variant.traced
+            sizes = sizes_for(traced, values)
+            if sizes is None or not (variant.unchanged is None or variant.unchanged()):
+                continue
+            known = sizes if variant.has_same_symbols else None
+            run = variant.program.resized([*values, *traced.hidden], known)
+            if run is None:
+                return None
+            family.seen.add(values)
+            return Entry(variant.unchanged, run, traced.hidden, finish_for(traced, sizes))
+    return None
 
 
 def finish_for(traced: TracedFunction, sizes: Mapping[str, int]) -> Finish | None:

@@ -1,8 +1,8 @@
 """What a traced function saw from outside, and a quick look whether it is still there.
 
 Names of closures and modules are looked at by identity. So is what the objects behind them hold: the entries of lists
-and dictionaries, and the attributes of objects of the user's own classes. Arrays found there are arguments of the
-program, so that writing into one needs no new trace; putting another in its place does.
+and dictionaries, and the attributes of objects of the user's own classes and of namespaces. Arrays found there are
+arguments of the program, so that writing into one needs no new trace; putting another in its place does.
 """
 
 from __future__ import annotations
@@ -95,7 +95,9 @@ def _contents(roots: list[Any]) -> Iterator[Check]:
 
 
 def is_users(value: Any) -> bool:
-    """Whether an object is of a class that a user wrote, and has attributes."""
+    """Whether an object is of a class that a user wrote, and has attributes; or a namespace that holds theirs."""
+    if isinstance(value, types.SimpleNamespace) or type(value).__module__ == "argparse":
+        return hasattr(value, "__dict__")
     return is_kernel_module(type(value).__module__) and hasattr(value, "__dict__") and not callable_only(value)
 
 

@@ -16,11 +16,12 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Protocol
 
 from tessera import knobs
+from tessera.metatracing.client import Level
 from tessera.metatracing.compiling_process import CompilingProcess
 from tessera.metatracing.logs import complain, log
 
 if TYPE_CHECKING:
-    from tessera.metatracing.client import Compiled, Level
+    from tessera.metatracing.client import Compiled
     from tessera.metatracing.request import Request
 
 MOST_DEATHS = 3
@@ -205,6 +206,13 @@ class Worker:
 
     def _serve(self, request: Request) -> None:
         region = request.region
+        if request.is_open:
+            # To find levels takes a compiler, too: who has one leaves on the disk what it found.
+            process = next((one for one in self._processes if one.is_ready), self._processes[0])
+            packed = region.client.request(request.call, [])
+            if packed is not None:
+                self._made_by(process, packed)
+            request.settle()
         idle: SimpleQueue[CompilingProcess] = SimpleQueue()
         for process in self._processes:
             idle.put(process)
@@ -285,6 +293,6 @@ class Worker:
 
 
 def _fail(request: Request, why: str) -> None:
-    for level in request.levels:
+    for level in request.levels or [Level(request.tier)]:
         request.region.aborted(level, why)
     request.region.compiled(request, [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from importlib import import_module
 
@@ -15,6 +16,7 @@ def get_ready() -> None:
     modules = ["kernels.trace", "kernels.compiling", "targets.cpu.compile"]
     for module in [*modules, "targets.cuda.compile"] if _is_there_a_gpu() else modules:
         import_module(f"tessera.{module}")
+    gc.freeze()  # no collection need look at all this again
 
 
 def _is_there_a_gpu() -> bool:

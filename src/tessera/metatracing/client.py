@@ -89,7 +89,10 @@ class RuntimeGuard(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Schedule):
-    """The schedule of a program of many kernels: each has the blocks of this rank, 0 being the best by the model."""
+    """The schedule that models choose: each kernel of a program has the blocks of this rank, 0 being the best.
+
+    For a kernel alone, it is the one that is expected to gain most over its own.
+    """
 
     rank: int = 0
 
@@ -227,11 +230,18 @@ class Client(Protocol):
         ...
 
     def request(self, call: Call, levels: Sequence[Level]) -> bytes | None:
-        """What another process needs to compile this, so that `find` finds it; None where it cannot be sent."""
+        """What another process needs to compile this, so that `find` finds it; None where it cannot be sent.
+
+        Without levels, it finds out which schedules are worth trying, and leaves that on the disk.
+        """
         ...
 
     def schedules(self, call: Call) -> Sequence[Schedule | None]:
         """Schedules worth trying for such calls, best first."""
+        ...
+
+    def knows_schedules(self, call: Call) -> bool:
+        """Whether `schedules` is quick. Otherwise it is after a request without levels was compiled."""
         ...
 
     def identity(self, call: Call) -> str | None:

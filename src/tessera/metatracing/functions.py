@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tessera.errors import TesseraError
-from tessera.lang.dispatch import MISSING, NOT_FOUND, Access, access
+from tessera.lang.dispatch import Access, access
 from tessera.lang.jit import Jitted
 from tessera.lang.parameters import Call
 from tessera.lang.tracing import current_or_none
 from tessera.metatracing.program_client import ProgramClient
 from tessera.metatracing.runtime import MetaTracingRuntime, shared_runtime
 from tessera.metatracing.tiered import Tiered
+from tessera.runtime.written_calls import as_given, mark_for, parameters_text, written
 
 _MOST_STRUCTURES = 256
 
@@ -127,43 +128,28 @@ class _Quick:
         return parts + [part for one in self.accesses for path in one.statics for part in (f"{path}.__class__", path)]
 
     def _written(self, listed: Sequence[inspect.Parameter]) -> Callable[..., Any]:
-        mark = "_"
-        while any(one.name.startswith(mark) for one in listed):
-            mark += "_"
+        signature = self.jitted.parameters.signature
+        mark = mark_for(signature)
         named = [one.name for one in listed if one.kind is one.KEYWORD_ONLY]
-        signature = [f"{one}={mark}defaults[{one!r}]" for one in self._given]
-        signature += [f"*{mark}extra", *(f"{one}={mark}defaults[{one!r}]" for one in named), f"**{mark}more"]
         text = _TEMPLATE.format(
             mark=mark,
-            signature=", ".join(signature),
+            parameters=parameters_text(signature, mark),
             key="".join(f"{part}, " for part in self._key()),
             tests="".join(f" and {test}" for one in self.accesses for test in one.tests),
             passed=", ".join(path for one in self.accesses for path in one.order),
             given="".join(f"{one}, " for one in self._given),
             named=", ".join(f"{one!r}: {one}" for one in named),
         )
-        scope: dict[str, Any] = {
-            "__name__": __name__,
-            f"{mark}known": self.known,
-            f"{mark}tracing": current_or_none,
-            f"{mark}not_found": NOT_FOUND,
-            f"{mark}otherwise": self._otherwise,
-            f"{mark}defaults": {one.name: MISSING if one.default is one.empty else one.default for one in listed},
-        }
-        exec(text, scope)
-        made = scope[f"{mark}call"]
-        made.__name__ = made.__qualname__ = self.jitted.name
-        return made
+        scope = {"known": self.known, "tracing": current_or_none, "otherwise": self._otherwise}
+        return written(self.jitted.name, text, signature, mark, scope, __name__)
 
     def _otherwise(self, given: tuple[Any, ...], extra: tuple[Any, ...], named: dict[str, Any], more: Any) -> Any:
-        count = next((place for place, value in enumerate(given) if value is MISSING), len(given))
-        rest = dict(zip(self._given[count:], given[count:], strict=True)) | named
-        rest = {name: value for name, value in rest.items() if value is not MISSING}
-        return self.slowly(*given[:count], *extra, **rest, **more)
+        args, kwargs = as_given(self._given, given, extra, named)
+        return self.slowly(*args, **kwargs, **more)
 
 
 _TEMPLATE = """
-def {mark}call({signature}):
+def {mark}call({parameters}):
     try:
         {mark}tiered = {mark}known[({key})]
         {mark}good = {mark}tracing() is None and not {mark}extra and not {mark}more{tests}

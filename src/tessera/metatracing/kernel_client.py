@@ -27,7 +27,7 @@ from tessera.kernels.native import (
 from tessera.kernels.schedule import Schedule
 from tessera.kernels.values import is_tracing
 from tessera.kernels.verification import Verified
-from tessera.metatracing.client import Call, Compiled, GuardType, Level, Runner, RuntimeGuard
+from tessera.metatracing.client import Call, Choice, Compiled, GuardType, Level, Runner, RuntimeGuard
 from tessera.metatracing.logs import log
 from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts
 from tessera.metatracing.shipping import NotShippable, pack
@@ -39,8 +39,9 @@ _SOON = 1 << 12
 """Elements of all arrays up to which the interpreter has a result before a compiler has: on the CPU, at first."""
 _SMALL = Schedule(block=(64, 16), warps=4, stages=1)
 """On a GPU a program that is compiled soon has little code: small tiles, nothing fetched ahead."""
-_PLAIN = {"sm_90a": "sm_90"}
-"""Instead of an architecture, one whose code runs there too, and to which there is a shorter way: without agents."""
+_PLAIN = {"sm_90a": "sm_90", "amx": "avx2", "avx512": "avx2"}
+"""Instead of an architecture, one whose code runs there too, and to which there is a shorter way: without agents on
+GPUs, and with vectors on CPUs that are selected without much thought."""
 
 
 class Context(NamedTuple):
@@ -110,7 +111,7 @@ class KernelClient:
         here: Settings | None = call.context.settings
         if here is None or (level.quick and _is_interpreted(call, here)):
             return Interpreted(self.kernel, call.context.static)
-        form = self.form(level)
+        form = self.form(self.resolved(call, level, here) or level.with_schedule(None))
         if level.quick:
             form, here = self._quick(form, here)
             bound = form.bound(call.values, call.context.static)
@@ -121,17 +122,18 @@ class KernelClient:
 
     @staticmethod
     def _quick(form: Kernel, here: Settings) -> tuple[Kernel, Settings]:
-        """What is compiled soon: with little work on the CPU, little code on a GPU."""
-        if here.target == "cpu":
-            return form, settings_at(0, here)
-        small = form.with_schedule(_SMALL) if form.free and form.grid is None and form.space is None else form
-        return small, settings_for(_PLAIN.get(here.level, here.level), here)
+        """What is compiled soon: with little work, and on a GPU with little code."""
+        plain = settings_at(0, settings_for(_PLAIN.get(here.level, here.level), here))
+        if here.target == "cpu" or not form.free or form.grid is not None or form.space is not None:
+            return form, plain
+        return form.with_schedule(_SMALL), plain
 
     def find(self, call: Call, level: Level) -> Compiled | None:
         here: Settings | None = call.context.settings
-        if here is None:
+        resolved = None if here is None else self.resolved(call, level, here, make=False)
+        if here is None or resolved is None:
             return None
-        form = self.form(level)
+        form = self.form(resolved)
         if level.quick:
             form, here = self._quick(form, here)
             program = form.own_known_program(form.bound(call.values, call.context.static), here)
@@ -159,22 +161,62 @@ class KernelClient:
             log("tiers", f"{self.name} cannot be sent to another process: {reason}")
             return None
 
+    def resolved(self, call: Call, level: Level, here: Settings, *, make: bool = True) -> Level | None:
+        """A level with a schedule in place of the models' choice: that is made here and now, or was made elsewhere.
+
+        Where models expect nothing to gain, it is the block that the target's own ranking has first.
+        """
+        if not isinstance(level.schedule, Choice):
+            return level
+        from tessera.metatracing import advice
+
+        identity = self.identity(call)
+        key = None if identity is None else advice.key_of(identity, call.described)
+        found = None if key is None else advice.kept(key)
+        if found is None and make:
+            times, ranked = advice.model_for(here), self._ranked(call, here)
+            if times is not None:
+                found = advice.advised(self.kernel, call.values, call.context.static, times, ranked)
+            found = found or next(iter(ranked), None)
+            if found is not None and key is not None:
+                advice.keep(key, found)
+        return None if found is None else level.with_schedule(found)
+
     def schedules(self, call: Call) -> Sequence[Schedule | None]:
-        """Its own first, then what a model says, or on CPUs what may be better; for spaces their first points.
+        """Its own first, then the models' choice, then the target's own ranking; for spaces their first points.
 
         Who gives a kernel a block has a reason: then there is nothing to choose.
         """
         kernel, here = self.kernel, call.context.settings
         if here is None or kernel.grid is not None:
             return [None]
-        bound = kernel.bound(call.values, call.context.static)
         if kernel.space is not None:
             points = [point for point, _ in zip(kernel.space, range(4), strict=False)]
             return [None, *points[1:]]
         if not kernel.free:
             return [None]
-        blocks = kernel.blocks_for(bound, here)[1:] if here.target == "cuda" else self._cpu_blocks(call, here.level)
-        return [None, *(Schedule(block=block) for block in blocks)]
+        ranked = self._ranked(call, here)
+        from tessera.metatracing import advice
+        from tessera.targets.cpu.kernel_blocks import REFERENCE
+
+        if not ranked or advice.model_name(here) is None:
+            return [None, *ranked]
+        # The block that others are compared with is tried whatever models say.
+        is_cpu = here.target == "cpu"
+        return [None, Choice(rank=1), *sorted(ranked, key=lambda one: is_cpu and one != Schedule(block=REFERENCE))]
+
+    def _ranked(self, call: Call, here: Settings) -> Sequence[Schedule]:
+        """Other blocks than the kernel's own, by the ranking of the target."""
+        if here.target != "cuda":
+            return [Schedule(block=block) for block in self._cpu_blocks(call, here.level)]
+        blocks = self.kernel.blocks_for(self.kernel.bound(call.values, call.context.static), here)[1:]
+        return [Schedule(block=block) for block in blocks]
+
+    def knows_schedules(self, call: Call) -> bool:
+        kernel, here = self.kernel, call.context.settings
+        if here is None or here.target != "cuda" or kernel.grid is not None or kernel.space is not None:
+            return True
+        return not kernel.free or kernel.knows_blocks(kernel.bound(call.values, call.context.static), here)
 
     @staticmethod
     def _cpu_blocks(call: Call, level: str) -> list[tuple[int, ...]]:
@@ -310,7 +352,10 @@ class Shipment(NamedTuple):
         )
 
     def build(self) -> list[str | None]:
-        """Compiles all levels into the compile cache; says for each what went wrong, None where nothing did."""
+        """Compiles all levels into the compile cache; says for each what went wrong, None where nothing did.
+
+        Without levels, it looks for schedules: what that takes to know is kept there, too.
+        """
         from contextlib import ExitStack
 
         from tessera import knobs
@@ -335,6 +380,8 @@ class Shipment(NamedTuple):
             call = client.call(values, self.static)
             if call is None:
                 return ["the kernel cannot be called there"] * len(self.levels)
+            if not self.levels:
+                client.schedules(call)
             for tier, assumed, schedule, quick in self.levels:
                 try:
                     client.compile(call, Level(ExecutionTier(tier), tuple(assumed), schedule, quick))

@@ -81,8 +81,8 @@ def view_of(runtime: MetaTracingRuntime) -> View:
     for region in regions:
         request = region.request
         if request is not None:
-            tiers = sorted({int(level.tier) for level in request.levels})
-            compiling.append(f"{region.name}: {len(request.levels)} of tier {', '.join(map(str, tiers))}")
+            count = len(request.levels) or "programs"
+            compiling.append(f"{region.name}: {count} of tier {int(request.tier)}")
     stats = runtime.get_runtime_stats()
     shown = sorted(cases, key=lambda case: -case.calls)[:_MOST_REGIONS]
     return View(

@@ -266,6 +266,9 @@ class ProgramClient:
         """The best blocks by the model, then the second best and the third."""
         return [None, *(Choice(rank=rank) for rank in range(1, _RANKS))]
 
+    def knows_schedules(self, call: Call) -> bool:
+        return True
+
     def identity(self, call: Call) -> str | None:
         here, compiler = call.context.settings, build()
         if here is None or compiler is None:

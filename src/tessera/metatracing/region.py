@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -337,15 +338,20 @@ class Region:
         """Asks for programs of a tier; False where there is nothing to ask for."""
         call = entry.call._replace(values=self._values(entry.call, described))
         current, most, seen = entry.program.level.schedule, self.config.candidates, self.runtime.experience
-        if tier is TIER2:
-            levels = bridge_levels(TIER2, (), current) if is_bridge else tier2_levels(self.client, call, most, seen)
+        levels: Sequence[Level] | Callable[[], Sequence[Level]]
+        if tier is TIER2 and is_bridge:
+            levels = bridge_levels(TIER2, (), current)
+        elif tier is TIER2:
+            levels = partial(tier2_levels, self.client, call, most, seen)
+            if self.client.knows_schedules(call):
+                levels = levels()
         elif words := self._words(entry, described, is_bridge):
             regular = tier3_levels(self.client, call, words, current, self.times, most, seen)
             levels = bridge_levels(TIER3, words, current) if is_bridge else regular
         else:
             return False
-        if pays := self.runtime.climb_pays(self, entry, tier, len(levels)):
-            self._ask(Request(self, call, levels, is_bridge=is_bridge))
+        if pays := self.runtime.climb_pays(self, entry, tier, most if callable(levels) else len(levels)):
+            self._ask(Request(self, call, tier, levels, is_bridge=is_bridge))
         return pays
 
     def _values(self, call: Call, described: Described) -> tuple[Any, ...]:
@@ -386,8 +392,6 @@ class Region:
         if request.is_bridge and self.bridges < self.config.most_bridges:
             self.bridges += 1
             self.counts.add("bridges", region=self.name)
-        for level in request.levels:
-            log("tiers", f"{self.name}: hot, compiling {level}")
         self.runtime.compile(request)
 
     def compiled(self, request: Request, found: Sequence[tuple[Level, Compiled]]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tessera.errors import TesseraError
 from tessera.metatracing.client import Call, Compiled, Level
-from tessera.metatracing.logs import told
+from tessera.metatracing.logs import log, told
 from tessera.metatracing.records import ExecutionTier
 
 if TYPE_CHECKING:
@@ -16,12 +16,29 @@ if TYPE_CHECKING:
 
 
 class Request:
-    """Something to compile for a region: these levels, for such a call; and why."""
+    """Something to compile for a region: levels of a tier, for such a call; and why.
 
-    def __init__(self, region: Region, call: Call, levels: Sequence[Level], *, is_bridge: bool) -> None:
+    Levels that take a while to be found are a function: whoever compiles has them found, and no call waits for it.
+    """
+
+    def __init__(
+        self,
+        region: Region,
+        call: Call,
+        tier: ExecutionTier,
+        levels: Sequence[Level] | Callable[[], Sequence[Level]],
+        *,
+        is_bridge: bool,
+    ) -> None:
         self.region = region
         self.call = call
-        self.levels = list(levels)
+        self.tier = tier
+        self.levels: list[Level] = []
+        self._later: Callable[[], Sequence[Level]] | None = None
+        if callable(levels):
+            self._later = levels
+        else:
+            self._set(levels)
         self.is_bridge = is_bridge
         self.taken: Compiled | None = None
         """The one that came first: it is in use, or competes, before the others have come."""
@@ -29,8 +46,25 @@ class Request:
         # Settings that hold around the call, such as the folder of the cache, hold for what is done for it elsewhere.
         self.context = copy_context()
 
+    def _set(self, levels: Sequence[Level]) -> None:
+        self.levels = list(levels)
+        for level in levels:
+            log("tiers", f"{self.region.name}: hot, compiling {level}")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its levels are yet to be found."""
+        return self._later is not None
+
+    def settle(self) -> None:
+        """Finds the levels, where that was left for later."""
+        if self._later is not None:
+            later, self._later = self._later, None
+            self._set(later())
+
     def compiled(self) -> list[tuple[Level, Compiled]]:
         """Compiles here and now; what fails is left out, and said."""
+        self.settle()
         found: list[tuple[Level, Compiled]] = []
         for level in self.levels:
             try:

@@ -179,7 +179,7 @@ class MetaTracingRuntime:
 
     def compile(self, request: Request) -> None:
         """Has a request compiled."""
-        tier = request.levels[0].tier
+        tier = request.tier
         began = self.clock()
         request.done = lambda: self._compiled(tier, self.clock() - began, request.region.name)
         self.compiling.submit(request)

@@ -40,6 +40,10 @@ class Situation:
     def with_schedule(self, schedule: Schedule) -> Kernel:
         return (self.under or self.kernel.with_schedule)(schedule)
 
+    def form(self) -> Kernel:
+        """The kernel with what is assumed."""
+        return self.kernel.assume("sizes", "strides") if self.assumed else self.kernel
+
     def program(self) -> Program:
         """What the model knows it by."""
         from tessera.metatracing.events.tile_work import tile_work
@@ -50,4 +54,5 @@ class Situation:
         instance = form.lower(*self.args, **self.static)
         described = tuple([one.meta if isinstance(one, Tensor) else one for one in self.args])
         rows = (instance.schedule.block or (1,))[0]
-        return Program(tile_work(instance, described), rows, instance.schedule.warps, self.assumed)
+        work = tile_work(instance, described, clipped=self.machine.kind == "cpu")
+        return Program(work, rows, instance.schedule.warps, self.assumed)

@@ -18,6 +18,7 @@ from tessera.metatracing.programs import Entry
 from tessera.metatracing.records import ExecutionTier
 from tessera.metatracing.region import FAULTS, Region
 from tessera.runtime.tensor import Tensor
+from tessera.runtime.written_calls import as_given, mark_for, parameters_text, written
 
 if TYPE_CHECKING:
     from tessera.metatracing.runtime import MetaTracingRuntime
@@ -26,10 +27,6 @@ INLINE = 4
 """Entries that are compared one by one before there is a look into the dictionary."""
 _MOST_ENTRIES = 1024
 _MOST_REGIONS = 64
-_MISSING: Any = object()
-# What looking for an entry may raise where there is none: no such key, an argument that is no tensor or cannot be part
-# of a key, a captured name that is gone.
-_NOT_FOUND = (KeyError, AttributeError, TypeError, NameError, ValueError)
 
 
 class Tiered:
@@ -140,33 +137,26 @@ class Tiered:
 
     def _written(self, told: bool) -> Callable[..., Any]:
         assert self._arrays is not None
-        mark = "_"
-        while any(name.startswith(mark) for name in self.client.signature.parameters):
-            mark += "_"
+        signature = self.client.signature
+        mark = mark_for(signature)
         names = [parameter.name for parameter in self._given]
         arrays = dict(zip(names, self._arrays, strict=True))
         parts = [f"{name}.meta" if arrays[name] else f"{name}.__class__" for name in names]
         parts += [part for one in self._static for part in (f"{one.name}.__class__", one.name)]
         numbers = [name for name in names if not arrays[name]]
         scope: dict[str, Any] = {
-            "__name__": __name__,
-            f"{mark}token": self.client.token,
-            f"{mark}entries": self.entries,
-            f"{mark}not_found": _NOT_FOUND,
-            f"{mark}faults": FAULTS,
-            f"{mark}otherwise": self._otherwise,
-            f"{mark}recover": _recover,
-            f"{mark}defaults": {
-                name: _MISSING if parameter.default is parameter.empty else parameter.default
-                for name, parameter in self.client.signature.parameters.items()
-            },
+            "token": self.client.token,
+            "entries": self.entries,
+            "faults": FAULTS,
+            "otherwise": self._otherwise,
+            "recover": _recover,
         }
         values = "".join(f"{name}, " for name in names)
         taken = "" if self.client.takes_tensors else ".geometry"
         run = f"{mark}entry.run({', '.join(f'{name}{taken}' if arrays[name] else name for name in names)})"
         text = _TEMPLATE.format(
             mark=mark,
-            parameters=self._parameters(mark),
+            parameters=parameters_text(signature, mark),
             inline=self._inline(mark, parts, scope),
             parts=", ".join(parts),
             numbers="".join(f"{name}, " for name in numbers),
@@ -175,54 +165,30 @@ class Tiered:
             result=f"({run}, {mark}entry.program.level.tier)" if told else run,
             only="" if told else "[0]",
         )
-        exec(text, scope)
-        made = scope[f"{mark}call"]
-        made.__name__ = made.__qualname__ = self.client.name
-        return made
+        return written(self.client.name, text, signature, mark, scope, __name__)
 
     def _inline(self, mark: str, parts: Sequence[str], scope: dict[str, Any]) -> str:
         """Comparisons with the entries that were found first: metas are compared as objects, static values too."""
         lines: list[str] = []
         for place, (key, entry) in enumerate(list(self.entries.items())[:INLINE]):
             tests = [f"{mark}now is {mark}key{place}_0"]
-            scope[f"{mark}key{place}_0"] = key[0]
+            scope[f"key{place}_0"] = key[0]
             for at, (part, value) in enumerate(zip(parts, key[1:], strict=True), 1):
-                scope[f"{mark}key{place}_{at}"] = value
+                scope[f"key{place}_{at}"] = value
                 tests.append(f"{part} is {mark}key{place}_{at}")
-            scope[f"{mark}entry{place}"] = entry
+            scope[f"entry{place}"] = entry
             word = "if" if not lines else "elif"
             lines.append(f"        {word} {' and '.join(tests)}:\n            {mark}entry = {mark}entry{place}\n")
         look = f"{mark}entry = {mark}entries[{mark}now, {', '.join(parts)}]"
         return "".join(lines) + (f"        else:\n            {look}\n" if lines else f"        {look}\n")
 
-    def _parameters(self, mark: str) -> str:
-        """All parameters with defaults, so that what is wrong with arguments is said in one place: the client's."""
-        listed: list[str] = []
-        ordered = list(self.client.signature.parameters.values())
-        keyword_only = False
-        for place, one in enumerate(ordered):
-            if one.kind is one.KEYWORD_ONLY and not keyword_only:
-                listed.append(f"*{mark}extra")
-                keyword_only = True
-            listed.append(f"{one.name}={mark}defaults[{one.name!r}]")
-            following = ordered[place + 1].kind if place + 1 < len(ordered) else None
-            if one.kind is one.POSITIONAL_ONLY and following is not one.POSITIONAL_ONLY:
-                listed.append("/")
-        if not keyword_only:
-            listed.append(f"*{mark}extra")
-        return ", ".join([*listed, f"**{mark}more"])
-
     def _otherwise(
         self, given: Sequence[Any], extra: Sequence[Any], static: Sequence[Any], more: Mapping[str, Any]
     ) -> tuple[Any, ExecutionTier]:
-        named = dict(zip((one.name for one in self._given), given, strict=True))
-        kept = {one.name: value for one, value in zip(self._static, static, strict=True) if value is not _MISSING}
-        # Parameters in front of the first that is missing are given by position, as far as anyone can tell.
-        count = next((place for place, value in enumerate(given) if value is _MISSING), len(given))
-        for one in self._given[:count]:
-            del named[one.name]
-        rest = {name: value for name, value in named.items() if value is not _MISSING}
-        return self.slowly((*given[:count], *extra), {**rest, **kept, **more})
+        names = [one.name for one in self._given]
+        named = {one.name: value for one, value in zip(self._static, static, strict=True)}
+        args, kwargs = as_given(names, given, extra, named)
+        return self.slowly(args, {**kwargs, **more})
 
 
 _TEMPLATE = """

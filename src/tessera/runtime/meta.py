@@ -4,12 +4,33 @@ from __future__ import annotations
 
 import math
 from threading import Lock
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 from weakref import WeakValueDictionary
 
 from tessera.dtypes.types import DType
 from tessera.runtime.device import Device
-from tessera.runtime.memory import ALIGNMENT
+from tessera.runtime.memory import ALIGNMENT, contiguous_strides
+
+
+@final
+class Kind:
+    """What a meta says apart from sizes: one object for all metas that differ in nothing else, while they are plain.
+
+    Strides that do not follow from the sizes are left out, too; `is_plain` says whether there are such.
+    """
+
+    __slots__ = ("alignment", "device", "dtype", "is_plain", "rank")
+
+    _interned: ClassVar[dict[tuple[object, ...], Kind]] = {}
+
+    def __init__(self, dtype: DType, rank: int, device: Device, alignment: int, is_plain: bool) -> None:
+        self.dtype, self.rank, self.device, self.alignment, self.is_plain = dtype, rank, device, alignment, is_plain
+
+    @staticmethod
+    def of(*told: Any) -> Kind:
+        """The one object of this kind."""
+        found = Kind._interned.get(told)
+        return Kind._interned.setdefault(told, Kind(*told)) if found is None else found
 
 
 @final
@@ -20,7 +41,7 @@ class Meta:
     metas in use, and one that a guard holds is never replaced by a twin.
     """
 
-    __slots__ = ("__weakref__", "alignment", "device", "dtype", "shape", "strides")
+    __slots__ = ("__weakref__", "_kind", "alignment", "device", "dtype", "shape", "strides")
 
     _interned: ClassVar[WeakValueDictionary[tuple[object, ...], Meta]] = WeakValueDictionary()
     _lock: ClassVar[Lock] = Lock()
@@ -30,6 +51,7 @@ class Meta:
     strides: tuple[int, ...]
     device: Device
     alignment: int
+    _kind: Kind | None
 
     def __new__(
         cls, dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...], device: Device, alignment: int
@@ -40,9 +62,19 @@ class Meta:
             return found
         fresh = object.__new__(cls)
         fresh.dtype, fresh.shape, fresh.strides, fresh.device, fresh.alignment = key
+        fresh._kind = None
         # The lookup above needs no lock; two threads that both miss must agree on one meta here.
         with cls._lock:
             return cls._interned.setdefault(key, fresh)
+
+    @property
+    def kind(self) -> Kind:
+        """What it says apart from sizes."""
+        found = self._kind
+        if found is None:
+            is_plain = self.strides == contiguous_strides(self.shape, 1)
+            found = self._kind = Kind.of(self.dtype, len(self.shape), self.device, self.alignment, is_plain)
+        return found
 
     @property
     def ndim(self) -> int:

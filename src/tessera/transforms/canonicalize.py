@@ -44,8 +44,10 @@ def _visit(block: Block) -> bool:
     op = block.first_op
     while op is not None:
         following = op.next_op
-        if any(rewrite(op) for rewrite in _rewrites(type(op))):
-            changed = True
+        for rewrite in _rewrites(type(op)):
+            if rewrite(op):
+                changed = True
+                break
         else:
             for region in op.regions:
                 for inner in region.blocks:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import cache
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, BlockArgument, Operation
+from xdsl.ir import Attribute, Block, BlockArgument, Operation
 from xdsl.passes import ModulePass
-from xdsl.traits import EffectInstance, IsolatedFromAbove, IsTerminator, SymbolOpInterface, get_effects
+from xdsl.traits import EffectInstance, IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface, get_effects
 
 from tessera.dialects.effects import MEMORY, may_conflict, observable
 from tessera.transforms.context import recorder_of
@@ -54,14 +55,28 @@ def _key(op: Operation) -> Hashable:
     return (
         type(op),
         tuple(op.operands),
-        tuple(sorted(op.properties.items(), key=lambda item: item[0])),
-        tuple(sorted(op.attributes.items(), key=lambda item: item[0])),
-        tuple(result.type for result in op.results),
+        _sorted(op.properties),
+        _sorted(op.attributes),
+        tuple([result.type for result in op.results]),
     )
+
+
+def _sorted(attributes: Mapping[str, Attribute]) -> tuple[tuple[str, Attribute], ...]:
+    items = attributes.items()
+    return tuple(sorted(items, key=lambda item: item[0]) if len(items) > 1 else items)
+
+
+@cache
+def _is_pure(kind: type[Operation]) -> bool:
+    """Whether ops of a kind have no effects, whatever their operands are; terminators are not merged for that."""
+    return kind.has_trait(Pure) and not kind.has_trait(IsTerminator) and not kind.has_trait(SymbolOpInterface)
 
 
 def _visit(block: Block, scope: _Scope) -> None:
     for op in list(block.ops):
+        if _is_pure(type(op)) and not op.regions and op.results:
+            _merge(op, scope, [])
+            continue
         effects = get_effects(op)
         mergeable = not op.regions and op.results and effects is not None
         if op.has_trait(IsTerminator) or op.has_trait(SymbolOpInterface):

@@ -95,6 +95,7 @@ def attention(q: Any, k: Any, v: Any, seen: Any = None, bias: Any = 0.0, cap: fl
         return found, np.where(total > 0, np.log(total) + highest, -np.inf)[..., 0]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("dtype", [ts.f32, ts.bf16], ids=str)
 @pytest.mark.parametrize("heads", [4, 2, 1])
 def test_attention_in_all_its_forms(dtype: DType, heads: int) -> None:

@@ -40,6 +40,9 @@ _LAUNCH = ctypes.CFUNCTYPE(
 )
 _SET_NODE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _LAUNCH_GRAPH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+_ENCODE = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint, *[ctypes.c_void_p] * 5, *[ctypes.c_int] * 4
+)
 _NODE = struct.Struct("<Q7I4x4Q")
 _OUT_OF_CONTEXT = 201
 
@@ -54,6 +57,7 @@ class Imitation:
         self.kernels: dict[int, tuple[Plan, Any, str]] = {}
         self._numbers = itertools.count(1 << 20)
         self.launch = _LAUNCH(self._launch)
+        self.encode_map = _ENCODE(self._encode_map)
         self.set_node, self.launch_graph = _SET_NODE(self._set_node), _LAUNCH_GRAPH(self._launch_graph)
         self.graphs: dict[int, list[int]] = {}
         self.nodes: dict[int, tuple[int, bytes]] = {}
@@ -84,7 +88,7 @@ class Imitation:
         del self.allocated[pointer]
         return 0
 
-    def encode_map(self, out: int, kind: int, rank: int, pointer: int, *more: int) -> int:
+    def _encode_map(self, out: int, kind: int, rank: int, pointer: int, *more: int) -> int:
         """Writes all that the driver is told, one after the other."""
         sizes, strides, box, steps, interleave, swizzle, promoted, fill = more
         assert out % 64 == pointer % 16 == interleave == fill == 0

@@ -103,6 +103,7 @@ def test_branches(chosen: bool, device: str) -> None:
     check(BRANCH, [drawn((18,))[::-2], flag(chosen)], device)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("reverse", ["", " reverse"])
 @pytest.mark.parametrize("length", [0, 1, 4])
 def test_scans_go_along_arrays(reverse: str, length: int, device: str) -> None:

@@ -66,7 +66,7 @@ class Codes:
         """A kernel for a target. On a GPU `lines` says of each array of its arguments whether its rows lie well."""
         found = self._found.get((number, chosen, lines))
         if found is None:
-            with WORK.lock:
+            with WORK.compiling():
                 found = self._found.get((number, chosen, lines)) or self._made(number, chosen, lines)
                 self._found[number, chosen, lines] = found
         return found

@@ -155,7 +155,7 @@ def _for_gpu(module: ModuleOp, kernel: host.Kernel, chosen: Settings) -> tuple[s
         lined=range(len(symbol_in(module, kernel.name, tile.FuncOp).arguments)),
     )
     written = emit(lowered, kernel.name, chosen.level).text
-    return written, ptx_of(written, chosen.level)
+    return written, ptx_of(written, chosen.level, chosen.optimization)
 
 
 def interpreted(

@@ -113,11 +113,11 @@ class Program:
             if value.ndim != len(described.shape):
                 raise ShapeError(f"{what}: expected rank {len(described.shape)}, got {value.ndim}")
             shapes.append(value.shape)
-        found = self._symbols.quick(shapes)
+        found = self.symbols.quick(shapes)
         return self._unified(shapes) if found is None else found
 
     @cached_property
-    def _symbols(self) -> Symbols:
+    def symbols(self) -> Symbols:
         described = [self.host.values[number] for number in self.host.arguments]
         return Symbols(one.shape if isinstance(one, host.Array) else None for one in described)
 
@@ -151,9 +151,25 @@ class Program:
             recorded = getattr(site, "recorded", 0)
             if graph and not recorded:  # nothing to replay: then its arena may as well be everybody's
                 return self.bind(values, donated=donated)
+        return Bound(self, found.run, self._note(found), len(self.kernels), sizes, given, recorded)
+
+    def resized(self, values: Sequence[Any], sizes: Mapping[str, int] | None) -> Callable[..., Any] | None:
+        """What runs it for arrays of other sizes; None where no earlier binding left code for these.
+
+        Arguments are as it takes them, apart from sizes; `sizes` are what its symbols stand for, if that is known.
+        """
+        if self.settings is None:
+            return None
+        found = self._resizing.known(values, self.sizes(values) if sizes is None else sizes)
+        if found is None:
+            return None
+        self._note(found)
+        return found.run
+
+    def _note(self, found: Rebound) -> Memory:
         plan = found.plan
         self.memory = Memory(plan.nbytes, found.results, plan.least, plan.slots, plan.donors)
-        return Bound(self, found.run, self.memory, len(self.kernels), sizes, given, recorded)
+        return self.memory
 
     def _donors(self, values: Sequence[Any], layout: Layout, site: Site, donated: Collection[int]) -> dict[int, int]:
         if not donated or not layout.results:

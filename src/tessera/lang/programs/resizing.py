@@ -48,10 +48,21 @@ class Resizing:
         ]
         self._known: dict[tuple[object, ...], Again] = {}
 
+    def known(self, values: Sequence[Any], sizes: Mapping[str, int]) -> Rebound | None:
+        """A binding by code that there is."""
+        return None if True not in self._is_open else self._asked(values, sizes)[0]
+
     def bound(self, values: Sequence[Any], sizes: Mapping[str, int], write: Write) -> Rebound | None:
         """A binding by code, or one that leaves some; None where the program is to be bound as ever."""
         if True not in self._is_open:
             return None
+        found, again, numbers = self._asked(values, sizes)
+        if found is not None:
+            return found
+        return again.tracked(numbers, lambda trail, tracked: self._tracked(trail, tracked, values, list(sizes), write))
+
+    def _asked(self, values: Sequence[Any], sizes: Mapping[str, int]) -> tuple[Rebound | None, Again, list[int]]:
+        """What code gives, of which code was asked, and for which numbers."""
         # What changes without changing the form: the sizes of symbols, then strides that are not plain.
         numbers = list(sizes.values())
         form: list[object] = []
@@ -60,19 +71,17 @@ class Resizing:
                 form.append(value.meta if value.__class__ is Tensor else None)
                 continue
             meta = value.meta
-            is_plain = meta.strides == contiguous_strides(meta.shape, 1)
-            form += [meta.device, meta.alignment, is_plain]
-            if not is_plain:
+            kind = meta.kind
+            form.append(kind)
+            if not kind.is_plain:
                 numbers += meta.strides
-        again = self._known.get(tuple(form))
+        key = tuple(form)
+        again = self._known.get(key)
         if again is None:
             if len(self._known) >= MOST_FORMS:
                 self._known.clear()
-            again = self._known[tuple(form)] = Again(MOST_CODES)
-        found = again.found(numbers)
-        if found is not None:
-            return found
-        return again.tracked(numbers, lambda trail, tracked: self._tracked(trail, tracked, values, list(sizes), write))
+            again = self._known[key] = Again(MOST_CODES)
+        return again.found(numbers), again, numbers
 
     def _tracked(
         self, trail: Trail, numbers: Sequence[Any], values: Sequence[Any], symbols: Sequence[str], write: Write
@@ -108,7 +117,8 @@ class Resizing:
             shape, strides = value.shape, value.strides
             if is_open:
                 shape = evaluator(self.program.array(number).shape)(sizes)
-                is_plain = strides == contiguous_strides(value.shape, 1)
-                strides = contiguous_strides(shape, 1) if is_plain else tuple([next(given) for _ in strides])
+                strides = (
+                    contiguous_strides(shape, 1) if value.meta.kind.is_plain else tuple([next(given) for _ in strides])
+                )
             found.append((shape, strides))
         return found

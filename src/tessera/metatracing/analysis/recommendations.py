@@ -1,7 +1,7 @@
 """Recommendations of five kinds, each with a specialisation behind it that can be had: `specialized(kernel)` makes it.
 
-A recommendation is made where the model expects a gain and is sure enough of it: by how far off its gains were for
-problems that it had not seen.
+A model alone recommends what it expects to gain and is sure enough of: by how far off its gains were for problems that
+it had not seen. With a trial, the model only says what is worth trying, and recommended is what was seen to gain.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from tessera.dtypes.types import DType, bf16, f16, f32
 from tessera.errors import TesseraError
 from tessera.kernels.function import Kernel
 from tessera.kernels.schedule import Schedule
+from tessera.metatracing.analysis.trials import Trial
 from tessera.metatracing.models.amounts import Machine, Program
-from tessera.metatracing.models.kernel_times import Gain, KernelTimes
+from tessera.metatracing.models.kernel_times import HELPS, Gain, KernelTimes
 from tessera.metatracing.situation import Situation, Under
 from tessera.metatracing.stand_ins import stand_in
 from tessera.runtime.memory import ALIGNMENT, contiguous_strides
 from tessera.runtime.meta import Meta
 from tessera.runtime.tensor import Tensor
 
-SURE: Mapping[str, float] = {"cuda": 0.7, "cpu": 0.85}
-"""How likely it must be that something helps: so that nine of ten did, on sweeps of the kind of machine."""
+SURE = 0.9
+"""How likely it must be that something helps, where nobody tries it."""
 WORTH = 1.05
 """The least ratio that is worth a specialisation."""
 ACCURACY: Mapping[DType, float] = {f32: 2e-6, f16: 5e-4, bf16: 4e-3}
@@ -88,7 +89,8 @@ class SpecializationRecommendation:
     """What to specialise, what it is expected to gain, and how sure that is.
 
     `expected_improvement` is how much more is done in the same time: 0.3 is 30 %. `confidence` is how likely it helps
-    at all. `implementation_complexity` counts from 1, what a schedule takes, to 10.
+    at all. `implementation_complexity` counts from 1, what a schedule takes, to 10. `tried`: all this was measured on
+    calls, and is not what a model says.
     """
 
     recommendation_type: RecommendationType
@@ -98,6 +100,7 @@ class SpecializationRecommendation:
     params: Params
     confidence: float = 0.5
     interval: tuple[float, float] = (0.0, float("inf"))
+    tried: bool = False
 
     def specialized(self, kernel: Kernel, under: Under | None = None) -> Callable[..., Any]:
         """The kernel, specialised; it is called like the kernel. `under` gives it a schedule, and a grid to it."""
@@ -165,59 +168,98 @@ def written_places(kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any
 
 
 CUDA_BLOCKS = ((64, 64), (128, 64), (128, 128), (64, 128), (192, 96), (192, 128), (128, 256))
+CUDA_ROWS = (((64, 64), 1), ((8, 64), 4), ((16, 64), 16))
 CPU_BLOCKS = ((16, 16), (32, 32), (64, 64), (32, 128), (64, 256), (128, 128), (64, 128), (32, 256))
 CPU_ROWS = ((1, 64), (8, 64), (64, 64), (256, 64))
 DEPTH = 64
+MOST_TRIED = 2
+"""Of each kind, where there is a trial."""
+
+Candidate = tuple[SpecializationRecommendation, Gain]
 
 
 class Recommender:
-    """Goes through what could be specialised, and recommends what the model is sure of."""
+    """Goes through what could be specialised, and recommends what the model is sure of, or what a trial confirms.
 
-    def __init__(self, times: KernelTimes, *, sure: float | None = None, worth: float = WORTH) -> None:
-        self.times, self.worth = times, worth
-        self.sure = SURE[times.machine.kind] if sure is None else sure
+    With a trial, the arguments of a situation have to be arrays with numbers; what the kernel fills is left alone.
+    """
+
+    def __init__(
+        self,
+        times: KernelTimes,
+        *,
+        sure: float = SURE,
+        worth: float = WORTH,
+        trial: Trial | None = None,
+        most_tried: int = MOST_TRIED,
+    ) -> None:
+        self.times, self.worth, self.trial, self.most_tried = times, worth, trial, most_tried
+        self.sure = sure
 
     def recommend(self, here: Situation) -> list[SpecializationRecommendation]:
         """One of each kind at most; those that gain most first."""
-        now = here.program()
-        if not self.times.knows(now):
-            return []
-        return self.pick(self.candidates(here, now))
+        candidates = list(self.candidates(here, here.program()))
+        if self.trial is None:
+            return self.pick(candidates)
+        chosen = self.shortlist(candidates)
+        return self.confirmed(zip(chosen, self.trial(here, chosen), strict=True))
 
-    def pick(
-        self, candidates: Iterable[tuple[SpecializationRecommendation, Gain]]
-    ) -> list[SpecializationRecommendation]:
+    def pick(self, candidates: Iterable[Candidate]) -> list[SpecializationRecommendation]:
         """Of each kind the one that gains most, where the model is sure enough of it."""
-        best: dict[RecommendationType, SpecializationRecommendation] = {}
-        for made, gain in candidates:
-            if gain.ratio < self.worth or gain.confidence < self.sure:
-                continue
-            kind = made.recommendation_type
-            if kind not in best or made.expected_improvement > best[kind].expected_improvement:
-                best[kind] = made
-        return sorted(best.values(), key=lambda one: -one.expected_improvement)
+        return _best(made for made, gain in candidates if gain.ratio >= self.worth and gain.confidence >= self.sure)
 
-    def candidates(self, here: Situation, now: Program) -> Iterator[tuple[SpecializationRecommendation, Gain]]:
-        """Everything that could be done, whatever the model thinks of it."""
+    def shortlist(self, candidates: Iterable[Candidate]) -> list[SpecializationRecommendation]:
+        """What is worth a trial: of each kind those that are expected to gain most, where that is possible at all."""
+        kinds: dict[RecommendationType, list[SpecializationRecommendation]] = {}
+        for made, gain in sorted(candidates, key=lambda one: -one[1].ratio):
+            mine = kinds.setdefault(made.recommendation_type, [])
+            if gain.high >= self.worth and len(mine) < self.most_tried:
+                mine.append(made)
+        return [made for mine in kinds.values() for made in mine]
+
+    @staticmethod
+    def confirmed(
+        tried: Iterable[tuple[SpecializationRecommendation, Gain | None]],
+    ) -> list[SpecializationRecommendation]:
+        """Of each kind the one that gained most, where the lower end of what was measured is a gain."""
+        return _best(
+            replace(
+                made,
+                expected_improvement=gain.ratio - 1,
+                confidence=gain.confidence,
+                interval=(gain.low - 1, gain.high - 1),
+                tried=True,
+            )
+            for made, gain in tried
+            if gain is not None and gain.low >= HELPS
+        )
+
+    def candidates(self, here: Situation, now: Program, *, schedules_only: bool = False) -> Iterator[Candidate]:
+        """Everything that could be done, whatever the model thinks of it; of what it does not know, anything may be."""
+        machine = self.times.machine
         for kind, words, effort, params, then in self._alternatives(here, now):
+            if schedules_only and not isinstance(params, TileParams | InstructionParams):
+                continue
             try:
                 program = then() if callable(then) else then
             except TesseraError:  # no such program
                 continue
-            same = program.family(self.times.machine) == now.family(self.times.machine)
-            if kind is RecommendationType.TILE_SIZE_SPECIALIZATION and not (same and self._knows_blocks(now)):
+            is_block = kind is RecommendationType.TILE_SIZE_SPECIALIZATION
+            if is_block and program.family(machine) != now.family(machine):
                 continue  # other instructions are another kind
-            if self.times.knows(program):
+            if not (self.times.knows(now) and self.times.knows(program)):
+                gain = Gain(1.0, 0.0, float("inf"), 0.5)
+            else:
                 gain = self.times.gain(now, program, self._beforehand(here, params))
-                interval = gain.low - 1, gain.high - 1
-                yield (
-                    SpecializationRecommendation(
-                        kind, words, gain.ratio - 1, effort, params, gain.confidence, interval
-                    ),
-                    gain,
-                )
+                if is_block and not self.knows_blocks(now):
+                    gain = Gain(gain.ratio, 0.0, float("inf"), 0.5)
+            interval = gain.low - 1, gain.high - 1
+            yield (
+                SpecializationRecommendation(kind, words, gain.ratio - 1, effort, params, gain.confidence, interval),
+                gain,
+            )
 
-    def _knows_blocks(self, now: Program) -> bool:
+    def knows_blocks(self, now: Program) -> bool:
         """Whether blocks of such programs were measured: those of warps that multiply alone hardly were, on GPUs."""
         machine = self.times.machine
         return machine.kind != "cuda" or not now.work.columns or now.by_agents(machine)
@@ -246,9 +288,9 @@ class Recommender:
                 replace(now, assumed=True),
             )
         blocks = list(_blocks(schedule, machine, products)) if here.changes_schedule else []
-        for block in blocks:
-            chosen = Schedule(block=block, warps=schedule.warps)
-            if block != schedule.block or kernel.free:
+        for block, warps in blocks:
+            chosen = Schedule(block=block, warps=schedule.warps if warps is None else warps)
+            if (chosen.block, chosen.warps) != (schedule.block, schedule.warps) or kernel.free:
                 yield (
                     RecommendationType.TILE_SIZE_SPECIALIZATION,
                     f"a block of {'×'.join(map(str, block))}",
@@ -257,7 +299,7 @@ class Recommender:
                     _then(here, chosen),
                 )
         if machine.kind == "cuda" and products and not now.by_agents(machine) and now.work.bits <= 16:
-            for block in blocks:
+            for block, _ in blocks:
                 if block[0] in (64, 128, 256):
                     chosen = Schedule(block=block, warps=block[0] // 16)
                     yield (
@@ -313,9 +355,22 @@ def _sizes(args: Sequence[Any]) -> tuple[int | None, int | None]:
     return (None, None) if first is None else (first.shape[-2], first.shape[-1])
 
 
-def _blocks(schedule: Schedule, machine: Machine, products: bool) -> Iterator[tuple[int, ...]]:
-    """Blocks that are worth a look."""
+def _best(several: Iterable[SpecializationRecommendation]) -> list[SpecializationRecommendation]:
+    """Of each kind the one that gains most; those that gain most first."""
+    best: dict[RecommendationType, SpecializationRecommendation] = {}
+    for made in several:
+        kind = made.recommendation_type
+        if kind not in best or made.expected_improvement > best[kind].expected_improvement:
+            best[kind] = made
+    return sorted(best.values(), key=lambda one: -one.expected_improvement)
+
+
+def _blocks(schedule: Schedule, machine: Machine, products: bool) -> Iterator[tuple[tuple[int, ...], int | None]]:
+    """Blocks that are worth a look, with their warps where those are not the schedule's."""
+    if machine.kind == "cuda" and not products:
+        yield from CUDA_ROWS
+        return
     deep = schedule.block is not None and len(schedule.block) == 3
-    known = {("cuda", True): CUDA_BLOCKS, ("cpu", True): CPU_BLOCKS, ("cpu", False): CPU_ROWS}
-    for block in known.get((machine.kind, products), ()):
-        yield (*block, DEPTH) if deep else block
+    known = CUDA_BLOCKS if machine.kind == "cuda" else CPU_BLOCKS if products else CPU_ROWS
+    for block in known:
+        yield ((*block, DEPTH) if deep else block), None

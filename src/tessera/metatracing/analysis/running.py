@@ -39,7 +39,10 @@ class RunningRecommender:
         """The kernel as the region runs it now: under the schedule in use, with what is assumed."""
         args = tuple([stand_in(one) if isinstance(one, Meta) else one for one in arguments])
         program = region.programs[0] if region.programs else None
-        schedule = None if program is None else program.level.schedule
+        here, level = region.first.context.settings, None if program is None else program.level
+        if level is not None and here is not None:
+            level = client.resolved(region.first, level, here, make=False)
+        schedule = None if level is None else level.schedule
         kernel = client.kernel if schedule is None else client.kernel.with_schedule(schedule)
         assumed = program is not None and program.tier is ExecutionTier.TIER3_SPECIALIZED
         static = region.first.context.static

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tessera.errors import DeviceError, ResourceError
-from tessera.metatracing.events.ptx import Code, read
 from tessera.metatracing.events.walk import Walk, Walked
 from tessera.metatracing.records import Described, LaunchFacts
 from tessera.runtime.launch_plan import WORD, ArrayArgument, DeviceLaunch, Plan
 from tessera.runtime.memory import contiguous_strides
 from tessera.runtime.meta import Meta
 from tessera.runtime.tensor import Tensor
+from tessera.targets.cuda.ptx import Code, read
 
 if TYPE_CHECKING:
     from tessera.kernels.function import Kernel

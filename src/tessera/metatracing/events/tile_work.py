@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.dialects import tile, tile_values
@@ -26,6 +26,7 @@ from tessera.runtime.memory import contiguous_strides
 from tessera.runtime.meta import Meta
 from tessera.shapes.expr import dim, evaluator
 from tessera.transforms.live_ranges import clip_ranges
+from tessera.transforms.masks import Edge, Linear, Window, dead_from, masks_in
 from tessera.transforms.slices import factor_source
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ FUNCTIONS = frozenset({"exp", "exp2", "log", "log2", "tanh", "sin", "cos", "rsqr
 SAMPLED = 24
 _MOST_TURNS = 6
 """Turns of a loop around loops that are looked at; the others are taken to be like them."""
+_GROUP, _STEP = 8, 16
+"""Rows that a CPU computes together, and columns: it leaves out those in which a mask leaves nothing."""
 
 _INTEGERS: Mapping[type[Operation], Callable[[int, int], int]] = {
     arith.AddiOp: lambda a, b: a + b,
@@ -49,14 +52,15 @@ _INTEGERS: Mapping[type[Operation], Callable[[int, int], int]] = {
 }
 
 
-_COUNTED = ("products", "dots", "functions", "elements", "near", "far", "turns", "left", "right")
+_COUNTED = ("products", "dots", "functions", "elements", "near", "far", "turns", "left", "right", "ragged")
 
 
 @dataclass
 class Amounts:
     """What one program does. Bytes that are `far` lie apart in memory: their axis has another stride than 1.
 
-    `left` and `right` are the bytes of factors, as often as they are multiplied.
+    `left` and `right` are the bytes of factors, as often as they are multiplied. `ragged` are the elements that are
+    loaded into tiles which reach beyond their arrays.
     """
 
     products: float = 0.0
@@ -68,6 +72,7 @@ class Amounts:
     turns: float = 0.0
     left: float = 0.0
     right: float = 0.0
+    ragged: float = 0.0
     by_argument: Counter[int] = field(default_factory=Counter[int])
     far_arguments: set[int] = field(default_factory=set[int])
 
@@ -130,8 +135,11 @@ class TileWork:
         return frozenset(found)
 
 
-def tile_work(instance: Instance, arguments: Described) -> TileWork:
-    """The work of an instance of a kernel on arguments, given by metas of tensors and numbers."""
+def tile_work(instance: Instance, arguments: Described, *, clipped: bool = False) -> TileWork:
+    """The work of an instance of a kernel on arguments, given by metas of tensors and numbers.
+
+    `clipped`: rows that nobody stores and columns that a mask leaves out are not computed, as on CPUs.
+    """
     module = instance.module.clone()
     function = symbol_in(module, instance.name, tile.FuncOp)
     clip_ranges(function)
@@ -146,7 +154,7 @@ def tile_work(instance: Instance, arguments: Described) -> TileWork:
     geometry += [(shape, contiguous_strides(shape, 1)) for shape in results]
     count = prod(grid)
     places = sorted({round(place) for place in np.linspace(0, count - 1, min(SAMPLED, count))}) if count else []
-    reader = _Reader(function, geometry, arguments)
+    reader = _Reader(function, geometry, arguments, clipped=clipped)
     sampled = tuple(reader.program(_unravelled(place, grid)) for place in places)
     itemsize = [one.dtype.storage.itemsize for one in arguments if isinstance(one, Meta)]
     footprint = sum(one.nbytes for one in arguments if isinstance(one, Meta))
@@ -181,8 +189,12 @@ def _widths(function: tile.FuncOp) -> tuple[int, int, int, int]:
 class _Reader:
     """Goes through a function for one program after the other."""
 
-    def __init__(self, function: tile.FuncOp, geometry: Sequence[Any], arguments: Described) -> None:
-        self._function, self._geometry = function, geometry
+    def __init__(self, function: tile.FuncOp, geometry: Sequence[Any], arguments: Described, *, clipped: bool) -> None:
+        self._function, self._geometry, self._clipped = function, geometry, clipped
+        self._stored: tuple[int, int] | None = None  # rows of the tiles that are stored, and how many of them are
+        self._masks: dict[Block, dict[tuple[int, int], list[SSAValue]]] = {}
+        self._edges: dict[tuple[SSAValue, int], Sequence[Sequence[Edge]]] = {}
+        self._live: dict[tuple[int, int], float] = {}  # by shapes of tiles, the part that a mask of a loop leaves
         self._program: tuple[int, ...] = ()
         self._known: dict[SSAValue, int | None] = {}
         self._views: dict[SSAValue, tuple[list[int | None], list[int | None]]] = {}
@@ -196,14 +208,73 @@ class _Reader:
                 self._start[argument] = int(given)
 
     def program(self, at: tuple[int, ...]) -> Amounts:
-        self._program, self._known = at, dict(self._start)
+        self._program, self._known, self._stored = at, dict(self._start), None
+        found = self._block(self._function.body.block)
+        if not self._clipped or self._stored is None or self._stored[0] == self._stored[1]:
+            return found
+        self._known = dict(self._start)  # once more, now that it is known how many rows there are
         return self._block(self._function.body.block)
 
     def _block(self, block: Block) -> Amounts:
         found = Amounts()
+        is_loop = self._clipped and isinstance(block.parent_op(), scf.ForOp)
+        outer = self._live
         for op in block.ops:
+            if is_loop and isinstance(op, tile_values.DotOp) and self._live is outer:
+                # Scalars that masks compare lie before the first product.
+                self._live = outer | self._left_by_masks(block)
             self._op(op, found)
+        self._live = outer
         return found
+
+    def _left_by_masks(self, block: Block) -> dict[tuple[int, int], float]:
+        """The parts of tiles that masks of a block leave, by whole groups of rows and steps of columns."""
+        if block not in self._masks:
+            masks: dict[tuple[int, int], list[SSAValue]] = {}
+            for mask in masks_in(block):
+                shape = tile_type(mask).get_shape()
+                if len(shape) == 2 and shape[0] > 1:
+                    masks.setdefault((shape[0], shape[1]), []).append(mask)
+            self._masks[block] = masks
+        found: dict[tuple[int, int], float] = {}
+        for (rows, columns), several in self._masks[block].items():
+            groups = range(0, self._rows(rows), _GROUP)
+            there = sum(min(self._columns(mask, at) for mask in several) for at in groups)
+            found[rows, columns] = there / (columns * len(groups)) if groups else 1.0
+        return found
+
+    def _columns(self, mask: SSAValue, row: int) -> int:
+        """Columns up to the last one that a mask leaves to a group of rows, in whole steps."""
+        rows, columns = tile_type(mask).get_shape()
+        if (mask, row) not in self._edges:
+            column = Block(arg_types=[IndexType()]).args[0]
+            window = Window((Linear(number=row), Linear(((column, 1),))), (min(_GROUP, rows - row), 1))
+            self._edges[mask, row] = dead_from(mask, column, window)
+        end = columns
+        for edges in self._edges[mask, row]:
+            ends = [(self._sum(edge.at), edge.factor) for edge in edges]
+            if all(at is not None for at, _ in ends):
+                end = min(end, max(-(-at // factor) for at, factor in ends if at is not None))
+        return min(columns, -(-max(0, end) // _STEP) * _STEP)
+
+    def _sum(self, wanted: Linear) -> int | None:
+        total = wanted.number
+        for scalar, factor in wanted.terms:
+            if (one := self._number(scalar)) is None:
+                return None
+            total += factor * one
+        return total
+
+    def _rows(self, rows: int) -> int:
+        """How many rows of tiles with so many are computed."""
+        return self._stored[1] if self._stored is not None and self._stored[0] == rows else rows
+
+    def _part(self, shape: Sequence[int]) -> float:
+        """The part of a tile that is computed."""
+        if not self._clipped or len(shape) != 2:
+            return 1.0
+        rows, columns = shape
+        return self._rows(rows) / rows * self._live.get((rows, columns), 1.0)
 
     def _number(self, value: SSAValue) -> int | None:
         return self._known.get(value)
@@ -242,40 +313,53 @@ class _Reader:
             return
         count = max(0, -(-(high - low) // step))
         found.turns += count
-        nested = any(isinstance(one, scf.ForOp) for one in op.body.block.ops)
-        looked = sorted({round(one) for one in np.linspace(0, count - 1, min(count, _MOST_TURNS if nested else 1))})
-        for turn in looked if count else ():
+        if self._clipped and any(True for _ in masks_in(op.body.block)):
+            # Masks leave out parts of the last turns; the first stands for those before them.
+            ends = list(range(max(0, count - _MOST_TURNS), count))
+            looked = {**({0: ends[0]} if ends and ends[0] else {}), **dict.fromkeys(ends, 1)}
+        else:
+            nested = any(isinstance(one, scf.ForOp) for one in op.body.block.ops)
+            several = {round(one) for one in np.linspace(0, count - 1, min(count, _MOST_TURNS if nested else 1))}
+            looked = dict.fromkeys(sorted(several), count / max(1, len(several)))
+        for turn, times in looked.items():
             self._known[op.body.block.args[0]] = low + turn * step
-            found.add(self._block(op.body.block), count / len(looked))
+            found.add(self._block(op.body.block), times)
 
     def _cost(self, op: Operation, found: Amounts) -> None:
         if isinstance(op, tile_values.DotOp):
             (rows, depth), columns = tile_type(op.a).get_shape(), tile_type(op.b).get_shape()[1]
-            found.products += 2.0 * rows * depth * columns
+            # A mask leaves out columns of the result, or of the left factor.
+            part = min(self._part((rows, columns)), self._part((rows, depth)))
+            found.products += 2.0 * rows * depth * columns * part
             found.dots += 1
             itemsize = tile_dtype(op.a).storage.itemsize
             found.left += rows * depth * itemsize
             found.right += depth * columns * itemsize
         elif isinstance(op, tile_values.EwOp):
-            size = prod(tile_type(op.result).get_shape())
+            size = prod(shape := tile_type(op.result).get_shape()) * self._part(shape)
             found.elements += size
             found.functions += size if op.fn.data in FUNCTIONS else 0
         elif isinstance(op, tile_values.ReduceOp):
-            found.elements += prod(tile_type(op.operands[0]).get_shape())
+            found.elements += prod(shape := tile_type(op.operands[0]).get_shape()) * self._part(shape)
         elif isinstance(op, tile.LoadOp):
-            self._moved(op.view, op.offsets, tile_type(op.result).get_shape(), op.result, found)
+            shape = tile_type(op.result).get_shape()
+            inside = self._moved(op.view, op.offsets, shape, op.result, found)
+            found.ragged += prod(inside) if tuple(inside) != tuple(shape) else 0
         elif isinstance(op, tile.StoreOp | tile.AtomicOp):
-            self._moved(op.view, op.offsets, tile_type(op.value).get_shape(), op.value, found)
+            inside = self._moved(op.view, op.offsets, tile_type(op.value).get_shape(), op.value, found)
+            if len(inside) == 2:
+                self._stored = tile_type(op.value).get_shape()[0], inside[0]
 
     def _moved(
         self, view: SSAValue, offsets: Sequence[SSAValue], shape: Sequence[int], value: SSAValue, found: Amounts
-    ) -> None:
+    ) -> list[int]:
+        """Counts bytes; how much of each axis of a tile is inside of its array."""
         sizes, strides = self._views.get(view, ([], []))
-        inside = 1
+        inside: list[int] = []
         for size, offset, extent in zip(sizes, offsets, shape, strict=True):
             at = self._number(offset)
-            inside *= extent if size is None or at is None else max(0, min(extent, size - at))
-        nbytes = inside * tile_dtype(value).storage.itemsize
+            inside.append(extent if size is None or at is None else max(0, min(extent, size - at)))
+        nbytes = prod(inside) * tile_dtype(value).storage.itemsize
         argument = self._function.arguments.index(tile.base_of(view))  # pyright: ignore[reportArgumentType]
         found.by_argument[argument] += nbytes
         last = next((stride for stride, size in zip(reversed(strides), reversed(shape), strict=False) if size > 1), 1)
@@ -284,3 +368,4 @@ class _Reader:
         else:
             found.far += nbytes
             found.far_arguments.add(argument)
+        return inside

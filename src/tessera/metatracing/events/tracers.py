@@ -14,9 +14,9 @@ import numpy as np
 from tessera.metatracing.events.counting import sectors, turns
 from tessera.metatracing.events.execution import ARGUMENT_BITS, KernelExecution
 from tessera.metatracing.events.kinds import SECTOR, WARP, AccessType, ComputeEvent, ComputeType, MemoryAccessEvent
-from tessera.metatracing.events.ptx import Instruction
 from tessera.metatracing.events.walk import Site
 from tessera.metatracing.records import AttentionTrace
+from tessera.targets.cuda.ptx import Instruction
 
 COALESCED = 0.75
 """The part of moved bytes that lanes asked for, from which on an access counts as coalesced."""

@@ -90,16 +90,16 @@ class Program:
             "shared": busiest["left"] * (warps // down) + busiest["right"] * down,
             "crowded": busiest["products"] * max(0.0, held / CROWDED - 1),
             "lanes": busiest["elements"] / self.threads,
-            "overflow": busiest["elements"] * min(4.0, max(0.0, work.tile_bytes / CACHE - 1)),
+            "overflow": busiest["ragged"] * work.tile_bytes / CACHE,
         }
         return {name: float(amount) + TINY for name, amount in found.items()}
 
 
 FUNCTIONS = " with functions"
-COUNTED = ("turns", "products", "functions", "elements", "near", "far", "dots", "left", "right")
+COUNTED = ("turns", "products", "functions", "elements", "near", "far", "dots", "left", "right", "ragged")
 TINY = 1e-12
 CACHE = 256 * 1024
-"""Bytes of a tile that stay near a thread of a CPU."""
+"""Bytes near a thread of a CPU. Tiles that reach beyond their arrays go to memory between ops, others do not."""
 MOST_SUMS, CROWDED = 160, 128
 """Sums of a thread: from how many on a block has more threads, and from how many on they do not fit well."""
 

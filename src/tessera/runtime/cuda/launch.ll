@@ -152,3 +152,33 @@ define i64 @graph_on_device(ptr %args, i64 %thread, i64 %threads, ptr %workspace
   store i64 %wide, ptr %said_at, align 8
   ret i64 0
 }
+
+; How the copy engine sees an array: 8 cuTensorMapEncodeTiled   9 type of elements   10 axes   11 swizzle
+; 12 what the cache fetches at once   13 where the map goes   14 the array   15 sizes   20 strides
+; 25 the box, and 28 steps within it, two in a word
+define i64 @encode_map(ptr %args, i64 %thread, i64 %threads, ptr %workspace) nounwind {
+  %encode_at = getelementptr i64, ptr %args, i64 8
+  %encode = load ptr, ptr %encode_at, align 8
+  %type_at = getelementptr i64, ptr %args, i64 9
+  %type = load i32, ptr %type_at, align 8
+  %rank_at = getelementptr i64, ptr %args, i64 10
+  %rank = load i32, ptr %rank_at, align 8
+  %swizzle_at = getelementptr i64, ptr %args, i64 11
+  %swizzle = load i32, ptr %swizzle_at, align 8
+  %fetched_at = getelementptr i64, ptr %args, i64 12
+  %fetched = load i32, ptr %fetched_at, align 8
+  %map_at = getelementptr i64, ptr %args, i64 13
+  %map = load ptr, ptr %map_at, align 8
+  %array_at = getelementptr i64, ptr %args, i64 14
+  %array = load ptr, ptr %array_at, align 8
+  %sizes = getelementptr i64, ptr %args, i64 15
+  %strides = getelementptr i64, ptr %args, i64 20
+  %box = getelementptr i64, ptr %args, i64 25
+  %steps = getelementptr i64, ptr %args, i64 28
+  %status = call i32 %encode(ptr %map, i32 %type, i32 %rank, ptr %array, ptr %sizes, ptr %strides, ptr %box, ptr %steps,
+                             i32 0, i32 %swizzle, i32 %fetched, i32 0)
+  %wide = zext i32 %status to i64
+  %status_at = getelementptr i64, ptr %args, i64 1
+  store i64 %wide, ptr %status_at, align 8
+  ret i64 0
+}

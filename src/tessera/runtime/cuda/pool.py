@@ -9,6 +9,7 @@ driver when a size is asked for that is not there and much is kept, and all of i
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
 from threading import Lock
 from typing import ClassVar, NamedTuple, final
 from weakref import ref
@@ -24,6 +25,8 @@ _STEPS = 16
 # Of a GPU's memory, the part that lists may keep while the driver is asked for other sizes.
 _KEPT_PART = 8
 _LOOKS = 16
+# How many of the next sizes may serve in the place of one.
+_NEIGHBOURS = 4
 
 
 class FreeList(list[int]):
@@ -159,7 +162,17 @@ class Pool:
         return memory
 
     def take(self, stream: Stream, size: int) -> tuple[DeviceMemory, FreeList]:
-        """Memory from the driver, of a size that is rounded; and the list that it is to go to."""
+        """Memory of a size that is rounded, where its list has none; and the list that it is to go to.
+
+        It may be that of a size a little larger, which is kept for nobody: asking the driver takes far longer.
+        """
+        for larger in larger_sizes(size):
+            kept = stream.free.get(larger)
+            if kept:
+                try:
+                    return DeviceMemory.from_address(kept.pop()), kept
+                except IndexError:  # another thread took the last one
+                    continue
         home = stream.free.get(size)
         if home is None:
             with self._guard:
@@ -233,6 +246,13 @@ class Pool:
         cu = driver.bindings()
         which = getattr(cu.CUmemPool_attribute, f"CU_MEMPOOL_ATTR_{name}")
         return int(driver.check(cu.cuMemPoolGetAttribute(self._pool, which), "asking a pool of memory"))
+
+
+def larger_sizes(size: int) -> Iterator[int]:
+    """The next sizes above one: up to a quarter more."""
+    for _ in range(_NEIGHBOURS):
+        size = rounded(size + 1)
+        yield size
 
 
 def rounded(nbytes: int) -> int:

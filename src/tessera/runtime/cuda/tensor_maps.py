@@ -8,8 +8,8 @@ arrays find theirs.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from ctypes import addressof, c_char
+from collections.abc import Callable, Sequence
+from ctypes import addressof, c_char, c_void_p, cast
 from functools import cache, cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from tessera.dtypes.types import DType
 from tessera.errors import ShapeError
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
-from tessera.runtime.cuda.launching import has_entry
+from tessera.runtime.cuda.launching import has_entry, steps_on_host
 from tessera.runtime.launch_plan import MAP_BYTES, WORD, TensorMap
 from tessera.runtime.memory import Array, aligned_empty, data_address
 from tessera.shapes.expr import format_shape
@@ -29,6 +29,8 @@ from tessera.targets.cpu import launch as host_launch
 
 MOST_MAPS = 512
 _NARROW, _WORDS = 4, np.dtype(np.uint64)
+# Of the args block of `encode_map` in launch.ll.
+_MAP_WORD, _ARRAY_WORD, _SIZES_WORD, _STRIDES_WORD, _BOX_WORD, _STEPS_WORD, _WORDS_OF_MAP = 13, 14, 15, 20, 25, 28, 31
 
 _MOST_AXES, _LARGEST_BOX, _UNIT = 5, 256, 16
 _LARGEST_SIZE, _LARGEST_STRIDE = 1 << 32, 1 << 40
@@ -107,19 +109,46 @@ class Kind:
 
     def __init__(self, recipe: TensorMap, dtype: DType, what: str, index: int) -> None:
         self.recipe, self.dtype, self.what, self.index = recipe, dtype, what, index
-        self.rank = len(recipe.axes)
-        # What the driver reads: sizes, strides, the box, and steps of 1.
-        self.words = struct.Struct(f"<{2 * self.rank}Q{2 * self.rank}I")
-        self.rest = (0, *recipe.box, *[1] * self.rank)  # there is one stride less than sizes
-
-    @cached_property
-    def numbers(self) -> tuple[int, int, int]:
-        fetched = promotion(self.recipe, self.dtype.storage.itemsize)
-        return _numbers(type_name(self.dtype), self.recipe.swizzle, fetched)
 
     def maps(self, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Maps:
         """The maps of arrays with this extent, which has been checked."""
-        return Maps(self, Extent(sizes, strides))
+        return Maps(self, (*sizes, *strides))
+
+    @cached_property
+    def encode(self) -> Callable[..., int | tuple[int, ...]]:
+        """Fills the memory of a map, given that, the array's address, its sizes and strides: 0, or a status first."""
+        calls, rank, box = Context.of(self.index).calls, len(self.recipe.axes), self.recipe.box
+        of_type, swizzle, fetched = self._numbers
+        if not has_entry():
+            return partial(_encode, calls.encode_map, (of_type, swizzle, fetched), box)
+        kernel = steps_on_host()
+        told = (cast(calls.encode_map, c_void_p).value or 0, of_type, rank, swizzle, fetched)
+        template = bytearray(WORD * host_launch.FIRST_SLOT) + struct.pack("<5q", *told)
+        template += bytes(WORD * _WORDS_OF_MAP - len(template))
+        for word, narrow in ((_BOX_WORD, box), (_STEPS_WORD, [1] * rank)):
+            struct.pack_into(f"<{rank}I", template, WORD * word, *narrow)
+        words = [_ARRAY_WORD, *range(_SIZES_WORD, _SIZES_WORD + rank), *range(_STRIDES_WORD, _STRIDES_WORD + rank - 1)]
+        arguments = [("array", _MAP_WORD), *[("i64", word) for word in words]]
+        return host_launch.make(kernel.address("encode_map"), bytes(template), arguments, 0, 1, keep=kernel)
+
+    @cached_property
+    def _numbers(self) -> tuple[int, int, int]:
+        fetched = promotion(self.recipe, self.dtype.storage.itemsize)
+        return _numbers(type_name(self.dtype), self.recipe.swizzle, fetched)
+
+
+def _encode(
+    driver_s: Callable[..., int], numbers: tuple[int, int, int], box: Sequence[int], out: Array, *given: int
+) -> int | tuple[int, ...]:
+    """The same by Python and ctypes."""
+    rank, (of_type, swizzle, fetched) = len(box), numbers
+    # What the driver reads: sizes, strides of which there is one less, the box, and steps of 1.
+    told = bytearray(struct.pack(f"<{2 * rank}Q{2 * rank}I", *given[1:], 0, *box, *[1] * rank))
+    sizes = addressof(c_char.from_buffer(told))
+    strides, narrow = sizes + WORD * rank, sizes + 2 * WORD * rank
+    steps = narrow + _NARROW * rank
+    status = driver_s(data_address(out), of_type, rank, given[0], sizes, strides, narrow, steps, 0, swizzle, fetched, 0)
+    return (status,) if status else 0
 
 
 class Maps:
@@ -127,7 +156,7 @@ class Maps:
 
     __slots__ = ("extent", "kind", "made")
 
-    def __init__(self, kind: Kind, known: Extent) -> None:
+    def __init__(self, kind: Kind, known: tuple[int, ...]) -> None:
         self.kind = kind
         self.extent = known
         self.made: dict[int, Array] = {}
@@ -157,20 +186,17 @@ class Maps:
                 f"{kind.what}: its address is {pointer:#x}, the copy engine needs a multiple of {_UNIT}",
                 hint="give a copy, or a view that begins at a multiple of 16 bytes",
             )
-        of_type, swizzle, promoted = kind.numbers
-        told = bytearray(kind.words.pack(*self.extent.sizes, *self.extent.strides, *kind.rest))
-        sizes = addressof(c_char.from_buffer(told))
-        strides = sizes + WORD * kind.rank
-        box = strides + WORD * kind.rank
-        steps = box + _NARROW * kind.rank
         found = _fresh_map()()
-        with Context.of(kind.index) as context:
-            status = context.calls.encode_map(
-                data_address(found), of_type, kind.rank, pointer, sizes, strides, box, steps, 0, swizzle, promoted, 0
-            )
+        status = kind.encode(found, pointer, *self.extent)
         if status:
-            doing = f"{kind.what}: making a tensor map of {self.extent} with a box of {kind.recipe.box}"
-            driver.check_status(status, doing)
+            with Context.of(kind.index):  # there may have been none on this thread
+                status = kind.encode(found, pointer, *self.extent)
+        if status:
+            assert isinstance(status, tuple)
+            rank = len(kind.recipe.axes)
+            known = Extent(self.extent[:rank], self.extent[rank:])
+            doing = f"{kind.what}: making a tensor map of {known} with a box of {kind.recipe.box}"
+            driver.check_status(status[0], doing)
         return found
 
 

@@ -15,12 +15,16 @@ from tessera.targets.cpu.emitter import Machine
 from tessera.targets.cpu.nests import Nest, Phase
 from tessera.targets.llvm.elements import is_arm
 
+FEW_ROWS = 4
+
 
 @dataclass(frozen=True)
 class Blocking:
     """Accumulators, the vectors of one row of the right operand, and one more must fit the registers."""
 
     machine: Machine
+    small: bool = False
+    """Whether code is to be short, not fast: a step works on one vector, or on a few rows of one."""
 
     @property
     def _registers(self) -> int:
@@ -28,6 +32,8 @@ class Blocking:
 
     def _vectors(self, dtype: DType) -> int:
         """Vectors to a row of accumulators: the square of the registers, roughly, and a bit less."""
+        if self.small:
+            return 1
         wide = 2 if dtype.bits > 32 else 1
         return max(1, (4 if self._registers == 32 else 2) // wide)
 
@@ -52,12 +58,14 @@ class Blocking:
         if dots:
             count = self._vectors(_accumulator(dots[0]))
             wide = 2 if _accumulator(dots[0]).bits > 32 else 1
+            if self.small:
+                return min(nest.rows, FEW_ROWS)
             return self._balanced(nest.rows, max(1, (self._registers - 1 - count * wide) // (count * wide)))
         if careful:
             return 1
         if _transposes(nest):
             return min(nest.rows, self.machine.lanes)
-        if not any(isinstance(op, tile.ReduceOp) for op in nest.ops):
+        if self.small or not any(isinstance(op, tile.ReduceOp) for op in nest.ops):
             return 1
         return min(nest.rows, 2 if _streams(nest) else 4)
 
@@ -78,7 +86,7 @@ class Blocking:
         if phase.dot is not None:
             return self.panel(phase.cols, _accumulator(phase.dot))
         lanes = self.machine.lanes
-        if careful or _transposes(nest):
+        if careful or self.small or _transposes(nest):
             width = lanes
         elif self._registers == 32:
             # About eight vectors at work at a time hide the time that each takes; two do where memory takes longer.

@@ -1,7 +1,7 @@
 """Tile function → machine code for CPUs: the passes below the tile level, the emitter, LLVM, and a flat image.
 
-Optimisation levels: 0 keeps every tile op a loop nest of its own and compiles fastest; 1 fuses; 2 also lets products
-and sums contract into one rounding and runs LLVM's full code generation; 3 is 2 today.
+Optimisation levels: 0 writes short code, on one vector or a few at a time, and compiles fastest; 1 fills the registers;
+2 also lets products and sums contract into one rounding and runs LLVM's full code generation; 3 is 2 today.
 """
 
 from __future__ import annotations
@@ -28,17 +28,22 @@ from tessera.transforms.instrument import Instrument
 class Effort:
     """What an optimisation level means."""
 
-    fuse: bool
     contract: bool
     codegen: int
+    small: bool = False
+    """Whether code is short, and works on little at a time."""
 
 
 EFFORTS: Mapping[int, Effort] = {
-    0: Effort(fuse=False, contract=False, codegen=0),
-    1: Effort(fuse=True, contract=False, codegen=1),
-    2: Effort(fuse=True, contract=True, codegen=3),
-    3: Effort(fuse=True, contract=True, codegen=3),
+    0: Effort(contract=False, codegen=0, small=True),
+    1: Effort(contract=False, codegen=1),
+    2: Effort(contract=True, codegen=3),
+    3: Effort(contract=True, codegen=3),
 }
+
+
+SHORT_LANES = 4
+"""Of vectors in code that is to be compiled soon: LLVM takes half as long for these as for 16."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,8 @@ class Program:
 
 
 def machine_for(level: str, optimization: int = 3) -> Machine:
-    return Machine(level, features.lanes(level, 32), EFFORTS[optimization].contract)
+    effort, lanes = EFFORTS[optimization], features.lanes(level, 32)
+    return Machine(level, min(lanes, SHORT_LANES) if effort.small else lanes, effort.contract)
 
 
 def compile_kernel(
@@ -97,7 +103,7 @@ def lower_kernel(
     if checks:
         Instrument(bounds="bounds" in checks, nan="nan" in checks, everywhere=False).apply(context, lowered)
         seconds.lap("instrument-checks")
-    TileToCpu(made_for.level, made_for.lanes, effort.fuse, effort.contract).apply(context, lowered)
+    TileToCpu(made_for.level, made_for.lanes, contract=effort.contract, small=effort.small).apply(context, lowered)
     seconds.lap("tile-to-cpu")
     text.verify(lowered)
     seconds.lap("verify")

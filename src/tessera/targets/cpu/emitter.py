@@ -222,6 +222,8 @@ class Emitter:
         code = self.messages.setdefault(message, len(self.messages) + 1)
         place = self.f.at(self.args, STATUS)
         pair = self.f.op("{ i64, i1 }", f"cmpxchg {place}, i64 0, i64 {code} monotonic monotonic")
+        if not details:
+            return
         won = self.f.op("i1", f"extractvalue {{ i64, i1 }} {pair.name}, 1")
 
         def write() -> Sequence[Value]:

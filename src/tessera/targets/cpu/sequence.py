@@ -9,8 +9,9 @@ sequence is made when the code of their trail runs, of a copy of all that is kno
 from __future__ import annotations
 
 import ctypes
+import operator
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tessera.errors import CompileError
@@ -66,7 +67,7 @@ class Table:
         self._places: list[int] = []
         self.numbers: list[int] = []
         """What goes into the words at these places: numbers that are tracked."""
-        self._content = self._packed(steps)
+        self._prepare(self._packed(steps))
         self._head = bytes(launch.WORD * launch.FIRST_SLOT)
         self._rest = bytes(launch.WORD * len(kinds))
         arguments = [(kind, _FIRST_VALUE + place) for place, kind in enumerate(kinds)]
@@ -75,20 +76,37 @@ class Table:
 
     def launch(self, *numbers: int) -> launch.Launch:
         """The callable, with these numbers."""
-        memory = self.filled(*numbers)
+        memory = bytearray(self._nbytes)
         base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-        words = memoryview(memory).cast("q")
-        for place, offset in self._pointers:
-            words[place] = base + offset
+        self.fill(memory, base, numbers)
         return self._made(self._head + base.to_bytes(launch.WORD, "little") + self._rest, (memory, self._keep))
 
-    def filled(self, *numbers: int) -> bytearray:
-        """The table with these numbers, and no addresses of its own yet."""
-        memory = bytearray(self._content)
-        words = memoryview(memory).cast("q")
-        for place, number in zip(self._places, numbers, strict=True):
-            words[place] = number
-        return memory
+    def fill(self, memory: bytearray, base: int, numbers: Sequence[int]) -> None:
+        """Writes the table with these numbers as it is at an address.
+
+        All words at once: of a hundred that change each would take Python as long as all of them do so.
+        """
+        changed = (*numbers, *[base + offset for offset in self._offsets])
+        parts = self._parts.copy()
+        parts[1::2] = self._in_order(changed)
+        self._words.pack_into(memory, 0, *parts)
+
+    def _prepare(self, content: bytes) -> None:
+        """What stays between the words that change, these in the order of their places."""
+        places = [*self._places, *[place for place, _ in self._pointers]]
+        self._offsets = [offset for _, offset in self._pointers]
+        order = sorted(range(len(places)), key=places.__getitem__)
+        self._in_order: Callable[[Sequence[int]], Sequence[int]] = operator.itemgetter(*order) if order else list
+        self._parts: list[bytes | int] = []
+        form, end = ["<"], 0
+        for place in [places[one] for one in order]:
+            at = launch.WORD * place
+            form.append(f"{at - end}sq")
+            self._parts += [content[end:at], 0]
+            end = at + launch.WORD
+        form.append(f"{len(content) - end}s")
+        self._parts.append(content[end:])
+        self._words, self._nbytes = struct.Struct("".join(form)), len(content)
 
     def _packed(self, steps: Sequence[Step]) -> bytes:
         end = struct.calcsize("<qq") + _STEP.size * len(steps)

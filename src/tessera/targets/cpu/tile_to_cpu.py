@@ -52,7 +52,7 @@ class TileToCpu(ModulePass):
 
     `level` is one of the instruction sets of `features.py`; `lanes`, how many 32-bit elements fill a vector, follows
     from it unless it is given. Without `fuse`, every op gets a nest of its own. Without `contract`, nothing is rounded
-    otherwise than the interpreter does.
+    otherwise than the interpreter does. With `small`, code is short: it is compiled sooner and runs longer.
     """
 
     name = "tile-to-cpu"
@@ -60,12 +60,13 @@ class TileToCpu(ModulePass):
     lanes: int | None = None
     fuse: bool = True
     contract: bool = True
+    small: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         machine = self._machine()
         for function in list(op.body.block.ops):
             if isinstance(function, tile.FuncOp):
-                made = Lowering(function, machine, self.fuse, recorder_of(ctx)).run()
+                made = Lowering(function, machine, self.fuse, recorder_of(ctx), small=self.small).run()
                 adopt_location([made], function)
                 op.body.block.insert_op_before(made, function)
                 function.detach()
@@ -85,7 +86,9 @@ class TileToCpu(ModulePass):
 class Lowering:
     """Writes the cpu function of one tile function."""
 
-    def __init__(self, function: tile.FuncOp, machine: Machine, fuse: bool, recorder: Recorder) -> None:
+    def __init__(
+        self, function: tile.FuncOp, machine: Machine, fuse: bool, recorder: Recorder, *, small: bool = False
+    ) -> None:
         self.source = function
         self.extents = Extents(function, recorder)
         self.multiples = prepare(function, machine.level, self.extents, contract=machine.contract)
@@ -94,7 +97,7 @@ class Lowering:
         products = any(isinstance(op, tile.DotOp) for op in function.body.walk())
         self.flushes = products and machine.contract
         """Whether subnormal numbers are taken as zeros; see `flush_subnormals`."""
-        self.blocking = Blocking(machine)
+        self.blocking = Blocking(machine, small)
         self.analysis = Analysis(function, fuse=fuse, matrix=self.blocking.has_matrix_unit)
         self.tolerances = Tolerances(self.reads)
         self.values: dict[SSAValue, SSAValue] = {}

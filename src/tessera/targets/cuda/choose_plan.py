@@ -38,7 +38,8 @@ def plans(
     function: tile.FuncOp, warps: int | None, depth: int | None, rung: int = 0, arch: str = "sm_90a"
 ) -> Iterator[Plan]:
     """Plans for a function, the best first, and then smaller ones; what the schedule decides stays as it is."""
-    chosen = [choose(function, warps, depth, above, arch) for above in range(rung, rung + RUNGS)]
+    is_decided = warps is not None and depth is not None and _products(function)
+    chosen = [choose(function, warps, depth, rung + above, arch) for above in range(1 if is_decided else RUNGS)]
     if warps is None:
         chosen += [replace(chosen[-1], warps=more) for more in (8, 16, 32) if more > chosen[-1].warps]
     if depth is None:
@@ -49,7 +50,7 @@ def plans(
 
 def choose(function: tile.FuncOp, warps: int | None, depth: int | None, rung: int = 0, arch: str = "sm_90a") -> Plan:
     """A plan for a function; what the schedule decides stays as it is. On higher rungs, threads hold less."""
-    products = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
+    products = _products(function)
     if not products:
         return _row_by_row(function, warps, WORDS >> rung)
     if warps is None:
@@ -61,6 +62,10 @@ def choose(function: tile.FuncOp, warps: int | None, depth: int | None, rung: in
         while warps > 1 and rows < 16 * warps and sums <= 1024 * warps // 2:
             warps //= 2
     return Plan(warps, _depth(function, depth, SHARED[arch]))
+
+
+def _products(function: tile.FuncOp) -> list[tile.DotOp]:
+    return [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
 
 
 def _depth(function: tile.FuncOp, wanted: int | None, room: int) -> int:

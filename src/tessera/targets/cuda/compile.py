@@ -49,6 +49,10 @@ FEATURES: Mapping[str, str] = {"sm_80": "+ptx80", "sm_89": "+ptx84", "sm_90": "+
 FEW_SPILLS = 64
 """Bytes of local memory that a thread may need beside products: sums fill its registers, and a few numbers that the
 inner loops do not touch may lie elsewhere."""
+SMALL = 0
+"""The optimization at which code is short, so that it is compiled soon."""
+EXACT = 1
+"""The optimization at which nothing is rounded otherwise than at the tile level."""
 FOLLOWING = ("sm_90", "sm_90a")
 """Machines on which a kernel may be started while the one in front of it runs."""
 MULTIPROCESSORS = 132
@@ -111,7 +115,7 @@ def compile_kernel(
         in_turn=in_turn,
         follows=follows,
     )
-    program = compile_lowered(lowered, name, arch=arch)
+    program = compile_lowered(lowered, name, arch=arch, optimization=optimization)
     return replace(program, checks=tuple(found), guards=guards, seconds={**seconds, **program.seconds})
 
 
@@ -152,7 +156,7 @@ def lower_kernel(
         name,
         arch,
         plans(function, warps, stages, max(0, rung - 1), arch),
-        lambda made, plan: _lower(made, name, plan),
+        lambda made, plan: _lower(made, name, plan, small=optimization == SMALL),
     )
     made = symbol_in(lowered, name, nv.FuncOp)
     if in_turn:
@@ -204,37 +208,39 @@ def _prepared(
         seconds.lap("instrument-checks")
     function = symbol_in(lowered, name, tile.FuncOp)
     found = take_host_checks(function)
-    prepare(function, contract=optimization > 1, arch=arch)
+    prepare(function, contract=optimization != EXACT, arch=arch)
     seconds.lap("prepare")
     return lowered, found, context
 
 
-def _lower(module: ModuleOp, name: str, plan: Plan) -> None:
+def _lower(module: ModuleOp, name: str, plan: Plan, *, small: bool) -> None:
     """Everything between the tile level and the machine's own, as a plan says."""
-    apply_plan(symbol_in(module, name, tile.FuncOp), plan)
+    apply_plan(symbol_in(module, name, tile.FuncOp), plan, small=small)
     lower(module, name, plan.warps)
     made = symbol_in(module, name, nv.FuncOp)
     merge_conversions(made)
-    rotate(made)
-    interleave(made)
+    if not small:
+        rotate(made)
+        interleave(made)
 
 
-def apply_plan(function: tile.FuncOp, plan: Plan) -> None:
-    """The rewrites above layouts that a plan asks for."""
+def apply_plan(function: tile.FuncOp, plan: Plan, *, small: bool = False) -> None:
+    """The rewrites above layouts that a plan asks for; where code is to be small, no loop is written twice."""
     if plan.rows is not None:
         spread_rows(function, plan.rows)
     clip_ranges(function)
     make_async(function, plan.depth)
-    split_ranges(function)
+    if not small:
+        split_ranges(function)
     unroll_rings(function)
 
 
-def compile_lowered(module: ModuleOp, name: str, *, arch: str = "sm_90a") -> Program:
+def compile_lowered(module: ModuleOp, name: str, *, arch: str = "sm_90a", optimization: int = 3) -> Program:
     """Compiles a function that is at the nv level already, written by passes or by hand."""
     seconds = Laps()
     emitted = emit(module, name, arch)
     seconds.lap("emit")
-    ptx = ptx_of(emitted.text, arch)
+    ptx = ptx_of(emitted.text, arch, optimization)
     seconds.lap("llvm")
     function = symbol_in(module, name, nv.FuncOp)
     products = any(isinstance(op, nv.MmaOp) for op in function.walk())
@@ -252,6 +258,7 @@ def compile_lowered(module: ModuleOp, name: str, *, arch: str = "sm_90a") -> Pro
     )
 
 
-def ptx_of(written: str, arch: str) -> str:
+def ptx_of(written: str, arch: str, optimization: int = 3) -> str:
     """LLVM text as PTX."""
-    return machine.assembly(TRIPLE + written, cpu=arch, features=FEATURES[arch], opt=2)
+    codegen = 0 if optimization == SMALL else 2
+    return machine.assembly(TRIPLE + written, cpu=arch, features=FEATURES[arch], opt=codegen)

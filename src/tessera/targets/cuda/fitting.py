@@ -29,12 +29,17 @@ class OverBudgetError(ResourceError):
 def fitted(
     module: ModuleOp, name: str, arch: str, plans: Iterable[Plan], lower: Callable[[ModuleOp, Plan], None]
 ) -> ModuleOp:
-    """The module lowered under the first plan that fits; where none does, under the one that comes nearest."""
-    function = symbol_in(module, name, tile.FuncOp)
+    """The module lowered under the first plan that fits; where none does, under the one that comes nearest.
+
+    The module itself is what the last plan is tried on.
+    """
+    span = span_of(symbol_in(module, name, tile.FuncOp).location)
     nearest: tuple[float, ModuleOp] | None = None
     refusals: dict[str, None] = {}
-    for plan in plans:
-        candidate = module.clone()
+    waiting = list(plans)
+    while waiting:
+        plan = waiting.pop(0)
+        candidate = module.clone() if waiting else module
         lower(candidate, plan)
         made = symbol_in(candidate, name, nv.FuncOp)
         budget, most = estimate(made), registers_of(made.thread_count)
@@ -50,7 +55,7 @@ def fitted(
         first, *others = refusals
         raise OverBudgetError(
             f"{name} does not fit {arch}: {first}",
-            span=span_of(function.location),
+            span=span,
             story=[f"nor did it otherwise: {other}" for other in others],
             hint="give it a smaller block, or fewer stages",
         )

@@ -1,0 +1,92 @@
+"""Advice on candidates: the schedule that the models hold to be the best for a call of a kernel, kept on the disk.
+
+A model has to trace the kernel under every schedule that it is asked about. That is done where programs are compiled,
+in another process; whoever calls only reads what was found there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from tessera.errors import TesseraError
+from tessera.kernels.function import Kernel
+from tessera.kernels.native import Settings
+from tessera.kernels.schedule import Schedule
+from tessera.metatracing.models.amounts import Machine
+from tessera.metatracing.models.kernel_times import KernelTimes, shipped
+from tessera.metatracing.records import Described
+from tessera.metatracing.situation import Situation
+from tessera.runtime import cache
+from tessera.runtime.meta import Meta
+from tessera.targets.llvm.elements import is_arm
+
+
+def model_name(here: Settings) -> str | None:
+    """The model of the machine that programs are compiled for; None where there is none."""
+    if here.target == "cuda":
+        return "h200" if here.level == "sm_90a" else None
+    return "cpu-aarch64" if is_arm(here.level) else None
+
+
+def model_for(here: Settings) -> KernelTimes | None:
+    """The model of that name, for as many threads as there are."""
+    from tessera.targets.cpu import pool
+
+    name = model_name(here)
+    found = None if name is None else shipped(name)
+    if found is None or here.target == "cuda":
+        return found
+    return replace(found, machine=Machine("cpu", pool.threads(), found.machine.name))
+
+
+def advised(
+    kernel: Kernel,
+    values: Sequence[Any],
+    static: Mapping[str, Any],
+    times: KernelTimes,
+    others: Sequence[Schedule] = (),
+) -> Schedule | None:
+    """The schedule that is expected to gain most over the kernel's own; None where none is expected to gain.
+
+    Those that a recommender goes through are compared, and these others.
+    """
+    from tessera.metatracing.analysis.recommendations import InstructionParams, Recommender, TileParams
+
+    here = Situation(kernel, tuple(values), static, times.machine)
+    now = here.program()
+    if not times.knows(now):
+        return None
+    ratio, best = 1.0, None
+    for made, gain in Recommender(times).candidates(here, now, schedules_only=True):
+        if gain.ratio > ratio and isinstance(made.params, TileParams | InstructionParams):
+            ratio, best = gain.ratio, made.params.schedule
+    for schedule in others:
+        with suppress(TesseraError):  # no such program
+            then = replace(here, kernel=here.with_schedule(schedule)).program()
+            if times.knows(then) and (expected := times.gain(now, then).ratio) > ratio:
+                ratio, best = expected, schedule
+    return best
+
+
+def key_of(identity: str, described: Described) -> str:
+    """What advice for a call is kept by."""
+    sizes = tuple([(one.shape, one.strides) if isinstance(one, Meta) else None for one in described])
+    return cache.key_of("advice", identity, sizes)
+
+
+def keep(key: str, schedule: Schedule) -> None:
+    cache.shared().put(key, json.dumps({"block": schedule.block, "warps": schedule.warps}).encode())
+
+
+def kept(key: str) -> Schedule | None:
+    """What `keep` kept, in this or another process."""
+    data = cache.shared().get(key)
+    try:
+        found: Any = json.loads(b"" if data is None else data)
+        return Schedule(block=tuple(map(int, found["block"])), warps=found["warps"])
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,181 @@
+"""Trials: what a specialisation really gains, by running it. Calls as they are and calls specialised take turns.
+
+What changes with time, clocks and other programs, changes all of them then. What a kernel fills is filled in arrays of
+the trial's own, so that nobody's numbers change; arguments that are only read are those of the caller.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import exp, log, sqrt
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from tessera.errors import TesseraError
+from tessera.metatracing.models.kernel_times import HELPS, Gain
+from tessera.metatracing.situation import Situation
+from tessera.runtime.creation import empty
+from tessera.runtime.device import Device
+from tessera.runtime.memory import contiguous_strides
+from tessera.runtime.tensor import Tensor
+
+if TYPE_CHECKING:
+    from tessera.metatracing.analysis.recommendations import SpecializationRecommendation
+
+Run = Callable[[], Any]
+Timed = Callable[[Run, int], float]
+"""Seconds of a run, from so many of them one after the other."""
+ROUNDS = 9
+_LOST = 3
+"""Rounds after which whoever was slower in all of them is out."""
+_DEVIATIONS = 1.4826
+"""A standard deviation in median distances from the median, for what is spread normally."""
+_MEDIAN = 1.2533
+"""How much wider a median is spread than a mean."""
+_STUDENT = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13)
+"""Student's t for 95 %, both sides, by degrees of freedom from 1 on."""
+
+
+def measured_gain(now: Sequence[float], then: Sequence[float]) -> Gain:
+    """The gain between runs that took turns: the median of the ratios, and between which ratios it is with 95 %.
+
+    `confidence` is the part of the rounds in which it helped; with one more for, and one against.
+    """
+    ratios = [log(one / other) for one, other in zip(now, then, strict=True)]
+    count, middle = len(ratios), median(ratios)
+    if count < 2:
+        return Gain(exp(middle), 0.0, float("inf"), 0.5)
+    apart = _DEVIATIONS * median(abs(one - middle) for one in ratios)
+    student = _STUDENT[min(count - 1, len(_STUDENT)) - 1]
+    width = student * _MEDIAN * apart / sqrt(count)
+    helped = sum(one >= log(HELPS) for one in ratios)
+    return Gain(exp(middle), exp(middle - width), exp(middle + width), (helped + 1) / (count + 2))
+
+
+# Clocks
+
+
+def host_timed(run: Run, count: int) -> float:
+    """The fastest of some runs: others may be at work on a host, and never make anything faster."""
+    best = float("inf")
+    for _ in range(count):
+        began = time.perf_counter()
+        run()
+        best = min(best, time.perf_counter() - began)
+    return best
+
+
+def cuda_timed(place: Device) -> Timed:
+    """By two events around the runs, on the stream in use."""
+    from tessera.runtime.cuda import streams, synchronize
+
+    def timed(run: Run, count: int) -> float:
+        stream = streams.current_stream(place)
+        began, ended = (streams.Event(place, timing=True) for _ in range(2))
+        stream.record(began)
+        for _ in range(count):
+            run()
+        stream.record(ended)
+        synchronize()
+        return began.milliseconds_until(ended) / 1e3 / count
+
+    return timed
+
+
+def timed_on(place: Device | None) -> Timed:
+    return host_timed if place is None or place.kind != "cuda" else cuda_timed(place)
+
+
+class Turns:
+    """Runs that take turns; each as often in a round as takes `seconds`, or the least count."""
+
+    def __init__(self, timed: Timed, seconds: float = 1e-3, most: int = 100) -> None:
+        self.timed, self.seconds, self.most = timed, seconds, most
+
+    def count(self, run: Run) -> int:
+        """After a first run, which finds code and memory cold."""
+        self.timed(run, 1)
+        return max(2, min(self.most, int(self.seconds / max(1e-9, self.timed(run, 2)))))
+
+    def taken(self, runs: Sequence[Run], rounds: int, *, lose: bool = False) -> list[list[float]]:
+        """The seconds of each run in every round. With `lose`, those that stay behind the first are given up early."""
+        counts = [self.count(run) for run in runs]
+        taken: list[list[float]] = [[] for _ in runs]
+        for turn in range(rounds):
+            for run, count, mine in zip(runs, counts, taken, strict=True):
+                if len(mine) == turn:
+                    mine.append(self.timed(run, count))
+            if lose and turn + 1 == _LOST:
+                for mine in taken[1:]:
+                    if all(other >= one for one, other in zip(taken[0], mine, strict=True)):
+                        mine.pop()  # no further turns: it has too few
+        return taken
+
+
+# Trials
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Runs specialisations in turns with what is there, `rounds` times."""
+
+    rounds: int = ROUNDS
+    seconds: float = 1e-3
+    """Of the turns of one in a round, about."""
+
+    def __call__(self, here: Situation, several: Sequence[SpecializationRecommendation]) -> list[Gain | None]:
+        """What each gains; None for what cannot be run, and for all where the situation cannot be run in private."""
+        args = own_arguments(here)
+        if args is None:
+            return [None] * len(several)
+
+        form = here.form()
+
+        def as_it_is() -> Any:
+            return form(*args, **here.static)
+
+        runs: list[Run | None] = [_run(one, here, args) for one in several]
+        alive = [run for run in runs if run is not None]
+        first = next((one for one in args if isinstance(one, Tensor)), None)
+        turns = Turns(timed_on(None if first is None else first.device), self.seconds)
+        now, *others = turns.taken([as_it_is, *alive], self.rounds, lose=True)
+        found = iter([measured_gain(now[: len(one)], one) for one in others])
+        return [None if run is None else next(found) for run in runs]
+
+
+def _run(one: SpecializationRecommendation, here: Situation, args: Sequence[Any]) -> Run | None:
+    """What runs a specialisation; None where it does not run."""
+    special = one.specialized(here.kernel, here.under)
+
+    def run() -> Any:
+        return special(*args, **here.static)
+
+    try:
+        run()
+    except TesseraError:
+        return None
+    return run
+
+
+def own_arguments(here: Situation) -> tuple[Any, ...] | None:
+    """The arguments, with other arrays in place of those that the kernel fills; None where some cannot be had."""
+    from tessera.metatracing.analysis.recommendations import written_places
+
+    written = written_places(here.kernel, here.args, here.static)
+    made = [like(one) if place in written else one for place, one in enumerate(here.args)]
+    return None if any(one is None for one in made) else tuple(made)
+
+
+def like(value: Tensor) -> Tensor | None:
+    """Another tensor with the same numbers that lies as this one does; None for one with gaps."""
+    order = sorted(range(value.ndim), key=lambda axis: (-value.strides[axis], axis))
+    shape = tuple([value.shape[axis] for axis in order])
+    if tuple([value.strides[axis] for axis in order]) != contiguous_strides(shape, 1) and value.size:
+        return None
+    back = [order.index(axis) for axis in range(value.ndim)]
+    made = empty(shape, value.dtype, value.device)
+    made = made.permute(*back) if value.ndim > 1 else made
+    made[...] = value
+    return made

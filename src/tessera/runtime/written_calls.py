@@ -1,0 +1,76 @@
+"""What code that is written for calls has in common: parameters, names of its own, and arguments as they were given.
+
+Kernels, jitted functions and what runs in tiers each have a function written for their parameters, which finds what
+such arguments led to before. All parameters have defaults in it, so that what is wrong with arguments is found and said
+in one place: by whoever takes the call that it has nothing for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter, Signature
+from typing import Any
+
+MISSING: Any = object()
+"""What a parameter without a default has for one."""
+NOT_FOUND = (KeyError, IndexError, AttributeError, TypeError, NameError, ValueError)
+"""What looking for an entry may raise where there is none: no such key, an argument that is no tensor, has no such part
+or cannot be part of a key, a global name or a variable of an outer function that is gone."""
+
+
+def mark_for(signature: Signature) -> str:
+    """What the code's own names begin with: no parameter does."""
+    mark = "_"
+    while any(name.startswith(mark) for name in signature.parameters):
+        mark += "_"
+    return mark
+
+
+def parameters_text(signature: Signature, mark: str) -> str:
+    """The parameters, with all that is given beyond them in `extra` and `more`."""
+    listed: list[str] = []
+    ordered = list(signature.parameters.values())
+    beyond = f"*{mark}extra"
+    for place, one in enumerate(ordered):
+        if one.kind is Parameter.KEYWORD_ONLY and beyond not in listed:
+            listed.append(beyond)
+        listed.append(f"{one.name}={mark}defaults[{one.name!r}]")
+        following = ordered[place + 1].kind if place + 1 < len(ordered) else None
+        if one.kind is Parameter.POSITIONAL_ONLY and following is not Parameter.POSITIONAL_ONLY:
+            listed.append("/")
+    if beyond not in listed:
+        listed.append(beyond)
+    return ", ".join([*listed, f"**{mark}more"])
+
+
+def written(
+    name: str, text: str, signature: Signature, mark: str, scope: Mapping[str, Any], module: str
+) -> Callable[..., Any]:
+    """The function `call` of a text, under a name. `scope` has what else it sees, without marks.
+
+    Errors are told at the user's line, which is not in there: so its module is one of the package.
+    """
+    seen: dict[str, Any] = {
+        "__name__": module,
+        f"{mark}not_found": NOT_FOUND,
+        f"{mark}defaults": {
+            one.name: MISSING if one.default is one.empty else one.default for one in signature.parameters.values()
+        },
+    }
+    seen |= {f"{mark}{key}": value for key, value in scope.items()}
+    exec(text, seen)
+    made = seen[f"{mark}call"]
+    made.__name__ = made.__qualname__ = name
+    return made
+
+
+def as_given(
+    names: Sequence[str], given: Sequence[Any], extra: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments by position and by name, from those of parameters that can be given by position, and others.
+
+    Parameters in front of the first that is missing were given by position, as far as anyone can tell.
+    """
+    count = next((place for place, value in enumerate(given) if value is MISSING), len(given))
+    rest = dict(zip(names[count:], given[count:], strict=True)) | dict(named)
+    return (*given[:count], *extra), {name: value for name, value in rest.items() if value is not MISSING}
