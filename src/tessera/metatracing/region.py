@@ -185,7 +185,7 @@ class Region:
 
     # Running
 
-    def sampled(self, entry: Entry, values: tuple[Any, ...]) -> tuple[Any, int]:
+    def sampled(self, entry: Entry, values: tuple[Any, ...]) -> tuple[Any, ExecutionTier]:
         """A call that is timed and recorded; its result, and the tier that it ran at."""
         clerk = self.runtime.clerk
         came, self.looking = self.clock() - self.looking, 0
@@ -261,7 +261,7 @@ class Region:
 
     def recover(
         self, entry: Entry, contender: Contender | None, error: Exception, values: tuple[Any, ...]
-    ) -> tuple[Any, int]:
+    ) -> tuple[Any, ExecutionTier]:
         """A call whose program could not begin: the next tier down serves it."""
         program = entry.program if contender is None else contender.program
         if program.tier is TIER1 or not program.compiled.is_repeatable:

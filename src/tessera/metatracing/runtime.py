@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from tessera.kernels.function import Kernel
 from tessera.metatracing.analysis.experience import Experience
@@ -55,8 +55,7 @@ if TYPE_CHECKING:
     from tessera.metatracing.models.kernel_times import KernelTimes
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeResult:
+class RuntimeResult(NamedTuple):
     """What came of a call: the output that it filled, and the tier that it ran at."""
 
     output: Tensor
@@ -117,6 +116,7 @@ class MetaTracingRuntime:
         self.climbs = ClimbModel()
         self._tiered: dict[int, Tiered] = {}
         self._kernels: dict[Kernel, Tiered] = {}
+        self._attention: Tiered | None = None
         self._lent: weakref.WeakSet[Tiered] = weakref.WeakSet()
         self._lock = threading.Lock()
         self.watch = RiskWatch(self) if self.config.mitigate_risks else None
@@ -238,11 +238,14 @@ class MetaTracingRuntime:
 
             o = empty_like(asarray(q))
         scale = wanted.softmax_scale
-        tiered = self._kernels.get(flash_attention) or self.tiered(flash_attention)
+        # A call finds the caches full of arrays: every object that is looked at here is fetched from memory.
+        tiered = self._attention
+        if tiered is None:
+            tiered = self._attention = self.tiered(flash_attention)
         _, tier = tiered.told(
             q, k, v, o, q.shape[-1] ** -0.5 if scale is None else float(scale), causal=wanted.is_causal
         )
-        return RuntimeResult(o, ExecutionTier(tier))
+        return RuntimeResult(o, tier)
 
     # What it tells
 

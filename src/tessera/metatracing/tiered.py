@@ -17,6 +17,7 @@ from tessera.errors import TesseraError
 from tessera.metatracing.client import Call, Client
 from tessera.metatracing.logs import log
 from tessera.metatracing.programs import Entry
+from tessera.metatracing.records import ExecutionTier
 from tessera.metatracing.region import FAULTS, Region
 from tessera.runtime.tensor import Tensor
 from tessera.runtime.written_calls import MISSING, as_given, mark_for, parameters_text, written
@@ -48,7 +49,7 @@ class Tiered:
         self._static = [one for one in parameters if one.name not in client.paths]
         self._arrays: tuple[bool, ...] | None = None  # which arguments are; unknown before the first call
         self.__call__ = lambda *args, **kwargs: self.slowly(args, kwargs)[0]
-        self.told: Callable[..., tuple[Any, int]] = lambda *args, **kwargs: self.slowly(args, kwargs)
+        self.told: Callable[..., tuple[Any, ExecutionTier]] = lambda *args, **kwargs: self.slowly(args, kwargs)
 
     def forked(self) -> None:
         """In the child of a fork: whoever held the locks is not there, and neither is who compiles."""
@@ -56,18 +57,18 @@ class Tiered:
         for region in self.regions.values():
             region.forked()
 
-    def slowly(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, int]:
+    def slowly(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ExecutionTier]:
         """Any call; the next of its kind is quick."""
         call = self.client.call(args, kwargs)
         if call is None:
-            return self.client.plainly(args, kwargs), 1
+            return self.client.plainly(args, kwargs), ExecutionTier.TIER1_INTERPRETER
         return self._run(call)
 
-    def again(self, values: tuple[Any, ...], call: Call) -> tuple[Any, int]:
+    def again(self, values: tuple[Any, ...], call: Call) -> tuple[Any, ExecutionTier]:
         """A call that could not be made by the entry that it had."""
         return self._run(Call(values, call.fixed, call.context))
 
-    def _run(self, call: Call) -> tuple[Any, int]:
+    def _run(self, call: Call) -> tuple[Any, ExecutionTier]:
         key, came = self._key(call), self.runtime.clock()
         entry = self.entries.get(key)
         if entry is None or entry.is_stale or not _holds(entry.unchanged):
@@ -200,7 +201,7 @@ class Tiered:
 
     def _otherwise(
         self, given: Sequence[Any], extra: Sequence[Any], static: Sequence[Any], more: Mapping[str, Any]
-    ) -> tuple[Any, int]:
+    ) -> tuple[Any, ExecutionTier]:
         names = [one.name for one in self._given]
         named = {one.name: value for one, value in zip(self._static, static, strict=True)}
         args, kwargs = as_given(names, given, extra, named)
@@ -212,7 +213,7 @@ def {mark}call({parameters}):
     try:
         {mark}now = {mark}token()
 {inline}
-        if {mark}entry.holds is not None:
+        if {mark}entry.holds is not None and not {mark}entry.holds({numbers}):
             {mark}entry = {mark}entry.for_numbers(({numbers}))
         {mark}good = not {mark}extra and not {mark}more and {mark}entry.unchanged()
     except {mark}not_found:
@@ -229,7 +230,7 @@ def {mark}call({parameters}):
 """
 
 
-def _recover(entry: Entry, fault: Exception, values: tuple[Any, ...]) -> tuple[Any, int]:
+def _recover(entry: Entry, fault: Exception, values: tuple[Any, ...]) -> tuple[Any, ExecutionTier]:
     entry.left += 1  # another entry makes this call, and counts it
     return entry.region.recover(entry, None, fault, values)
 
