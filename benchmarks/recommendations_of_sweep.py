@@ -173,11 +173,7 @@ def report(machine: Machine, rows: list[Row], name: str) -> tuple[str, bool]:
         if way is TRIED:
             made, helped, there, hits = counts["all"]
             holds = helped >= 0.9 * made and hits >= 0.8 * there
-    lines += [
-        "",
-        "Speed of the block that the model chooses, over that of the best, and of the kernel's own block:",
-        "",
-    ]
+    lines += ["", "Speed of the block that the model chooses, and of the kernel's own, over that of the best:", ""]
     lines += [
         "| kernel | problems | the model's choice | worst | the kernel's own | worst |",
         "|---|---:|---:|---:|---:|---:|",
