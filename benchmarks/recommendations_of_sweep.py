@@ -76,8 +76,29 @@ def kind_of(now: Row, then: Row, machine: Machine) -> RecommendationType | None:
     return None
 
 
-def cases(machine: Machine, rows: list[Row]) -> Iterator[tuple[State, list[Outcome]]]:
-    """Every state with what came of it."""
+class Chosen(NamedTuple):
+    """Speeds over that of the best block of a problem: of the block that a model chooses, and of the kernel's own."""
+
+    kernel: str
+    models: float
+    own: float | None
+
+
+def chosen_block(times: KernelTimes, several: Sequence[Row]) -> Chosen | None:
+    """The choice among the blocks of a problem that are measured with sizes open, in the type that most are."""
+    first = several[0].state
+    alike = replace(first, dtype="f32" if times.machine.kind == "cpu" else "bf16", layout="rows", assumed=False)
+    found = [one for one in several if replace(one.state, block=alike.block, warps=alike.warps) == alike]
+    if len(found) < 2:
+        return None
+    best = min(one.measured.seconds for one in found)
+    choice = min(found, key=lambda one: times.predict(one.measured.program).seconds)
+    own = next((best / one.measured.seconds for one in found if one.state.schedule() is None), None)
+    return Chosen(first.kernel, best / choice.measured.seconds, own)
+
+
+def cases(machine: Machine, rows: list[Row]) -> Iterator[tuple[Chosen | None, list[list[Outcome]]]]:
+    """Every problem with the block that is chosen for it, and of each of its states what came of it."""
     groups: dict[Any, list[Row]] = defaultdict(list)
     for row in rows:
         groups[row.measured.group].append(row)
@@ -88,9 +109,8 @@ def cases(machine: Machine, rows: list[Row]) -> Iterator[tuple[State, list[Outco
         times = KernelTimes.calibrated(machine, [one.measured for one in rows if one.measured.group not in out])
         recommender = Recommender(times)
         for name in names[fold::FOLDS]:
-            for now in groups[name]:
-                if times.knows(now.measured.program):
-                    yield now.state, list(outcomes(recommender, now, groups[name]))
+            known = [one for one in groups[name] if times.knows(one.measured.program)]
+            yield chosen_block(times, known), [list(outcomes(recommender, now, groups[name])) for now in known]
 
 
 def outcomes(recommender: Recommender, now: Row, several: Sequence[Row]) -> Iterator[Outcome]:
@@ -126,7 +146,8 @@ def outcomes(recommender: Recommender, now: Row, several: Sequence[Row]) -> Iter
 
 def report(machine: Machine, rows: list[Row], name: str) -> tuple[str, bool]:
     """The tables by kind, and whether both bars hold over all, with trials."""
-    everything = [outcome for _, several in cases(machine, rows) for outcome in several]
+    problems = list(cases(machine, rows))
+    everything = [outcome for _, states in problems for several in states for outcome in several]
     possible, trials = len(everything), sum(one.trials for one in everything)
     words = (
         f"{len(rows)} states on {name}, with all that was measured of each: {possible} times something of a kind could "
@@ -152,6 +173,16 @@ def report(machine: Machine, rows: list[Row], name: str) -> tuple[str, bool]:
         if way is TRIED:
             made, helped, there, hits = counts["all"]
             holds = helped >= 0.9 * made and hits >= 0.8 * there
+    lines += ["", "Speed of the block that the model chooses, and of the kernel's own, over that of the best:", ""]
+    lines += [
+        "| kernel | problems | the model's choice | worst | the kernel's own | worst |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for kernel in dict.fromkeys(one.kernel for one, _ in problems if one is not None):
+        mine = [one for one, _ in problems if one is not None and one.kernel == kernel]
+        speeds = [[one.models for one in mine], [one.own for one in mine if one.own is not None]]
+        shown = [f"{np.exp(np.mean(np.log(some))):.3f} | {min(some):.3f}" if some else " | " for some in speeds]
+        lines.append(f"| {kernel} | {len(mine)} | {' | '.join(shown)} |")
     return "\n".join(lines), holds
 
 
