@@ -6,8 +6,11 @@ BIN := .venv/bin
 MARKERS := not acceptance and not gpu$(if $(PEERS),, and not peers)
 STAMP := .venv/$(if $(PEERS),peers,test).stamp
 
+# Bytecode is kept, whatever the environment says: tests start hundreds of processes.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test acceptance docs freshness lint format clean
+.PHONY: help demo test acceptance docs quick freshness collect lint format clean
 
 help:
 	@echo "make demo           set up, then attention that climbs the tiers while it is called"
@@ -21,10 +24,12 @@ help:
 demo: .venv/core.stamp
 	$(BIN)/tessera demo
 
-# What uses one core runs side by side, then the tests on all.
+# What uses one core runs side by side. Types take longest to check; tests begin meanwhile, those that measure last.
 test:
 	$(MAKE) -j 2 --output-sync=target $(STAMP) .venv/browser.stamp
-	$(MAKE) -j 2 --output-sync=target freshness lint
+	$(MAKE) -j 2 lint quick
+
+quick: freshness collect
 	$(BIN)/pytest -n $(JOBS) -m "$(MARKERS)" $(if $(PEERS),--require-peers)
 
 # POSIX sh has no pipefail: the status travels through a file, and a missing one fails.
@@ -42,6 +47,10 @@ docs: .venv/test.stamp
 
 freshness: $(STAMP)
 	$(BIN)/python benchmarks/freshness.py
+
+# The first to read the tests makes their bytecode.
+collect: $(STAMP) | freshness
+	@$(BIN)/pytest --collect-only -qq > .venv/collected.txt || { cat .venv/collected.txt; exit 1; }
 
 lint: $(STAMP)
 	$(BIN)/ruff check src tests benchmarks examples

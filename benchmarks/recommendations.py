@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from specialization_sweep import KERNELS, Arrays, State, cpu_states, gpu_states
+from specialization_sweep import KERNELS, SWEEPS, Arrays, State
 
 import tessera as ts
 from tessera import Schedule
@@ -299,7 +299,7 @@ def main() -> int:
     assert times is not None
     recommender, arrays, began = Recommender(times), Arrays(chosen.device), time.perf_counter()
     cases = list(gpu_cases() if chosen.device == "cuda" else cpu_cases())
-    swept = {one.problem for one in (gpu_states() if chosen.device == "cuda" else cpu_states())}
+    swept = {one.problem for one in SWEEPS[chosen.device].states()}
     assert not swept & {one.state.problem for one in cases}, "the model was fitted to some of these"
     if chosen.processes > 1 or chosen.compile_only:
         wanted: dict[bytes, None] = {}
@@ -333,7 +333,7 @@ def main() -> int:
         name = f"recommendations-{MODELS[chosen.device]}"
         (folder / f"{name}.md").write_text(page, encoding="utf-8")
         raw = [{"case": one.case.name, "seconds": one.seconds, "rows": one.rows} for one in outcomes]
-        (folder / f"{name}.json").write_text(json.dumps(raw), encoding="utf-8")
+        (folder / f"{name}.json").write_text(json.dumps({"cases": raw}), encoding="utf-8")
     return 0 if holds else 1
 
 

@@ -109,16 +109,17 @@ def outcomes(recommender: Recommender, now: Row, several: Sequence[Row]) -> Iter
         params = ShapeParams((str(place),))
         found[kind].append((SpecializationRecommendation(kind, "", gain.ratio - 1, 1, params, gain.confidence), gain))
 
+    def then_of(made: SpecializationRecommendation) -> Row:
+        assert isinstance(made.params, ShapeParams)
+        return several[int(made.params.words[0])]
+
     def helped(made: list[SpecializationRecommendation]) -> float | None:
-        if not made:
-            return None
-        assert isinstance(made[0].params, ShapeParams)
-        return now.measured.seconds / several[int(made[0].params.words[0])].measured.seconds
+        return now.measured.seconds / then_of(made[0]).measured.seconds if made else None
 
     for kind, candidates in found.items():
         best = max(helped([made]) or 0.0 for made, _ in candidates)
         chosen = recommender.shortlist(candidates)
-        tried = [(one, measured_gain(now.trial, several[int(one.params.words[0])].trial)) for one in chosen]  # pyright: ignore
+        tried = [(one, measured_gain(now.trial, then_of(one).trial)) for one in chosen]
         made = {ALONE: helped(recommender.pick(candidates)), TRIED: helped(recommender.confirmed(tried))}
         yield Outcome(kind.value, best, made, len(chosen))
 

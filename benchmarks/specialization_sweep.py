@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -106,119 +107,114 @@ class State:
         return ((x, make((width,), dtype), make((width,), dtype)) if self.kernel == "layernorm" else (x,)), {}
 
 
-GPU_ATTENTION = [
-    (1, 8, 512),
-    (1, 8, 1024),
-    (2, 8, 1024),
-    (1, 16, 2048),
-    (4, 16, 1024),
-    (4, 16, 2048),
-    (2, 8, 4096),
-    (8, 16, 512),
-    (1, 4, 300),
-    (3, 5, 777),
-    (1, 32, 4096),
-    (2, 16, 1536),
-]
-GPU_GEMM = [
-    (512, 512, 512),
-    (1024, 1024, 1024),
-    (2048, 2048, 2048),
-    (4096, 4096, 1024),
-    (1000, 1000, 1000),
-    (768, 3072, 768),
-    (256, 4096, 4096),
-    (3000, 2000, 1024),
-]
-GPU_ROWS = [(4096, 1024), (8192, 1000), (16384, 512), (2048, 4096), (1024, 1000), (30000, 512), (512, 1024)]
+@dataclass(frozen=True)
+class Sweep:
+    """What is measured on a kind of machine: sizes, and schedules as blocks with numbers of warps."""
 
+    dtype: str
+    other: str
+    widths: tuple[int, ...]
+    attention: tuple[tuple[int, ...], ...]
+    attention_schedules: tuple[tuple[tuple[int, ...], int | None], ...]
+    attention_assumed: tuple[int, ...]
+    """The block that is also compiled for its sizes."""
+    gemm: tuple[tuple[int, ...], ...]
+    gemm_schedules: tuple[tuple[tuple[int, ...], int | None], ...]
+    gemm_varied: tuple[tuple[int, ...], ...]
+    """Blocks that other layouts and element types are measured with."""
+    rows: tuple[tuple[int, ...], ...]
+    row_schedules: tuple[tuple[tuple[int, ...], int | None], ...]
+    row_dtypes: tuple[str, ...]
+    row_other: tuple[str, ...] = ()
+    """Element types that are measured with nothing else changed."""
 
-def gpu_states() -> Iterator[State]:
-    """Everything that is measured on a GPU."""
-    for place, outer in enumerate(GPU_ATTENTION):
-        for width in (64, 128):
-            for causal in (False, True):
-                start = State("attention", (*outer, width), causal)
+    def states(self) -> Iterator[State]:
+        for place, outer in enumerate(self.attention):
+            for width, causal in product(self.widths, (False, True)):
+                start = State("attention", (*outer, width), causal, dtype=self.dtype)
                 yield start
-                for block in ((64, 64), (128, 64), (128, 128), (64, 128), (192, 96)):
-                    yield replace(start, block=block)
-                yield replace(start, block=(64, 64), warps=8)
-                yield replace(start, block=(128, 64), warps=4)
-                if place % 2 == 0:
-                    yield replace(start, assumed=True)
-                    yield replace(start, block=(64, 64), assumed=True)
-                if place % 3 == 0:
-                    yield replace(start, layout="columns")
-                    yield replace(start, dtype="f32")
-    for place, sizes in enumerate(GPU_GEMM):
-        start = State("gemm", sizes)
-        for block in ((64, 64, 64), (128, 128, 64), (128, 256, 64), (64, 128, 64), (128, 64, 64), (192, 128, 64)):
-            yield replace(start, block=block)
-        for block, warps in (((64, 64, 32), 2), ((128, 128, 32), 4), ((64, 128, 32), 8)):
-            yield replace(start, block=block, warps=warps)
-        for block in ((64, 64, 64), (128, 128, 64)):
-            yield replace(start, block=block, layout="columns")
-            yield replace(start, block=block, dtype="f32")
-            if place % 2 == 0:
-                yield replace(start, block=block, assumed=True)
-    for name in ("softmax", "layernorm"):
-        for sizes in GPU_ROWS:
-            for dtype in ("f32", "bf16"):
-                start = State(name, sizes, dtype=dtype)
-                yield start
-                for block, warps in (((64, 64), 1), ((8, 64), 4), ((16, 64), 16)):
+                for block, warps in self.attention_schedules:
                     yield replace(start, block=block, warps=warps)
-                yield replace(start, assumed=True)
-                yield replace(start, layout="columns")
-
-
-CPU_ATTENTION = [
-    (1, 2, 128),
-    (1, 4, 256),
-    (2, 4, 256),
-    (1, 4, 512),
-    (1, 8, 384),
-    (1, 2, 1000),
-    (2, 3, 333),
-    (4, 8, 128),
-]
-CPU_GEMM = [(128, 128, 128), (256, 256, 256), (512, 512, 512), (300, 300, 300), (64, 1024, 512), (512, 128, 1024)]
-CPU_ROWS = [(512, 512), (2048, 256), (1000, 1000), (128, 4096), (4096, 128), (3000, 77)]
-
-
-def cpu_states() -> Iterator[State]:
-    """Everything that is measured on a CPU."""
-    for place, outer in enumerate(CPU_ATTENTION):
-        for width in (32, 64):
-            for causal in (False, True):
-                start = State("attention", (*outer, width), causal, dtype="f32")
-                yield start
-                for block in ((16, 16), (32, 32), (64, 64), (32, 128), (64, 256), (128, 128)):
-                    yield replace(start, block=block)
                 if place % 2 == 0:
                     yield replace(start, assumed=True)
-                    yield replace(start, block=(32, 32), assumed=True)
+                    yield replace(start, block=self.attention_assumed, assumed=True)
                 if place % 3 == 0:
                     yield replace(start, layout="columns")
-                    yield replace(start, dtype="bf16")
-    for place, sizes in enumerate(CPU_GEMM):
-        start = State("gemm", sizes, dtype="f32")
-        for block in ((16, 16, 16), (32, 32, 64), (64, 64, 64), (64, 128, 64), (128, 128, 128), (32, 256, 64)):
-            yield replace(start, block=block)
-        for block in ((32, 32, 64), (64, 128, 64)):
-            yield replace(start, block=block, layout="columns")
-            yield replace(start, block=block, dtype="bf16")
-            if place % 2 == 0:
-                yield replace(start, block=block, assumed=True)
-    for name in ("softmax", "layernorm"):
-        for sizes in CPU_ROWS:
-            start = State(name, sizes, dtype="f32")
+                    yield replace(start, dtype=self.other)
+        for place, sizes in enumerate(self.gemm):
+            start = State("gemm", sizes, dtype=self.dtype)
+            for block, warps in self.gemm_schedules:
+                yield replace(start, block=block, warps=warps)
+            for block in self.gemm_varied:
+                yield replace(start, block=block, layout="columns")
+                yield replace(start, block=block, dtype=self.other)
+                if place % 2 == 0:
+                    yield replace(start, block=block, assumed=True)
+        for name, sizes, dtype in product(("softmax", "layernorm"), self.rows, self.row_dtypes):
+            start = State(name, sizes, dtype=dtype)
             yield start
-            for block in ((1, 64), (8, 64), (256, 64)):
-                yield replace(start, block=block)
+            for block, warps in self.row_schedules:
+                yield replace(start, block=block, warps=warps)
             yield replace(start, assumed=True)
             yield replace(start, layout="columns")
-            yield replace(start, dtype="bf16")
+            for other in self.row_other:
+                yield replace(start, dtype=other)
+
+
+SWEEPS = {
+    "cuda": Sweep(
+        dtype="bf16",
+        other="f32",
+        widths=(64, 128),
+        attention=(
+            *((1, 8, 512), (1, 8, 1024), (2, 8, 1024), (1, 16, 2048), (4, 16, 1024), (4, 16, 2048)),
+            *((2, 8, 4096), (8, 16, 512), (1, 4, 300), (3, 5, 777), (1, 32, 4096), (2, 16, 1536)),
+        ),
+        attention_schedules=(
+            *(((64, 64), None), ((128, 64), None), ((128, 128), None), ((64, 128), None), ((192, 96), None)),
+            *(((64, 64), 8), ((128, 64), 4)),
+        ),
+        attention_assumed=(64, 64),
+        gemm=(
+            *((512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 1024)),
+            *((1000, 1000, 1000), (768, 3072, 768), (256, 4096, 4096), (3000, 2000, 1024)),
+        ),
+        gemm_schedules=(
+            *(((64, 64, 64), None), ((128, 128, 64), None), ((128, 256, 64), None)),
+            *(((64, 128, 64), None), ((128, 64, 64), None), ((192, 128, 64), None)),
+            *(((64, 64, 32), 2), ((128, 128, 32), 4), ((64, 128, 32), 8)),
+        ),
+        gemm_varied=((64, 64, 64), (128, 128, 64)),
+        rows=((4096, 1024), (8192, 1000), (16384, 512), (2048, 4096), (1024, 1000), (30000, 512), (512, 1024)),
+        row_schedules=(((64, 64), 1), ((8, 64), 4), ((16, 64), 16)),
+        row_dtypes=("f32", "bf16"),
+    ),
+    "cpu": Sweep(
+        dtype="f32",
+        other="bf16",
+        widths=(32, 64),
+        attention=(
+            *((1, 2, 128), (1, 4, 256), (2, 4, 256), (1, 4, 512)),
+            *((1, 8, 384), (1, 2, 1000), (2, 3, 333), (4, 8, 128)),
+        ),
+        attention_schedules=(
+            *(((16, 16), None), ((32, 32), None), ((64, 64), None)),
+            *(((32, 128), None), ((64, 256), None), ((128, 128), None)),
+        ),
+        attention_assumed=(32, 32),
+        gemm=((128, 128, 128), (256, 256, 256), (512, 512, 512), (300, 300, 300), (64, 1024, 512), (512, 128, 1024)),
+        gemm_schedules=(
+            *(((16, 16, 16), None), ((32, 32, 64), None), ((64, 64, 64), None)),
+            *(((64, 128, 64), None), ((128, 128, 128), None), ((32, 256, 64), None)),
+        ),
+        gemm_varied=((32, 32, 64), (64, 128, 64)),
+        rows=((512, 512), (2048, 256), (1000, 1000), (128, 4096), (4096, 128), (3000, 77)),
+        row_schedules=(((1, 64), None), ((8, 64), None), ((256, 64), None)),
+        row_dtypes=("f32",),
+        row_other=("bf16",),
+    ),
+}
+"""Everything that is measured, by the kind of device."""
 
 
 # Arrays
@@ -316,7 +312,7 @@ def main() -> int:
     parser.add_argument("--compile-only", action="store_true")
     parser.add_argument("--every", type=int, default=1, help="only every so many rows: to try it out")
     chosen = parser.parse_args()
-    states = list(dict.fromkeys(gpu_states() if chosen.device == "cuda" else cpu_states()))[:: chosen.every]
+    states = list(dict.fromkeys(SWEEPS[chosen.device].states()))[:: chosen.every]
     arrays, began = Arrays(chosen.device), time.perf_counter()
     firsts = {state.program: state for state in reversed(states)}
     requests = [one for state in firsts.values() if (one := packed(state, arrays)) is not None]

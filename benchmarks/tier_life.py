@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ import numpy as np
 
 import tessera as ts
 from tessera.metatracing import AttentionParams, MetaTracingRuntime, RuntimeConfig
-from tessera.metatracing.attention import flash_attention
+from tessera.metatracing.attention import BASELINE, flash_attention
 
 Bars = dict[str, dict[str, Any]]
 CAUSAL = AttentionParams(is_causal=True)
@@ -33,6 +33,8 @@ CALLS = 5000
 PAUSE = 0.002
 PHASE = 625
 """Calls until another shape becomes the usual one."""
+CALM = 150
+"""The same, when nothing changes any more."""
 EDITED = """
 from tessera import Out, kernel, tile
 
@@ -161,7 +163,7 @@ def climbing(device: str, ahead: float = 5.0) -> dict[str, float]:
             tier = int(runtime.execute_flash_attention(*given, CAUSAL).tier_used)
             synchronize(device)
             found.setdefault(f"tier{tier}", time.perf_counter() - began)
-            busy = any(one.request or one.trials or one.contests or one.pending for one in runtime.regions())
+            busy = any(one.is_working or one.recording.pending for one in runtime.regions())
             # What was taken in the end is on the disk by then; the next process begins with that.
             if not busy and runtime.get_runtime_stats().total_specialization_time_ms:
                 break
@@ -188,36 +190,113 @@ def second(device: str) -> dict[str, float]:
 # A changing workload
 
 
+class Stopwatch:
+    """How long a call takes its caller; and how fast it is, against the baseline's program a moment later.
+
+    Clocks of processors and GPUs come and go with what there is to do: two programs are compared in turns. What takes
+    its time on a GPU is measured by the GPU's own clock.
+    """
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self.events: tuple[Any, Any] | None = None
+        if device != "cpu":
+            from tessera.runtime.cuda.streams import Event
+
+            self.events = Event(device, timing=True), Event(device, timing=True)
+
+    def waited(self, run: Callable[[], Any]) -> tuple[Any, float]:
+        """The result of a call, and the microseconds that its caller waits for it."""
+        began = time.perf_counter_ns()
+        result = run()
+        synchronize(self.device)
+        return result, (time.perf_counter_ns() - began) / 1e3
+
+    def compared(self, run: Callable[[], Any], baseline: Callable[[], Any]) -> tuple[Any, float, float]:
+        """The same, and how many times as fast as the baseline the program was."""
+        result, waited, took = self._inside(run)
+        _, _, other = self._inside(baseline)
+        return result, waited, other / took
+
+    def _inside(self, run: Callable[[], Any]) -> tuple[Any, float, float]:
+        events = self.events
+        if events is None:
+            result, waited = self.waited(run)
+            return result, waited, waited
+        began, ended = events
+
+        def between() -> Any:
+            began.record()
+            result = run()
+            ended.record()
+            return result
+
+        result, waited = self.waited(between)
+        return result, waited, 1e3 * began.milliseconds_until(ended)
+
+
 def workload(device: str) -> dict[str, Any]:
-    """Calls whose usual shape changes now and then, and of which one in five has another."""
+    """Calls whose usual shape changes now and then, and of which one in five has another.
+
+    They are compared with calls of the same mix when nothing changes any more: what caches hold is the same then. What
+    callers wait for is measured for all calls; how fast programs are, in the calls 150 to 200 behind each shift.
+    """
     shapes, random = shapes_for(device), np.random.default_rng(0)
-    given = [arrays(shape, device) for shape in shapes]
+    given, others = ([arrays(shape, device) for shape in shapes] for _ in range(2))
+    baseline = flash_attention.with_schedule(BASELINE)
+    for one in others:
+        baseline(*one, one[0].shape[-1] ** -0.5, causal=True)
     synchronize(device)
+
+    def mixed(usual: Sequence[int]) -> list[int]:
+        return [int(random.integers(len(shapes))) if random.random() < 0.2 else one for one in usual]
+
     usual = [(turn // PHASE) % len(shapes) for turn in range(CALLS)]
-    plan = [int(random.integers(len(shapes))) if random.random() < 0.2 else one for one in usual]
-    took = np.zeros(CALLS)
+    plan = mixed(usual)
+    took, tiers = np.zeros(CALLS), np.zeros(CALLS, int)
+    behind: dict[int, list[float]] = {shift: [] for shift in range(PHASE, CALLS, PHASE)}
     # Calls of a GPU are over before anything could be compiled: as in a program that does other work, too, they have
     # their time.
-    pause = 0.0 if device == "cpu" else PAUSE
+    pause, watch = 0.0 if device == "cpu" else PAUSE, Stopwatch(device)
 
-    def microseconds(which: int) -> float:
+    def called(which: int) -> Any:
+        return runtime.execute_flash_attention(*given[which], CAUSAL)
+
+    def compared(which: int) -> tuple[Any, float, float]:
         time.sleep(pause)
-        began = time.perf_counter_ns()
-        runtime.execute_flash_attention(*given[which], CAUSAL)
-        synchronize(device)
-        return (time.perf_counter_ns() - began) / 1e3
+        one = others[which]
+        return watch.compared(lambda: called(which), lambda: baseline(*one, one[0].shape[-1] ** -0.5, causal=True))
 
+    def waited(which: int) -> tuple[Any, float]:
+        time.sleep(pause)
+        return watch.waited(lambda: called(which))
+
+    calm: list[list[float]] = [[] for _ in given]
+    speeds: list[list[float]] = [[] for _ in given]
     with MetaTracingRuntime() as runtime:
         for turn, which in enumerate(plan):
-            took[turn] = microseconds(which)
-        # The same calls in the same way: behind a pause, processors and caches are not what they are in a loop.
-        steady = [float(np.median([microseconds(which) for _ in range(120)][40:])) for which in range(len(given))]
+            shift = turn - turn % PHASE
+            if shift and 150 <= turn - shift < 200:
+                result, took[turn], speed = compared(which)
+                if which == usual[turn]:
+                    behind[shift].append(speed)
+            else:
+                result, took[turn] = waited(which)
+            tiers[turn] = int(result.tier_used)
+        runtime.wait_for_compilation()
+        expected = [(turn // CALM) % len(given) for turn in range(2 * CALM * len(given))]
+        for turn, (one, which) in enumerate(zip(expected, mixed(expected), strict=True)):
+            if turn % CALM < CALM // 2:
+                _, found = waited(which)
+            else:
+                _, _, found = compared(which)
+            if one == which:
+                (calm if turn % CALM < CALM // 2 else speeds)[which].append(found)
         stats = runtime.get_runtime_stats()
+    steady, fast = ([float(np.median(one)) for one in found] for found in (calm, speeds))
     slower = took / np.asarray([steady[which] for which in plan])
-    after: list[float] = []
-    for shift in range(PHASE, CALLS, PHASE):
-        seen = [slower[place] for place in range(shift + 150, shift + 200) if plan[place] == usual[shift]]
-        after.append(1 / float(np.median(seen)))
+    after = [float(np.median(found)) / fast[usual[shift]] for shift, found in behind.items()]
+    highest = [turn for turn in range(CALLS) if tiers[turn] == 3]
     return {
         "p99": float(np.percentile(slower, 99)),
         "p99_without_first_200": float(np.percentile(slower[200:], 99)),
@@ -225,7 +304,10 @@ def workload(device: str) -> dict[str, Any]:
         "slowest": [[int(turn), round(float(took[turn]))] for turn in sorted(np.argsort(-slower)[:80])],
         "after_shift_least": min(after),
         "after_shifts": after,
+        "tiers_after_shifts": [sorted({int(one) for one in tiers[shift + 150 : shift + 200]}) for shift in behind],
+        "first_at_tier3": highest[0] if highest else None,
         "steady_us": steady,
+        "steady_against_baseline": fast,
         "calls": stats.total_executions,
         "tiers": [stats.tier1_executions, stats.tier2_executions, stats.tier3_executions],
         "events": stats.events,

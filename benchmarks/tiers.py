@@ -108,7 +108,7 @@ def settled(problem: Problem, config: RuntimeConfig, wanted: int, seconds: float
         tiers.append(int(runtime.execute_flash_attention(*problem.arrays, problem.params).tier_used))
         tier_life.synchronize(problem.device)
         regions = runtime.regions()
-        open_ = any(one.trials or one.contests or one.request or one.pending for one in regions)
+        open_ = any(one.is_working or one.recording.pending for one in regions)
         if not open_ and len(tiers) > 12 and (tiers[-8:] == [wanted] * 8 or runtime.counts["contests"] >= wanted - 1):
             break
     return runtime

@@ -45,6 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     leave_to_acceptance(items)
+    items.sort(key=lambda item: "bench" in item.path.parts)  # what measures comes last: types are checked meanwhile
     if settings.get_current_profile_name() != "steady":
         return
     quick = {getattr(item, "obj", None) for item in items if "acceptance" not in item.keywords}

@@ -414,7 +414,7 @@ def check_subset(name: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_any_subset_of_facts_gives_the_same_result(name: str) -> None:
-    @settings(max_examples=3)
+    @settings(max_examples=2)
     @given(st.data())
     def check(data: st.DataObject) -> None:
         check_subset(name, data)
@@ -459,7 +459,11 @@ print(json.dumps(sorted({name.split(".")[0] for name in sys.modules} & {"xdsl", 
 """
 
 
-def test_the_next_process_finds_programs_with_facts_and_only_for_what_they_serve(tmp_path: Path) -> None:
+Compiles = Callable[..., bool]
+
+
+@pytest.fixture(name="compiles_next")
+def _compiles_next(tmp_path: Path) -> Compiles:
     (tmp_path / "script.py").write_text(SCRIPT)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("TESSERA_", "PYTHON"))}
     kept |= {"TESSERA_CACHE_DIR": str(tmp_path / "cache"), "OPENBLAS_NUM_THREADS": "1"}
@@ -470,6 +474,22 @@ def test_the_next_process_finds_programs_with_facts_and_only_for_what_they_serve
         output = subprocess.run(command, check=True, capture_output=True, text=True, env=kept).stdout
         return json.loads(output) == ["llvmlite", "xdsl"]
 
+    return compiles
+
+
+def test_the_next_process_finds_programs_with_facts(compiles_next: Compiles) -> None:
+    everything, shape = ["sizes", "strides", "values"], (3, 20, 40)
+    assert compiles_next(everything, shape)
+    assert not compiles_next(everything, shape)
+    assert compiles_next(everything, shape, a=-0.0)
+    assert compiles_next(everything, (3, 40, 20), turned=True)
+    assert not compiles_next(everything, (3, 40, 20), turned=True)
+    assert compiles_next(["values"], shape)
+
+
+@pytest.mark.acceptance
+def test_the_next_process_finds_programs_with_facts_and_only_for_what_they_serve(compiles_next: Compiles) -> None:
+    compiles = compiles_next
     everything, shape = ["sizes", "strides", "values"], (3, 20, 40)
     assert compiles(everything, shape)
     assert not compiles(everything, shape)

@@ -70,11 +70,10 @@ FLOATS = [
     (ts.f32, ts.f64),
     (ts.f64, ts.f64),
 ]
-# What processors have instructions for is tried at every level by the quick tests, the rest at the highest.
+# What processors have instructions for is tried at every level by the quick tests, of the rest some at the highest.
 QUICK = [
-    (types, level)
-    for types in WHOLE + FLOATS
-    for level in (MACHINES if types in [*WHOLE[:2], *FLOATS[:4]] else MACHINES[-1:])
+    *((types, level) for types in (*WHOLE[:2], *FLOATS[:4]) for level in MACHINES),
+    *((types, MACHINES[-1]) for types in (*WHOLE[2:6:3], *WHOLE[8:], *FLOATS[5:])),
 ]
 
 

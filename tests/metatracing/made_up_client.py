@@ -165,7 +165,8 @@ class MadeUp:
 class Later:
     """Compiles when a test says so."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: bool = False) -> None:
+        self.room = room
         self.requests: list[Request] = []
         self.there: dict[int, dict[int, Compiled]] = {}
 
@@ -176,14 +177,18 @@ class Later:
     def is_ready(self) -> bool:
         return True
 
+    @property
+    def has_room(self) -> bool:
+        return self.room
+
     def prepare(self) -> None:
         return
 
     def made_at_once(self, packed: bytes | None) -> bool:
         return False
 
-    def submit(self, request: Request) -> None:
-        self.requests.append(request)
+    def submit(self, *requests: Request) -> None:
+        self.requests += requests
 
     def arrive(self, place: int) -> None:
         """One of the programs of the next request is there."""
@@ -209,9 +214,12 @@ class Later:
 class Made:
     """A client under a runtime, with a clock that only its programs move."""
 
-    def __init__(self, costs: Costs = usual_costs, compiling: Any = None, **config: Any) -> None:
+    def __init__(
+        self, costs: Costs = usual_costs, compiling: Any = None, *, named: str | None = None, **config: Any
+    ) -> None:
         self.clock = ManualClock()
         self.client = MadeUp(self.clock, costs)
+        self.client.named = named
         options: dict[str, Any] = {"background_compilation": False, "sample_period": 0, "persist": False, **config}
         self.runtime = MetaTracingRuntime(RuntimeConfig(**options), clock=self.clock, compiling=compiling)
         self.tiered = self.runtime.tiered(self.client)

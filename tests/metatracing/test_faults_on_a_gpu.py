@@ -7,6 +7,8 @@ import logging
 import os
 import resource
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,10 +20,11 @@ import pytest
 import tessera as ts
 from tessera import Tensor, knobs
 from tessera.errors import DeviceError, ResourceError
-from tessera.metatracing import AttentionParams, Call, MetaTracingRuntime, RuntimeConfig
+from tessera.metatracing import AttentionParams, Call, ExecutionTier, Level, MetaTracingRuntime, RuntimeConfig
 from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.background import Worker
-from tessera.metatracing.kernel_client import KernelProgram
+from tessera.metatracing.kernel_client import KernelClient, KernelProgram
+from tessera.targets.cuda.tools import find_ptxas
 
 pytestmark = pytest.mark.gpu
 
@@ -180,3 +183,22 @@ def test_memory_does_not_grow() -> None:
         assert after - halfway <= 4 << 20
     assert len(runtime.manager) <= config.max_specialized_kernels
     assert runtime.get_runtime_stats().total_executions == calls
+
+
+def test_a_process_that_compiles_leaves_the_gpu_alone() -> None:
+    """Contexts of several processes take turns on a GPU: callers would wait."""
+    if find_ptxas() is None:
+        pytest.skip("without ptxas the driver assembles")
+    q, k, v = (ts.randn(SHAPE, ts.f16, seed=seed).to("cuda:0") for seed in range(3))
+    client = KernelClient(flash_attention)
+    call = client.call((q, k, v, ts.empty(SHAPE, ts.f16, device="cuda:0"), 0.125), {"causal": True})
+    assert call is not None
+    packed = client.request(call, [Level(ExecutionTier.TIER2_STANDARD)])
+    assert packed is not None
+    code = (
+        "import sys; from tessera.metatracing.building import build; from tessera.runtime.cuda.context import Context; "
+        "print(build(sys.stdin.buffer.read()).decode(), 'handle' in vars(Context.of(0)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], input=packed, capture_output=True, check=True)
+    assert done.stdout.decode().strip() == "[null] False"
+    assert client.find(call, Level(ExecutionTier.TIER2_STANDARD)) is not None

@@ -59,7 +59,7 @@ def test_streams_of_ever_new_shapes_stay_within_caps(calls: int) -> None:
         assert len(made.runtime.manager) <= CAPS["max_specialized_kernels"]
     regions = made.runtime.regions()
     assert made["bridges"] <= CAPS["most_bridges"] * len(regions)
-    assert all(len(region.ring) <= 64 and len(region.asked) <= 257 for region in regions)
+    assert all(len(region.ring) <= 64 and len(region.climbing.asked) <= 257 for region in regions)
     assert all(len(region.programs) <= 64 + CAPS["max_specialized_kernels"] for region in regions)
     assert len(made.tiered.entries) <= 1024
     assert made.runtime.get_runtime_stats().total_executions == calls

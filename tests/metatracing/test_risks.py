@@ -36,6 +36,14 @@ def lengths(made: Made, count: int, distinct: int) -> int:
     return made.clock() - began
 
 
+def shifts(made: Made, count: int, distinct: int) -> int:
+    """Calls of one length for a while, then of another; the nanoseconds that all of them took."""
+    began = made.clock()
+    for place in range(count):
+        made.call(3 + place * distinct // count, 8)
+    return made.clock() - began
+
+
 def _no_gain(level: Level, call: Call) -> int:
     return {1: 1000, 2: 800, 3: 800}[int(level.tier)] * 1000
 
@@ -99,16 +107,16 @@ def test_a_small_gain_makes_it_specialise_later() -> None:
 def test_deciding_that_takes_too_long_is_done_less_often() -> None:
     quick = replace(BASE, tier2_compilation_threshold_ms=2.0, tier3_specialization_threshold_ms=4.0, bridge_calls=1)
     before = costly(quick)
-    lengths(before, 400, 40)
+    shifts(before, 400, 20)
     risk = found_in(before, RiskType.RUNTIME_OVERHEAD)
     assert risk.measured > 0.05
     adapted = FRAMEWORK.adapt_configuration_for_risks(quick, [risk])
     assert adapted.tier3_specialization_threshold_ms > quick.tier3_specialization_threshold_ms
     assert adapted.bridge_calls > quick.bridge_calls
-    took = {config: lengths(costly(config), 400, 40) for config in (quick, adapted)}
+    took = {config: shifts(costly(config), 400, 20) for config in (quick, adapted)}
     assert took[adapted] < 0.9 * took[quick]
     after = costly(adapted)
-    lengths(after, 400, 40)
+    shifts(after, 400, 20)
     samples = after.runtime.get_performance_history()
     beside = sum(one.runtime_overhead_ms for one in samples) / sum(one.execution_time_ms for one in samples)
     assert beside < 0.7 * risk.measured

@@ -115,10 +115,10 @@ def test_a_region_whose_sizes_vary_from_the_start_assumes_what_does_not() -> Non
     for turn in range(500):
         made.call(4 + turn % 40, 8)
     (region,) = made.runtime.regions()
-    assert region.words is not None
-    assert "x.size[1]" in region.words
-    assert "factor" in region.words
-    assert "x.size[0]" not in region.words
+    assert region.climbing.words is not None
+    assert "x.size[1]" in region.climbing.words
+    assert "factor" in region.climbing.words
+    assert "x.size[0]" not in region.climbing.words
     assert made["bridges"] == 0
     assert made.call(77, 8) == [3]
 
@@ -333,7 +333,7 @@ def test_an_adversarial_stream_of_shapes_stays_within_the_caps() -> None:
         made.call(1 + turn % 150, 4 + turn % 7, factor=float(turn % 11), flag=bool(turn % 2))
     assert len(made.runtime.manager) <= 6
     for region in made.runtime.regions():
-        assert region.bridges <= region.config.most_bridges
+        assert region.climbing.bridges <= region.config.most_bridges
         assert len(region.programs) <= 20
         assert len(region.ring) <= region.config.max_trace_history
 

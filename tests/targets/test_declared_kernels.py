@@ -34,6 +34,11 @@ def found_clean(text: str) -> None:
 
 
 SIMILAR = (
+    "agents alibi",
+    "agents prefix",
+    "agents soft cap",
+    "agents attention 4×16×4096×128 bf16 causal, sequence first",
+    "agents attention 4×16×4096×96 bf16 causal",
     "agents attention 16×32×4096×64 bf16",
     "agents attention 1×8×512×64 bf16",
     "agents attention 4×16×4096×192 bf16 causal",
@@ -47,7 +52,7 @@ SIMILAR = (
     "portable attention 4×16×4096×64",
     "portable gemm 4096³ bf16, 256×128×64, 4 stages",
 )
-"""How names begin whose kernels have sisters: of other sizes, one mask less, or with more of the same."""
+"""How names begin whose kernels have sisters: of other sizes, with another mask or score, or with more of the same."""
 
 
 def quick(name: str) -> bool:

@@ -61,6 +61,7 @@ def test_a_text_reads_back(name: str, element: str) -> None:
     assert [str(found) for found in elements] == [element]
 
 
+@pytest.mark.quick(name=["attention_causal_128", "gemm"])
 @pytest.mark.parametrize("name", golden.names())
 def test_a_text_is_compiled_in_less_than_a_second(name: str) -> None:
     golden.compiled(name, "f16")

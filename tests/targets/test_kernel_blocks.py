@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from tessera import bf16, f32
@@ -63,3 +66,10 @@ def test_the_block_that_others_are_compared_with_is_a_candidate() -> None:
 def test_caches_are_those_of_a_processor() -> None:
     first, second = features.caches()
     assert 8 << 10 <= first <= second <= 1 << 30
+
+
+def test_ranking_blocks_loads_no_compiler() -> None:
+    """A call does it that wants to climb: loading a compiler would hold it up for a good part of a second."""
+    code = "import sys, tessera.targets.cpu.kernel_blocks; print('xdsl' in sys.modules, 'llvmlite' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]

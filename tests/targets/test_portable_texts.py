@@ -82,6 +82,7 @@ def test_golden_texts_have_the_intended_instructions(
     assert ptx_checks.count(ptx, "ldmatrix.sync.aligned.m8n8.x4") == ldmatrix
 
 
+@pytest.mark.quick(name=["gemm_turned", "gemm_wide"])
 @pytest.mark.parametrize("name", [name for name in TEXTS if name.startswith("gemm")])
 def test_golden_products_are_right(name: str) -> None:
     rows, columns, depth = 136, 200, 200

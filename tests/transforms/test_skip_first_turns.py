@@ -80,6 +80,7 @@ def handed_on(function: tile.FuncOp) -> int:
     return found
 
 
+@pytest.mark.quick(window=[7])
 @pytest.mark.parametrize("skew", at_length([True, False], True))
 @pytest.mark.parametrize("window", at_length([1, 7, 11, 30, 100], 7, 100))
 def test_windows_give_the_same_bits(window: int, skew: bool) -> None:

@@ -91,7 +91,7 @@ class Demo:
 
     def is_working(self) -> bool:
         """Whether something is being compiled or compared."""
-        return any(one.request is not None or one.trials or one.contests for one in self.runtime.regions())
+        return any(one.is_working for one in self.runtime.regions())
 
     def note(self, what: str, found: ts.Tensor, exact: Array, bound: float) -> None:
         """Notes how far a result is from what it should be."""
@@ -229,9 +229,9 @@ def why_not_higher(runtime: MetaTracingRuntime, case: Case) -> str:
     """Why calls are not at Tier 3."""
     regions = [one for one in runtime.regions() if one.name == case.name]
     happened = [one for one in runtime.counts.journal if one.region == case.name]
-    if any(one.request is not None for one in regions):
+    if any(one.climbing.requests for one in regions):
         return "more was still being compiled when the time was over"
-    if any(one.trials or one.contests for one in regions):
+    if any(one.is_working for one in regions):
         return "more was still being compared when the time was over"
     if failed := [one.what for one in happened if one.kind == "aborts"]:
         return f"more could not be compiled: {failed[-1]}"

@@ -154,14 +154,20 @@ def _device_plan(source: Source, made: DeviceProgram) -> Plan:
 
 
 def _spilled(plan: Plan, code: bytes) -> int:
-    """Bytes of local memory that a thread needs, as the GPU's assembler found; 0 where there is no GPU to ask."""
+    """Bytes of local memory that a thread needs, as the GPU's assembler found; 0 where there is no GPU to ask.
+
+    Where ptxas says that there are none, the GPU is not asked: a process that compiles would take it from callers.
+    """
     from tessera.runtime.cuda import driver
-    from tessera.runtime.cuda.modules import look_at
+    from tessera.runtime.cuda.context import Context
+    from tessera.runtime.cuda.modules import look_at, stack_of
 
     try:
         if driver.device_count() == 0:
             return 0
     except DeviceError:
+        return 0
+    if stack_of(code, plan.name, Context.of(0)) == 0:
         return 0
     return look_at(0, code, f"@{plan.name}").function(plan.name).attributes.local
 

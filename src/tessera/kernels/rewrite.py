@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from tessera.errors import CompileError, SourceSpan
 from tessera.kernels import control
+from tessera.shapes.sources import source_lines
 
 _RUNTIME = "__tessera__"
 # Statements of the spec that change their first argument: tiles are values, so the name is bound anew.
@@ -66,7 +67,7 @@ def _parse(function: FunctionType) -> ast.FunctionDef | None:
     """The definition of a function with positions of its file; None where it is not a plain one."""
     try:
         # Of the code: a decorated function is its wrapper.
-        lines, first = inspect.getsourcelines(function.__code__)
+        lines, first = source_lines(function.__code__)
     except (OSError, TypeError):
         raise CompileError(
             f"the source of {function.__name__} cannot be read",

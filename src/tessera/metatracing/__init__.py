@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         SpecializationRecommendation,
     )
     from tessera.metatracing.analysis.trends import PerformanceTrend, analyze_performance_trends
+    from tessera.metatracing.analysis.trials import Trial
     from tessera.metatracing.compilers import (
         CompilationOptions,
         CompilationResult,
@@ -126,6 +127,7 @@ _LATER: dict[str, tuple[str, ...]] = {
     ),
     "analysis.recommendations": ("RecommendationType", "Recommender", "SpecializationRecommendation"),
     "analysis.trends": ("PerformanceTrend", "analyze_performance_trends"),
+    "analysis.trials": ("Trial",),
     "compilers": (
         "CompilationOptions",
         "CompilationResult",
@@ -271,6 +273,7 @@ __all__ = [
     "TileConfigurationOptimizer",
     "TraceContext",
     "TraceSpecializationEngine",
+    "Trial",
     "analyze_performance_trends",
     "enable_distributed_tracing",
     "execute_flash_attention",

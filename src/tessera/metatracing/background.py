@@ -8,11 +8,9 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from contextvars import copy_context
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Protocol
 
 from tessera import knobs
@@ -33,6 +31,8 @@ STARTED_EARLY = 2
 TO_SPARE = 4
 """Processors for each process that is started before anything has to be compiled."""
 READY = "tessera.metatracing.building:get_ready"
+_BREATH = 0.001
+"""Seconds between the steps of taking a program in: each of them holds Python's lock, and callers come in between."""
 
 
 class Compiling(Protocol):
@@ -47,6 +47,11 @@ class Compiling(Protocol):
         """Whether somebody has loaded a compiler and would begin at once."""
         ...
 
+    @property
+    def has_room(self) -> bool:
+        """Whether programs that are not wanted yet may be compiled, too: several are compiled beside each other."""
+        ...
+
     def prepare(self) -> None:
         """Something is going to be compiled soon: whoever does that may get ready."""
         ...
@@ -55,8 +60,8 @@ class Compiling(Protocol):
         """Has a request compiled while the caller waits, by somebody who has loaded a compiler; False without any."""
         ...
 
-    def submit(self, request: Request) -> None:
-        """Compiles a request, now or later, and tells its region."""
+    def submit(self, *requests: Request) -> None:
+        """Compiles requests, now or later, and tells their regions."""
         ...
 
     def wait(self, timeout: float) -> bool:
@@ -76,14 +81,19 @@ class Blocking:
     def is_ready(self) -> bool:
         return True
 
+    @property
+    def has_room(self) -> bool:
+        return False
+
     def prepare(self) -> None:
         return
 
     def made_at_once(self, packed: bytes | None) -> bool:
         return False
 
-    def submit(self, request: Request) -> None:
-        request.region.compiled(request, request.compiled())
+    def submit(self, *requests: Request) -> None:
+        for request in requests:
+            request.region.compiled(request, request.compiled())
 
     def wait(self, timeout: float) -> bool:
         return True
@@ -92,27 +102,37 @@ class Blocking:
         return
 
 
+class _Job:
+    """A request that is being compiled: which of its programs nobody has begun with, and what has come."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.left: deque[Level | None] = deque([None] if request.is_open else request.levels)
+        """None stands for finding out which levels there are."""
+        self.under_way = 0
+        self.done: list[tuple[Level, Compiled]] = []
+
+
 class Worker:
-    """Compiles in other processes, one request after the other, the programs of one beside each other.
+    """Compiles in other processes, programs beside each other: the first of each request, then the second.
 
     There is a process for every two processors that there are, up to a few. Where processors are to spare they are
-    started ahead, else when somebody will want them, at the latest by a request, and again when they have died. A
-    thread sends requests, and loads what was compiled; it ends with the last request, and another one begins with the
-    next. Programs are handed over one by one.
+    started ahead, else when somebody will want them, at the latest by a request, and again when they have died. Each
+    has a thread that asks it, and loads what was compiled; threads end when nothing is left to do, and others begin
+    with the next request. Programs are handed over one by one.
     """
 
     def __init__(self, timeout: float, build: str = BUILD) -> None:
         self._lock = threading.Condition()
-        self._waiting: deque[Request] = deque()
-        self._thread: threading.Thread | None = None
+        self._jobs: list[_Job] = []
         self._closed = False
         self.deaths = 0
         count = max(1, min(MOST_PROCESSES, knobs.usable_processors() // 2))
         ready = READY if build == BUILD else None
         self._processes = [CompilingProcess(build, ready, timeout, self._died) for _ in range(count)]
-        # A child of a fork has neither the thread nor the right to the pipes.
+        self._idle = list(self._processes)  # those that no thread asks
+        # A child of a fork has neither the threads nor the right to the pipes.
         self._owner = os.getpid()
-        self._asking = threading.Lock()  # held by whoever asks processes
         if ready is not None and (ahead := min(count, knobs.usable_processors() // TO_SPARE)):
             # Starting them takes a few milliseconds each, which nobody has to wait for.
             threading.Thread(target=self._start, args=(ahead,), name="tessera compiling", daemon=True).start()
@@ -140,12 +160,14 @@ class Worker:
 
     @property
     def is_ready(self) -> bool:
-        if not self._asking.acquire(blocking=False):  # it is at work
-            return True
-        try:
-            return any(process.is_ready for process in self._processes)
-        finally:
-            self._asking.release()
+        with self._lock:
+            if len(self._idle) < len(self._processes):  # it is at work
+                return True
+            return any(process.is_ready for process in self._idle)
+
+    @property
+    def has_room(self) -> bool:
+        return len(self._processes) >= MOST_PROCESSES
 
     def prepare(self) -> None:
         if self.is_usable and self.deaths == 0:
@@ -157,14 +179,20 @@ class Worker:
                 process.started()
 
     def made_at_once(self, packed: bytes | None) -> bool:
-        if not self.can_compile(packed) or not self._asking.acquire(blocking=False):
+        if not self.can_compile(packed):
             return False
         assert packed is not None
+        with self._lock:
+            process = next((one for one in self._idle if one.is_ready), None)
+            if process is None:
+                return False
+            self._idle.remove(process)
         try:
-            process = next((one for one in self._processes if one.is_ready), None)
-            return process is not None and self._made_by(process, packed)
+            return self._made_by(process, packed)
         finally:
-            self._asking.release()
+            with self._lock:
+                self._idle.append(process)
+                self._begin()
 
     def _made_by(self, process: CompilingProcess, packed: bytes) -> bool:
         try:
@@ -176,72 +204,95 @@ class Worker:
             return False
         return good and json.loads(data) == [None]  # what is wrong with it, compiling it here says better
 
-    def submit(self, request: Request) -> None:
-        if not self.is_usable:
-            _fail(request, "there is no process that compiles")
-            return
+    def submit(self, *requests: Request) -> None:
+        jobs: list[_Job] = []
+        for request in requests:
+            if not self.is_usable and not request.recalls:
+                _fail(request, "there is no process that compiles")
+            elif not self.is_usable or not (request.levels or request.is_open):
+                request.region.compiled(request, [])
+            else:
+                jobs.append(_Job(request))
         with self._lock:
-            self._waiting.append(request)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="tessera compiling", daemon=True)
-                self._thread.start()
+            self._jobs += jobs
+            self._begin()
 
-    def _work(self) -> None:
+    def _begin(self) -> None:
+        """Starts threads for programs that nobody has begun with. Whoever calls has the lock."""
+        for _ in range(sum(len(job.left) for job in self._jobs)):
+            if not self._idle or self._closed:
+                return
+            process = max(self._idle, key=lambda one: (one.is_ready, one.pid is not None))
+            self._idle.remove(process)
+            threading.Thread(target=self._work, args=(process,), name="tessera compiling", daemon=True).start()
+
+    def _work(self, process: CompilingProcess) -> None:
+        """Has a process make programs as long as there are any to make."""
         while True:
             with self._lock:
-                if not self._waiting or self._closed:
-                    self._thread = None
-                    self._lock.notify_all()
+                # The first program of each request comes before the second of any.
+                waiting = [one for one in self._jobs if one.left]
+                job = min(waiting, key=lambda one: len(one.request.levels) - len(one.left), default=None)
+                if job is None or self._closed:
+                    self._idle.append(process)
                     return
-                request = self._waiting[0]
+                level = job.left.popleft()
+                job.under_way += 1
+            made: Compiled | None = None
             try:
-                with self._asking:
-                    request.context.run(self._serve, request)
+                # Settings that hold around the request hold here; a context is for one thread at a time.
+                around = job.request.context.copy()
+                if level is None:
+                    around.run(self._open, job.request, process)
+                else:
+                    made = around.run(self._made, job.request, level, process)
             except Exception as error:  # whatever it is, a call must not learn of it
                 if not self._closed:
-                    _fail(request, f"{type(error).__name__}: {error}")
+                    told = level or Level(job.request.tier)
+                    job.request.region.aborted(told, f"{type(error).__name__}: {error}")
             with self._lock:
-                if self._waiting:
-                    self._waiting.popleft()
+                job.under_way -= 1
+                if level is None:
+                    job.left.extend(job.request.levels)
+                    self._begin()
+                elif made is not None:
+                    job.done.append((level, made))
+                over = not job.left and not job.under_way
+            if over:
+                job.request.context.copy().run(self._hand_over, job)
 
-    def _serve(self, request: Request) -> None:
-        region = request.region
-        if request.is_open:
-            # To find levels takes a compiler, too: who has one leaves on the disk what it found.
-            process = next((one for one in self._processes if one.is_ready), self._processes[0])
-            packed = region.client.request(request.call, [])
-            if packed is not None:
-                self._made_by(process, packed)
-            request.settle()
-        idle: SimpleQueue[CompilingProcess] = SimpleQueue()
-        for process in self._processes:
-            idle.put(process)
+    def _open(self, request: Request, process: CompilingProcess) -> None:
+        """To find levels takes a compiler, too: who has one leaves on the disk what it found."""
+        packed = request.region.client.request(request.call, [])
+        if packed is not None:
+            self._made_by(process, packed)
+        request.settle()
 
-        def one(level: Level) -> tuple[Level, Compiled] | None:
-            if (found := request.known(level)) is None:
-                process = idle.get()
-                try:
-                    found = self._compiled(request, level, process)
-                finally:
-                    idle.put(process)
-            if found is None:
-                return None
-            region.arrived(request, level, found)
-            return level, found
+    def _made(self, request: Request, level: Level, process: CompilingProcess) -> Compiled | None:
+        found = request.known(level)
+        if found is None and not request.recalls:
+            found = self._compiled(request, level, process)
+        if found is not None and not self._closed:
+            time.sleep(_BREATH)
+            request.installed(level, found)
+            time.sleep(_BREATH)
+            request.region.arrived(request, level, found)
+        return found
 
-        beside = min(len(self._processes), len(request.levels))
-        if beside == 1:
-            outcome = [one(level) for level in request.levels]
-        else:
-            with ThreadPoolExecutor(beside, "tessera compiling") as pool:
-                # Settings that hold around the request hold in all of its threads.
-                running = [pool.submit(copy_context().run, one, level) for level in request.levels]
-                outcome = [each.result() for each in running]
-        if self._closed:
-            return
-        done = [each for each in outcome if each is not None]
-        log("recompiles", f"{region.name}: {len(done)} programs were compiled by another process")
-        region.compiled(request, done)
+    def _hand_over(self, job: _Job) -> None:
+        region = job.request.region
+        try:
+            if not self._closed:
+                log("recompiles", f"{region.name}: {len(job.done)} programs were compiled by another process")
+                job.done.sort(key=lambda one: job.request.levels.index(one[0]))
+                region.compiled(job.request, job.done)
+        except Exception as error:  # as above
+            complain(f"{region.name}: what was compiled cannot be used: {type(error).__name__}: {error}")
+        finally:
+            with self._lock:
+                if job in self._jobs:
+                    self._jobs.remove(job)
+                self._lock.notify_all()
 
     def _compiled(self, request: Request, level: Level, process: CompilingProcess) -> Compiled | None:
         """One program of a request, made there and loaded here; None where it is given up."""
@@ -275,7 +326,7 @@ class Worker:
 
     def wait(self, timeout: float) -> bool:
         with self._lock:
-            return self._lock.wait_for(lambda: not self._waiting, timeout)
+            return self._lock.wait_for(lambda: not self._jobs, timeout)
 
     def close(self) -> None:
         """Ends the process; requests that wait are left."""
@@ -283,7 +334,7 @@ class Worker:
             return
         with self._lock:
             self._closed = True
-            self._waiting.clear()
+            self._jobs.clear()
         for process in self._processes:
             process.close()
 

@@ -11,6 +11,9 @@ from tessera.metatracing.contest import FAR_BEHIND, Contender
 from tessera.metatracing.records import ExecutionTier
 
 TIER2, TIER3 = ExecutionTier.TIER2_STANDARD, ExecutionTier.TIER3_SPECIALIZED
+_BRIDGES = 2  # programs that are compiled for arguments which others refused
+NEAR = 1.1
+"""Times the best: a schedule that took no longer when it was last compared may have been the best."""
 Times = Mapping[Schedule | None, float]
 """How long programs took, by their schedules, when they were last compared."""
 
@@ -39,10 +42,11 @@ def tier3_levels(
     most: int,
     experience: Experience | None = None,
 ) -> list[Level]:
-    """All that is assumed under the schedule in use and others, and numbers alone.
+    """All that is assumed under the schedule in use and others, numbers alone, and the kernel as it is without traces.
 
     With numbers alone a program also serves calls that the others refuse; and constants do not always pay. Schedules
-    that did well come first, and those that were far behind not at all.
+    that did well come first, and those that were far behind not at all. What would run without traces competes again
+    where it was near: what is taken is not slower than that, as far as anyone can measure.
     """
     levels, numbers = [Level(TIER3, words, current)], numbers_in(client, words)
     if numbers and numbers != words:
@@ -51,12 +55,13 @@ def tier3_levels(
     schedules = recommended(client, call, experience)
     others = [one for one in schedules if one != current and times.get(one, best) <= FAR_BEHIND * best]
     levels += [Level(TIER3, words, one) for one in sorted(others, key=lambda one: times.get(one, float("inf")))]
-    return levels[: most + 1]
+    near = current is not None and None in schedules and times.get(None, float("inf")) <= NEAR * best
+    return levels[: most + 1] + [Level(TIER2, (), None)] * near
 
 
-def bridge_levels(tier: ExecutionTier, words: tuple[str, ...], current: Schedule | None) -> list[Level]:
-    """For arguments that others refused: under the schedule in use, and under the client's own, which may suit them."""
-    return [Level(tier, words, one) for one in dict.fromkeys([current, None])]
+def bridge_levels(tier: ExecutionTier, words: tuple[str, ...], schedules: Sequence[Schedule | None]) -> list[Level]:
+    """For arguments that others refused: under the first two of these schedules, such as the one that others took."""
+    return [Level(tier, words, one) for one in dict.fromkeys(schedules)][:_BRIDGES]
 
 
 def numbers_in(client: Client, words: Sequence[str]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FAR_BEHIND = 1.5
 """Times the best: a program that takes so much longer gets no more turns."""
 TOLERANCE = 1.02
-"""A program that knows more may take so much longer than the incumbent and still win: the rest is noise."""
+"""A program that knows more may take so much longer than the best and still win, where that may be chance."""
 
 
 class Contender:
@@ -36,6 +36,14 @@ class Contender:
     def counted(self) -> list[int]:
         """Without the first run, which finds code and memory cold."""
         return self.times[1:]
+
+
+def _doubt(one: Contender) -> float:
+    """How far off the median of a contender's runs may be, in parts of it: twice its error, from how runs differ."""
+    middle = median(one.counted) if one.counted else 0
+    if not middle:
+        return 0.0
+    return 2 * median([abs(took - middle) for took in one.counted]) / (middle * len(one.counted) ** 0.5)
 
 
 class Contest:
@@ -81,7 +89,8 @@ class Contest:
             near = [
                 one
                 for one in self.alive
-                if one.program.level.tier > best.program.level.tier and typical[one] <= TOLERANCE * typical[best]
+                if one.program.level.tier > best.program.level.tier
+                and typical[one] <= min(TOLERANCE, 1 + max(_doubt(one), _doubt(best))) * typical[best]
             ]
             best = min(near, key=lambda one: typical[one], default=best)
         return best

@@ -79,8 +79,7 @@ def view_of(runtime: MetaTracingRuntime) -> View:
     cases = [case for region in regions for case in _cases(region)]
     compiling: list[str] = []
     for region in regions:
-        request = region.request
-        if request is not None:
+        for request in list(region.climbing.requests):
             count = len(request.levels) or "programs"
             compiling.append(f"{region.name}: {count} of tier {int(request.tier)}")
     stats = runtime.get_runtime_stats()

@@ -12,6 +12,8 @@ from tessera.metatracing.client import Call, Compiled, GuardType, Level, Runner,
 from tessera.metatracing.heat import Clock, Heat, system_clock
 from tessera.metatracing.journal import Journal
 from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts
+from tessera.runtime.meta import Meta
+from tessera.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
     from tessera.metatracing.contest import Contest
@@ -19,7 +21,11 @@ if TYPE_CHECKING:
 
 _RECENT = 5
 _MOST_TOLD = 8  # guards of one program
+_MOST_BOUND = 8  # bindings that a program remembers
+_MOST_ANSWERED = 64  # metas for which it remembers whether it serves them
 _USUAL = (GuardType.SHAPE_GUARD, GuardType.STRIDE_GUARD)
+Metas = tuple[Meta | None, ...]
+"""Of a call's arguments; None for numbers."""
 
 
 class Counts:
@@ -79,9 +85,27 @@ class Counts:
 
 
 class Installed:
-    """A program that calls may run. `gain` is how many nanoseconds a call saves against what it replaced."""
+    """A program that calls may run. `gain` is how many nanoseconds a call saves against what it replaced.
 
-    __slots__ = ("compiled", "gain", "is_bridge", "last_used", "level", "nbytes", "region", "spent", "uses")
+    `holds` says of a call's numbers whether they are what it assumes; it is None for a program that assumes none.
+
+    What is found out about metas, whether it serves them and what it is when it is bound to them, is remembered.
+    """
+
+    __slots__ = (
+        "_answers",
+        "_bound",
+        "compiled",
+        "gain",
+        "holds",
+        "is_bridge",
+        "last_used",
+        "level",
+        "nbytes",
+        "region",
+        "spent",
+        "uses",
+    )
 
     def __init__(self, region: Region, level: Level, compiled: Compiled, *, is_bridge: bool = False) -> None:
         self.region = region
@@ -93,25 +117,45 @@ class Installed:
         self.uses = 0
         self.spent = 0
         self.last_used = 0
+        self.holds = numbers_hold(compiled.guards, region.numbers)
+        self._answers: dict[Metas, RuntimeGuard | None] = {}
+        self._bound: dict[Metas, Runner] = {}
 
     @property
     def tier(self) -> ExecutionTier:
         return self.level.tier
+
+    def bind(self, call: Call) -> Runner:
+        """The program for calls with such metas."""
+        metas = _metas(call.values)
+        run = self._bound.get(metas)
+        if run is None:
+            run = self.compiled.bind(call)
+            _remember(self._bound, metas, run, _MOST_BOUND)
+        return run
+
+    def let_go(self) -> None:
+        """Forgets what it was bound to."""
+        self._bound.clear()
 
     def note(self, now: int, nanoseconds: int, count: int) -> None:
         self.uses += count
         self.spent += nanoseconds * count
         self.last_used = now
 
-    def broken_guard(self, values: Sequence[Any], *, numbers: bool) -> RuntimeGuard | None:
-        """The first guard that does not hold: of those about numbers, or of all others."""
-        for guard in self.compiled.guards:
-            if guard.is_about_a_number is numbers and not guard.check_function(values):
-                return guard
-        return None
+    def broken_guard(self, values: Sequence[Any]) -> RuntimeGuard | None:
+        """The first guard that does not hold, of those that are not about numbers."""
+        metas = _metas(values)
+        if metas in self._answers:
+            return self._answers[metas]
+        asked = (guard for guard in self.compiled.guards if not guard.is_about_a_number)
+        broken = next((guard for guard in asked if not guard.check_function(values)), None)
+        _remember(self._answers, metas, broken, _MOST_ANSWERED)
+        return broken
 
     def serves(self, values: Sequence[Any]) -> bool:
-        return all(guard.check_function(values) for guard in self.compiled.guards)
+        asked = (guard for guard in self.compiled.guards if guard.is_about_a_number)
+        return self.broken_guard(values) is None and all(guard.check_function(values) for guard in asked)
 
     def replaces(self, old: Installed) -> bool:
         """Whether nobody needs a program any more that this one was faster than: one that knows less serves others."""
@@ -128,14 +172,26 @@ class Installed:
         return f"<program {self.region.name}, {self.level}>"
 
 
+def _metas(values: Sequence[Any]) -> Metas:
+    return tuple([value.meta if isinstance(value, Tensor) else None for value in values])
+
+
+def _remember(known: dict[Metas, Any], metas: Metas, found: Any, most: int) -> None:
+    if len(known) >= most:
+        known.clear()
+    known[metas] = found
+
+
 class Entry:
     """What a call with certain metas leads to: a program bound to them, whether it serves the numbers, and what if not.
 
-    `left` counts down the calls to the next recorded one, of `period` that are not. `failed` is the guard because of
-    which this is not a program of the highest tier.
+    `left` counts down the calls to the next recorded one, of `period` that are not; `pace` is what that should be by
+    how long calls take. `failed` is the guard because of which this is not a program of the highest tier. `awaited`:
+    new programs wait for calls of this entry to compete on.
     """
 
     __slots__ = (
+        "awaited",
         "call",
         "calls",
         "contest",
@@ -147,6 +203,7 @@ class Entry:
         "is_stale",
         "left",
         "other",
+        "pace",
         "period",
         "program",
         "recent",
@@ -164,17 +221,19 @@ class Entry:
         self.run = run
         self.is_native = program.compiled.is_native
         self.call = call
-        self.holds: Callable[..., bool] | None = None
+        self.holds = program.holds
         self.other: Entry | None = None
         self.failed: RuntimeGuard | None = None
         self.contest: Contest | None = None
         self.rival: tuple[Installed, float] | None = None
         self.facts: LaunchFacts | None = None
+        self.awaited = False
         self.is_stale = False  # nobody finds it any more; who has it may still run it
         self.heat = Heat(half_life)
         self.recent: deque[int] = deque(maxlen=_RECENT)
         self.left = 0
         self.period = 0
+        self.pace = 0
         self.calls = 0
         self.seen = 0
 
@@ -185,6 +244,10 @@ class Entry:
     @property
     def described(self) -> Described:
         return self.call.described
+
+    def follow(self, before: Entry) -> None:
+        """Takes the place of an entry for the same metas: how often and for how long they were called goes on."""
+        self.heat, self.calls, self.seen = before.heat, before.calls, before.seen
 
     def for_numbers(self, numbers: Sequence[Any]) -> Entry:
         """This entry, or the one behind it that serves these numbers; the last of them serves all."""
@@ -210,6 +273,10 @@ class Entry:
     def hurry(self) -> None:
         """Makes the next call a recorded one."""
         self.period, self.left = self.unrecorded, 0
+
+    def skip(self) -> None:
+        """This call is not recorded after all; the next one may be."""
+        self.period, self.left = self.unrecorded + 1, 0
 
     def settle(self) -> int:
         """How many calls there were since the last recorded one; whoever asks counts them."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING
 
 from tessera.errors import TesseraError
 from tessera.metatracing.client import Call, Compiled, Level
 from tessera.metatracing.logs import log, told
+from tessera.metatracing.programs import Installed
 from tessera.metatracing.records import ExecutionTier
 
 if TYPE_CHECKING:
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
 class Request:
     """Something to compile for a region: levels of a tier, for such a call; and why.
 
-    Levels that take a while to be found are a function: whoever compiles has them found, and no call waits for it.
+    Levels that take a while to be found are a function: whoever compiles has them found, and no call waits for it. With
+    `recalls` nothing is compiled: it asks for what was compiled for such a call before.
     """
 
     def __init__(
@@ -29,10 +32,12 @@ class Request:
         levels: Sequence[Level] | Callable[[], Sequence[Level]],
         *,
         is_bridge: bool,
+        recalls: bool = False,
     ) -> None:
         self.region = region
         self.call = call
         self.tier = tier
+        self.recalls = recalls
         self.levels: list[Level] = []
         self._later: Callable[[], Sequence[Level]] | None = None
         if callable(levels):
@@ -40,16 +45,19 @@ class Request:
         else:
             self._set(levels)
         self.is_bridge = is_bridge
-        self.taken: Compiled | None = None
+        self.taken: Installed | None = None
         """The one that came first: it is in use, or competes, before the others have come."""
+        self._installed: dict[int, Installed] = {}
+        self._known: list[Compiled] = []
         self.done: Callable[[], object] = lambda: None
         # Settings that hold around the call, such as the folder of the cache, hold for what is done for it elsewhere.
         self.context = copy_context()
 
     def _set(self, levels: Sequence[Level]) -> None:
         self.levels = list(levels)
-        for level in levels:
-            log("tiers", f"{self.region.name}: hot, compiling {level}")
+        if not self.recalls:
+            for level in levels:
+                log("tiers", f"{self.region.name}: hot, compiling {level}")
 
     @property
     def is_open(self) -> bool:
@@ -62,26 +70,48 @@ class Request:
             later, self._later = self._later, None
             self._set(later())
 
+    def installed(self, level: Level, compiled: Compiled) -> Installed:
+        """A program that has come, bound to the arguments that it was asked for: so no call has to do that."""
+        program = self._installed.get(id(compiled))
+        if program is None:
+            program = Installed(self.region, level, compiled, is_bridge=self.is_bridge)
+            self._installed[id(compiled)] = program
+            with suppress(TesseraError, MemoryError):  # then the call that wants to run it learns of it
+                program.bind(self.call)
+        return program
+
     def compiled(self) -> list[tuple[Level, Compiled]]:
         """Compiles here and now; what fails is left out, and said."""
         self.settle()
         found: list[tuple[Level, Compiled]] = []
         for level in self.levels:
             try:
-                found.append((level, self.region.client.compile(self.call, level)))
+                if self.recalls:
+                    found += [(level, one) for one in [self.region.client.find(self.call, level)] if one is not None]
+                else:
+                    found.append((level, self.region.client.compile(self.call, level)))
             except Exception as error:
                 self.region.aborted(level, told(error))
         return found
 
     def known(self, level: Level) -> Compiled | None:
         """What need not be compiled: Tier 1, where it was compiled fully, is the first program of Tier 2."""
+        if self.recalls:
+            return self.region.client.find(self.call, level)
         made = [one.level for one in self.region.programs if one.tier is ExecutionTier.TIER1_INTERPRETER]
         if level.assumed or not any(not one.quick and one.schedule == level.schedule for one in made):
             return None
         try:
-            return self.region.client.find(self.call, level)
+            found = self.region.client.find(self.call, level)
         except TesseraError:  # then it is compiled
             return None
+        if found is not None:
+            self._known.append(found)
+        return found
+
+    def is_known(self, compiled: Compiled) -> bool:
+        """Whether a program is the one of Tier 1 by another name: there is nothing to compare."""
+        return any(one is compiled for one in self._known)
 
     def found(self, level: Level) -> Compiled | None:
         """What another process has compiled; None for what is not there after all, which is said."""

@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from tessera.kernels.function import Kernel
 from tessera.metatracing.analysis.experience import Experience
 from tessera.metatracing.attention import AttentionParams, attention_operations, flash_attention
 from tessera.metatracing.background import Blocking, Compiling, Worker
+from tessera.metatracing.clerk import AtOnce, Behind, Clerk
 from tessera.metatracing.client import Call, Client, Level
 from tessera.metatracing.compilers import EnhancedTesseraCompiler, SpecializedKernelGenerator
 from tessera.metatracing.config import RuntimeConfig
@@ -50,11 +51,11 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from tessera.metatracing.analysis.analyzer import AnalysisResult
+    from tessera.metatracing.analysis.trials import Trial
     from tessera.metatracing.models.kernel_times import KernelTimes
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeResult:
+class RuntimeResult(NamedTuple):
     """What came of a call: the output that it filled, and the tier that it ran at."""
 
     output: Tensor
@@ -102,6 +103,9 @@ class MetaTracingRuntime:
             background = self.config.background_compilation
             compiling = Worker(self.config.compile_timeout_s) if background else Blocking()
         self.compiling = compiling
+        # Whoever counts by a clock of his own wants to know what happens when.
+        beside = isinstance(compiling, Worker) and clock is system_clock
+        self.clerk: Clerk = Behind() if beside else AtOnce()
         self.distributed: DistributedExecutionTracer | None = None
         if self.config.enable_distributed_tracing:
             told = self.config.distributed_rank, self.config.distributed_world_size
@@ -112,6 +116,7 @@ class MetaTracingRuntime:
         self.climbs = ClimbModel()
         self._tiered: dict[int, Tiered] = {}
         self._kernels: dict[Kernel, Tiered] = {}
+        self._attention: Tiered | None = None
         self._lent: weakref.WeakSet[Tiered] = weakref.WeakSet()
         self._lock = threading.Lock()
         self.watch = RiskWatch(self) if self.config.mitigate_risks else None
@@ -144,6 +149,8 @@ class MetaTracingRuntime:
             return [*self._tiered.values(), *self._kernels.values(), *self._lent]
 
     def regions(self) -> list[Region]:
+        """All regions, when what calls so far have led to is in their books."""
+        self.clerk.settle()
         return [region for tiered in self._everything() for region in list(tiered.regions.values())]
 
     # What regions ask
@@ -179,12 +186,13 @@ class MetaTracingRuntime:
         took = {one.program.level.schedule: seconds for one, seconds in times.items() if seconds is not None}
         self.experience.note((region.client.name, region.first.fixed), entry.described, took)
 
-    def compile(self, request: Request) -> None:
-        """Has a request compiled."""
-        tier = request.tier
+    def compile(self, *requests: Request) -> None:
+        """Has requests compiled."""
         began = self.clock()
-        request.done = lambda: self._compiled(tier, self.clock() - began, request.region.name)
-        self.compiling.submit(request)
+        for request in requests:
+            told = request.tier, request.region.name
+            request.done = lambda told=told: self._compiled(told[0], self.clock() - began, told[1])
+        self.compiling.submit(*requests)
 
     def _compiled(self, tier: ExecutionTier, nanoseconds: int, region: str) -> None:
         compiler = self.standard_compiler if tier is ExecutionTier.TIER2_STANDARD else self.specialized_compiler
@@ -193,11 +201,13 @@ class MetaTracingRuntime:
 
     def wait_for_compilation(self, timeout: float = 60.0) -> bool:
         """Waits until nothing is being compiled; False where that takes longer."""
+        self.clerk.settle()
         return self.compiling.wait(timeout)
 
     def forked(self) -> None:
         """In the child of a fork: whoever held a lock is not there."""
         self._lock = threading.Lock()
+        self.clerk.forked()
         self.manager.forked()
         self.counts.forked()
         for tiered in self._everything():
@@ -205,6 +215,7 @@ class MetaTracingRuntime:
 
     def close(self) -> None:
         """Ends the process that compiles. Calls go on with what there is."""
+        self.clerk.settle()
         self.compiling.close()
         if self.distributed is not None:
             self.distributed.stop()
@@ -227,11 +238,14 @@ class MetaTracingRuntime:
 
             o = empty_like(asarray(q))
         scale = wanted.softmax_scale
-        tiered = self._kernels.get(flash_attention) or self.tiered(flash_attention)
+        # A call finds the caches full of arrays: every object that is looked at here is fetched from memory.
+        tiered = self._attention
+        if tiered is None:
+            tiered = self._attention = self.tiered(flash_attention)
         _, tier = tiered.told(
             q, k, v, o, q.shape[-1] ** -0.5 if scale is None else float(scale), causal=wanted.is_causal
         )
-        return RuntimeResult(o, ExecutionTier(tier))
+        return RuntimeResult(o, tier)
 
     # What it tells
 
@@ -278,15 +292,21 @@ class MetaTracingRuntime:
             region.config = config
 
     def analyze(
-        self, times: KernelTimes | None = None, tolerance: float | None = None, *, inside: bool = False
+        self,
+        times: KernelTimes | None = None,
+        tolerance: float | None = None,
+        trial: Trial | None = None,
+        *,
+        inside: bool = False,
     ) -> AnalysisResult:
         """What traces show: patterns, trends, hotspots; and with a model of the machine, what is recommended.
 
-        `inside`: also what happens inside of the programs of hot inputs, which may take seconds to find out.
+        With a trial, what the model holds possible is run, and recommended is what was seen to gain. `inside`: also
+        what happens inside of the programs of hot inputs, which may take seconds to find out.
         """
         from tessera.metatracing.analysis.running import analyze
 
-        return analyze(self, times, tolerance, inside=inside)
+        return analyze(self, times, tolerance, trial, inside=inside)
 
     def explain(self) -> str:
         """The regions, their programs, and what these are guarded by, in words."""

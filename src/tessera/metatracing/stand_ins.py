@@ -8,8 +8,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from tessera.metatracing.client import Call
-from tessera.metatracing.records import Number
-from tessera.runtime.memory import ALIGNMENT
+from tessera.metatracing.records import Described, Number
+from tessera.runtime.memory import ALIGNMENT, Buffer
 from tessera.runtime.meta import Meta, alignment_of
 from tessera.runtime.tensor import Tensor
 
@@ -22,11 +22,20 @@ def stand_in(meta: Meta) -> Tensor:
     start = -room.ctypes.data % ALIGNMENT + (meta.alignment if meta.alignment < ALIGNMENT else 0)
     first: Any = room[start : start + itemsize].view(meta.dtype.storage)
     assert alignment_of(first.ctypes.data) == meta.alignment or not meta.size
-    array = as_strided(first, meta.shape, tuple([stride * itemsize for stride in meta.strides]))
-    return Tensor.wrap(array, meta.dtype, meta.device)
+    strides = tuple([stride * itemsize for stride in meta.strides])
+    if meta.device.kind == "cpu":
+        return Tensor.wrap(as_strided(first, meta.shape, strides), meta.dtype)
+    # Programs are bound to where arrays lie, too.
+    buffer = Buffer(first.ctypes.data, itemsize, meta.device, room)
+    return Tensor.wrap(buffer.array(meta.dtype.storage, meta.shape, strides), meta.dtype, meta.device, buffer)
 
 
 def standing_in(call: Call, values: tuple[Any, ...]) -> Call:
     """A call without the memory of its user."""
     made: list[Tensor | Number] = [stand_in(value.meta) if isinstance(value, Tensor) else value for value in values]
     return Call(tuple(made), call.fixed, call.context)
+
+
+def values_of(kept: Call, described: Described) -> tuple[Any, ...]:
+    """The arguments of a call that is kept, with the numbers of another one of its metas."""
+    return tuple([one if isinstance(one, Tensor) else now for one, now in zip(kept.values, described, strict=True)])

@@ -10,14 +10,17 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from tessera.errors import TesseraError
 from tessera.metatracing.client import Call, Client
 from tessera.metatracing.logs import log
 from tessera.metatracing.programs import Entry
+from tessera.metatracing.records import ExecutionTier
 from tessera.metatracing.region import FAULTS, Region
 from tessera.runtime.tensor import Tensor
-from tessera.runtime.written_calls import as_given, mark_for, parameters_text, written
+from tessera.runtime.written_calls import MISSING, as_given, mark_for, parameters_text, written
 
 if TYPE_CHECKING:
     from tessera.metatracing.runtime import MetaTracingRuntime
@@ -46,7 +49,7 @@ class Tiered:
         self._static = [one for one in parameters if one.name not in client.paths]
         self._arrays: tuple[bool, ...] | None = None  # which arguments are; unknown before the first call
         self.__call__ = lambda *args, **kwargs: self.slowly(args, kwargs)[0]
-        self.told: Callable[..., tuple[Any, int]] = lambda *args, **kwargs: self.slowly(args, kwargs)
+        self.told: Callable[..., tuple[Any, ExecutionTier]] = lambda *args, **kwargs: self.slowly(args, kwargs)
 
     def forked(self) -> None:
         """In the child of a fork: whoever held the locks is not there, and neither is who compiles."""
@@ -54,23 +57,22 @@ class Tiered:
         for region in self.regions.values():
             region.forked()
 
-    def slowly(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, int]:
+    def slowly(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ExecutionTier]:
         """Any call; the next of its kind is quick."""
         call = self.client.call(args, kwargs)
         if call is None:
-            return self.client.plainly(args, kwargs), 1
+            return self.client.plainly(args, kwargs), ExecutionTier.TIER1_INTERPRETER
         return self._run(call)
 
-    def again(self, values: tuple[Any, ...], call: Call) -> tuple[Any, int]:
+    def again(self, values: tuple[Any, ...], call: Call) -> tuple[Any, ExecutionTier]:
         """A call that could not be made by the entry that it had."""
         return self._run(Call(values, call.fixed, call.context))
 
-    def _run(self, call: Call) -> tuple[Any, int]:
+    def _run(self, call: Call) -> tuple[Any, ExecutionTier]:
         key, came = self._key(call), self.runtime.clock()
         entry = self.entries.get(key)
         if entry is None or entry.is_stale or not _holds(entry.unchanged):
-            with self._lock:
-                region = self._region(call)
+            region = self._region(call)
             entry = region.entry_for(call)
             self._remember(key, entry, call)
             region.looking = self.runtime.clock() - came
@@ -79,27 +81,30 @@ class Tiered:
         return entry.region.sampled(entry, values)
 
     def _region(self, call: Call) -> Region:
-        region = self.regions.get(call.fixed)
-        if region is None:
-            if len(self.regions) >= _MOST_REGIONS:
-                self._leave(next(iter(self.regions)))
-            for fixed, old in list(self.regions.items()):
-                if not _holds(old.unchanged):
-                    log("tiers", f"{self.client.name}: what it captured has changed, its programs are left")
-                    self.runtime.counts.add("invalidations", region=self.client.name)
-                    self._leave(fixed)
-            region = self.regions[call.fixed] = Region(self.runtime, self, call)
+        # Regions have locks of their own, which come first: those that are left are closed when this one is free again.
+        left: list[Region] = []
+        with self._lock:
+            region = self.regions.get(call.fixed)
+            if region is None:
+                if len(self.regions) >= _MOST_REGIONS:
+                    left.append(self.regions.pop(next(iter(self.regions))))
+                for fixed, old in list(self.regions.items()):
+                    if not _holds(old.unchanged):
+                        log("tiers", f"{self.client.name}: what it captured has changed, its programs are left")
+                        self.runtime.counts.add("invalidations", region=self.client.name)
+                        left.append(self.regions.pop(fixed))
+                region = self.regions[call.fixed] = Region(self.runtime, self, call)
+        for old in left:
+            old.close()
         return region
 
     def close(self) -> None:
         """Lets go of all programs."""
         with self._lock:
-            for fixed in list(self.regions):
-                self._leave(fixed)
-
-    def _leave(self, fixed: tuple[Any, ...]) -> None:
-        region = self.regions.pop(fixed)
-        region.close()
+            left = list(self.regions.values())
+            self.regions.clear()
+        for region in left:
+            region.close()
 
     def _key(self, call: Call) -> tuple[Any, ...]:
         parts: list[Any] = [self.client.token()]
@@ -109,11 +114,14 @@ class Tiered:
         return tuple(parts)
 
     def _remember(self, key: tuple[Any, ...], entry: Entry, call: Call) -> None:
+        crowded: list[Region] = []
         with self._lock:
             if len(self.entries) >= _MOST_ENTRIES:
                 self.entries.clear()
-                for region in self.regions.values():
-                    region.forget()
+                crowded = list(self.regions.values())
+        for region in crowded:
+            region.forget()
+        with self._lock:
             self.entries[key] = entry
             arrays = tuple([isinstance(value, Tensor) for value in call.values])
             if self._arrays is None:
@@ -121,11 +129,19 @@ class Tiered:
             if len(self.entries) <= INLINE:
                 self._write()
 
-    def forget_stale(self) -> None:
-        """Drops the entries that regions have given up."""
+    def forget_stale(self, gone: Sequence[Entry], renewed: int = 0) -> None:
+        """Drops entries that regions have given up, or puts others in their places: so no call has to look for them."""
         with self._lock:
-            for key in [key for key, entry in self.entries.items() if entry.is_stale]:
-                del self.entries[key]
+            stale = [(key, entry) for key, entry in self.entries.items() if entry.is_stale]
+            found = {id(entry) for entry in gone}
+            for key, entry in stale:
+                if renewed and id(entry) in found and entry.heat.total:
+                    renewed -= 1
+                    with suppress(TesseraError, MemoryError):  # then the next call learns of it
+                        self.entries[key] = new = entry.region.entry_for(entry.call, entry.call)
+                        new.follow(entry)
+                        continue
+                self.entries.pop(key, None)
             self._write()
 
     # The quick function
@@ -167,23 +183,25 @@ class Tiered:
         return written(self.client.name, text, signature, mark, scope, __name__)
 
     def _inline(self, mark: str, parts: Sequence[str], scope: dict[str, Any]) -> str:
-        """Comparisons with the entries that were found first: metas are compared as objects, static values too."""
+        """Comparisons with the entries that were found first: metas are compared as objects, static values too.
+
+        The text is the same however many entries there are: it is compiled once, and new entries only give it names.
+        """
         lines: list[str] = []
-        for place, (key, entry) in enumerate(list(self.entries.items())[:INLINE]):
-            tests = [f"{mark}now is {mark}key{place}_0"]
-            scope[f"key{place}_0"] = key[0]
-            for at, (part, value) in enumerate(zip(parts, key[1:], strict=True), 1):
-                scope[f"key{place}_{at}"] = value
-                tests.append(f"{part} is {mark}key{place}_{at}")
-            scope[f"entry{place}"] = entry
+        for place in range(INLINE):
+            tests = [f"{part} is {mark}key{place}_{at}" for at, part in enumerate([f"{mark}now", *parts])]
             word = "if" if not lines else "elif"
             lines.append(f"        {word} {' and '.join(tests)}:\n            {mark}entry = {mark}entry{place}\n")
+            scope[f"key{place}_0"] = MISSING  # no token is that
+        for place, (key, entry) in zip(range(INLINE), self.entries.items(), strict=False):
+            scope.update((f"key{place}_{at}", value) for at, value in enumerate(key))
+            scope[f"entry{place}"] = entry
         look = f"{mark}entry = {mark}entries[{mark}now, {', '.join(parts)}]"
-        return "".join(lines) + (f"        else:\n            {look}\n" if lines else f"        {look}\n")
+        return "".join(lines) + f"        else:\n            {look}\n"
 
     def _otherwise(
         self, given: Sequence[Any], extra: Sequence[Any], static: Sequence[Any], more: Mapping[str, Any]
-    ) -> tuple[Any, int]:
+    ) -> tuple[Any, ExecutionTier]:
         names = [one.name for one in self._given]
         named = {one.name: value for one, value in zip(self._static, static, strict=True)}
         args, kwargs = as_given(names, given, extra, named)
@@ -195,7 +213,7 @@ def {mark}call({parameters}):
     try:
         {mark}now = {mark}token()
 {inline}
-        if {mark}entry.holds is not None:
+        if {mark}entry.holds is not None and not {mark}entry.holds({numbers}):
             {mark}entry = {mark}entry.for_numbers(({numbers}))
         {mark}good = not {mark}extra and not {mark}more and {mark}entry.unchanged()
     except {mark}not_found:
@@ -212,7 +230,7 @@ def {mark}call({parameters}):
 """
 
 
-def _recover(entry: Entry, fault: Exception, values: tuple[Any, ...]) -> tuple[Any, int]:
+def _recover(entry: Entry, fault: Exception, values: tuple[Any, ...]) -> tuple[Any, ExecutionTier]:
     entry.left += 1  # another entry makes this call, and counts it
     return entry.region.recover(entry, None, fault, values)
 

@@ -8,7 +8,9 @@ in one place: by whoever takes the call that it has nothing for.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from inspect import Parameter, Signature
+from types import CodeType
 from typing import Any
 
 MISSING: Any = object()
@@ -58,10 +60,16 @@ def written(
         },
     }
     seen |= {f"{mark}{key}": value for key, value in scope.items()}
-    exec(text, seen)
+    exec(_code(text, module), seen)
     made = seen[f"{mark}call"]
     made.__name__ = made.__qualname__ = name
     return made
+
+
+@lru_cache(maxsize=256)
+def _code(text: str, module: str) -> CodeType:
+    """A text is written anew when what it sees changes; compiling takes a millisecond, which calls would wait for."""
+    return compile(text, f"<{module}>", "exec")
 
 
 def as_given(

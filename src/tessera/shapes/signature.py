@@ -18,6 +18,7 @@ from tessera.errors import DtypeError, ShapeError, SourceSpan, TesseraError
 from tessera.shapes.annotations import FORM_NAMES, KTile, Out, TensorType, Tile
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import Size, dim, format_shape
+from tessera.shapes.sources import source_lines
 
 RETURN = "return"
 
@@ -219,7 +220,7 @@ def _looks_like_a_tensor(text: str) -> bool:
 def _annotation_spans(code: CodeType, file: str) -> dict[str, SourceSpan]:
     """Where each annotation is written; empty when the source cannot be read. Codes of two files may be equal."""
     try:
-        lines, first = inspect.getsourcelines(code)
+        lines, first = source_lines(code)
         source = textwrap.dedent("".join(lines))
         tree = ast.parse(source)
     except (OSError, SyntaxError):

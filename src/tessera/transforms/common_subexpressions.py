@@ -29,6 +29,11 @@ class CommonSubexpressions(ModulePass):
         _visit(op.body.block, _Scope(recorder_of(ctx)))
 
 
+def merge_equal(block: Block) -> None:
+    """Merges equal ops of a block and of those in it, by what they say alone: no facts are asked for."""
+    _visit(block, _Scope(Recorder()))
+
+
 @dataclass
 class _Scope:
     """What is available at a point of the program: values of enclosing blocks, and reads of this block."""

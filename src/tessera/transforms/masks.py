@@ -100,6 +100,8 @@ _NEUTRAL: Mapping[str, Mapping[int, float]] = {
     "max": {0: -_INFINITE, 1: -_INFINITE},
     "min": {0: _INFINITE, 1: _INFINITE},
 }
+# Operands, counted from the first, of which one that is −∞ makes the result −∞, for all others but the opposite one.
+_LEAST_STAYS: Mapping[str, int] = {"sub": 1, "add": 2}
 # Comparisons that hold for every other operand that is a number.
 _CERTAIN: Mapping[str, tuple[int, float]] = {"le": (0, -_INFINITE), "ge": (1, -_INFINITE)}
 
@@ -120,8 +122,8 @@ def _of_elementwise(op: tile.EwOp, look: _Look) -> Known:
     for place, neutral in _NEUTRAL.get(name, {}).items():
         if operands[place] == Constant(neutral):
             return operands[1 - place]
-    if name == "sub" and operands[0] == Constant(-_INFINITE):
-        return operands[0]
+    if name in _LEAST_STAYS and Constant(-_INFINITE) in operands[: _LEAST_STAYS[name]]:
+        return Constant(-_INFINITE)
     if name in _CERTAIN:
         place, least = _CERTAIN[name]
         if operands[place] == Constant(least):

@@ -209,11 +209,15 @@ class Recommender:
         return _best(made for made, gain in candidates if gain.ratio >= self.worth and gain.confidence >= self.sure)
 
     def shortlist(self, candidates: Iterable[Candidate]) -> list[SpecializationRecommendation]:
-        """What is worth a trial: of each kind those that are expected to gain most, where that is possible at all."""
+        """What is worth a trial: of each kind those that are expected to gain most, where that is possible at all.
+
+        What copies and casts cost is known less well than what kernels take: those are tried whatever is expected.
+        """
         kinds: dict[RecommendationType, list[SpecializationRecommendation]] = {}
         for made, gain in sorted(candidates, key=lambda one: -one[1].ratio):
             mine = kinds.setdefault(made.recommendation_type, [])
-            if gain.high >= self.worth and len(mine) < self.most_tried:
+            is_possible = gain.high >= self.worth or isinstance(made.params, LayoutParams | DtypeParams)
+            if is_possible and len(mine) < self.most_tried:
                 mine.append(made)
         return [made for mine in kinds.values() for made in mine]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tessera.metatracing.analysis.analyzer import AnalysisResult, PatternAnalyzer
 from tessera.metatracing.analysis.inside import with_events
 from tessera.metatracing.analysis.recommendations import Recommender, SpecializationRecommendation
+from tessera.metatracing.analysis.trials import Trial, drawn_like
 from tessera.metatracing.kernel_client import KernelClient
 from tessera.metatracing.models.kernel_times import KernelTimes
 from tessera.metatracing.records import AttentionTrace, ExecutionTier
@@ -23,9 +24,15 @@ if TYPE_CHECKING:
 class RunningRecommender:
     """Recommends for the inputs of a runtime's regions; only kernels have recommendations, functions have none."""
 
-    def __init__(self, runtime: MetaTracingRuntime, times: KernelTimes, tolerance: float | None = None) -> None:
-        self._runtime, self._recommender = runtime, Recommender(times)
-        self._tolerance = tolerance
+    def __init__(
+        self,
+        runtime: MetaTracingRuntime,
+        times: KernelTimes,
+        tolerance: float | None = None,
+        trial: Trial | None = None,
+    ) -> None:
+        self._runtime, self._tolerance = runtime, tolerance
+        self._alone, self._trying = Recommender(times), Recommender(times, trial=trial)
 
     def __call__(self, traces: Sequence[AttentionTrace]) -> list[SpecializationRecommendation]:
         profile = traces[-1].input_profile
@@ -33,12 +40,22 @@ class RunningRecommender:
             client = region.client
             mine = any(record.arguments == profile.arguments for record in region.ring)
             if region.name == profile.region and isinstance(client, KernelClient) and mine:
-                return self._recommender.recommend(self._situation(region, client, profile.arguments))
+                return self._recommended(region, client, profile.arguments)
         return []
 
-    def _situation(self, region: Region, client: KernelClient, arguments: tuple[object, ...]) -> Situation:
+    def _recommended(
+        self, region: Region, client: KernelClient, arguments: Sequence[object]
+    ) -> list[SpecializationRecommendation]:
+        """Nobody keeps the arrays of calls: trials are made on others that lie as those did, where these can be had."""
+        if self._trying.trial is not None:
+            drawn = [drawn_like(one) if isinstance(one, Meta) else one for one in arguments]
+            if all(one is not None for one in drawn):
+                return self._trying.recommend(self._situation(region, client, drawn))
+        stand_ins = [stand_in(one) if isinstance(one, Meta) else one for one in arguments]
+        return self._alone.recommend(self._situation(region, client, stand_ins))
+
+    def _situation(self, region: Region, client: KernelClient, args: Sequence[object]) -> Situation:
         """The kernel as the region runs it now: under the schedule in use, with what is assumed."""
-        args = tuple([stand_in(one) if isinstance(one, Meta) else one for one in arguments])
         program = region.programs[0] if region.programs else None
         here, level = region.first.context.settings, None if program is None else program.level
         if level is not None and here is not None:
@@ -47,13 +64,14 @@ class RunningRecommender:
         kernel = client.kernel if schedule is None else client.kernel.with_schedule(schedule)
         assumed = program is not None and program.tier is ExecutionTier.TIER3_SPECIALIZED
         static = region.first.context.static
-        return Situation(kernel, args, static, self._recommender.times.machine, assumed, self._tolerance)
+        return Situation(kernel, tuple(args), static, self._alone.times.machine, assumed, self._tolerance)
 
 
 def analyze(
     runtime: MetaTracingRuntime,
     times: KernelTimes | None = None,
     tolerance: float | None = None,
+    trial: Trial | None = None,
     *,
     inside: bool = False,
 ) -> AnalysisResult:
@@ -61,6 +79,6 @@ def analyze(
 
     `inside`: programs of hot inputs are looked into, too.
     """
-    recommending = None if times is None else RunningRecommender(runtime, times, tolerance)
+    recommending = None if times is None else RunningRecommender(runtime, times, tolerance, trial)
     traces = runtime.get_traces()
     return PatternAnalyzer(recommending).analyze_traces(with_events(runtime, traces) if inside else traces)

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 from tessera.errors import TesseraError
 from tessera.metatracing.models.kernel_times import HELPS, Gain
 from tessera.metatracing.situation import Situation
-from tessera.runtime.creation import empty
+from tessera.runtime.creation import empty, zeros
 from tessera.runtime.device import Device
 from tessera.runtime.memory import contiguous_strides
+from tessera.runtime.meta import Meta
+from tessera.runtime.random import randn
 from tessera.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -147,16 +149,12 @@ class Trial:
 
 def _run(one: SpecializationRecommendation, here: Situation, args: Sequence[Any]) -> Run | None:
     """What runs a specialisation; None where it does not run."""
-    special = one.specialized(here.kernel, here.under)
-
-    def run() -> Any:
-        return special(*args, **here.static)
-
     try:
-        run()
+        special = one.specialized(here.kernel, here.under)
+        special(*args, **here.static)
     except TesseraError:
         return None
-    return run
+    return lambda: special(*args, **here.static)
 
 
 def own_arguments(here: Situation) -> tuple[Any, ...] | None:
@@ -170,12 +168,30 @@ def own_arguments(here: Situation) -> tuple[Any, ...] | None:
 
 def like(value: Tensor) -> Tensor | None:
     """Another tensor with the same numbers that lies as this one does; None for one with gaps."""
-    order = sorted(range(value.ndim), key=lambda axis: (-value.strides[axis], axis))
-    shape = tuple([value.shape[axis] for axis in order])
-    if tuple([value.strides[axis] for axis in order]) != contiguous_strides(shape, 1) and value.size:
-        return None
-    back = [order.index(axis) for axis in range(value.ndim)]
-    made = empty(shape, value.dtype, value.device)
-    made = made.permute(*back) if value.ndim > 1 else made
-    made[...] = value
+    made = _lying_as(value.meta)
+    if made is not None:
+        made[...] = value
     return made
+
+
+def drawn_like(meta: Meta) -> Tensor | None:
+    """A tensor of a meta with numbers in it: random ones, and zeros where they are not floats, which may be places."""
+    made = _lying_as(meta)
+    if made is None:
+        return None
+    if meta.dtype.is_float:
+        made[...] = randn(meta.shape, seed=0).to(meta.dtype).to(meta.device)
+    else:
+        made[...] = zeros(meta.shape, meta.dtype, meta.device)
+    return made
+
+
+def _lying_as(meta: Meta) -> Tensor | None:
+    """A tensor without numbers of a shape and strides; None where there are gaps between its elements."""
+    rank = len(meta.shape)
+    order = sorted(range(rank), key=lambda axis: (-meta.strides[axis], axis))
+    shape = tuple([meta.shape[axis] for axis in order])
+    if tuple([meta.strides[axis] for axis in order]) != contiguous_strides(shape, 1) and meta.size:
+        return None
+    made = empty(shape, meta.dtype, meta.device)
+    return made.permute(*[order.index(axis) for axis in range(rank)]) if rank > 1 else made

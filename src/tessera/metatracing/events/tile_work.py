@@ -14,6 +14,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 FUNCTIONS = frozenset({"exp", "exp2", "log", "log2", "tanh", "sin", "cos", "rsqrt", "sqrt", "erf", "sigmoid", "pow"})
 SAMPLED = 24
+_MOST_PROGRAMS = 4096
 _MOST_TURNS = 6
 """Turns of a loop around loops that are looked at; the others are taken to be like them."""
 _GROUP, _STEP = 8, 16
@@ -119,8 +121,7 @@ class TileWork:
         amounts = np.array([getattr(one, what) for one in self.sampled])
         if not len(amounts):
             return 0.0
-        count = self.programs
-        each = np.interp(np.arange(min(count, 4096)) * (count / min(count, 4096)), self.places, amounts)
+        count, each = self.programs, self._each(amounts)
         if count <= units:
             return float(each.max())
         even = float(each.sum()) * (count / len(each)) / units
@@ -128,6 +129,17 @@ class TileWork:
         if float(np.ptp(amounts)) < 1e-9 * max(1.0, float(amounts.max())):
             return -(-count // units) * float(amounts[0])
         return max(float(each.max()), even + 0.5 * float(each[-min(units, len(each)) :].mean()))
+
+    def _each(self, amounts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of every program, or of a few thousands that stand for all."""
+        count, first = self.programs, self.grid[0] if self.grid else 1
+        if first <= SAMPLED < count:
+            # Whole rows of the grid were looked at: the others are like the nearest of them.
+            rows = amounts.reshape(-1, first)
+            many = min(count // first, max(1, _MOST_PROGRAMS // first))
+            return rows[np.rint(np.linspace(0, len(rows) - 1, many)).astype(int)].reshape(-1)
+        many = min(count, _MOST_PROGRAMS)
+        return np.interp(np.arange(many) * (count / many), self.places, amounts)
 
     @cached_property
     def far_arguments(self) -> frozenset[int]:
@@ -143,7 +155,7 @@ def tile_work(instance: Instance, arguments: Described, *, clipped: bool = False
     `clipped`: rows that nobody stores and columns that a mask leaves out are not computed, as on CPUs.
     """
     function, grid, geometry = laid_out(instance, arguments)
-    places = spread(prod(grid), SAMPLED)
+    places = _places(grid)
     reader = Reader(function, geometry, arguments, clipped=clipped)
     sampled = tuple(reader.program(unravelled(place, grid)) for place in places)
     results = [found[0] for found in geometry[len(arguments) :] if found is not None]
@@ -167,6 +179,19 @@ def laid_out(instance: Instance, arguments: Described) -> tuple[tile.FuncOp, tup
     geometry: list[Geometry | None] = [(one.shape, one.strides) if isinstance(one, Meta) else None for one in arguments]
     geometry += [(shape, contiguous_strides(shape, 1)) for shape in results]
     return function, tuple(max(0, one) for one in extents), geometry
+
+
+def _places(grid: Sequence[int]) -> list[int]:
+    """The programs that are looked at: all, or some whole rows along the first axis, or some of a long row.
+
+    What a program does mostly depends on where it is along the first axis; of whole rows nothing is left out by chance.
+    """
+    count = prod(grid)
+    if grid and grid[0] <= SAMPLED < count:
+        rows = count // grid[0]
+        looked = np.linspace(0, rows - 1, min(rows, SAMPLED // grid[0])).astype(int)
+        return [int(row) * grid[0] + place for row in looked for place in range(grid[0])]
+    return spread(count, SAMPLED)
 
 
 def spread(count: int, most: int) -> list[int]:

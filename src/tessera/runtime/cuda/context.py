@@ -65,7 +65,8 @@ _POPPED_AT = ctypes.addressof(_popped)
 class Context:
     """The primary context of a GPU: the one that torch and the CUDA runtime use, too.
 
-    `with context:` makes it current on this thread for a while; what was current before is so again afterwards.
+    `with context:` makes it current on this thread for a while; what was current before is so again afterwards. It is
+    opened when something is done there: whoever only asks what the GPU is, to compile for it, takes nothing of it.
     """
 
     _made: ClassVar[dict[int, Context]] = {}
@@ -74,14 +75,17 @@ class Context:
     def __init__(self, index: int) -> None:
         cu = driver.bindings()
         self.index = index
-        doing = f"opening cuda:{index}"
-        self.device = int(driver.check(cu.cuDeviceGet(index), doing))
-        self.handle = int(driver.check(cu.cuDevicePrimaryCtxRetain(self.device), doing))
+        self.device = int(driver.check(cu.cuDeviceGet(index), f"opening cuda:{index}"))
         self.calls = driver.calls()
+
+    @cached_property
+    def handle(self) -> int:
+        cu = driver.bindings()
+        return int(driver.check(cu.cuDevicePrimaryCtxRetain(self.device), f"opening cuda:{self.index}"))
 
     @staticmethod
     def of(index: int) -> Context:
-        """The context of `cuda:index`, opened on its first use."""
+        """The context of `cuda:index`."""
         found = Context._made.get(index)
         if found is None:
             count = driver.device_count()

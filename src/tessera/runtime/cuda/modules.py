@@ -12,14 +12,17 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tessera.errors import CompileError, ResourceError, TesseraError
 from tessera.runtime import cache
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.launch_plan import DeviceLaunch
-from tessera.targets.cuda.tools import find_ptxas
+from tessera.targets.cuda.tools import BRIEFLY, find_ptxas
+
+if TYPE_CHECKING:
+    from tessera.targets.cuda.assembler import Assembly
 
 _ELF = b"\x7fELF"
 _LOG_BYTES = 16384
@@ -60,7 +63,8 @@ class Module:
 
     def _load(self, code: bytes, keep: bool) -> int:
         is_ptx = not code.startswith(_ELF)
-        machine_code = assembled(code, self.context) if keep and is_ptx else None
+        keep = keep and is_ptx and not code.startswith(BRIEFLY.encode())
+        machine_code = assembled(code, self.context) if keep else None
         if machine_code is not None:
             try:
                 return self._loaded(machine_code)
@@ -220,23 +224,50 @@ def check_grid(name: str, blocks: int) -> None:
 
 def assembled(ptx: bytes, context: Context) -> bytes | None:
     """Machine code of PTX for a GPU: from the compile cache, or from ptxas and kept there; None without ptxas."""
-    architecture = target_of(ptx) or context.properties.architecture
-    key = cache.key_of("cubin", ptx, architecture, context.properties.architecture, driver.driver_version())
-    store = cache.shared()
-    found = store.get(key)
+    key = _key_of("cubin", ptx, context)
+    found = cache.shared().get(key)
     if found is not None:
         return found
+    made = _assembly(ptx, context)
+    if made is None:
+        return None
+    cache.shared().put(key, made.cubin)
+    return made.cubin
+
+
+def stack_of(ptx: bytes, name: str, context: Context) -> int | None:
+    """Bytes of stack that a thread of a kernel has, by ptxas; None where there is none. The GPU is left alone.
+
+    What is assembled for that is kept: who loads the kernel finds it.
+    """
+    key = _key_of("stack", ptx, context)
+    found = cache.shared().get(key)
+    if found is not None and found.isdigit():
+        return int(found)
+    made = _assembly(ptx, context)
+    usage = None if made is None else made.kernels.get(name)
+    if made is None or usage is None:
+        return None
+    cache.shared().put(_key_of("cubin", ptx, context), made.cubin)
+    cache.shared().put(key, str(usage.stack).encode())
+    return usage.stack
+
+
+def _key_of(what: str, ptx: bytes, context: Context) -> str:
+    built_for = context.properties.architecture
+    return cache.key_of(what, ptx, target_of(ptx) or built_for, built_for, driver.driver_version())
+
+
+def _assembly(ptx: bytes, context: Context) -> Assembly | None:
     if find_ptxas() is None:
         return None
     # What it takes to run ptxas is loaded only now: the next process does without.
     from tessera.targets.cuda.assembler import assemble
 
     try:
-        made = assemble(ptx.decode(), architecture).cubin
+        return assemble(ptx.decode(), target_of(ptx) or context.properties.architecture)
     except (TesseraError, OSError):  # the driver may know better, and needs no disk; it says what is wrong if not
         return None
-    store.put(key, made)
-    return made
 
 
 def target_of(ptx: bytes) -> str | None:

@@ -13,12 +13,10 @@ from xdsl.utils.exceptions import VerifyException
 
 from tessera.dialects.elements import dtype_of, is_element
 from tessera.dtypes.types import DType
+from tessera.targets.cpu.features import TILE_ROWS
 
 LINE = 64
 """Bytes of a cache line, to which rows are aligned."""
-
-TILE_ROWS = 16
-"""Rows of the matrix unit's registers, each of which has the size of a cache line."""
 
 
 def rounded_up(number: int, step: int) -> int:

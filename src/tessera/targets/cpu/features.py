@@ -63,6 +63,8 @@ EXTRAS = {
 }
 
 _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
+TILE_ROWS = 16
+"""Rows of the matrix unit's registers, each of which has the size of a cache line."""
 
 
 def family() -> str:

@@ -21,7 +21,7 @@ from itertools import product
 
 from tessera.dtypes.types import DType
 from tessera.targets.cpu import features, pool
-from tessera.targets.cpu.cpu_types import TILE_ROWS
+from tessera.targets.cpu.features import TILE_ROWS
 from tessera.targets.llvm.elements import is_arm
 
 ROWS = (24, 32, 48, 64, 96, 128, 192, 256)
@@ -117,8 +117,9 @@ def clocks(work: Work, block: tuple[int, int], processor: Processor) -> float:
     whole, rest = divmod(work.rows, rows)
     one = sum(count * _program(work, height, columns, processor) for count, height in ((whole, rows), (1, rest)))
     programs = max(1, work.batch * (whole + (rest > 0)))
-    # Whoever ends last is half a program behind the others, on average.
-    idle = (processor.threads - 1) / (2 * programs)
+    # Programs that are alike leave threads idle in the last round. Else who ends last is half a program behind.
+    rounds = -(-programs // processor.threads)
+    idle = (processor.threads - 1) / (2 * programs) if rest else rounds * processor.threads / programs - 1
     return work.batch * one / processor.threads * (1 + idle)
 
 

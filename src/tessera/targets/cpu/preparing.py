@@ -9,22 +9,36 @@ from tessera.dialects import tile
 from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import tile_type
 from tessera.errors import CompileError
+from tessera.targets.cpu.certain_masks import drop_certain_masks
+from tessera.targets.cpu.extents import Extents
 from tessera.targets.llvm.elements import is_arm
+from tessera.transforms.common_subexpressions import merge_equal
+from tessera.transforms.factors import remove_unused
 from tessera.transforms.multiples import single_multiples
+from tessera.transforms.powers_of_two import fold_powers_of_two
 from tessera.transforms.scaled_maxima import scale_maxima
 from tessera.transforms.thin_products import spread_thin_products
 from tessera.transforms.wide_sums import widen_sums
 
 
-def prepare(function: tile.FuncOp, level: str) -> frozenset[SSAValue]:
-    """Rewrites a function; gives the multiples that may be rounded together with a sum."""
+def prepare(function: tile.FuncOp, level: str, extents: Extents, *, contract: bool) -> frozenset[SSAValue]:
+    """Rewrites a function; gives the multiples that may be rounded together with a sum.
+
+    Without `contract`, exponentials stay what they are.
+    """
     _check(function)
+    drop_certain_masks(function, extents)
     multiples = single_multiples(function)
     widen_sums(function)
     spread_thin_products(function)
-    # On AArch64 a product's elements are multiplied while they are in registers: later, that takes longer.
-    scale_maxima(function, of_products=not is_arm(level))
-    return multiples
+    folded = fold_powers_of_two(function) if contract else frozenset[SSAValue]()
+    # On AArch64 a product's elements are multiplied while they are in registers: later, that takes longer. Where the
+    # multiples themselves are folded into exponents, only maxima are left of them.
+    scale_maxima(function, of_products=bool(folded) or not is_arm(level))
+    if folded:
+        merge_equal(function.body.block)
+        remove_unused(function)
+    return multiples | folded
 
 
 def _check(function: tile.FuncOp) -> None:

@@ -90,10 +90,10 @@ class Lowering:
         self, function: tile.FuncOp, machine: Machine, fuse: bool, recorder: Recorder, *, small: bool = False
     ) -> None:
         self.source = function
-        self.multiples = prepare(function, machine.level)
+        self.extents = Extents(function, recorder)
+        self.multiples = prepare(function, machine.level, self.extents, contract=machine.contract)
         """Multiples that may be rounded together with a sum."""
         self.machine = machine
-        self.extents = Extents(function, recorder)
         products = any(isinstance(op, tile.DotOp) for op in function.body.walk())
         self.flushes = products and machine.contract
         """Whether subnormal numbers are taken as zeros; see `flush_subnormals`."""

@@ -30,6 +30,7 @@ from tessera.targets.cuda.merge_conversions import merge_conversions
 from tessera.targets.cuda.preparing import prepare
 from tessera.targets.cuda.rotate import rotate
 from tessera.targets.cuda.tile_to_nv import lower
+from tessera.targets.cuda.tools import BRIEFLY
 from tessera.targets.cuda.turns import take_turns
 from tessera.targets.laps import Laps
 from tessera.targets.llvm import machine
@@ -216,7 +217,7 @@ def _prepared(
 def _lower(module: ModuleOp, name: str, plan: Plan, *, small: bool) -> None:
     """Everything between the tile level and the machine's own, as a plan says."""
     apply_plan(symbol_in(module, name, tile.FuncOp), plan, small=small)
-    lower(module, name, plan.warps)
+    lower(module, name, plan.warps, small=small)
     made = symbol_in(module, name, nv.FuncOp)
     merge_conversions(made)
     if not small:
@@ -260,5 +261,6 @@ def compile_lowered(module: ModuleOp, name: str, *, arch: str = "sm_90a", optimi
 
 def ptx_of(written: str, arch: str, optimization: int = 3) -> str:
     """LLVM text as PTX."""
-    codegen = 0 if optimization == SMALL else 2
-    return machine.assembly(TRIPLE + written, cpu=arch, features=FEATURES[arch], opt=codegen)
+    small = optimization == SMALL
+    ptx = machine.assembly(TRIPLE + written, cpu=arch, features=FEATURES[arch], opt=0 if small else 2)
+    return f"{BRIEFLY}\n{ptx}" if small else ptx

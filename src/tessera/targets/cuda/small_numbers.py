@@ -1,7 +1,7 @@
 """Which numbers of a program fit 31 bits and are not negative: dividing those takes few instructions and registers.
 
 There are less than 2³¹ programs, so numbers of programs and what is made of them alone are small. So are sizes of
-arguments that have tensor maps: copies count their elements in 32 bits.
+arguments: a launch checks them, and copies by tensor maps count elements in 32 bits.
 """
 
 from __future__ import annotations
@@ -55,6 +55,8 @@ def _is_small(value: SSAValue, mapped: AbstractSet[SSAValue]) -> bool:
         return bool(bounds) and all(_is_small(bound, mapped) for bound in bounds)
     if isinstance(owner, tile.DimOp):
         return owner.view in mapped
+    if isinstance(owner, tile.ProgramIdOp):
+        return True
     return isinstance(owner, _Shrinks) and all(_is_small(operand, mapped) for operand in owner.operands)
 
 

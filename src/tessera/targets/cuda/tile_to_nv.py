@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import scf
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, ModuleOp, TensorType, i32
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -21,6 +21,7 @@ from tessera.targets.cuda.layout_analysis import LayoutAnalysis, Operand, Shape,
 from tessera.targets.cuda.layouts import Layout
 from tessera.targets.cuda.nv_types import SharedType, laid_out, panel_for
 from tessera.targets.cuda.plain_products import has_instruction
+from tessera.targets.cuda.small_numbers import Division, is_small_division
 from tessera.transforms.make_async import feeds_products
 from tessera.transforms.program_order import axes_of
 from tessera.transforms.rewriting import adopt_location
@@ -41,10 +42,10 @@ class TileToNv(ModulePass):
             lower(op, function.sym_name.data, self.warps)
 
 
-def lower(module: ModuleOp, name: str, warps: int) -> None:
-    """Puts an nv function in the place of a tile function."""
+def lower(module: ModuleOp, name: str, warps: int, *, small: bool = False) -> None:
+    """Puts an nv function in the place of a tile function; one of little code, where it is to be small."""
     function = symbol_in(module, name, tile.FuncOp)
-    put_in_place(function, Lowering(function, LayoutAnalysis(function, Shape(warps))).run())
+    put_in_place(function, Lowering(function, LayoutAnalysis(function, Shape(warps)), small=small).run())
 
 
 def put_in_place(function: tile.FuncOp, made: nv.FuncOp) -> None:
@@ -69,8 +70,9 @@ def crosses(function: tile.FuncOp) -> bool:
 class Lowering:
     """Writes the nv function of one tile function."""
 
-    def __init__(self, function: tile.FuncOp, analysis: LayoutAnalysis) -> None:
+    def __init__(self, function: tile.FuncOp, analysis: LayoutAnalysis, *, small: bool = False) -> None:
         self.source = function
+        self.small = small
         self.analysis = analysis
         self.values: dict[SSAValue, SSAValue] = {}
         """Scalars and views of the source, and rings, in the new function."""
@@ -156,6 +158,8 @@ class Lowering:
                 self.add(self._clone(op, {op.condition: self.tile(op.condition, self._known(op.condition))}), op)
             case tile.DotOp():
                 self._product(op)
+            case arith.DivSIOp() | arith.RemSIOp() | arith.FloorDivSIOp() if self._divides_little(op):
+                self._divide(op)
             case pipe.RingOp() | pipe.CopyOp() | pipe.CommitOp() | pipe.AwaitOp() | pipe.GetOp():
                 self._pipe(op)
             case _ if op.results and is_tile(op.results[0]):
@@ -163,6 +167,16 @@ class Lowering:
             case _:
                 made = self.add(self._clone(op, {}), op)
                 self.values.update(zip(op.results, made.results, strict=True))
+
+    def _divides_little(self, op: Division) -> bool:
+        """Whether a division is written in 32 bits: dividing 64 is a long sequence of instructions."""
+        return self.small and is_small_division(op, set(self.source.arguments))
+
+    def _divide(self, op: Division) -> None:
+        a, b = (self.add(arith.IndexCastOp(self.values[one], i32), op).results[0] for one in op.operands)
+        kind = arith.RemUIOp if isinstance(op, arith.RemSIOp) else arith.DivUIOp
+        quotient = self.add(kind(a, b), op).results[0]
+        self.values[op.result] = self.add(arith.IndexCastOp(quotient, IndexType()), op).results[0]
 
     def _clone(self, op: Operation, tiles: dict[SSAValue, SSAValue]) -> Operation:
         return op.clone({**self.values, **tiles})

@@ -9,6 +9,10 @@ from pathlib import Path
 _WHEEL = "cu13/bin"
 """Where the wheel `nvidia-cuda-nvcc` keeps its programs, in the namespace `nvidia`."""
 
+BRIEFLY = "// is not kept for long"
+"""The first line of PTX that is assembled by the driver, whose assembler is there already: starting one takes longer
+than what it could do better."""
+
 
 def find_ptxas() -> Path | None:
     """On the path, in CUDA_HOME, or in the wheel `nvidia-cuda-nvcc`, in this order; None where there is none."""

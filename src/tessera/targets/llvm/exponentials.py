@@ -28,6 +28,8 @@ _LARGEST, _SMALLEST = 88.72283, -87.33654
 # Adding this rounds to a whole number, found in the lowest bits of the sum.
 _WHOLE = 1.5 * 2.0**23
 _SIXTEENTHS = 1.5 * 2.0**19
+# The same with what exponents of f32 are counted from, but for one: so that half of each power is a number.
+_EXPONENT = _WHOLE + 126
 
 _POWERS_OF_TWO = [2.0 ** (j / 16) for j in range(16)]
 
@@ -40,6 +42,8 @@ _ABOVE_ZERO = (0.6931476, 0.240184903, 0.0566629842)
 _BRIEFLY_BELOW = (0.999928057, -0.693260968, 0.242611125, -0.0551716685)
 # (2^r − 1) / r for |r| ≤ 1/2: 0.05
 _TWO_TO = (0.693147182, 0.240226477, 0.0555035993, 0.00961850584, 0.00133908121, 0.000153264933)
+_TWICE_TWO_TO = tuple([2 * coefficient for coefficient in _TWO_TO])
+_TWICE_BRIEFLY = tuple([2 * (-1) ** power * coefficient for power, coefficient in enumerate(_BRIEFLY_BELOW)])
 # (e^r − 1 − r) / r² for |r| ≤ ln 2 / 2: 0.05 relative to e^r, 0.007 relative to e^r − 1
 _E_TO = (0.49999994, 0.166665211, 0.0416682586, 0.00836866815, 0.00138212577)
 _E_TO_LESS_ONE = (0.5, 0.166666657, 0.0416664928, 0.00833354704, 0.00139323156, 0.000197609945)
@@ -67,6 +71,12 @@ def flushed_exp(k: Floats, x: Value) -> Value:
     """e^x where zeros stand for subnormal results: then one step scales, by adding to the exponent."""
     shifted, r = _split(k, x)
     return _raised(k, x, k.add(_less_one(k, r, _E_TO), 1.0), shifted)
+
+
+def flushed_exp2(k: Floats, x: Value) -> Value:
+    """2^x where zeros stand for what is nearly subnormal, or is."""
+    inside, shifted, r = _split_by_two(k, x)
+    return _lifted(k, inside, k.fma(r, k.polynomial(r, _TWICE_TWO_TO), 2.0), shifted)
 
 
 def exp2(k: Floats, x: Value) -> Value:
@@ -229,6 +239,19 @@ def _raised(k: Floats, x: Value, mantissa: Value, shifted: Value) -> Value:
     return k.select(k.compare("olt", x, _SMALLEST), 0.0, found)
 
 
+def _split_by_two(k: Floats, x: Value) -> tuple[Value, Value, Value]:
+    """x, but 129 at most, then n in the lowest bits, as an exponent of f32 has it, and r, for x = n + r."""
+    inside = k.at_most(x, 129.0)
+    shifted = k.add(inside, _EXPONENT)
+    return inside, shifted, k.sub(inside, k.sub(shifted, _EXPONENT))
+
+
+def _lifted(k: Floats, x: Value, twice: Value, shifted: Value) -> Value:
+    """`twice` · 2^(n − 1) for 2^x; 0 where that is below 2^-125. 2^129 is infinite, and NaN stays NaN."""
+    found = k.mul(twice, k.of_bits(k.on_bits("shl", k.bits(shifted), 23)))
+    return k.select(k.compare("olt", x, -125.0), 0.0, found)
+
+
 def _quotient(k: Floats, a: Operand, b: Value) -> Value:
     """a / b for b in [1, 2], within 1.5 units in the last place where that is quicker than dividing."""
     if not isinstance(k, Sixteen):
@@ -248,6 +271,14 @@ def _brief_exp(k: Floats, x: Value) -> Value:
     # Subnormal results are nothing beside others.
     some = None if k.flushes else k.compare("uge", x, -87.0)
     return k.scaled(k.polynomial(r, _BRIEFLY), y, some)
+
+
+def _brief_exp2(k: Floats, x: Value) -> Value:
+    if not isinstance(k, Sixteen):
+        inside, shifted, r = _split_by_two(k, x)
+        return _lifted(k, inside, k.polynomial(r, _TWICE_BRIEFLY), shifted)
+    some = None if k.flushes else k.compare("uge", x, -126.0)
+    return k.scaled(k.polynomial(k.fraction(x, 0), _BRIEFLY), x, some)
 
 
 def _brief_sigmoid(k: Sixteen, x: Value) -> Value:
@@ -279,10 +310,11 @@ class Brief:
 
 BRIEFLY: Mapping[str, Brief] = {
     "exp": Brief(_brief_exp, 8e-5, everywhere=True),
+    "exp2": Brief(_brief_exp2, 8e-5, everywhere=True),
     "sigmoid": Brief(_brief_sigmoid, 2e-4),
     "tanh": Brief(_brief_tanh, 3.2e-4, 7.2e-6, 1.4e-5),
     "erf": Brief(_brief_erf, 1.6e-4, 7e-6, 9.7e-4),
 }
 
-FLUSHED: Mapping[str, Callable[[Floats, Value], Value]] = {"exp": flushed_exp}
+FLUSHED: Mapping[str, Callable[[Floats, Value], Value]] = {"exp": flushed_exp, "exp2": flushed_exp2}
 """Forms that are quicker where zeros stand for subnormal results, but for vectors that have steps of AVX-512."""

@@ -95,7 +95,7 @@ def _relative(known: Tolerances, user: Operation) -> float:
 def _absolute(known: Tolerances, user: Operation) -> float:
     """The error of a value that does no harm in a use of it; infinite where only its maximum is wanted."""
     match user:
-        case tile.EwOp() if user.fn.data == "exp":
+        case tile.EwOp() if user.fn.data in ("exp", "exp2"):
             return known.least(_relative, user.result)
         case tile.EwOp() if user.fn.data in ("add", "sub", "select"):
             return known.least(_absolute, user.result)

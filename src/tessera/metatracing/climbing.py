@@ -1,0 +1,289 @@
+"""Climbing: when a region asks for programs of a higher tier, what they are to assume, and who takes them in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tessera.kernels.schedule import Schedule
+from tessera.metatracing.candidates import bridge_levels, tier2_levels, tier3_levels
+from tessera.metatracing.client import Compiled, Level
+from tessera.metatracing.invariants import few_cases, invariant_words
+from tessera.metatracing.lessons import Kind, Lessons
+from tessera.metatracing.logs import log
+from tessera.metatracing.programs import Entry, Installed
+from tessera.metatracing.records import Described, ExecutionTier
+from tessera.metatracing.request import Request
+from tessera.metatracing.stand_ins import values_of
+from tessera.metatracing.trials import geometry
+
+if TYPE_CHECKING:
+    from tessera.metatracing.region import Region
+
+TIER1, TIER2, TIER3 = ExecutionTier
+_MOST_REMEMBERED = 256
+_MOST_RECALLED = 2  # programs that are looked for
+_MOST_MISSES = 4  # then only cases are looked for that had a program in this process
+_SMALL_PART = 0.01
+"""Of the time that a region has spent lately: what makes up less is left where it is until it is hot by itself."""
+
+
+class Climbing:
+    """What a region has asked for, and why. Whoever changes it holds the region's lock."""
+
+    def __init__(self, region: Region) -> None:
+        self.region = region
+        self.requests: list[Request] = []  # what is being compiled
+        self.words: tuple[str, ...] | None = None  # what Tier 3 assumes
+        self.bridges = 0
+        self.generalised: set[tuple[str, ...]] = set()
+        self.asked: dict[tuple[object, ...], set[ExecutionTier]] = {}
+        self.lessons = Lessons(region.config.half_life)
+        self._taken: dict[Level, None] = {}  # of Tier 3; the last ones last
+        self._had: dict[tuple[object, ...], None] = {}  # cases that had a program of Tier 3
+        self._looked: dict[tuple[object, ...], None] = {}  # cases for which one was looked for
+        self._misses = 0  # one after the other: cases for which nothing was found
+
+    def consider(self, entry: Entry, described: Described) -> None:
+        """Whether to compile something more for calls like this."""
+        region = self.region
+        if not region.climbs or entry.is_stale or entry.contest is not None or entry.awaited:
+            return
+        if region.trials.look_back(entry, values_of(entry.call, described)):
+            return
+        if any(not one.is_bridge for one in self.requests) or len(self.requests) > region.config.most_bridges:
+            return
+        config = region.config
+        asked = self._asked(described)
+        for wanted, threshold, enabled in (
+            (TIER2, config.tier2_threshold, config.enable_tier2_compilation),
+            (TIER3, config.tier3_threshold, config.enable_tier3_specialization),
+        ):
+            # Where a program of the highest tier refused a call, one for it may be better than a general one.
+            climbs = entry.tier < wanted or (wanted is TIER3 and entry.failed is not None)
+            if not enabled or not climbs or wanted in asked:
+                continue
+            first = self._is_first(wanted)
+            if first is None or not self._is_hot(entry, wanted, threshold, first):
+                continue
+            if not first and entry.calls < config.bridge_calls:
+                return
+            if (request := self._climb(entry, described, wanted, is_bridge=not first)) is not None:
+                siblings = self._siblings(entry) if first and wanted is TIER3 else []
+                region.runtime.compile(request, *siblings)
+                return
+
+    def _asked(self, described: Described) -> set[ExecutionTier]:
+        asked = self.asked.setdefault(self._case(described), set())
+        if len(self.asked) > _MOST_REMEMBERED:
+            del self.asked[next(iter(self.asked))]
+        return asked
+
+    def _case(self, described: Described) -> tuple[object, ...]:
+        """What requests are remembered by: numbers only count where they are assumed."""
+        assumed, region = self.words or (), self.region
+        return tuple(
+            [
+                one if place not in region.numbers or region.client.paths[place] in assumed else None
+                for place, one in enumerate(geometry(described))
+            ]
+        )
+
+    def _is_first(self, wanted: ExecutionTier) -> bool | None:
+        """Whether the region has never had a program of a tier; None while the first ones still compete."""
+        region = self.region
+        if any(program.tier >= wanted for program in region.programs):
+            return False
+        if any(program.tier is wanted for program in region.trials.programs):
+            return None
+        return not any(wanted in asked for asked in self.asked.values())
+
+    def _kind(self, wanted: ExecutionTier) -> Kind:
+        return wanted, (self.words or ()) if wanted is TIER3 else ()
+
+    def _is_hot(self, entry: Entry, wanted: ExecutionTier, threshold: float, first: bool) -> bool:
+        """Whether enough time was spent: by the region for its first program of a tier, then by the case itself.
+
+        Where such programs have paid, a case need only be a part of a hot region; where they have not, it has to be all
+        the hotter.
+        """
+        region = self.region
+        now, kind = region.clock(), self._kind(wanted)
+        all_heat, heat = region.heat.at(now), entry.heat.at(now)
+        if first:
+            return all_heat >= threshold
+        if self.lessons.has_paid(kind) and all_heat >= threshold and heat >= _SMALL_PART * all_heat:
+            return True
+        return heat >= threshold * self.lessons.harder(kind, now)
+
+    def _siblings(self, first: Entry) -> list[Request]:
+        """Requests for the other cases of a region besides the first, where somebody has time to compile them."""
+        region, config = self.region, self.region.config
+        found: list[Request] = []
+        if not region.runtime.compiling.has_room:
+            return found
+        now = region.clock()
+        least = _SMALL_PART * region.heat.at(now)
+        for entry in sorted(region.entries, key=lambda one: -one.heat.at(now)):
+            asked = TIER3 in self._asked(entry.described) or entry.tier is TIER3
+            if entry is first or asked or entry.calls < config.bridge_calls or entry.heat.at(now) < least:
+                continue
+            if self.bridges >= config.most_bridges:
+                break
+            if (request := self._climb(entry, entry.described, TIER3, is_bridge=True)) is not None:
+                found.append(request)
+        return found
+
+    def _climb(self, entry: Entry, described: Described, tier: ExecutionTier, *, is_bridge: bool) -> Request | None:
+        """A request for programs of a tier; None where there is nothing to ask for."""
+        region = self.region
+        asked = self._asked(described)
+        asked.add(tier)
+        call = entry.call._replace(values=values_of(entry.call, described))
+        current, most, seen = entry.program.level.schedule, region.config.candidates, region.runtime.experience
+        levels: Sequence[Level] | Callable[[], Sequence[Level]]
+        if tier is TIER2 and is_bridge:
+            levels = bridge_levels(TIER2, (), [current, None])
+        elif tier is TIER2:
+            levels = partial(tier2_levels, region.client, call, most, seen)
+            if region.client.knows_schedules(call):
+                levels = levels()
+        elif words := self._words(entry, described, is_bridge):
+            if is_bridge:
+                levels = bridge_levels(TIER3, words, [*self._schedules_of(words), current, None])
+            else:
+                levels = tier3_levels(region.client, call, words, current, region.trials.times, most, seen)
+        else:
+            return None
+        self.asked.setdefault(self._case(described), asked).add(tier)  # by now numbers may count that did not before
+        if not region.runtime.climb_pays(region, entry, tier, most if callable(levels) else len(levels)):
+            return None
+        return self._asking(Request(region, call, tier, levels, is_bridge=is_bridge))
+
+    def _schedules_of(self, words: tuple[str, ...]) -> list[Schedule | None]:
+        """Under which schedule a program that assumes the same for other arguments is in use."""
+        alike = (one for one in self.region.programs if one.tier is TIER3 and one.level.assumed == words)
+        return [one.level.schedule for one in alike][:1]
+
+    def _words(self, entry: Entry, described: Described, is_bridge: bool) -> tuple[str, ...]:
+        """What to assume: all where few cases are known, else what is invariant; less after too many bridges."""
+        region = self.region
+        paths, share = region.client.paths, region.config.invariance
+        if not is_bridge or self.words is None:
+            few = few_cases(region.ring, region.config.most_bridges + 1, share)
+            self.words = invariant_words(paths, () if few else region.ring, described, share)
+            return self.words
+        if self.bridges < region.config.most_bridges:
+            return self.words
+        refused = {
+            guard.word
+            for program in region.programs
+            if program.tier is TIER3
+            for guard in program.compiled.guards
+            if not guard.check_function(values_of(entry.call, described))
+        }
+        kept = set(self.words) - refused
+        # What varies with what was refused would be refused next: the strides of a longer row, say.
+        kept &= set(invariant_words(paths, region.ring, described, share))
+        words = tuple(sorted(kept))
+        if not words or words in self.generalised:
+            return ()
+        self.generalised.add(words)
+        region.counts.add("generalisations", region=region.name)
+        log("tiers", f"{region.name}: generalised, it now assumes {', '.join(words)}")
+        return words
+
+    def _asking(self, request: Request) -> Request:
+        region = self.region
+        self.requests.append(request)
+        if request.is_bridge and self.bridges < region.config.most_bridges:
+            self.bridges += 1
+            region.counts.add("bridges", region=region.name)
+        return request
+
+    # What was there before
+
+    def recall(self, entry: Entry) -> None:
+        """Looks for a program of Tier 3 that was there before, for a case that has come and has none.
+
+        It may have made room for others, or be of another process. What was in use in this process is taken, and what
+        another one has left competes.
+        """
+        region, case = self.region, self._case(entry.described)
+        if entry.tier is TIER3:
+            _keep(self._had, case)
+            return
+        levels = [level for level in reversed(self._taken) if level.assumed][:_MOST_RECALLED]
+        if not levels or not region.climbs or not region.config.enable_tier3_specialization or case in self._looked:
+            return
+        if case not in self._had and (self._misses >= _MOST_MISSES or TIER3 in self.asked.get(case, ())):
+            return
+        _keep(self._looked, case)
+        request = Request(region, entry.call, TIER3, levels, is_bridge=True, recalls=True)
+        self.requests.append(request)
+        region.runtime.compiling.submit(request)
+
+    def took(self, level: Level) -> None:
+        """A program of Tier 3 is in use: others like it may be found where it was."""
+        self.words = level.assumed
+        self._taken.pop(level, None)
+        _keep(self._taken, level)
+
+    def dropped(self) -> None:
+        """A program of Tier 3 has gone: its case may look for it again."""
+        self._looked.clear()
+
+    def _take_back(self, request: Request, found: Sequence[Installed]) -> None:
+        region, case = self.region, self._case(request.call.described)
+        self._misses = 0 if found else self._misses + 1
+        for program in found[:1]:
+            region.counts.add("loads", region=region.name, what=str(program.level))
+            log("tiers", f"{region.name}: {program.level} is found again")
+            self.asked.setdefault(case, set()).add(TIER3)
+            if case in self._had:
+                region.take(program)
+            else:
+                region.trials.add([program])
+
+    # What was compiled
+
+    def compiled(self, request: Request, found: Sequence[tuple[Level, Compiled]]) -> None:
+        """Takes in what was compiled; the next calls compare it with what they run now."""
+        region = self.region
+        made = [request.installed(level, one) for level, one in found]  # binds them, before anybody has to wait
+        with region.lock:
+            if request not in self.requests:  # the region was forgotten meanwhile
+                return
+            self.requests.remove(request)
+            if request.recalls:
+                self._take_back(request, made)
+                return
+            request.done()
+            region.counts.add("compiles", len(found), region=region.name)
+            # What came first has competed already: it is in use, still competes, or gets another chance.
+            there = [*region.programs, *region.trials.programs]
+            region.trials.add([one for one in made if one not in there])
+
+    def arrived(self, request: Request, level: Level, compiled: Compiled) -> None:
+        """One of several programs is there: the first of them does not wait for the others.
+
+        It takes over at once from what was only made to be there soon, and from the same program of a lower tier; else
+        it competes.
+        """
+        region = self.region
+        program = request.installed(level, compiled)
+        with region.lock:
+            if request not in self.requests or request.taken is not None or request.recalls:
+                return
+            request.taken = program
+            if request.is_known(compiled) or any(entry.program.level.quick for entry in region.entries):
+                region.take(program)
+            elif len(request.levels) > 1:
+                region.trials.add([program])
+
+
+def _keep(known: dict[Any, None], one: object) -> None:
+    known[one] = None
+    if len(known) > _MOST_REMEMBERED:
+        del known[next(iter(known))]

@@ -1,0 +1,120 @@
+"""What a region has seen: times of calls in a ring, how hot it is, how many calls there were, and how often to look."""
+
+from __future__ import annotations
+
+from collections import deque
+from statistics import median
+from typing import TYPE_CHECKING
+
+from tessera.errors import TesseraError
+from tessera.metatracing.contest import Contender
+from tessera.metatracing.heat import Heat
+from tessera.metatracing.programs import Entry, Installed
+from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts, Record, Ring
+from tessera.metatracing.timing import Reading
+
+if TYPE_CHECKING:
+    from tessera.metatracing.region import Region
+
+_PERIODS = ((20_000, 255), (100_000, 127), (1_000_000, 63), (10_000_000, 7))
+"""Calls between two that are recorded, by the nanoseconds below which they take."""
+_WARM = 8  # calls of an entry that are all recorded
+_MOST_PENDING = 64
+
+
+class Recording:
+    """The records of a region. Whoever changes them holds the region's lock."""
+
+    def __init__(self, region: Region) -> None:
+        self.region = region
+        self.ring = Ring(region.config.max_trace_history)
+        self.heat = Heat(region.config.half_life)
+        self.recorded = 0
+        self.calls = 0
+        self.overheads: tuple[int, int] = (0, 0)  # of the last recorded call: recording, and deciding what to do
+        self.pending: deque[tuple[Entry, Installed, Contender | None, Reading, int, Described]] = deque()
+
+    def settle(self, entry: Entry) -> None:
+        """Counts the calls of an entry since its last recorded one."""
+        self.count(entry.program, entry, entry.settle())
+
+    def count(self, program: Installed, entry: Entry, count: int) -> None:
+        """Counts calls of an entry."""
+        if count:
+            self.calls += count
+            self.region.counts.ran(program.tier, entry.failed, count)
+
+    def ran(
+        self,
+        entry: Entry,
+        program: Installed,
+        contender: Contender | None,
+        took: int | Reading,
+        count: int,
+        described: Described,
+    ) -> None:
+        """A call was made that is to be recorded, and stands for so many; its time may only be known later."""
+        self.count(entry.program, entry, count - 1)
+        self.count(program, entry, 1)
+        if isinstance(took, int):
+            self._record(entry, program, contender, took, count, described)
+        else:
+            if len(self.pending) >= _MOST_PENDING:
+                self.pending.popleft()
+            self.pending.append((entry, program, contender, took, count, described))
+            self._collect()
+        entry.pace = self._pace(entry)
+
+    def _collect(self) -> None:
+        """Takes in what a GPU has done by now."""
+        while self.pending:
+            entry, program, contender, reading, count, described = self.pending[0]
+            took = reading()
+            if took is None:
+                return
+            self.pending.popleft()
+            self._record(entry, program, contender, took, count, described)
+
+    def _record(
+        self, entry: Entry, program: Installed, contender: Contender | None, took: int, count: int, described: Described
+    ) -> None:
+        region, now = self.region, self.region.clock()
+        program.note(now, took, count)
+        region.counts.took(program.tier, took, count)
+        self.heat.add(now, took * count)
+        entry.heat.add(now, took * count)
+        entry.recent.append(took)
+        if region.config.enable_tracing:
+            if entry.facts is None:
+                entry.facts = _launch_facts(entry)
+            region.counts.add("traces")
+            self.ring.add(Record(now, program.tier, described, took, count, entry.facts, *self.overheads))
+        self.recorded += 1
+        region.trials.note(entry, contender, took)
+
+    def period(self, entry: Entry) -> int:
+        """How many calls to let pass unrecorded: so many that recording takes a small part of the time."""
+        if entry.contest is not None or entry.awaited or not entry.is_native:
+            return 0
+        if self.region.config.sample_period is not None:
+            return self.region.config.sample_period
+        if entry.seen < _WARM:
+            entry.seen += 1
+            return 0
+        return entry.pace
+
+    @staticmethod
+    def _pace(entry: Entry) -> int:
+        typical = median(entry.recent) if entry.recent else 0
+        return next((period for below, period in _PERIODS if typical < below), 1)
+
+    def unrecorded(self, tier: ExecutionTier) -> int:
+        """Calls at a tier since the last recorded ones: those that nobody has counted yet."""
+        return sum(entry.unrecorded for entry in self.region.entries if entry.tier is tier)
+
+
+def _launch_facts(entry: Entry) -> LaunchFacts:
+    try:
+        return entry.program.compiled.launch_facts(entry.call)
+    except TesseraError:
+        return LaunchFacts()

@@ -1,0 +1,170 @@
+"""Programs on trial: new ones wait for calls that they serve, compete there, and the fastest is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from tessera.kernels.schedule import Schedule
+from tessera.metatracing.candidates import general_beside
+from tessera.metatracing.contest import Contender, Contest
+from tessera.metatracing.logs import log
+from tessera.metatracing.programs import Entry, Installed
+from tessera.metatracing.records import Described, ExecutionTier
+from tessera.runtime.meta import Meta
+
+if TYPE_CHECKING:
+    from tessera.metatracing.region import Region
+
+TIER3 = ExecutionTier.TIER3_SPECIALIZED
+_SLOWER = 1.1  # times what another program took: then that one gets another chance
+_MOST_WAITING = 8
+_MOST_REMEMBERED = 256
+_PATIENCE = 200  # recorded calls after which a contest is decided by what is known: its arguments may never come again
+
+
+class Trials:
+    """The trials of a region. Whoever changes them holds the region's lock."""
+
+    def __init__(self, region: Region) -> None:
+        self.region = region
+        self.waiting: list[Installed] = []  # for calls that they serve
+        self.contests: list[tuple[Entry, Contest, int]] = []  # with the number of the record that each began at
+        self.times: dict[Schedule | None, float] = {}  # of schedules, when they were last compared
+        self.rivals: dict[tuple[object, ...], tuple[Installed, float]] = {}
+
+    @property
+    def programs(self) -> list[Installed]:
+        """All that wait or compete."""
+        return [*self.waiting, *(one.program for _, contest, _ in self.contests for one in contest.contenders)]
+
+    def add(self, programs: Sequence[Installed]) -> None:
+        """Has the next calls compare new programs with what they run now."""
+        self.waiting += programs
+        del self.waiting[:-_MOST_WAITING]
+        for entry in self.region.entries:
+            self.expect(entry)
+            if entry.awaited:
+                entry.hurry()
+
+    def remove(self, program: Installed) -> None:
+        """Does not try a program after all."""
+        if program in self.waiting:
+            self.waiting.remove(program)
+            self._expect_all()
+
+    def clear(self) -> None:
+        self.waiting = []
+        self._expect_all()
+
+    def expect(self, entry: Entry) -> None:
+        """Notes whether a program waits for calls of an entry; numbers are looked at when such a call has come."""
+        entry.awaited = any(program.broken_guard(entry.call.values) is None for program in self.waiting)
+
+    def _expect_all(self) -> None:
+        for entry in self.region.entries:
+            self.expect(entry)
+
+    def rival(self, described: Described) -> tuple[Installed, float] | None:
+        """The program that lost to the one in use for such arguments, and what it took."""
+        return self.rivals.get(geometry(described))
+
+    def begin(self, entry: Entry, values: tuple[Any, ...]) -> None:
+        """Lets new programs compete on the calls of an entry, with what they are to replace.
+
+        That does not compete where it was made to be there soon, not to be fast.
+        """
+        serving = [program for program in self.waiting if program.serves(values)]
+        if not serving:
+            return
+        call = entry.call._replace(values=values)
+        contenders: list[Contender] = []
+        if not entry.program.level.quick:
+            contenders.append(Contender(entry.program, entry.run))
+        for program in serving:
+            run = self.region.runner(program, call)
+            if run is not None:
+                contenders.append(Contender(program, run))
+        self.waiting = [program for program in self.waiting if program not in serving]
+        self._expect_all()
+        before = median(entry.recent) if entry.recent else None
+        if len(contenders) > 1:
+            self._compete(entry, Contest(contenders, self.region.config.contest_rounds, before))
+        elif contenders and contenders[0].program is not entry.program:
+            self.region.take(contenders[0].program)
+
+    def _compete(self, entry: Entry, contest: Contest) -> None:
+        self.region.counts.add("contests", region=self.region.name)
+        entry.contest = contest
+        self.contests.append((entry, contest, self.region.recording.recorded))
+
+    def note(self, entry: Entry, contender: Contender | None, took: int) -> None:
+        """A call was recorded: it may decide a contest, or show that one takes too long."""
+        contest = entry.contest
+        if contest is not None and contender is not None:
+            contest.note(contender, took)
+            if contest.is_over:
+                self._end(entry, contest)
+        if self.contests and self.region.recording.recorded - self.contests[0][2] > _PATIENCE:
+            self._end(*self.contests[0][:2])
+
+    def _end(self, entry: Entry, contest: Contest) -> None:
+        region = self.region
+        entry.contest = None
+        self.contests = [one for one in self.contests if one[1] is not contest]
+        best, incumbent = contest.winner(), contest.incumbent
+        times = {one: contest.typical(one) for one in contest.contenders}
+        for one, typical in times.items():
+            took = "never ran" if typical is None else f"{typical / 1e3:.1f} µs"
+            log("tiers", f"{region.name}: {one.program.level}: {took}{', taken' if one is best else ''}")
+        self.times.update((one.program.level.schedule, took) for one, took in times.items() if took is not None)
+        won, lost = times[best], times[incumbent]
+        is_old = incumbent.program in region.programs
+        if best is not incumbent and is_old and lost is not None:
+            self.rivals[geometry(entry.described)] = (incumbent.program, lost)
+            if len(self.rivals) > _MOST_REMEMBERED:
+                del self.rivals[next(iter(self.rivals))]
+        before = lost if is_old else contest.before
+        if best.program not in region.programs and won is not None and before is not None:
+            best.program.gain = max(0.0, before - won)
+        # What serves calls that the winner refuses is the last program of the tier below.
+        rival = self.rival(entry.described)
+        below = rival[1] if incumbent.program.tier is TIER3 and rival is not None else lost
+        region.climbing.lessons.learn(best, times, region.clock())
+        region.runtime.learn(region, entry, max(one.program.tier for one in contest.contenders), times, before, won)
+        general = general_beside(region.client, best, times, below)
+        losers = [one.program for one in contest.contenders if one not in (best, general)]
+        if any(best.program.tier < one.tier for one in losers):
+            region.counts.add("switch_backs", region=region.name, what=str(best.program.level))
+            log("tiers", f"{region.name}: more facts were not faster, it stays at {best.program.level}")
+        for program in losers:
+            if program in region.programs and best.program.replaces(program):
+                region.drop(program)
+        if general is not None and general.program not in region.programs:
+            region.install(general.program)
+        region.take(best.program)
+
+    def look_back(self, entry: Entry, values: tuple[Any, ...]) -> bool:
+        """Gives the program before another chance, where this one has become slower than that one was."""
+        region = self.region
+        if entry.rival is None or len(entry.recent) < (entry.recent.maxlen or 0):
+            return False
+        before, took = entry.rival
+        if min(entry.recent) <= _SLOWER * took or before not in region.programs or not before.serves(values):
+            return False
+        entry.rival = None
+        self.rivals.pop(geometry(entry.described), None)
+        run = region.runner(before, entry.call._replace(values=values))
+        if run is None:
+            return False
+        log("tiers", f"{region.name}: {entry.program.level} has become slow, compared again with {before.level}")
+        contenders = [Contender(entry.program, entry.run), Contender(before, run)]
+        self._compete(entry, Contest(contenders, region.config.contest_rounds, None))
+        entry.hurry()
+        return True
+
+
+def geometry(described: Described) -> tuple[object, ...]:
+    """What tells arguments apart for programs: how well arrays are aligned does not."""
+    return tuple([(one.shape, one.strides) if isinstance(one, Meta) else one for one in described])

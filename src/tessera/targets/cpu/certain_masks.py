@@ -1,0 +1,38 @@
+"""Masks that are true wherever they are looked at: what they choose from is taken without them.
+
+With sizes that are known a block of columns often ends where the array does, and nothing is beyond it. Bounds of
+positions come from loops, from the grid and from facts; those that decide a mask become guards.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+
+from tessera.dialects import tile
+from tessera.dialects.tile_types import tile_type
+from tessera.targets.cpu.extents import Extents, Span
+from tessera.transforms.masks import Window, true_if
+from tessera.transforms.rewriting import replace
+
+
+def drop_certain_masks(function: tile.FuncOp, extents: Extents) -> None:
+    """Replaces choices by masks that are certain."""
+    for op in list(function.body.walk()):
+        if isinstance(op, tile.EwOp) and op.fn.data == "select":
+            mask, chosen, _ = op.operands_
+            if tile_type(chosen) == tile_type(op.result) and _is_certain(mask, extents):
+                replace(op, [], [chosen])
+
+
+def _is_certain(mask: SSAValue, extents: Extents) -> bool:
+    window = Window.whole(tile_type(mask).get_shape())
+    for sums in true_if(mask, window):
+        spans = [(one.number, [(extents.span(scalar), factor) for scalar, factor in one.terms]) for one in sums]
+        if all(number + sum(_least(span, factor) for span, factor in terms) > 0 for number, terms in spans):
+            extents.decide(*(span for _, terms in spans for span, _ in terms))
+            return True
+    return False
+
+
+def _least(span: Span, factor: int) -> float:
+    return factor * (span.low if factor > 0 else span.high)

@@ -1,0 +1,206 @@
+"""Calls whose arguments change: regions learn what pays, find again what they had, and do not wait for what is rare.
+
+With made-up programs and a clock that stands still; and that books kept beside the caller are the same books.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+import pytest
+from made_up_client import MILLISECOND, Later, Made, usual_costs
+
+import tessera as ts
+from tessera.metatracing import Call, ExecutionTier, Level
+from tessera.metatracing.clerk import Behind
+from tessera.metatracing.lessons import HARDER, Lessons
+
+TIER3 = ExecutionTier.TIER3_SPECIALIZED
+
+
+def no_gain(level: Level, call: Call) -> int:
+    return {1: 1000, 2: 800, 3: 900}[int(level.tier)] * 1000
+
+
+def test_a_specialisation_that_did_not_pay_is_not_asked_for_at_each_length() -> None:
+    made = Made(no_gain, tier2_compilation_threshold_ms=2.0, tier3_specialization_threshold_ms=4.0, bridge_calls=1)
+    for turn in range(400):
+        made.call(3 + turn % 40, 8)
+    assert made["compiles"] <= 4  # it was 41: two of Tier 3 at each new length
+    assert made["contests"] <= 2
+    assert made["switch_backs"] == made["contests"]
+
+
+def test_a_case_that_is_hot_by_itself_is_tried_again_after_a_loss() -> None:
+    """It has to be four times as hot; then it may be another story."""
+
+    def costs(level: Level, call: Call) -> int:
+        return usual_costs(level, call) if call.values[0].shape[0] == 5 else no_gain(level, call)
+
+    made = Made(costs)
+    assert made.call(4, 8, times=200)[-1] == 2
+    tiers = made.call(5, 8, times=800)
+    assert tiers[-1] == 3
+    assert 400 <= tiers.index(3) <= 600  # 400 ms at 0.8 ms a call
+    assert made.call(4, 8) == [2]
+
+
+def test_lessons_fade() -> None:
+    lessons, kind = Lessons(half_life=1000.0), (TIER3, ("x.size[0]",))
+    assert (lessons.harder(kind, 0), lessons.has_paid(kind)) == (1.0, False)
+    lessons.note(kind, False, 0)
+    assert lessons.harder(kind, 0) == HARDER
+    assert lessons.harder(kind, 1000) == HARDER**0.5
+    lessons.note(kind, False, 1000)
+    assert lessons.harder(kind, 1000) == HARDER**1.5
+    lessons.note(kind, True, 2000)
+    assert (lessons.harder(kind, 2000), lessons.has_paid(kind)) == (1.0, True)
+
+
+def test_where_specialising_has_paid_other_cases_follow_soon() -> None:
+    """A case need not be hot by itself, only a part of a hot region that has come a few times."""
+    made = Made()
+    made.call(4, 8, times=200)
+    tiers = made.call(5, 8, times=40)
+    assert tiers[:8] == [2] * 8
+    assert tiers[-1] == 3  # 32 ms; alone it would have to spend 100
+    assert made["bridges"] == 1
+
+
+def test_cases_are_asked_for_together_where_there_is_room() -> None:
+    for room, expected in ((True, 3), (False, 1)):
+        later = Later(room)
+        made = Made(compiling=later, tier3_specialization_threshold_ms=60, candidates=1)
+        made.call(4, 8, times=15)
+        later.finish()
+        for _ in range(30):
+            for rows in (4, 5, 6):
+                made.call(rows, 8)
+        assert [int(one.levels[0].tier) for one in later.requests] == [3] * expected
+        assert [one.is_bridge for one in later.requests] == [False, True, True][:expected]
+        later.finish()
+        if room:
+            assert [made.call(rows, 8, times=30)[-1] for rows in (4, 5, 6)] == [3, 3, 3]
+
+
+def test_a_program_whose_calls_do_not_come_holds_up_nobody() -> None:
+    later = Later()
+    made = Made(compiling=later)
+    made.call(4, 8, times=15)
+    later.finish()
+    made.call(4, 8, times=200)
+    later.finish()
+    made.call(4, 8, times=40)
+    made.call(5, 8, times=12)
+    assert [one.recalls for one in later.requests] == [True, False]
+    later.finish()  # for five rows; but now there are six
+    assert made.call(6, 8, times=12)[-1] == 2
+    assert [one.recalls for one in later.requests] == [True, False]
+    later.finish()
+    assert made.call(6, 8, times=40)[-1] == 3
+    assert made.call(5, 8, times=40)[-1] == 3
+
+
+def test_a_program_that_made_room_comes_back_at_once() -> None:
+    """What was the best for a case is found on the disk when the case comes again: no compile, no contest."""
+    made = Made(max_specialized_kernels=2)
+    made.client.on_disk = lambda level: level.tier is TIER3
+    made.call(4, 8, times=200)
+    made.call(5, 8, times=200)
+    made.call(6, 8, times=200)
+    assert made["evictions"] > 0
+    compiles, contests, loads = made["compiles"], made["contests"], made["loads"]
+    assert made.call(4, 8, times=3)[-1] == 3
+    assert (made["compiles"], made["contests"]) == (compiles, contests)
+    assert made["loads"] == loads + 1
+
+
+def test_who_loses_a_second_contest_stays_for_others() -> None:
+    slow = [False]
+    made = Made(lambda level, call: 2 * MILLISECOND if slow[0] and level.tier == 3 else usual_costs(level, call))
+    made.call(4, 8, times=200)
+    slow[0] = True
+    made.call(4, 8, times=6)
+    slow[0] = False
+    assert set(made.call(4, 8, times=20)) == {2, 3}
+    assert (made["contests"], made.call(4, 8)) == (2, [3])
+    assert made.call(5, 8) == [2]
+
+
+def test_a_case_goes_on_where_its_program_changes() -> None:
+    """How hot a case is, and how often it came, is not forgotten with the program that served it."""
+    made = Made()
+    made.call(4, 8, times=9)
+    before = made.runtime.regions()[0].entries[0]
+    assert made.call(4, 8, times=9)[-1] == 2
+    after = made.runtime.regions()[0].entries[0]
+    assert (after is not before, after.calls >= 17, after.heat is before.heat) == (True, True, True)
+
+
+def test_what_another_process_left_for_a_case_is_tried_at_once() -> None:
+    made = Made(named="a region", persist=True)
+    made.runtime.manager.remember("a region", [Level(TIER3, ("factor", "x.size[0]", "x.size[1]"))])
+    made.client.on_disk = lambda level: level.tier is TIER3
+    assert made.call(4, 8) == [3]
+    assert made["loads"] == 1
+    assert made.call(5, 8, times=3)[-1] == 3  # without being hot; what was only made to be there soon does not compete
+    assert (made["loads"], made["compiles"]) == (2, 0)
+
+
+def test_books_are_kept_beside_the_caller() -> None:
+    clerk, main = Behind(), threading.current_thread()
+    done: list[threading.Thread] = []
+    began = threading.Event()
+
+    def slow() -> None:
+        began.wait(5)
+        done.append(threading.current_thread())
+
+    clerk.do(slow)
+    clerk.do(lambda: done.append(threading.current_thread()))
+    assert done == []
+    began.set()
+    clerk.settle()
+    assert len(done) == 2
+    assert main not in done
+    for _ in range(200):  # more than may wait are done by who brings them, and nothing is lost
+        clerk.do(lambda: done.append(main))
+    clerk.settle()
+    assert len(done) == 202
+
+
+def test_what_goes_wrong_in_the_books_is_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    clerk = Behind()
+    with caplog.at_level(logging.WARNING):
+        clerk.do(lambda: 1 // 0)
+        clerk.settle()
+    assert "what a recorded call led to failed: ZeroDivisionError" in caplog.text
+
+
+def test_a_call_does_not_wait_for_the_books() -> None:
+    """While somebody else has the region, calls run what there is, and are counted later."""
+    made = Made()
+    made.call(4, 8, times=20)
+    made.runtime.clerk = Behind()
+    (region,) = made.runtime.regions()
+    x, held, go = ts.ones((4, 8)), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with region.lock:
+            held.set()
+            go.wait(10)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(5)
+    before = time.monotonic()
+    for _ in range(50):
+        made.checked(x, x, 2.0, False)
+    assert time.monotonic() - before < 5
+    go.set()
+    holder.join()
+    made.checked(x, x, 2.0, False)
+    assert made.runtime.get_runtime_stats().total_executions == 71
+    assert made.clock() >= 71 * MILLISECOND // 2

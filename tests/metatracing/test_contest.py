@@ -1,0 +1,57 @@
+"""Checks who wins a contest, and who is asked to compete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tessera.kernels.schedule import Schedule
+from tessera.metatracing.candidates import tier3_levels
+from tessera.metatracing.client import Level
+from tessera.metatracing.contest import Contender, Contest
+from tessera.metatracing.records import ExecutionTier
+
+TIER2, TIER3 = ExecutionTier.TIER2_STANDARD, ExecutionTier.TIER3_SPECIALIZED
+
+
+def contender(tier: ExecutionTier, times: Sequence[int]) -> Contender:
+    program: Any = SimpleNamespace(level=Level(tier, (), None))
+    made = Contender(program, lambda *_: None)
+    made.times = [times[0], *times]  # the first does not count
+    return made
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "taken"),
+    [
+        ([1000] * 5, [1000] * 5, TIER3),  # among equals who knows more
+        ([1000] * 5, [1010] * 5, TIER2),  # runs are all alike: a hundredth is a hundredth
+        ([990, 1000, 1030, 970, 1012], [1000, 1010, 1035, 980, 1025], TIER3),  # here it is chance
+        ([900, 1000, 1300, 700, 1120], [1030] * 5, TIER2),  # but no more than that
+        ([1000] * 5, [990] * 5, TIER3),
+    ],
+)
+def test_knowing_more_is_no_reason_to_be_slower(before: list[int], after: list[int], taken: ExecutionTier) -> None:
+    contest = Contest([contender(TIER2, before), contender(TIER3, after)], 5, None)
+    assert contest.is_over
+    assert contest.winner().program.level.tier is taken
+
+
+def test_what_runs_without_traces_competes_with_what_knows_more() -> None:
+    best = Schedule(block=(32, 64))
+
+    def schedules(_: object) -> list[Schedule | None]:
+        return [None, best]
+
+    client: Any = SimpleNamespace(name="k", paths=("x", "scale"), schedules=schedules)
+    call: Any = SimpleNamespace(fixed=(), described=())
+    words = ("scale", "x.size[0]")
+    plain = Level(TIER2, (), None)
+    near = tier3_levels(client, call, words, best, {None: 1.05, best: 1.0}, 3)
+    assert (near[0], near[-1]) == (Level(TIER3, words, best), plain)
+    assert {Level(TIER3, words, None), Level(TIER3, ("scale",), best)} <= set(near)
+    assert plain not in tier3_levels(client, call, words, best, {None: 1.2, best: 1.0}, 3)
+    assert plain not in tier3_levels(client, call, words, None, {None: 1.0, best: 1.05}, 3)  # it is the incumbent
