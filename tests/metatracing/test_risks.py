@@ -219,7 +219,9 @@ def test_a_runtime_that_decides_too_often_finds_that_out_by_itself() -> None:
         took[watches] = lengths(made, 1200, 80)
         changed = made.runtime.config.bridge_calls > quick.bridge_calls
         assert changed == watches
-        seen = {risk.risk_type for risk in made.runtime.watch.risks} if made.runtime.watch is not None else set()
+        seen = (
+            {risk.risk_type for risk in made.runtime.watch.risks} if made.runtime.watch is not None else set[RiskType]()
+        )
         assert (RiskType.RUNTIME_OVERHEAD in seen) == watches
     assert took[True] < 0.9 * took[False]
 

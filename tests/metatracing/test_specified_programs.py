@@ -339,3 +339,29 @@ def test_programs_of_hot_inputs_are_looked_into() -> None:
     result = runtime.analyze(inside=True)
     (found,) = [one for one in result.memory if one.kind == "uncoalesced"]
     assert found.argument == 0  # of one of the inputs, the columns
+
+
+@pytest.mark.gpu
+def test_interpreters_and_analyses_on_a_gpu() -> None:
+    q, k, v = (ts.randn((1, 2, 256, 64), ts.bf16, seed=seed).cuda() for seed in range(3))
+    o = ts.empty(q.shape, ts.bf16, device="cuda:0")
+    interpreter = FlashAttentionInterpreter()
+    for _ in range(3):
+        interpreter.execute(q, k, v, o, AttentionParams(is_causal=True))
+    exact = ReferenceFlashAttention().compute(q, k, v, AttentionParams(is_causal=True), heads=1)
+    found = o[0, 0].cpu().values().astype(np.float64)
+    assert np.linalg.norm(found - exact[0]) / np.linalg.norm(exact[0]) < 4e-3
+    x = ts.randn((64, 128), seed=0).cuda()
+    _, trace = TesseraInterpreter().execute_with_tracing(softmax, [x])
+    assert sum(one.size_bytes for one in trace.memory_patterns if one.argument == 0) == x.nbytes
+    runtime = MetaTracingRuntime(RuntimeConfig(background_compilation=False, persist=False, sample_period=0))
+    for _ in range(12):
+        runtime.execute_flash_attention(q, k, v, o, AttentionParams(is_causal=True))
+    assert runtime.analyze().compute == ()
+    assert runtime.analyze(inside=True).compute
+    traces = runtime.get_traces()
+    made = EnhancedTesseraCompiler().compile_flash_attention(traces[-1].input_profile, traces)
+    assert made.compiled.nbytes > 0
+    context = TraceSpecializationEngine().context(softmax, traced(x))
+    kernel = TraceSpecializationEngine().generate_specialized_kernel(softmax, context)
+    assert kernel.register_usage

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from tessera.bench.validation.subjects import synchronize
 from tessera.dtypes.types import f16, f32
-from tessera.metatracing import AttentionParams, HotspotDetector, MetaTracingRuntime, RuntimeConfig
+from tessera.metatracing import AttentionParams, ExecutionTier, HotspotDetector, MetaTracingRuntime, RuntimeConfig
+from tessera.metatracing.background import Blocking
+from tessera.metatracing.request import Request
 from tessera.runtime.creation import empty
 from tessera.runtime.random import randn
 
@@ -24,8 +26,24 @@ class Planted:
     told: str
 
 
-def _runtime() -> MetaTracingRuntime:
-    return MetaTracingRuntime(
+class _Noting(Blocking):
+    """Compiles, and notes what for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.assumed: set[str] = set()
+        """What the last request of Tier 3 assumes."""
+
+    def submit(self, request: Request, *more: Request) -> None:
+        for one in (request, *more):
+            if one.levels[0].tier is ExecutionTier.TIER3_SPECIALIZED:
+                self.assumed = {word for level in one.levels for word in level.assumed}
+        super().submit(request, *more)
+
+
+def _runtime() -> tuple[MetaTracingRuntime, _Noting]:
+    noting = _Noting()
+    made = MetaTracingRuntime(
         RuntimeConfig(
             background_compilation=False,
             persist=False,
@@ -34,8 +52,10 @@ def _runtime() -> MetaTracingRuntime:
             candidates=1,
             contest_rounds=1,
             sample_period=0,
-        )
+        ),
+        compiling=noting,
     )
+    return made, noting
 
 
 def _call(runtime: MetaTracingRuntime, device: str, heads: int, length: int, scale: float | None = None) -> None:
@@ -47,26 +67,21 @@ def _call(runtime: MetaTracingRuntime, device: str, heads: int, length: int, sca
     synchronize(device)
 
 
-def _assumed(runtime: MetaTracingRuntime) -> set[str]:
-    (region,) = runtime.regions()
-    return {word for words in (region.words or (),) for word in words}
-
-
 def planted(device: str) -> Iterator[Planted]:
     """Streams, one after the other."""
-    fixed = _runtime()
+    fixed, noted = _runtime()
     for _ in range(_CALLS):
         _call(fixed, device, 2, 32)
-    words = _assumed(fixed)
+    words = noted.assumed
     yield Planted("sizes that never change", {"q.size[1]", "q.size[2]", "k.size[2]"} <= words, f"{len(words)} facts")
     yield Planted("a scale that never changes", "scale" in words, ", ".join(sorted(words)[:4]))
-    changing = _runtime()
+    changing, noted = _runtime()
     for place in range(2 * _CALLS):
         _call(changing, device, 2, 8 + place % 24)
-    words = _assumed(changing)
+    words = noted.assumed
     yield Planted("the width beside changing lengths", "q.size[3]" in words or not words, f"{len(words)} facts")
     yield Planted("lengths that change are not assumed", "q.size[2]" not in words, f"{len(words)} facts")
-    mixed = _runtime()
+    mixed, _ = _runtime()
     for place in range(_CALLS):
         _call(mixed, device, 8 if place % 3 else 1, 96 if place % 3 else 8)
     hot = HotspotDetector().detect_hotspots(mixed.get_traces())

@@ -231,10 +231,11 @@ def _guard_accuracy(runtime: MetaTracingRuntime, cases: Sequence[tuple[Arrays, A
 class _Failing(Blocking):
     """Nothing can be compiled."""
 
-    def submit(self, request: Request) -> None:
-        for level in request.levels:
-            request.region.aborted(level, "this was made to fail")
-        request.region.compiled(request, [])
+    def submit(self, request: Request, *more: Request) -> None:
+        for one in (request, *more):
+            for level in one.levels:
+                one.region.aborted(level, "this was made to fail")
+            one.region.compiled(one, [])
 
 
 def _faults(device: str, found: RobustnessValidation, *, quick: bool) -> None:
