@@ -342,9 +342,8 @@ class Region:
         if tier is TIER2 and is_bridge:
             levels = bridge_levels(TIER2, (), current)
         elif tier is TIER2:
-            levels = partial(tier2_levels, self.client, call, most, seen)
-            if self.client.knows_schedules(call):
-                levels = levels()
+            later = partial(tier2_levels, self.client, call, most, seen)
+            levels = later() if self.client.knows_schedules(call) else later
         elif words := self._words(entry, described, is_bridge):
             regular = tier3_levels(self.client, call, words, current, self.times, most, seen)
             levels = bridge_levels(TIER3, words, current) if is_bridge else regular
