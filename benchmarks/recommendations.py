@@ -333,7 +333,7 @@ def main() -> int:
         name = f"recommendations-{MODELS[chosen.device]}"
         (folder / f"{name}.md").write_text(page, encoding="utf-8")
         raw = [{"case": one.case.name, "seconds": one.seconds, "rows": one.rows} for one in outcomes]
-        (folder / f"{name}.json").write_text(json.dumps(raw), encoding="utf-8")
+        (folder / f"{name}.json").write_text(json.dumps({"cases": raw}), encoding="utf-8")
     return 0 if holds else 1
 
 
