@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tessera.kernels.schedule import Schedule
-from tessera.metatracing.candidates import bridge_levels, tier2_levels, tier3_levels
+from tessera.metatracing.candidates import bridge_levels
 from tessera.metatracing.client import Compiled, Level
 from tessera.metatracing.invariants import few_cases, invariant_words
 from tessera.metatracing.lessons import Kind, Lessons
@@ -141,19 +141,21 @@ class Climbing:
         asked = self._asked(described)
         asked.add(tier)
         call = entry.call._replace(values=values_of(entry.call, described))
-        current, most, seen = entry.program.level.schedule, region.config.candidates, region.runtime.experience
+        current, most = entry.program.level.schedule, region.config.candidates
         levels: Sequence[Level] | Callable[[], Sequence[Level]]
         if tier is TIER2 and is_bridge:
             levels = bridge_levels(TIER2, (), [current, None])
         elif tier is TIER2:
-            levels = partial(tier2_levels, region.client, call, most, seen)
+            levels = partial(region.runtime.standard_compiler.levels, region.client, call, most)
             if region.client.knows_schedules(call):
                 levels = levels()
         elif words := self._words(entry, described, is_bridge):
             if is_bridge:
                 levels = bridge_levels(TIER3, words, [*self._schedules_of(words), current, None])
             else:
-                levels = tier3_levels(region.client, call, words, current, region.trials.times, most, seen)
+                levels = region.runtime.specialized_compiler.levels(
+                    region.client, call, words, current, region.trials.times, most
+                )
         else:
             return None
         self.asked.setdefault(self._case(described), asked).add(tier)  # by now numbers may count that did not before

@@ -34,11 +34,11 @@ class _Noting(Blocking):
         self.assumed: set[str] = set()
         """What the last request of Tier 3 assumes."""
 
-    def submit(self, request: Request, *more: Request) -> None:
-        for one in (request, *more):
+    def submit(self, *requests: Request) -> None:
+        for one in requests:
             if one.levels[0].tier is ExecutionTier.TIER3_SPECIALIZED:
                 self.assumed = {word for level in one.levels for word in level.assumed}
-        super().submit(request, *more)
+        super().submit(*requests)
 
 
 def _runtime() -> tuple[MetaTracingRuntime, _Noting]:

@@ -231,8 +231,8 @@ def _guard_accuracy(runtime: MetaTracingRuntime, cases: Sequence[tuple[Arrays, A
 class _Failing(Blocking):
     """Nothing can be compiled."""
 
-    def submit(self, request: Request, *more: Request) -> None:
-        for one in (request, *more):
+    def submit(self, *requests: Request) -> None:
+        for one in requests:
             for level in one.levels:
                 one.region.aborted(level, "this was made to fail")
             one.region.compiled(one, [])
