@@ -226,7 +226,7 @@ class Region:
             return values
         return [value.geometry if isinstance(value, Tensor) else value for value in values]
 
-    def _unrecorded(self, entry: Entry, values: tuple[Any, ...]) -> tuple[Any, int]:
+    def _unrecorded(self, entry: Entry, values: tuple[Any, ...]) -> tuple[Any, ExecutionTier]:
         try:
             result = entry.run(*self._taken(entry.program, values))
         except FAULTS as error:
