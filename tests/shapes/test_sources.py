@@ -42,7 +42,7 @@ class Holder:
 FUNCTIONS: list[Any] = [plain, decorated, outer, outer(), Holder.method]
 
 
-@pytest.mark.parametrize("function", FUNCTIONS, ids=str)
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__qualname__)
 def test_lines_are_those_of_inspect(function: Any) -> None:
     code = inspect.unwrap(function).__code__
     assert source_lines(code) == inspect.getsourcelines(code)
