@@ -108,7 +108,9 @@ def test_programs_of_a_request_are_compiled_beside_each_other(monkeypatch: pytes
         assert made["aborts"] >= 3
     else:
         assert last[-1] == 3
-        assert (made["compiles"], made["contests"], made["aborts"]) == (7, 2, 0)
+        # One more where the program without facts was nearly as fast as the best: it competes at Tier 3, too.
+        assert made["compiles"] in (7, 8)
+        assert (made["contests"], made["aborts"]) == (2, 0)
     background.worker.close()
 
 

@@ -138,7 +138,8 @@ def test_a_runtime_tries_what_it_recommends(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(trials, "timed_on", timed_on)
     times = shipped("cpu-aarch64")
     assert times is not None
-    runtime = MetaTracingRuntime(RuntimeConfig(background_compilation=False, enable_tier3_specialization=False))
+    config = RuntimeConfig(background_compilation=False, enable_tier3_specialization=False, sample_period=1)
+    runtime = MetaTracingRuntime(config)
     tiered, x = runtime.tiered(softmax), ts.randn((24, 40), seed=1).T
     for _ in range(30):
         tiered(x)

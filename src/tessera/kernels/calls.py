@@ -59,7 +59,8 @@ class Calls:
     def slowly(self, /, *args: Any, **kwargs: Any) -> Any:
         """Any call; the next of its kind is quick."""
         for value in (*args, *kwargs.values()):
-            if (inside := getattr(value, INSIDE, None)) is not None:
+            # A tensor that is asked for what it does not have looks among all operators, which loads them.
+            if value.__class__ is not Tensor and (inside := getattr(value, INSIDE, None)) is not None:
                 return inside(self.kernel, args, kwargs)
         kernel, chosen = self.kernel, settings()
         if chosen is None:
