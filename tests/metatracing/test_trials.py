@@ -141,7 +141,7 @@ def test_a_runtime_tries_what_it_recommends(monkeypatch: pytest.MonkeyPatch):
     config = RuntimeConfig(background_compilation=False, enable_tier3_specialization=False, sample_period=1)
     runtime = MetaTracingRuntime(config)
     tiered, x = runtime.tiered(softmax), ts.randn((24, 40), seed=1).T
-    for _ in range(30):
+    for _ in range(500):  # inputs are hot from a millisecond on
         tiered(x)
     (hot,) = runtime.analyze(times, trial=Trial(rounds=4)).hotspots
     (made,) = hot.recommendations
