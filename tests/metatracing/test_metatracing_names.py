@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from name_tables import fault, rows_of
 
+from name_tables import fault, rows_of
 from tessera import metatracing
 from tessera.bench import validation
 

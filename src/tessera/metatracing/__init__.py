@@ -170,10 +170,11 @@ _LATER: dict[str, tuple[str, ...]] = {
     "reference": ("ReferenceFlashAttention",),
     "situation": ("Situation",),
 }
-_MODULES = {name: f"{__name__}.{module}" for module, names in _LATER.items() for name in names}
 # Who validates tiers looks for this here, too; it measures, so that it lives above, and nothing here uses it.
 _VALIDATION = ("ValidationFramework", "ValidationIssue", "ValidationReport", "ValidationSuite")
-_MODULES |= dict.fromkeys(_VALIDATION, "tessera.bench.validation")
+_MODULES = {name: f"{__name__}.{module}" for module, names in _LATER.items() for name in names} | dict.fromkeys(
+    _VALIDATION, "tessera.bench.validation"
+)
 
 
 def __getattr__(name: str) -> Any:
