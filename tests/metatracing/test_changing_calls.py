@@ -13,6 +13,7 @@ import pytest
 from made_up_client import MILLISECOND, Later, Made, usual_costs
 
 import tessera as ts
+from tessera import Schedule
 from tessera.metatracing import Call, ExecutionTier, Level
 from tessera.metatracing.clerk import Behind
 from tessera.metatracing.lessons import HARDER, Lessons
@@ -83,6 +84,84 @@ def test_cases_are_asked_for_together_where_there_is_room() -> None:
         later.finish()
         if room:
             assert [made.call(rows, 8, times=30)[-1] for rows in (4, 5, 6)] == [3, 3, 3]
+
+
+def asked_for(later: Later) -> list[tuple[int, bool]]:
+    return [(int(one.tier), one.is_bridge) for one in later.requests]
+
+
+def fully(made: Made) -> Made:
+    """The first program is compiled fully, so that the time it takes says something."""
+    made.client.starts_quickly = lambda call: False  # pyright: ignore[reportAttributeAccessIssue]
+    return made
+
+
+def test_where_there_is_room_programs_are_asked_for_ahead() -> None:
+    """At half of what has to be spent, and Tier 3 while Tier 2 is under way; without room, one after the other."""
+    for room, second, third in ((True, 5, 50), (False, 10, None)):
+        later = Later(room)
+        made = fully(Made(compiling=later))
+        made.call(4, 8, times=second - 1)
+        assert asked_for(later) == []
+        made.call(4, 8, times=2)
+        assert asked_for(later) == [(2, False)]
+        made.call(4, 8, times=43)
+        assert len(later.requests) == 1
+        made.call(4, 8, times=100)
+        assert asked_for(later) == [(2, False), (3, False)][: 2 if third else 1]
+        later.finish()
+        assert made.call(4, 8, times=200)[-1] == (3 if third else 2)
+
+
+def test_what_was_made_to_be_there_soon_does_not_ask_for_the_highest_tier() -> None:
+    later = Later(True)
+    made = Made(compiling=later)
+    made.call(4, 8, times=300)
+    assert asked_for(later) == [(2, False)]
+
+
+def test_cases_that_become_usual_while_the_first_is_compiled_go_along() -> None:
+    later = Later(True)
+    made = fully(Made(compiling=later))
+    made.call(4, 8, times=60)
+    assert asked_for(later) == [(2, False), (3, False)]
+    made.call(5, 8, times=7)
+    assert len(later.requests) == 2
+    made.call(5, 8, times=3)
+    for rows in range(6, 16):  # no more than there may be
+        made.call(rows, 8, times=12)
+    assert asked_for(later) == [(2, False), (3, False), *[(3, True)] * 3]
+    later.finish()
+    assert [made.call(rows, 8, times=40)[-1] for rows in (4, 5, 6)] == [3, 3, 3]
+
+
+def test_a_late_program_of_a_lower_tier_competes_only_where_nobody_knows_sizes() -> None:
+    later = Later(True)
+    made = fully(Made(compiling=later, candidates=2))
+    made.client.options = [None, Schedule(block=(8, 8))]
+    made.call(4, 8, times=60)
+    second, third = later.requests
+    later.requests = [third]
+    later.finish()
+    assert made.call(4, 8, times=40)[-1] == 3
+    contests = made["contests"]
+    later.requests = [second]
+    later.finish()
+    made.client.ran.clear()
+    made.call(4, 8, times=40)
+    assert not any(level.schedule is not None and level.tier == 2 for level in made.client.ran)
+    made.call(5, 8, times=20)
+    assert any(level.schedule is not None and level.tier == 2 for level in made.client.ran)
+    assert made["contests"] > contests
+
+
+def test_calls_that_nobody_recorded_count_when_it_is_asked_how_hot_a_region_is() -> None:
+    made = Made(sample_period=63)
+    made.call(4, 8, times=64)
+    (region,) = made.runtime.regions()
+    assert region.recording.uncounted == 63 * MILLISECOND
+    made.call(5, 8)  # the first call of a shape is recorded: 65 ms were spent
+    assert made["compiles"] == 1
 
 
 def test_a_program_whose_calls_do_not_come_holds_up_nobody() -> None:

@@ -40,6 +40,29 @@ def test_knowing_more_is_no_reason_to_be_slower(before: list[int], after: list[i
     assert contest.winner().program.level.tier is taken
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "turns"),
+    [
+        ([1000] * 5, [900] * 5, 4),  # three that count, and all are quicker: nobody need run more
+        ([1000] * 5, [990] * 5, 6),  # so little may be chance
+        ([1000, 1200, 950, 1000, 1000], [900, 960, 900, 900, 900], 6),  # they overlap
+        ([1000, 2000, 1000, 1000, 1000], [900, 900, 900, 900, 900], 4),  # a slow run proves nothing for the other
+        ([1000] * 5, [2000] * 5, 3),  # far behind
+    ],
+)
+def test_who_is_behind_for_certain_gets_no_more_turns(before: list[int], after: list[int], turns: int) -> None:
+    made = [contender(tier, [0]) for tier in (TIER2, TIER3)]
+    for one in made:
+        one.times = []
+    contest = Contest(made, 5, None)
+    left = {made[0]: iter([before[0], *before]), made[1]: iter([after[0], *after])}
+    while not contest.is_over:
+        runs = contest.next()
+        contest.note(runs, next(left[runs]))
+    assert max(one.asked for one in made) == turns
+    assert contest.winner() is min(made, key=lambda one: sorted(one.counted)[len(one.counted) // 2])
+
+
 def test_what_runs_without_traces_competes_with_what_knows_more() -> None:
     best = Schedule(block=(32, 64))
 

@@ -25,6 +25,9 @@ TIER1, TIER2, TIER3 = ExecutionTier
 _MOST_REMEMBERED = 256
 _MOST_RECALLED = 2  # programs that are looked for
 _MOST_MISSES = 4  # then only cases are looked for that had a program in this process
+_AHEAD = 0.5
+"""Of a threshold: where processes that compile are to spare, programs are asked for when so much of it is spent, to be
+there when all of it is. What has run for a while goes on for about as long, as far as anyone can know."""
 _SMALL_PART = 0.01
 """Of the time that a region has spent lately: what makes up less is left where it is until it is hot by itself."""
 
@@ -52,20 +55,20 @@ class Climbing:
             return
         if region.trials.look_back(entry, values_of(entry.call, described)):
             return
-        if any(not one.is_bridge for one in self.requests) or len(self.requests) > region.config.most_bridges:
+        if len(self.requests) > region.config.most_bridges:
             return
         config = region.config
-        asked = self._asked(described)
+        asked, soon = self._asked(described), _AHEAD if region.runtime.compiling.has_room else 1.0
         for wanted, threshold, enabled in (
             (TIER2, config.tier2_threshold, config.enable_tier2_compilation),
             (TIER3, config.tier3_threshold, config.enable_tier3_specialization),
         ):
             # Where a program of the highest tier refused a call, one for it may be better than a general one.
             climbs = entry.tier < wanted or (wanted is TIER3 and entry.failed is not None)
-            if not enabled or not climbs or wanted in asked:
+            if not enabled or not climbs or wanted in asked or self._waits(entry, wanted):
                 continue
             first = self._is_first(wanted)
-            if first is None or not self._is_hot(entry, wanted, threshold, first):
+            if first is None or not self._is_hot(entry, wanted, soon * threshold, first):
                 continue
             if not first and entry.calls < config.bridge_calls:
                 return
@@ -90,6 +93,17 @@ class Climbing:
             ]
         )
 
+    def _waits(self, entry: Entry, wanted: ExecutionTier) -> bool:
+        """Whether what the region has asked for comes first: only where there is room, other tiers and cases go along.
+
+        How long something takes that was made to be there soon does not say what the next tier would be worth.
+        """
+        region = self.region
+        tiers = [one.tier for one in self.requests if not one.is_bridge]
+        if not region.runtime.compiling.has_room or entry.program.level.quick:
+            return bool(tiers)
+        return wanted in tiers and (wanted is TIER2 or self.bridges >= region.config.most_bridges)
+
     def _is_first(self, wanted: ExecutionTier) -> bool | None:
         """Whether the region has never had a program of a tier; None while the first ones still compete."""
         region = self.region
@@ -105,15 +119,16 @@ class Climbing:
     def _is_hot(self, entry: Entry, wanted: ExecutionTier, threshold: float, first: bool) -> bool:
         """Whether enough time was spent: by the region for its first program of a tier, then by the case itself.
 
-        Where such programs have paid, a case need only be a part of a hot region; where they have not, it has to be all
-        the hotter.
+        Where such programs have paid, or are under way for the first time, a case need only be a part of a hot region;
+        where they have not, it has to be all the hotter.
         """
         region = self.region
         now, kind = region.clock(), self._kind(wanted)
-        all_heat, heat = region.heat.at(now), entry.heat.at(now)
+        all_heat, heat = region.heat.at(now) + region.recording.uncounted, entry.heat.at(now)
         if first:
             return all_heat >= threshold
-        if self.lessons.has_paid(kind) and all_heat >= threshold and heat >= _SMALL_PART * all_heat:
+        along = self.lessons.has_paid(kind) or any(one.tier is wanted and not one.is_bridge for one in self.requests)
+        if along and all_heat >= threshold and heat >= _SMALL_PART * all_heat:
             return True
         return heat >= threshold * self.lessons.harder(kind, now)
 
