@@ -96,21 +96,31 @@ def fully(made: Made) -> Made:
     return made
 
 
-def test_where_there_is_room_programs_are_asked_for_ahead() -> None:
-    """At half of what has to be spent, and Tier 3 while Tier 2 is under way; without room, one after the other."""
-    for room, second, third in ((True, 5, 50), (False, 10, None)):
-        later = Later(room)
-        made = fully(Made(compiling=later))
-        made.call(4, 8, times=second - 1)
-        assert asked_for(later) == []
-        made.call(4, 8, times=2)
-        assert asked_for(later) == [(2, False)]
-        made.call(4, 8, times=43)
-        assert len(later.requests) == 1
-        made.call(4, 8, times=100)
-        assert asked_for(later) == [(2, False), (3, False)][: 2 if third else 1]
-        later.finish()
-        assert made.call(4, 8, times=200)[-1] == (3 if third else 2)
+@pytest.mark.parametrize(("room", "free", "second", "third"), [(True, True, 3, 25), (True, False, 10, 100)])
+def test_where_there_is_room_programs_are_asked_for_ahead(room: bool, free: bool, second: int, third: int) -> None:
+    """When a quarter has been spent, at a millisecond a call; and Tier 3 while Tier 2 is under way."""
+    later = Later(room)
+    later.free = free
+    made = fully(Made(compiling=later))
+    made.call(4, 8, times=second - 1)
+    assert asked_for(later) == []
+    made.call(4, 8, times=2)
+    assert asked_for(later) == [(2, False)]
+    made.call(4, 8, times=third - second - 2)
+    assert len(later.requests) == 1
+    made.call(4, 8, times=4)
+    assert asked_for(later) == [(2, False), (3, False)]
+    later.finish()
+    assert made.call(4, 8, times=200)[-1] == 3
+
+
+def test_without_room_one_tier_comes_after_the_other() -> None:
+    later = Later()
+    made = fully(Made(compiling=later))
+    made.call(4, 8, times=9)
+    assert asked_for(later) == []
+    made.call(4, 8, times=200)
+    assert asked_for(later) == [(2, False)]
 
 
 def test_what_was_made_to_be_there_soon_does_not_ask_for_the_highest_tier() -> None:

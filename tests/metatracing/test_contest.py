@@ -17,8 +17,8 @@ from tessera.metatracing.records import ExecutionTier
 TIER2, TIER3 = ExecutionTier.TIER2_STANDARD, ExecutionTier.TIER3_SPECIALIZED
 
 
-def contender(tier: ExecutionTier, times: Sequence[int]) -> Contender:
-    program: Any = SimpleNamespace(level=Level(tier, (), None))
+def contender(tier: ExecutionTier, times: Sequence[int], assumed: tuple[str, ...] = ()) -> Contender:
+    program: Any = SimpleNamespace(level=Level(tier, assumed, None))
     made = Contender(program, lambda *_: None)
     made.times = [times[0], *times]  # the first does not count
     return made
@@ -38,6 +38,15 @@ def test_knowing_more_is_no_reason_to_be_slower(before: list[int], after: list[i
     contest = Contest([contender(TIER2, before), contender(TIER3, after)], 5, None)
     assert contest.is_over
     assert contest.winner().program.level.tier is taken
+
+
+def test_numbers_alone_are_no_better_than_all_facts_by_chance() -> None:
+    every = contender(TIER3, [727, 731, 720, 740, 722], ("scale", "x.size[0]"))
+    alone = contender(TIER3, [724, 733, 719, 741, 721], ("scale",))
+    assert Contest([every, alone], 5, None).winner() is every
+    assert Contest([alone, every], 5, None).winner() is every
+    better = contender(TIER3, [700, 703, 701, 706, 702], ("scale",))
+    assert Contest([every, better], 5, None).winner() is better
 
 
 @pytest.mark.parametrize(

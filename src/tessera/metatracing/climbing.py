@@ -25,9 +25,9 @@ TIER1, TIER2, TIER3 = ExecutionTier
 _MOST_REMEMBERED = 256
 _MOST_RECALLED = 2  # programs that are looked for
 _MOST_MISSES = 4  # then only cases are looked for that had a program in this process
-_AHEAD = 0.5
-"""Of a threshold: where processes that compile are to spare, programs are asked for when so much of it is spent, to be
-there when all of it is. What has run for a while goes on for about as long, as far as anyone can know."""
+_AHEAD = 0.25
+"""Of a threshold: where processes that compile have nothing else to do, programs are asked for when so much of it is
+spent, to be there when the rest is. Nobody waits for them, and nobody else's programs do."""
 _SMALL_PART = 0.01
 """Of the time that a region has spent lately: what makes up less is left where it is until it is hot by itself."""
 
@@ -58,7 +58,8 @@ class Climbing:
         if len(self.requests) > region.config.most_bridges:
             return
         config = region.config
-        asked, soon = self._asked(described), _AHEAD if region.runtime.compiling.has_room else 1.0
+        asked, compiling = self._asked(described), region.runtime.compiling
+        part = _AHEAD if compiling.has_room and compiling.is_free else 1.0
         for wanted, threshold, enabled in (
             (TIER2, config.tier2_threshold, config.enable_tier2_compilation),
             (TIER3, config.tier3_threshold, config.enable_tier3_specialization),
@@ -68,7 +69,7 @@ class Climbing:
             if not enabled or not climbs or wanted in asked or self._waits(entry, wanted):
                 continue
             first = self._is_first(wanted)
-            if first is None or not self._is_hot(entry, wanted, soon * threshold, first):
+            if first is None or not self._is_hot(entry, wanted, part * threshold, first):
                 continue
             if not first and entry.calls < config.bridge_calls:
                 return

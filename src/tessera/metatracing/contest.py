@@ -41,6 +41,11 @@ class Contender:
         return self.times[1:]
 
 
+def _known(one: Contender) -> tuple[int, int]:
+    """How much a program knows."""
+    return one.program.level.tier, len(one.program.level.assumed)
+
+
 def _doubt(one: Contender) -> float:
     """How far off the median of a contender's runs may be, in parts of it: twice its error, from how runs differ."""
     middle = median(one.counted) if one.counted else 0
@@ -95,7 +100,7 @@ class Contest:
             near = [
                 one
                 for one in self.alive
-                if one.program.level.tier > best.program.level.tier
+                if _known(one) > _known(best)
                 and typical[one] <= min(TOLERANCE, 1 + max(_doubt(one), _doubt(best))) * typical[best]
             ]
             best = min(near, key=lambda one: typical[one], default=best)
