@@ -114,18 +114,25 @@ def test_where_there_is_room_programs_are_asked_for_ahead(room: bool, free: bool
     assert made.call(4, 8, times=200)[-1] == 3
 
 
-def test_without_room_one_tier_comes_after_the_other() -> None:
+def test_without_room_the_third_tier_waits_for_the_first_program_of_the_second() -> None:
     later = Later()
-    made = fully(Made(compiling=later))
+    made = fully(Made(compiling=later, candidates=2))
+    made.client.options = [None, Schedule(block=(8, 8))]
     made.call(4, 8, times=9)
     assert asked_for(later) == []
     made.call(4, 8, times=200)
     assert asked_for(later) == [(2, False)]
+    later.arrive(0)
+    made.call(4, 8, times=20)
+    assert asked_for(later) == [(2, False), (3, False)]
 
 
-def test_what_was_made_to_be_there_soon_does_not_ask_for_the_highest_tier() -> None:
+def test_a_new_kernel_takes_one_tier_after_the_other() -> None:
     later = Later(True)
-    made = Made(compiling=later)
+    made = Made(compiling=later, candidates=2)
+    made.client.options = [None, Schedule(block=(8, 8))]
+    made.call(4, 8, times=300)
+    later.arrive(0)
     made.call(4, 8, times=300)
     assert asked_for(later) == [(2, False)]
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tessera.kernels.schedule import Schedule
-from tessera.metatracing.candidates import tier3_levels
-from tessera.metatracing.client import Level
+from tessera.metatracing.candidates import tier2_levels, tier3_levels
+from tessera.metatracing.client import Choice, Level
 from tessera.metatracing.contest import Contender, Contest
 from tessera.metatracing.records import ExecutionTier
 
@@ -87,3 +87,15 @@ def test_what_runs_without_traces_competes_with_what_knows_more() -> None:
     assert {Level(TIER3, words, None), Level(TIER3, ("scale",), best)} <= set(near)
     assert plain not in tier3_levels(client, call, words, best, {None: 1.2, best: 1.0}, 3)
     assert plain not in tier3_levels(client, call, words, None, {None: 1.0, best: 1.05}, 3)  # it is the incumbent
+
+
+def test_what_models_have_yet_to_choose_is_compiled_last() -> None:
+    best, chosen = Schedule(block=(32, 64)), Choice(rank=1)
+
+    def schedules(_: object) -> list[Schedule | None]:
+        return [None, chosen, best]
+
+    client: Any = SimpleNamespace(name="k", paths=("x",), schedules=schedules)
+    call: Any = SimpleNamespace(fixed=(), described=())
+    assert [one.schedule for one in tier2_levels(client, call, 3)] == [None, best, chosen]
+    assert [one.schedule for one in tier3_levels(client, call, ("x.size[0]",), None, {}, 3)] == [None, best, chosen]

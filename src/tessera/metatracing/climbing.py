@@ -66,7 +66,7 @@ class Climbing:
         ):
             # Where a program of the highest tier refused a call, one for it may be better than a general one.
             climbs = entry.tier < wanted or (wanted is TIER3 and entry.failed is not None)
-            if not enabled or not climbs or wanted in asked or self._waits(entry, wanted):
+            if not enabled or not climbs or wanted in asked or self._waits(wanted):
                 continue
             first = self._is_first(wanted)
             if first is None or not self._is_hot(entry, wanted, part * threshold, first):
@@ -94,16 +94,20 @@ class Climbing:
             ]
         )
 
-    def _waits(self, entry: Entry, wanted: ExecutionTier) -> bool:
-        """Whether what the region has asked for comes first: only where there is room, other tiers and cases go along.
+    def _waits(self, wanted: ExecutionTier) -> bool:
+        """Whether what the region has asked for comes first.
 
-        How long something takes that was made to be there soon does not say what the next tier would be worth.
+        Tier 3 need not wait for more than the first program of Tier 2, nor for that where somebody has time for both;
+        and there other cases go along with the first one. A new kernel takes one tier after the other: whoever edits
+        it may do so again.
         """
         region = self.region
-        tiers = [one.tier for one in self.requests if not one.is_bridge]
-        if not region.runtime.compiling.has_room or entry.program.level.quick:
-            return bool(tiers)
-        return wanted in tiers and (wanted is TIER2 or self.bridges >= region.config.most_bridges)
+        before = [one for one in self.requests if not one.is_bridge]
+        room = region.runtime.compiling.has_room
+        if any(one.tier is wanted for one in before):
+            return wanted is TIER2 or not room or self.bridges >= region.config.most_bridges
+        is_new = any(program.level.quick for program in region.programs)
+        return any(is_new or (not room and one.taken is None) for one in before)
 
     def _is_first(self, wanted: ExecutionTier) -> bool | None:
         """Whether the region has never had a program of a tier; None while the first ones still compete."""
