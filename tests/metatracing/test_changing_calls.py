@@ -172,6 +172,30 @@ def test_a_late_program_of_a_lower_tier_competes_only_where_nobody_knows_sizes()
     assert made["contests"] > contests
 
 
+def test_a_general_program_does_not_keep_others_from_one_of_their_own() -> None:
+    """Numbers alone are better than Tier 2, and all facts better still: each case gets what is best."""
+
+    def costs(level: Level, call: Call) -> int:
+        alone = level.tier is TIER3 and not any("." in word for word in level.assumed)
+        return 700_000 if alone else usual_costs(level, call)
+
+    later = Later()
+    made = Made(costs, compiling=later)
+    made.call(4, 8, times=15)
+    later.finish()
+    made.call(4, 8, times=150)
+    later.arrive(0)
+    assert made.call(4, 8, times=20)[-1] == 3
+    later.finish()  # with it, numbers alone: the next case takes that
+    assert made.call(5, 8, times=9)[-1] == 3
+    assert made.client.ran[-1].assumed == ("factor",)
+    made.call(5, 8, times=20)
+    later.finish()
+    made.call(5, 8, times=20)
+    assert len(made.client.ran[-1].assumed) > 1
+    assert made["bridges"] == 1
+
+
 def test_calls_that_nobody_recorded_count_when_it_is_asked_how_hot_a_region_is() -> None:
     made = Made(sample_period=63)
     made.call(4, 8, times=64)

@@ -247,8 +247,13 @@ class Climbing:
         region.runtime.compiling.submit(request)
 
     def took(self, level: Level) -> None:
-        """A program of Tier 3 is in use: others like it may be found where it was."""
-        self.words = level.assumed
+        """A program of Tier 3 is in use: others like it may be found where it was.
+
+        One that assumes less serves calls that others refuse; it does not make less of what to assume, where that pays.
+        """
+        words = self.words or ()
+        if not set(level.assumed) < set(words) or not self.lessons.has_paid((TIER3, words)):
+            self.words = level.assumed
         self._taken.pop(level, None)
         _keep(self._taken, level)
 
