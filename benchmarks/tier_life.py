@@ -194,11 +194,13 @@ class Stopwatch:
     """How long a call takes its caller; and how fast it is, against the baseline's program a moment later.
 
     Clocks of processors and GPUs come and go with what there is to do: two programs are compared in turns. What takes
-    its time on a GPU is measured by the GPU's own clock.
+    its time on a GPU is measured by the GPU's own clock, in two ways. An idle GPU waits for the host between the first
+    event and the program: so the one is how fast a call is with its launch, cold after a pause. Behind other work,
+    `busy`, all is queued before the GPU gets there: so the other is how fast the program is.
     """
 
-    def __init__(self, device: str) -> None:
-        self.device = device
+    def __init__(self, device: str, busy: Callable[[], Any]) -> None:
+        self.device, self.busy = device, busy
         self.events: tuple[Any, Any] | None = None
         if device != "cpu":
             from tessera.runtime.cuda.streams import Event
@@ -212,13 +214,15 @@ class Stopwatch:
         synchronize(self.device)
         return result, (time.perf_counter_ns() - began) / 1e3
 
-    def compared(self, run: Callable[[], Any], baseline: Callable[[], Any]) -> tuple[Any, float, float]:
-        """The same, and how many times as fast as the baseline the program was."""
-        result, waited, took = self._inside(run)
-        _, _, other = self._inside(baseline)
-        return result, waited, other / took
+    def compared(self, run: Callable[[], Any], baseline: Callable[[], Any]) -> tuple[Any, float, float, float]:
+        """The same; and how many times as fast as the baseline it was, with its launch and without."""
+        result, waited, took = self._launched(run)
+        _, _, other = self._launched(baseline)
+        if self.events is None:
+            return result, waited, other / took, other / took
+        return result, waited, other / took, self._alone(baseline) / self._alone(run)
 
-    def _inside(self, run: Callable[[], Any]) -> tuple[Any, float, float]:
+    def _launched(self, run: Callable[[], Any]) -> tuple[Any, float, float]:
         events = self.events
         if events is None:
             result, waited = self.waited(run)
@@ -234,15 +238,32 @@ class Stopwatch:
         result, waited = self.waited(between)
         return result, waited, 1e3 * began.milliseconds_until(ended)
 
+    def _alone(self, run: Callable[[], Any]) -> float:
+        """Microseconds of the GPU's work alone; NaN where the host was too late, time after time."""
+        assert self.events is not None
+        began, ended = self.events
+        for _ in range(4):
+            self.busy()
+            began.record()
+            run()
+            ended.record()
+            is_behind = not began.is_done()
+            synchronize(self.device)
+            if is_behind:
+                return 1e3 * began.milliseconds_until(ended)
+        return float("nan")
+
 
 def workload(device: str) -> dict[str, Any]:
     """Calls whose usual shape changes now and then, and of which one in five has another.
 
     They are compared with calls of the same mix when nothing changes any more: what caches hold is the same then. What
     callers wait for is measured for all calls; how fast programs are, in the calls 150 to 200 behind each shift.
+    `after_shifts` is of programs alone, and has the bar; `after_shifts_launched` is with what an idle GPU waits for.
     """
     shapes, random = shapes_for(device), np.random.default_rng(0)
     given, others = ([arrays(shape, device) for shape in shapes] for _ in range(2))
+    between = arrays(shapes[1], device)
     baseline = flash_attention.with_schedule(BASELINE)
     for one in others:
         baseline(*one, one[0].shape[-1] ** -0.5, causal=True)
@@ -254,15 +275,16 @@ def workload(device: str) -> dict[str, Any]:
     usual = [(turn // PHASE) % len(shapes) for turn in range(CALLS)]
     plan = mixed(usual)
     took, tiers = np.zeros(CALLS), np.zeros(CALLS, int)
-    behind: dict[int, list[float]] = {shift: [] for shift in range(PHASE, CALLS, PHASE)}
+    behind: dict[int, list[tuple[float, float]]] = {shift: [] for shift in range(PHASE, CALLS, PHASE)}
     # Calls of a GPU are over before anything could be compiled: as in a program that does other work, too, they have
     # their time.
-    pause, watch = 0.0 if device == "cpu" else PAUSE, Stopwatch(device)
+    pause = 0.0 if device == "cpu" else PAUSE
+    watch = Stopwatch(device, lambda: baseline(*between, between[0].shape[-1] ** -0.5, causal=True))
 
     def called(which: int) -> Any:
         return runtime.execute_flash_attention(*given[which], CAUSAL)
 
-    def compared(which: int) -> tuple[Any, float, float]:
+    def compared(which: int) -> tuple[Any, float, float, float]:
         time.sleep(pause)
         one = others[which]
         return watch.compared(lambda: called(which), lambda: baseline(*one, one[0].shape[-1] ** -0.5, causal=True))
@@ -272,14 +294,14 @@ def workload(device: str) -> dict[str, Any]:
         return watch.waited(lambda: called(which))
 
     calm: list[list[float]] = [[] for _ in given]
-    speeds: list[list[float]] = [[] for _ in given]
+    speeds: list[list[tuple[float, float]]] = [[] for _ in given]
     with MetaTracingRuntime() as runtime:
         for turn, which in enumerate(plan):
             shift = turn - turn % PHASE
             if shift and 150 <= turn - shift < 200:
-                result, took[turn], speed = compared(which)
+                result, took[turn], *speed = compared(which)
                 if which == usual[turn]:
-                    behind[shift].append(speed)
+                    behind[shift].append((speed[0], speed[1]))
             else:
                 result, took[turn] = waited(which)
             tiers[turn] = int(result.tier_used)
@@ -288,26 +310,34 @@ def workload(device: str) -> dict[str, Any]:
         for turn, (one, which) in enumerate(zip(expected, mixed(expected), strict=True)):
             if turn % CALM < CALM // 2:
                 _, found = waited(which)
+                if one == which:
+                    calm[which].append(found)
             else:
-                _, _, found = compared(which)
-            if one == which:
-                (calm if turn % CALM < CALM // 2 else speeds)[which].append(found)
+                _, _, *speed = compared(which)
+                if one == which:
+                    speeds[which].append((speed[0], speed[1]))
         stats = runtime.get_runtime_stats()
-    steady, fast = ([float(np.median(one)) for one in found] for found in (calm, speeds))
+    steady = [float(np.median(one)) for one in calm]
+    launched, fast = ([float(np.nanmedian([pair[way] for pair in one])) for one in speeds] for way in range(2))
     slower = took / np.asarray([steady[which] for which in plan])
-    after = [float(np.median(found)) / fast[usual[shift]] for shift, found in behind.items()]
+    with_launch, after = (
+        [float(np.nanmedian([pair[way] for pair in found])) / ended[usual[shift]] for shift, found in behind.items()]
+        for way, ended in ((0, launched), (1, fast))
+    )
     highest = [turn for turn in range(CALLS) if tiers[turn] == 3]
     return {
         "p99": float(np.percentile(slower, 99)),
         "p99_without_first_200": float(np.percentile(slower[200:], 99)),
         "slower_than_twice": int((slower > 2).sum()),
         "slowest": [[int(turn), round(float(took[turn]))] for turn in sorted(np.argsort(-slower)[:80])],
-        "after_shift_least": min(after),
+        "after_shift_least": float(np.min(after)),
         "after_shifts": after,
+        "after_shifts_launched": with_launch,
         "tiers_after_shifts": [sorted({int(one) for one in tiers[shift + 150 : shift + 200]}) for shift in behind],
         "first_at_tier3": highest[0] if highest else None,
         "steady_us": steady,
         "steady_against_baseline": fast,
+        "steady_against_baseline_launched": launched,
         "calls": stats.total_executions,
         "tiers": [stats.tier1_executions, stats.tier2_executions, stats.tier3_executions],
         "events": stats.events,

@@ -167,6 +167,7 @@ class Later:
 
     def __init__(self, room: bool = False) -> None:
         self.room = room
+        self.free = True
         self.requests: list[Request] = []
         self.there: dict[int, dict[int, Compiled]] = {}
 
@@ -180,6 +181,10 @@ class Later:
     @property
     def has_room(self) -> bool:
         return self.room
+
+    @property
+    def is_free(self) -> bool:
+        return self.free
 
     def prepare(self) -> None:
         return

@@ -13,6 +13,7 @@ import pytest
 from made_up_client import MILLISECOND, Later, Made, usual_costs
 
 import tessera as ts
+from tessera import Schedule
 from tessera.metatracing import Call, ExecutionTier, Level
 from tessera.metatracing.clerk import Behind
 from tessera.metatracing.lessons import HARDER, Lessons
@@ -83,6 +84,125 @@ def test_cases_are_asked_for_together_where_there_is_room() -> None:
         later.finish()
         if room:
             assert [made.call(rows, 8, times=30)[-1] for rows in (4, 5, 6)] == [3, 3, 3]
+
+
+def asked_for(later: Later) -> list[tuple[int, bool]]:
+    return [(int(one.tier), one.is_bridge) for one in later.requests]
+
+
+def fully(made: Made) -> Made:
+    """The first program is compiled fully, so that the time it takes says something."""
+    made.client.starts_quickly = lambda call: False  # pyright: ignore[reportAttributeAccessIssue]
+    return made
+
+
+@pytest.mark.parametrize(("room", "free", "second", "third"), [(True, True, 3, 25), (True, False, 10, 100)])
+def test_where_there_is_room_programs_are_asked_for_ahead(room: bool, free: bool, second: int, third: int) -> None:
+    """When a quarter has been spent, at a millisecond a call; and Tier 3 while Tier 2 is under way."""
+    later = Later(room)
+    later.free = free
+    made = fully(Made(compiling=later))
+    made.call(4, 8, times=second - 1)
+    assert asked_for(later) == []
+    made.call(4, 8, times=2)
+    assert asked_for(later) == [(2, False)]
+    made.call(4, 8, times=third - second - 2)
+    assert len(later.requests) == 1
+    made.call(4, 8, times=4)
+    assert asked_for(later) == [(2, False), (3, False)]
+    later.finish()
+    assert made.call(4, 8, times=200)[-1] == 3
+
+
+def test_without_room_the_third_tier_waits_for_the_first_program_of_the_second() -> None:
+    later = Later()
+    made = fully(Made(compiling=later, candidates=2))
+    made.client.options = [None, Schedule(block=(8, 8))]
+    made.call(4, 8, times=9)
+    assert asked_for(later) == []
+    made.call(4, 8, times=200)
+    assert asked_for(later) == [(2, False)]
+    later.arrive(0)
+    made.call(4, 8, times=20)
+    assert asked_for(later) == [(2, False), (3, False)]
+
+
+def test_a_new_kernel_takes_one_tier_after_the_other() -> None:
+    later = Later(True)
+    made = Made(compiling=later, candidates=2)
+    made.client.options = [None, Schedule(block=(8, 8))]
+    made.call(4, 8, times=300)
+    later.arrive(0)
+    made.call(4, 8, times=300)
+    assert asked_for(later) == [(2, False)]
+
+
+def test_cases_that_become_usual_while_the_first_is_compiled_go_along() -> None:
+    later = Later(True)
+    made = fully(Made(compiling=later))
+    made.call(4, 8, times=60)
+    assert asked_for(later) == [(2, False), (3, False)]
+    made.call(5, 8, times=7)
+    assert len(later.requests) == 2
+    made.call(5, 8, times=3)
+    for rows in range(6, 16):  # no more than there may be
+        made.call(rows, 8, times=12)
+    assert asked_for(later) == [(2, False), (3, False), *[(3, True)] * 3]
+    later.finish()
+    assert [made.call(rows, 8, times=40)[-1] for rows in (4, 5, 6)] == [3, 3, 3]
+
+
+def test_a_late_program_of_a_lower_tier_competes_only_where_nobody_knows_sizes() -> None:
+    later = Later(True)
+    made = fully(Made(compiling=later, candidates=2))
+    made.client.options = [None, Schedule(block=(8, 8))]
+    made.call(4, 8, times=60)
+    second, third = later.requests
+    later.requests = [third]
+    later.finish()
+    assert made.call(4, 8, times=40)[-1] == 3
+    contests = made["contests"]
+    later.requests = [second]
+    later.finish()
+    made.client.ran.clear()
+    made.call(4, 8, times=40)
+    assert not any(level.schedule is not None and level.tier == 2 for level in made.client.ran)
+    made.call(5, 8, times=20)
+    assert any(level.schedule is not None and level.tier == 2 for level in made.client.ran)
+    assert made["contests"] > contests
+
+
+def test_a_general_program_does_not_keep_others_from_one_of_their_own() -> None:
+    """Numbers alone are better than Tier 2, and all facts better still: each case gets what is best."""
+
+    def costs(level: Level, call: Call) -> int:
+        alone = level.tier is TIER3 and not any("." in word for word in level.assumed)
+        return 700_000 if alone else usual_costs(level, call)
+
+    later = Later()
+    made = Made(costs, compiling=later)
+    made.call(4, 8, times=15)
+    later.finish()
+    made.call(4, 8, times=150)
+    later.arrive(0)
+    assert made.call(4, 8, times=20)[-1] == 3
+    later.finish()  # with it, numbers alone: the next case takes that
+    assert made.call(5, 8, times=9)[-1] == 3
+    assert made.client.ran[-1].assumed == ("factor",)
+    made.call(5, 8, times=20)
+    later.finish()
+    made.call(5, 8, times=20)
+    assert len(made.client.ran[-1].assumed) > 1
+    assert made["bridges"] == 1
+
+
+def test_calls_that_nobody_recorded_count_when_it_is_asked_how_hot_a_region_is() -> None:
+    made = Made(sample_period=63)
+    made.call(4, 8, times=64)
+    (region,) = made.runtime.regions()
+    assert region.recording.uncounted == 63 * MILLISECOND
+    made.call(5, 8)  # the first call of a shape is recorded: 65 ms were spent
+    assert made["compiles"] == 1
 
 
 def test_a_program_whose_calls_do_not_come_holds_up_nobody() -> None:

@@ -52,6 +52,11 @@ class Compiling(Protocol):
         """Whether programs that are not wanted yet may be compiled, too: several are compiled beside each other."""
         ...
 
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing waits for somebody to begin with it."""
+        ...
+
     def prepare(self) -> None:
         """Something is going to be compiled soon: whoever does that may get ready."""
         ...
@@ -84,6 +89,10 @@ class Blocking:
     @property
     def has_room(self) -> bool:
         return False
+
+    @property
+    def is_free(self) -> bool:
+        return True
 
     def prepare(self) -> None:
         return
@@ -168,6 +177,11 @@ class Worker:
     @property
     def has_room(self) -> bool:
         return len(self._processes) >= MOST_PROCESSES
+
+    @property
+    def is_free(self) -> bool:
+        with self._lock:
+            return not any(job.left for job in self._jobs)
 
     def prepare(self) -> None:
         if self.is_usable and self.deaths == 0:

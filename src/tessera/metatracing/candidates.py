@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tessera.kernels.schedule import Schedule
 from tessera.metatracing.analysis.experience import Experience
-from tessera.metatracing.client import Call, Client, Level
+from tessera.metatracing.client import Call, Choice, Client, Level
 from tessera.metatracing.contest import FAR_BEHIND, Contender
 from tessera.metatracing.records import ExecutionTier
 
@@ -24,7 +24,12 @@ def tier2_levels(client: Client, call: Call, most: int, experience: Experience |
     first = chosen[:most]
     if chosen and None in chosen and None not in first:
         first[-1] = None
-    return [Level(TIER2, (), one) for one in first]
+    return _soonest([Level(TIER2, (), one) for one in first])
+
+
+def _soonest(levels: Sequence[Level]) -> list[Level]:
+    """What has yet to be chosen comes last: models take longer to choose than others to be compiled."""
+    return sorted(levels, key=lambda level: isinstance(level.schedule, Choice))
 
 
 def recommended(client: Client, call: Call, experience: Experience | None) -> list[Schedule | None]:
@@ -56,7 +61,7 @@ def tier3_levels(
     others = [one for one in schedules if one != current and times.get(one, best) <= FAR_BEHIND * best]
     levels += [Level(TIER3, words, one) for one in sorted(others, key=lambda one: times.get(one, float("inf")))]
     near = current is not None and None in schedules and times.get(None, float("inf")) <= NEAR * best
-    return levels[: most + 1] + [Level(TIER2, (), None)] * near
+    return _soonest(levels[: most + 1] + [Level(TIER2, (), None)] * near)
 
 
 def bridge_levels(tier: ExecutionTier, words: tuple[str, ...], schedules: Sequence[Schedule | None]) -> list[Level]:

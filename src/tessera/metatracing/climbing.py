@@ -25,6 +25,9 @@ TIER1, TIER2, TIER3 = ExecutionTier
 _MOST_REMEMBERED = 256
 _MOST_RECALLED = 2  # programs that are looked for
 _MOST_MISSES = 4  # then only cases are looked for that had a program in this process
+_AHEAD = 0.25
+"""Of a threshold: where processes that compile have nothing else to do, programs are asked for when so much of it is
+spent, to be there when the rest is. Nobody waits for them, and nobody else's programs do."""
 _SMALL_PART = 0.01
 """Of the time that a region has spent lately: what makes up less is left where it is until it is hot by itself."""
 
@@ -52,20 +55,21 @@ class Climbing:
             return
         if region.trials.look_back(entry, values_of(entry.call, described)):
             return
-        if any(not one.is_bridge for one in self.requests) or len(self.requests) > region.config.most_bridges:
+        if len(self.requests) > region.config.most_bridges:
             return
         config = region.config
-        asked = self._asked(described)
+        asked, compiling = self._asked(described), region.runtime.compiling
+        part = _AHEAD if compiling.has_room and compiling.is_free else 1.0
         for wanted, threshold, enabled in (
             (TIER2, config.tier2_threshold, config.enable_tier2_compilation),
             (TIER3, config.tier3_threshold, config.enable_tier3_specialization),
         ):
             # Where a program of the highest tier refused a call, one for it may be better than a general one.
             climbs = entry.tier < wanted or (wanted is TIER3 and entry.failed is not None)
-            if not enabled or not climbs or wanted in asked:
+            if not enabled or not climbs or wanted in asked or self._waits(wanted):
                 continue
             first = self._is_first(wanted)
-            if first is None or not self._is_hot(entry, wanted, threshold, first):
+            if first is None or not self._is_hot(entry, wanted, part * threshold, first):
                 continue
             if not first and entry.calls < config.bridge_calls:
                 return
@@ -90,6 +94,21 @@ class Climbing:
             ]
         )
 
+    def _waits(self, wanted: ExecutionTier) -> bool:
+        """Whether what the region has asked for comes first.
+
+        Tier 3 need not wait for more than the first program of Tier 2, nor for that where somebody has time for both;
+        and there other cases go along with the first one. A new kernel takes one tier after the other: whoever edits
+        it may do so again.
+        """
+        region = self.region
+        before = [one for one in self.requests if not one.is_bridge]
+        room = region.runtime.compiling.has_room
+        if any(one.tier is wanted for one in before):
+            return wanted is TIER2 or not room or self.bridges >= region.config.most_bridges
+        is_new = any(program.level.quick for program in region.programs)
+        return any(is_new or (not room and one.taken is None) for one in before)
+
     def _is_first(self, wanted: ExecutionTier) -> bool | None:
         """Whether the region has never had a program of a tier; None while the first ones still compete."""
         region = self.region
@@ -105,15 +124,16 @@ class Climbing:
     def _is_hot(self, entry: Entry, wanted: ExecutionTier, threshold: float, first: bool) -> bool:
         """Whether enough time was spent: by the region for its first program of a tier, then by the case itself.
 
-        Where such programs have paid, a case need only be a part of a hot region; where they have not, it has to be all
-        the hotter.
+        Where such programs have paid, or are under way for the first time, a case need only be a part of a hot region;
+        where they have not, it has to be all the hotter.
         """
         region = self.region
         now, kind = region.clock(), self._kind(wanted)
-        all_heat, heat = region.heat.at(now), entry.heat.at(now)
+        all_heat, heat = region.heat.at(now) + region.recording.uncounted, entry.heat.at(now)
         if first:
             return all_heat >= threshold
-        if self.lessons.has_paid(kind) and all_heat >= threshold and heat >= _SMALL_PART * all_heat:
+        along = self.lessons.has_paid(kind) or any(one.tier is wanted and not one.is_bridge for one in self.requests)
+        if along and all_heat >= threshold and heat >= _SMALL_PART * all_heat:
             return True
         return heat >= threshold * self.lessons.harder(kind, now)
 
@@ -227,8 +247,13 @@ class Climbing:
         region.runtime.compiling.submit(request)
 
     def took(self, level: Level) -> None:
-        """A program of Tier 3 is in use: others like it may be found where it was."""
-        self.words = level.assumed
+        """A program of Tier 3 is in use: others like it may be found where it was.
+
+        One that assumes less serves calls that others refuse; it does not make less of what to assume, where that pays.
+        """
+        words = self.words or ()
+        if not set(level.assumed) < set(words) or not self.lessons.has_paid((TIER3, words)):
+            self.words = level.assumed
         self._taken.pop(level, None)
         _keep(self._taken, level)
 

@@ -19,6 +19,9 @@ FAR_BEHIND = 1.5
 """Times the best: a program that takes so much longer gets no more turns."""
 TOLERANCE = 1.02
 """A program that knows more may take so much longer than the best and still win, where that may be chance."""
+_SURE = 3
+"""Runs after which a program gets no more turns whose quickest run took longer than all those of another, and more than
+chance could be forgiven."""
 
 
 class Contender:
@@ -36,6 +39,11 @@ class Contender:
     def counted(self) -> list[int]:
         """Without the first run, which finds code and memory cold."""
         return self.times[1:]
+
+
+def _known(one: Contender) -> tuple[int, int]:
+    """How much a program knows."""
+    return one.program.level.tier, len(one.program.level.assumed)
 
 
 def _doubt(one: Contender) -> float:
@@ -69,6 +77,9 @@ class Contest:
             return
         best = min(min(one.counted) for one in counted)
         behind = [one for one in counted if min(one.counted) > FAR_BEHIND * best and len(one.counted) >= 2]
+        sure = [one for one in counted if len(one.counted) >= _SURE]
+        least = min((max(one.counted) for one in sure), default=0)
+        behind += [one for one in sure if min(one.counted) > TOLERANCE * least]
         self.alive = [one for one in self.alive if one not in behind]
 
     def withdraw(self, contender: Contender) -> None:
@@ -89,7 +100,7 @@ class Contest:
             near = [
                 one
                 for one in self.alive
-                if one.program.level.tier > best.program.level.tier
+                if _known(one) > _known(best)
                 and typical[one] <= min(TOLERANCE, 1 + max(_doubt(one), _doubt(best))) * typical[best]
             ]
             best = min(near, key=lambda one: typical[one], default=best)

@@ -108,6 +108,11 @@ class Recording:
         typical = median(entry.recent) if entry.recent else 0
         return next((period for below, period in _PERIODS if typical < below), 1)
 
+    @property
+    def uncounted(self) -> float:
+        """Nanoseconds of calls since the last recorded ones, if they took as long as those: not in the heat yet."""
+        return sum(entry.unrecorded * median(entry.recent) for entry in self.region.entries if entry.recent)
+
     def unrecorded(self, tier: ExecutionTier) -> int:
         """Calls at a tier since the last recorded ones: those that nobody has counted yet."""
         return sum(entry.unrecorded for entry in self.region.entries if entry.tier is tier)

@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from tessera.kernels.schedule import Schedule
-from tessera.metatracing.candidates import general_beside
+from tessera.metatracing.candidates import general_beside, numbers_in
 from tessera.metatracing.contest import Contender, Contest
 from tessera.metatracing.logs import log
 from tessera.metatracing.programs import Entry, Installed
@@ -60,7 +60,8 @@ class Trials:
 
     def expect(self, entry: Entry) -> None:
         """Notes whether a program waits for calls of an entry; numbers are looked at when such a call has come."""
-        entry.awaited = any(program.broken_guard(entry.call.values) is None for program in self.waiting)
+        waiting = (program for program in self.waiting if _may_replace(program, entry))
+        entry.awaited = any(program.broken_guard(entry.call.values) is None for program in waiting)
 
     def _expect_all(self) -> None:
         for entry in self.region.entries:
@@ -75,7 +76,7 @@ class Trials:
 
         That does not compete where it was made to be there soon, not to be fast.
         """
-        serving = [program for program in self.waiting if program.serves(values)]
+        serving = [one for one in self.waiting if _may_replace(one, entry) and one.serves(values)]
         if not serving:
             return
         call = entry.call._replace(values=values)
@@ -163,6 +164,16 @@ class Trials:
         self._compete(entry, Contest(contenders, region.config.contest_rounds, None))
         entry.hurry()
         return True
+
+
+def _may_replace(program: Installed, entry: Entry) -> bool:
+    """Whether there is a point in comparing: of those that know less only what runs without traces has a claim.
+
+    Others of them wait for arguments of which nobody knows the sizes.
+    """
+    assumed = entry.program.level.assumed
+    is_general = numbers_in(entry.region.client, assumed) == assumed
+    return program.tier >= entry.tier or program.level.schedule is None or is_general
 
 
 def geometry(described: Described) -> tuple[object, ...]:
