@@ -60,6 +60,8 @@ class Machine:
     lanes: int
     contract: bool = True
     """Whether a product and a sum may become one instruction, which rounds once."""
+    small: bool = False
+    """Whether code is to be short, not fast."""
 
 
 @dataclass(frozen=True)
