@@ -350,6 +350,7 @@ def workload(device: str) -> dict[str, Any]:
 def editing(device: str) -> dict[str, float]:
     """A kernel is edited in a process that has run it: seconds to its first result, and to that of its Tier 3."""
     given, folder = arrays(shapes_for(device)[0], device), Path(os.environ["TESSERA_CACHE_DIR"])
+    folder.mkdir(parents=True, exist_ok=True)
     with MetaTracingRuntime() as runtime:
         tiered = runtime.tiered(imported("before", folder, "1.25"))
         for _ in range(100):

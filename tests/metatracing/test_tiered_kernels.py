@@ -281,6 +281,33 @@ def test_a_new_kernel_has_little_code_at_first_on_a_gpu() -> None:
 
 
 @native
+def test_a_first_program_depends_on_leading_sizes_being_equal() -> None:
+    """It has less to compute then. Other arguments get another one, and no other program asks."""
+    from tessera.metatracing import Level
+    from tessera.metatracing.kernel_client import KernelProgram
+
+    client = KernelClient(saxpy)
+    quick = Level(ExecutionTier.TIER1_INTERPRETER, quick=True)
+    x, y, less = (ts.randn(shape, seed=1) for shape in ((2, 3, 70, 16), (2, 3, 70, 16), (2, 1, 70, 16)))
+    words = "y.size[0] = x.size[0]", "y.size[1] = x.size[1]"
+    told: list[list[str]] = []
+    made: list[KernelProgram] = []
+    for other, level in ((y, quick), (less, quick), (y, Level(ExecutionTier.TIER1_INTERPRETER))):
+        call = client.call((x, other, 2.0), {})
+        assert call is not None
+        program = client.compile(call, level)
+        assert isinstance(program, KernelProgram)
+        assert all(guard.check_function(call.values) for guard in program.guards)
+        found = program.bind(call)(x.geometry, other.geometry, 2.0)
+        assert np.allclose(found.numpy(), 2 * x.numpy() + other.numpy(), atol=1e-6)
+        assert isinstance(client.find(call, level), KernelProgram)
+        told.append([str(guard) for guard in program.guards if str(guard) in words])
+        made.append(program)
+    assert told == [[*words], [words[0]], []]
+    assert [guard.check_function((x, less, 2.0)) for guard in made[0].guards if str(guard) in words] == [True, False]
+
+
+@native
 def test_background_compilation_reaches_the_third_tier_and_the_next_runtime_starts_there() -> None:
     config = RuntimeConfig(tier2_compilation_threshold_ms=0.01, tier3_specialization_threshold_ms=0.02)
     x, y = ts.randn(5000, seed=1), ts.randn(5000, seed=2)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from tessera.runtime.cuda import modules
+from tessera import knobs
+from tessera.kernels import compiling
+from tessera.runtime.cuda import context, driver, modules
+from tessera.targets.cuda.tools import BRIEFLY
 
 
 class Loaded:
@@ -45,3 +51,62 @@ def test_only_the_last_is_kept(made: list[bytes]) -> None:
     assert modules.loaded(0, b"one", "@one") is not first
     assert modules.loaded(0, b"two", "@two") is second
     assert made == [b"one", b"two", b"one"]
+
+
+@pytest.mark.parametrize("runs_kernels", [True, False])
+def test_code_that_is_needed_soon_is_not_assembled_twice(runs_kernels: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where kernels run, the driver assembles it, which shows what it takes; elsewhere ptxas does."""
+    asked: list[str] = []
+    function = SimpleNamespace(attributes=SimpleNamespace(local=48))
+
+    def look_at(*_: Any) -> Any:
+        asked.append("driver")
+        return SimpleNamespace(function=lambda _: function)
+
+    def stack_of(*_: Any) -> int:
+        asked.append("ptxas")
+        return 0
+
+    monkeypatch.setattr(driver, "device_count", lambda: 1)
+    monkeypatch.setattr(context.Context, "of", lambda _: SimpleNamespace(is_open=runs_kernels))
+    monkeypatch.setattr(modules, "look_at", look_at)
+    monkeypatch.setattr(modules, "stack_of", stack_of)
+    spilled = compiling._spilled  # pyright: ignore[reportPrivateUsage]
+    plan: Any = SimpleNamespace(name="k")
+    assert spilled(plan, f"{BRIEFLY}\n".encode()) == (48 if runs_kernels else 0)
+    assert spilled(plan, b".version 8.4") == 0
+    assert asked == [("driver" if runs_kernels else "ptxas"), "ptxas"]
+
+
+class _Context:
+    def __enter__(self) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
+
+    properties = SimpleNamespace(architecture="sm_90")
+    at_end = staticmethod(lambda _: None)
+
+
+def test_what_is_needed_soon_is_loaded_with_little_work(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    seen: list[tuple[bytes, Any]] = []
+    option = SimpleNamespace(CU_JIT_OPTIMIZATION_LEVEL="level")
+
+    def load(code: bytes, *options: Any) -> tuple[int, int]:
+        seen.append((code, options))
+        return 0, 7
+
+    monkeypatch.setattr(
+        driver,
+        "bindings",
+        lambda: SimpleNamespace(CUjit_option=option, cuModuleLoadData=load, cuModuleLoadDataEx=load, cuModuleUnload=id),
+    )
+    monkeypatch.setattr(driver, "driver_version", lambda: 1)
+    monkeypatch.setattr(modules.Context, "of", lambda _: _Context())
+    monkeypatch.setattr(modules, "assembled", lambda *_: b"\x7fELF of ptxas")
+    brief = f"{BRIEFLY}\n.target sm_90\n".encode()
+    with knobs.cache_dir.using(tmp_path):
+        modules.Module(0, brief, "@k")
+        modules.Module(0, b".target sm_90\n", "@k")
+        # A process that compiles had it assembled: so it is there.
+        modules.cache.shared().put(modules._key_of("cubin", brief, modules.Context.of(0)), b"\x7fELF")  # pyright: ignore[reportPrivateUsage]
+        modules.Module(0, brief, "@k")
+    assert seen == [(brief + b"\0", (1, ["level"], [1])), (b"\x7fELF of ptxas", ()), (b"\x7fELF", ())]

@@ -228,7 +228,7 @@ def test_extremes_of_f64_are_three_instructions(name: str, arch: str) -> None:
 # Divisors that many elements share
 
 
-def shared_division(a: Array, b: Array, dtype: DType) -> Case:
+def shared_division(a: Array, b: Array, dtype: DType, marks: str = "") -> Case:
     rows, columns = a.shape
     layout = blocked((rows, columns), 32, columns)
     folded = layout.without(1)
@@ -241,17 +241,18 @@ def shared_division(a: Array, b: Array, dtype: DType) -> Case:
 %q = tile.ew<div> %a, %d : {whole}, {whole} -> {whole}
 tile.store %q, %a2[%c0, %c0] : {whole}, {view_text(2, dtype)}"""
     views = [view_text(2, dtype), view_text(1, dtype), view_text(2, dtype)]
-    return Case(function_text(views, ["[M, N]", "[M]", "[M, N]"], 32, body), [a, b, np.zeros_like(a)])
+    return Case(function_text(views, ["[M, N]", "[M]", "[M, N]"], 32, body, marks=marks), [a, b, np.zeros_like(a)])
 
 
+@pytest.mark.parametrize("marks", ["", " attributes {short}"], ids=["usual", "short"])
 @pytest.mark.parametrize("dtype", [f32, bf16, f16], ids=str)
-def test_division_by_rows(dtype: DType) -> None:
+def test_division_by_rows(dtype: DType, marks: str) -> None:
     """Right within two units, over the whole range of divisors and dividends."""
     extreme = [2.0**-149, 2.0**-130, 2.0**-126, 1.0, 3.0, -7.0, 2.0**126, 1.5 * 2.0**127, 2.0**-60, np.inf, 0.0, np.nan]
     with np.errstate(all="ignore"):
         b = np.array([*extreme, *(-np.array(extreme))] * 2).astype(dtype.storage)[:32]
         a = np.array([2.0**-149, 1e-30, 0.3, 1.0, 5.0, 1e30, 2.0**127, np.inf]).astype(dtype.storage)
-    case = shared_division(np.repeat(a[None], b.size, 0).copy(), b, dtype)
+    case = shared_division(np.repeat(a[None], b.size, 0).copy(), b, dtype, marks)
     mine = case.copies()
     run(read(case.text), "k", mine)
     wanted = table.apply("div", [case.arguments[0], np.repeat(b[:, None], a.size, 1)], [dtype, dtype])
@@ -259,6 +260,7 @@ def test_division_by_rows(dtype: DType) -> None:
     assert agreement("exp", dtype, mine[-1].reshape(-1), wanted.reshape(-1), [case.arguments[0].reshape(-1)]) == ""
     divisions = instructions_of(case)
     assert not any(name.startswith("div") for name in divisions)
+    assert ("rcp.rn.f32" in divisions, "rcp.approx.ftz.f32" in divisions) == (not marks, bool(marks))
 
 
 def test_division_by_what_differs_is_exact() -> None:

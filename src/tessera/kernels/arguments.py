@@ -64,7 +64,8 @@ def is_lined(value: Any) -> bool:
 class Ask(NamedTuple):
     """Something of an argument that a program may depend on: its size or stride along an axis, or a number's value.
 
-    `lined` asks whether its rows lie well; see `is_lined`.
+    `lined` asks whether its rows lie well; see `is_lined`. `alike` asks whether its size along an axis is that of the
+    first array.
     """
 
     place: int
@@ -78,6 +79,9 @@ class Ask(NamedTuple):
             return value
         if self.what == "lined":
             return is_lined(value)
+        if self.what == "alike":
+            first = next(one for one in values if isinstance(one, Tensor))
+            return value.shape[self.axis] == first.shape[self.axis]
         return (value.shape if self.what == "size" else value.strides)[self.axis]
 
 
@@ -95,4 +99,6 @@ class Guard(NamedTuple):
         answer = str(self.answer).lower()  # as facts are spelled: true
         if what == "lined":
             return f"arg{place} lined = {answer}"
+        if what == "alike":
+            return f"arg{place}.size[{axis}] alike = {answer}"
         return f"arg{place} = {answer}" if what == "value" else f"arg{place}.{what}[{axis}] = {answer}"

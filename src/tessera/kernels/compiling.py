@@ -156,18 +156,20 @@ def _device_plan(source: Source, made: DeviceProgram) -> Plan:
 def _spilled(plan: Plan, code: bytes) -> int:
     """Bytes of local memory that a thread needs, as the GPU's assembler found; 0 where there is no GPU to ask.
 
-    Where ptxas says that there are none, the GPU is not asked: a process that compiles would take it from callers.
+    Where ptxas says that there are none, the GPU is not asked: a process that compiles would take it from callers. But
+    code that is needed soon is not assembled twice: in a process that runs kernels, the driver loads it anyhow.
     """
     from tessera.runtime.cuda import driver
     from tessera.runtime.cuda.context import Context
-    from tessera.runtime.cuda.modules import look_at, stack_of
+    from tessera.runtime.cuda.modules import is_brief, look_at, stack_of
 
     try:
         if driver.device_count() == 0:
             return 0
     except DeviceError:
         return 0
-    if stack_of(code, plan.name, Context.of(0)) == 0:
+    context = Context.of(0)
+    if not (context.is_open and is_brief(code)) and stack_of(code, plan.name, context) == 0:
         return 0
     return look_at(0, code, f"@{plan.name}").function(plan.name).attributes.local
 

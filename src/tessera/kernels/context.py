@@ -114,10 +114,12 @@ class Context:
         own = [self._work.size(view, axis) for axis in range(view.rank - 2)]
         if len(own) == len(driving):
             indices = self.indices_for(len(driving))
-            return [self._group(view, *each) for each in zip(indices, driving, own, strict=True)]
+            pairs = zip(indices, driving, own, strict=True)
+            return [self._group(view, *each, axis) for axis, each in enumerate(pairs)]
         return self._split(self._group(view, self.batch, _product(driving), _product(own)), own)
 
-    def _group(self, view: View, index: Any, total: Any, own: Any) -> Any:
+    def _group(self, view: View, index: Any, total: Any, own: Any, axis: int | None = None) -> Any:
+        """The index of a group among `own`, for one of `total`; along an axis of both arrays, if they have it alike."""
         if own is total or (isinstance(own, int) and isinstance(total, int) and own == total):
             return index
         message = f"the leading sizes of {self._driver.name} are multiples of those of {view.name}"
@@ -125,6 +127,8 @@ class Context:
             if own == 0 or total % own:
                 raise CompileError(f"{total} and {own}: {message}", hint="repeat or slice the smaller array")
             return index // (total // own)
+        if axis is not None and view.whole is view and self._work.is_alike(view, axis):
+            return index
         self._work.check((total % own) == 0, message)
         return index // (total // own)
 

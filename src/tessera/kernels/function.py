@@ -48,7 +48,7 @@ from tessera.runtime.transfer import Mirror
 from tessera.shapes.annotations import TensorType, Tile
 from tessera.shapes.expr import Shape, dim
 from tessera.shapes.signature import Signature
-from tessera.transforms.facts import Facts, Kind, holds, observe
+from tessera.transforms.facts import Fact, Facts, Kind, fact, holds
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -113,6 +113,8 @@ class Kernel:
         self.grid = grid
         # Whether nobody gave the kernel a block: for some GPUs one is chosen then.
         self.free = free
+        # Whether its programs may depend on leading sizes of arrays being equal: such have less to compute.
+        self.matched = False
         self.__name__ = function.__name__
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
@@ -369,6 +371,7 @@ class Kernel:
             self.schedule,
             self.space,
             self.grid,
+            self.matched,
             kinds_of(given.values()),
             flags,
             captured(self.function, *static.values()),
@@ -378,7 +381,7 @@ class Kernel:
         """The same as `_key` for other processes; None where something in it means nothing there."""
         kinds = tuple([_kind_text(value) for value in given.values()])
         types = tuple([(name, str(found)) for name, found in Signature.of(self.function).parameters.items()])
-        parts = identity_of(self.function, tuple(static.items()), self.schedule, self.space, self.grid)
+        parts = identity_of(self.function, tuple(static.items()), self.schedule, self.space, (self.grid, self.matched))
         return None if parts is None else (*parts, kinds, types)
 
     def traced(self, given: Mapping[str, Any], static: Mapping[str, Any]) -> Instance:
@@ -428,9 +431,20 @@ def _named(values: Sequence[Any]) -> dict[str, Any]:
     return {f"arg{place}": value for place, value in enumerate(values)}
 
 
-def facts_of(values: Sequence[Any]) -> Facts:
-    """The sizes of concrete arguments, as facts a trace may ask for."""
-    return Facts(atom for atom in observe(_named(values)) if atom.kind is Kind.SIZE)
+def facts_of(values: Sequence[Any], *, matched: bool = False) -> Facts:
+    """The sizes of concrete arguments, as facts a trace may ask for; and which are those of the first array."""
+    found: list[Fact] = []
+    arrays = [(f"arg{place}", value.shape) for place, value in enumerate(values) if isinstance(value, Tensor)]
+    for name, shape in arrays:
+        found += [Fact(Kind.SIZE, f"{name}.size[{axis}]", size) for axis, size in enumerate(shape)]
+    for name, shape in arrays[1:] if matched else ():
+        (first, sizes), pairs = arrays[0], enumerate(zip(shape, arrays[0][1], strict=False))
+        found += [
+            fact(Kind.EQUAL, f"{first}.size[{axis}]", f"{name}.size[{axis}]")
+            for axis, (size, other) in pairs
+            if size == other and len(shape) == len(sizes)
+        ]
+    return Facts(found)
 
 
 def scalar_type(name: str, value: Any) -> DType | None:

@@ -293,7 +293,7 @@ def _kind_of(text: Any) -> object:
 def _ask_of(found: Any) -> Ask:
     """What a program asks, as JSON has it."""
     place, what, axis = found
-    if what not in ("size", "stride", "value", "lined"):
+    if what not in ("size", "stride", "value", "lined", "alike"):
         raise ValueError(what)
     return Ask(int(place), what, int(axis))
 
@@ -441,12 +441,21 @@ def lines_of(values: Sequence[Any]) -> dict[int, bool]:
 
 
 def _guard(atom: Fact) -> Guard:
-    """The guard that `arg0.size[1] = 64`, `arg0.stride[1] = 1` or `arg2 = 0.5` is."""
-    assert atom.kind in (Kind.SIZE, Kind.STRIDE, Kind.VALUE), atom
+    """The guard that `arg0.size[1] = 64`, `arg0.stride[1] = 1`, `arg2 = 0.5` or `arg0.size[1] = arg1.size[1]` is."""
+    assert atom.kind in (Kind.SIZE, Kind.STRIDE, Kind.VALUE, Kind.EQUAL), atom
+    if atom.kind is Kind.EQUAL:  # with the first array, which the other one is behind
+        (place, axis), _ = sorted((_size_of(atom.subject), _size_of(str(atom.value))), reverse=True)
+        return Guard(Ask(place, "alike", axis), True)
     assert not isinstance(atom.value, str)
     argument, _, measure = atom.subject.partition(".")
     what, _, axis = measure.removesuffix("]").partition("[")
     return Guard(Ask(int(argument.removeprefix("arg")), what or "value", int(axis or 0)), atom.value)
+
+
+def _size_of(measure: str) -> tuple[int, int]:
+    """The place and the axis of `arg1.size[2]`."""
+    argument, _, axis = measure.removesuffix("]").partition(".size[")
+    return int(argument.removeprefix("arg")), int(axis)
 
 
 def _log_fallback(instance: Instance, refusal: CompileError) -> None:

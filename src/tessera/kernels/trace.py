@@ -26,7 +26,6 @@ from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import Shape, Size, dim, size
 from tessera.transforms.canonicalize import Canonicalize
 from tessera.transforms.common_subexpressions import CommonSubexpressions
-from tessera.transforms.facts import Facts
 
 
 class Attributes:
@@ -66,8 +65,7 @@ def trace(kernel: Kernel, given: Mapping[str, Any], static: Mapping[str, Any]) -
                 shape = tuple(_plain_size(one) for one in annotated.dims)
             dtype = annotated.dtype if annotated is not None and annotated.dtype is not None else tensor.dtype
             seen.append(tensor)
-            work.facts = facts_of(seen)
-            work.recorder.facts = Facts([*work.recorder.facts, *work.facts])
+            work.facts = work.recorder.facts = facts_of(seen, matched=kernel.matched)
             return work.add_view(path, tensor.ndim, dtype, shape, filled=path in kernel.outputs)
         if path in kernel.outputs:
             raise DtypeError(

@@ -23,7 +23,7 @@ from tessera.kernels.schedule import Schedule
 from tessera.kernels.values import Place, Scalar, Tile, Undefined, View, is_dynamic
 from tessera.shapes import rules
 from tessera.shapes.expr import Dim, Shape, Size, dim, format_shape, size
-from tessera.transforms.facts import Facts, Recorder
+from tessera.transforms.facts import Facts, Recorder, fact
 from tessera.transforms.facts import Kind as FactKind
 from tessera.transforms.folding import materialize
 
@@ -208,6 +208,12 @@ class Tracer:
             f"{why} needs axis {axis} of {view.name} as a number, and it is {known}",
             hint="give the size in the annotation, in the schedule, or call the kernel with an array",
         )
+
+    def is_alike(self, view: View, axis: int) -> bool:
+        """Whether a size is that of the driving argument, if programs may depend on that: then it becomes a guard."""
+        assert self.driver is not None
+        first, place = (self.arguments.index(self.argument_of(one)) for one in (self.driver, view))
+        return self.recorder.ask(fact(FactKind.EQUAL, f"arg{first}.size[{axis}]", f"arg{place}.size[{axis}]"))
 
     def _bind(self, known: Dim, value: int) -> None:
         (symbol,) = known.symbols

@@ -124,6 +124,7 @@ class KernelClient:
     def _quick(form: Kernel, here: Settings) -> tuple[Kernel, Settings]:
         """What is compiled soon: with little work, and on a GPU with little code."""
         plain = settings_at(0, settings_for(_PLAIN.get(here.level, here.level), here))
+        form = form.changed(matched=True)
         if here.target == "cpu" or not form.free or form.grid is not None or form.space is not None:
             return form, plain
         return form.with_schedule(_SMALL), plain
@@ -265,6 +266,9 @@ class KernelProgram:
             return RuntimeGuard(kind, place, 0, path, guard.answer)
         if what == "lined":
             return RuntimeGuard(GuardType.ALIGNMENT_GUARD, place, 0, f"{path} lined", guard.answer, is_lined)
+        if what == "alike":
+            first = next(at for at, kind in enumerate(self.program.kinds) if isinstance(kind, tuple))
+            return _alike((path, place), (self.program.paths[first], self._places[first]), axis)
         kind = GuardType.SHAPE_GUARD if what == "size" else GuardType.STRIDE_GUARD
         return RuntimeGuard(kind, place, axis, f"{path}.{what}[{axis}]", guard.answer)
 
@@ -302,6 +306,17 @@ class KernelProgram:
             launch.shared,
             function.attributes.registers,
         )
+
+
+def _alike(one: tuple[str, int], first: tuple[str, int], axis: int) -> RuntimeGuard:
+    """That two arguments, by their paths and places, have the same size along an axis."""
+    (path, place), (other, at) = one, first
+
+    def check(values: Sequence[Any]) -> bool:
+        return values[place].shape[axis] == values[at].shape[axis]
+
+    word = f"{path}.size[{axis}] = {other}.size[{axis}]"
+    return RuntimeGuard(GuardType.RELATION_GUARD, place, axis, word, True, check)
 
 
 class Interpreted:

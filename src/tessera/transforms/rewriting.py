@@ -12,7 +12,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 def adopt_location(ops: Sequence[Operation], source: Operation) -> None:
     """Gives the location of `source` to all `ops`, nested ones too, that have none of their own."""
     for op in ops:
-        for inner in op.walk():
+        for inner in op.walk() if op.regions else (op,):
             if isinstance(inner.location, UnknownLoc):
                 inner.location = source.location
 

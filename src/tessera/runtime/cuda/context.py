@@ -83,6 +83,11 @@ class Context:
         cu = driver.bindings()
         return int(driver.check(cu.cuDevicePrimaryCtxRetain(self.device), f"opening cuda:{self.index}"))
 
+    @property
+    def is_open(self) -> bool:
+        """Whether something was done there already, in this process."""
+        return "handle" in vars(self)
+
     @staticmethod
     def of(index: int) -> Context:
         """The context of `cuda:index`."""

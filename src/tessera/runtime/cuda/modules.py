@@ -28,6 +28,7 @@ _ELF = b"\x7fELF"
 _LOG_BYTES = 16384
 _PLAIN_SHARED = 47 << 10  # more must be asked for; a kernel may have a little of its own besides
 _LARGEST_GRID = (1 << 31) - 1
+_LITTLE_WORK = 1  # of the driver's levels of optimization: the one at which it is done first
 # What the driver answers to machine code or PTX that it cannot use.
 _UNUSABLE = frozenset({200, 209, 218, 219, 221, 222, 223})
 
@@ -63,21 +64,28 @@ class Module:
 
     def _load(self, code: bytes, keep: bool) -> int:
         is_ptx = not code.startswith(_ELF)
-        keep = keep and is_ptx and not code.startswith(BRIEFLY.encode())
-        machine_code = assembled(code, self.context) if keep else None
+        machine_code: bytes | None = None
+        if is_ptx and keep:
+            look = _found if is_brief(code) else assembled
+            machine_code = look(code, self.context)
         if machine_code is not None:
             try:
                 return self._loaded(machine_code)
             except _UnusableError:  # of a ptxas that is newer than the driver
                 pass
         try:
-            return self._loaded(code + b"\0" if is_ptx else code)
+            return self._loaded(code + b"\0" if is_ptx else code, soon=is_brief(code))
         except _UnusableError as refusal:
             raise refusal.error(self.what, self._log(code) if is_ptx else []) from None
 
-    def _loaded(self, code: bytes) -> int:
+    def _loaded(self, code: bytes, *, soon: bool = False) -> int:
+        cu = driver.bindings()
         with self.context:
-            status, found = driver.bindings().cuModuleLoadData(code)
+            if soon:
+                options = [cu.CUjit_option.CU_JIT_OPTIMIZATION_LEVEL]
+                status, found = cu.cuModuleLoadDataEx(code, len(options), options, [_LITTLE_WORK])
+            else:
+                status, found = cu.cuModuleLoadData(code)
         if int(status) in _UNUSABLE:
             raise _UnusableError(int(status))
         if status:
@@ -222,17 +230,26 @@ def check_grid(name: str, blocks: int) -> None:
         )
 
 
+def is_brief(code: bytes) -> bool:
+    """Whether code is PTX that is needed soon, and not for long."""
+    return code.startswith(BRIEFLY.encode())
+
+
 def assembled(ptx: bytes, context: Context) -> bytes | None:
     """Machine code of PTX for a GPU: from the compile cache, or from ptxas and kept there; None without ptxas."""
-    key = _key_of("cubin", ptx, context)
-    found = cache.shared().get(key)
+    found = _found(ptx, context)
     if found is not None:
         return found
     made = _assembly(ptx, context)
     if made is None:
         return None
-    cache.shared().put(key, made.cubin)
+    cache.shared().put(_key_of("cubin", ptx, context), made.cubin)
     return made.cubin
+
+
+def _found(ptx: bytes, context: Context) -> bytes | None:
+    """Machine code that is in the compile cache already."""
+    return cache.shared().get(_key_of("cubin", ptx, context))
 
 
 def stack_of(ptx: bytes, name: str, context: Context) -> int | None:

@@ -60,7 +60,7 @@ class Program:
 
 def machine_for(level: str, optimization: int = 3) -> Machine:
     effort, lanes = EFFORTS[optimization], features.lanes(level, 32)
-    return Machine(level, min(lanes, SHORT_LANES) if effort.small else lanes, effort.contract)
+    return Machine(level, min(lanes, SHORT_LANES) if effort.small else lanes, effort.contract, effort.small)
 
 
 def compile_kernel(

@@ -42,7 +42,8 @@ def _pack(emitter: Emitter, op: cpu.PackOp) -> None:
         return []
 
     rows, cols = view.strides
-    if INSIDE in op.attributes or literal(cols) == 1 or literal(rows) not in (None, 1):
+    # Short code has one way only: a view whose columns lie side by side goes element by element.
+    if emitter.machine.small or INSIDE in op.attributes or literal(cols) == 1 or literal(rows) not in (None, 1):
         straight()
     elif literal(rows) == 1 and literal(cols) is not None:
         turned()
@@ -176,6 +177,13 @@ class _Packer:
         f, lanes = self.f, self.lanes
         panels = -(-self.col_count // self.width)
 
+        def briefly(row: Value) -> None:
+            def turn(col: Value, live_cols: int) -> None:
+                line = self._panel(f.binary("udiv", col, number(lanes, "i64")), row)
+                f.store(self._converted(self._read(row, col, 0, live_cols, lanes)), line, align=self.item)
+
+            self._over(self.col_count, lanes, turn)
+
         def one(row: Value) -> None:
             for col in range(0, panels * self.width, lanes):
                 read = self._read(row, number(col, "i64"), 0, self.col_count - col, lanes)
@@ -183,7 +191,8 @@ class _Packer:
                 place = f.at(line, col % self.width * self.type.dtype.storage.itemsize)
                 f.store(self._converted(read), place, align=self.item)
 
-        return self._steps(start, stop, 1, one)
+        short = self.emitter.machine.small and self.width == lanes
+        return self._steps(start, stop, 1, briefly if short else one)
 
     def squares(self, start: Value, stop: Value) -> Value:
         """The view's rows are the panel's columns: squares of lanes are read, turned and written."""

@@ -15,6 +15,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from tessera.dialects.checking import operands_of
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
@@ -59,6 +60,8 @@ class Machine:
     lanes: int
     contract: bool = True
     """Whether a product and a sum may become one instruction, which rounds once."""
+    small: bool = False
+    """Whether code is to be short, not fast."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +173,7 @@ class Emitter:
                 self.values[op.once.block.args[0]] = number(0, "i64")
             elif isinstance(op, cpu.ReserveOp) and _in_once(op):
                 total = self.f.add(total, self.f.times(self.number(op.count), panels_type(op.result).size))
-            elif type(op) in PLAIN and all(operand in self.values for operand in op.operands):
+            elif type(op) in PLAIN and all(operand in self.values for operand in operands_of(op)):
                 RULES[type(op)](self, op)
         self.f.give(total)
 
@@ -255,7 +258,7 @@ class Emitter:
     def settle(self, op: Operation) -> None:
         """Makes every vector that a nested block uses, in front of it."""
         for inner in op.walk():
-            for operand in inner.operands:
+            for operand in operands_of(inner):
                 found = self.values.get(operand)
                 if isinstance(found, RegisterTile):
                     found.all()

@@ -80,7 +80,7 @@ class TileToCpu(ModulePass):
         lanes = features.lanes(self.level, 32) if self.lanes is None else self.lanes
         if lanes < 2 or lanes & (lanes - 1):
             raise CompileError(f"vectors of {lanes} lanes: expected a power of two from 2 on", hint="leave lanes out")
-        return Machine(self.level, lanes, self.contract)
+        return Machine(self.level, lanes, self.contract, self.small)
 
 
 class Lowering:

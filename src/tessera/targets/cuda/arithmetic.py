@@ -26,7 +26,7 @@ from tessera.targets.cuda.positions import emit_positions
 from tessera.targets.cuda.thread_tiles import ThreadTile
 from tessera.targets.llvm import casts, elementwise, wide_functions
 from tessera.targets.llvm.elements import not_a_number
-from tessera.targets.llvm.marks import BRIEF, ROUNDED, TOGETHER
+from tessera.targets.llvm.marks import BRIEF, ROUNDED, SHORT, TOGETHER
 from tessera.targets.llvm.text import Value, number
 
 FAST = "fast"
@@ -266,7 +266,11 @@ def _inverse(emitter: Emitter, divisor: Value) -> tuple[Value | None, Value]:
     small = f.compare("olt", size, number(_LEAST, "float"))
     scale = f.select(large, number(2.0**-64, "float"), unit)
     scale = f.select(small, number(2.0**64, "float"), scale)
-    return scale, f.binary("fdiv", unit, f.binary("fmul", divisor, scale))
+    scaled = f.binary("fmul", divisor, scale)
+    if SHORT in emitter.source.attributes:
+        # One unit in the last place off. The one that is not has a path of its own for numbers that are none here.
+        return scale, one(f, "rcp.approx.ftz.f32 $0, $1;", "float", scaled)
+    return scale, f.binary("fdiv", unit, scaled)
 
 
 # Everything else

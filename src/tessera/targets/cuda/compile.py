@@ -209,7 +209,7 @@ def _prepared(
         seconds.lap("instrument-checks")
     function = symbol_in(lowered, name, tile.FuncOp)
     found = take_host_checks(function)
-    prepare(function, contract=optimization != EXACT, arch=arch)
+    prepare(function, contract=optimization != EXACT, arch=arch, soon=optimization == SMALL)
     seconds.lap("prepare")
     return lowered, found, context
 

@@ -56,8 +56,8 @@ UNITS: Mapping[DType, float] = MappingProxyType({bf16: 2.0**-10, f16: 2.0**-13} 
 beside them would not."""
 
 
-def prepare(function: tile.FuncOp, *, contract: bool, arch: str = "sm_90a") -> None:
-    """Rewrites and marks a function."""
+def prepare(function: tile.FuncOp, *, contract: bool, arch: str = "sm_90a", soon: bool = False) -> None:
+    """Rewrites and marks a function; if it is to be compiled soon, without what only its runs would gain by."""
     _check(function)
     multiples = single_multiples(function)
     widen_sums(function)
@@ -65,11 +65,15 @@ def prepare(function: tile.FuncOp, *, contract: bool, arch: str = "sm_90a") -> N
     multiples |= spread_thin_products(function, rows=True)
     if contract:
         _use_brief_forms(function)
+    if contract and not soon:
         multiples |= gather_factors(function, BRIEF)
-    scale_maxima(function)
+    if not soon:
+        scale_maxima(function)
     for op in function.body.walk():
         if isinstance(op, tile.EwOp) and op.fn.data == "mul" and op.result not in (multiples if contract else ()):
             op.attributes[ROUNDED] = UnitAttr()
+    if soon:
+        return
     if arch == "sm_90a":
         share_reciprocals(function)
     use_powers_of_two(function, BRIEF, LOOSE, TOGETHER)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import IndexType, ModuleOp, TensorType, i32
+from xdsl.dialects.builtin import IndexType, ModuleOp, TensorType, UnitAttr, i32
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -22,6 +22,7 @@ from tessera.targets.cuda.layouts import Layout
 from tessera.targets.cuda.nv_types import SharedType, laid_out, panel_for
 from tessera.targets.cuda.plain_products import has_instruction
 from tessera.targets.cuda.small_numbers import Division, is_small_division
+from tessera.targets.llvm.marks import SHORT
 from tessera.transforms.make_async import feeds_products
 from tessera.transforms.program_order import axes_of
 from tessera.transforms.rewriting import adopt_location
@@ -84,6 +85,8 @@ class Lowering:
     def run(self) -> nv.FuncOp:
         source = self.source
         made = self.header(self.analysis.shape.threads)
+        if self.small:
+            made.attributes[SHORT] = UnitAttr()
         if crosses(source):
             made.attributes["group"] = integer(GROUP)
         if self.analysis.grids:

@@ -78,8 +78,13 @@ def _initialize() -> None:
 
 
 def _triple_of(text: str) -> str:
-    found = _TRIPLE.search(text)
-    return found[1] if found else llvm.get_default_triple()
+    return _stated_triple(text) or llvm.get_default_triple()
+
+
+def _stated_triple(text: str) -> str | None:
+    """The triple that a text names. Most name none, and looking for a word is much quicker than for a pattern."""
+    found = _TRIPLE.search(text) if "triple" in text else None
+    return found[1] if found else None
 
 
 # llvmlite serialises all calls into LLVM, so threads may share a machine.
@@ -104,8 +109,8 @@ def _module(text: str, machine: Any, passes: str | None) -> Generator[Any]:
     """
     # Alignments left out of the text follow the layout while it is parsed, so setting it afterwards is too late. It
     # goes onto the first line: the numbers of lines in messages stay those of the text.
-    ahead = "" if _LAYOUT.search(text) else f'target datalayout = "{machine.target_data}" '
-    ahead += "" if _TRIPLE.search(text) else f'target triple = "{machine.triple}" '
+    ahead = "" if "datalayout" in text and _LAYOUT.search(text) else f'target datalayout = "{machine.target_data}" '
+    ahead += "" if _stated_triple(text) else f'target triple = "{machine.triple}" '
     with llvm.create_context() as context:
         try:
             parsed = llvm.parse_assembly(ahead + text, context)
