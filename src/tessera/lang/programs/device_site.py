@@ -18,11 +18,12 @@ from tessera.lang.programs.layout import ARGUMENT, VARIABLE, Combine, Draw, Layo
 from tessera.lang.programs.writing import Extra, Prepared, Source, Writer
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
-from tessera.runtime.cuda.executable import CudaExecutable, Fresh, finish, note, take_report, zeroed_counters
+from tessera.runtime.cuda.executable import CudaExecutable, finish, note, take_report, zeroed_counters
 from tessera.runtime.cuda.gather import gather
 from tessera.runtime.cuda.launching import Geometry, host_block
-from tessera.runtime.cuda.pool import Pool, note_use
+from tessera.runtime.cuda.pool import Pool, note_use, rounded
 from tessera.runtime.cuda.recordings import params_bytes
+from tessera.runtime.cuda.results import maker
 from tessera.runtime.cuda.staging import Staging
 from tessera.runtime.cuda.streams import SEVERAL, Stream, current_stream, current_streams, default_stream
 from tessera.runtime.cuda.tensor_maps import Maps
@@ -30,7 +31,7 @@ from tessera.runtime.device import Device
 from tessera.runtime.launch_plan import Plan
 from tessera.runtime.memory import ALIGNMENT, Array, Buffer, aligned, aligned_empty, contiguous_strides, data_address
 from tessera.runtime.meta import Meta
-from tessera.shapes.tracked import made, part
+from tessera.shapes.tracked import counted, made, part
 from tessera.targets.cpu import launch as host_launch
 
 if TYPE_CHECKING:
@@ -142,9 +143,11 @@ class DeviceSite:
         writer.line(f"    {writer.helper('refuse', _refuse_graph)}()")
         self.take_arena(writer)
         for number, place in enumerate(writer.layout.results):
-            fresh = writer.name("fresh", made(_fresh_maker, self.meta(place)))
+            size = writer.name("size", counted(rounded, place.nbytes))
+            storage = writer.name("storage", place.dtype.storage)
+            fresh = f"{writer.helper('fresh', maker())}(stream, {size}, {writer.meta(number)}, {storage})"
             # What several streams look at, this one may not overwrite when it likes.
-            writer.result(number, place, f"{fresh}(stream)", f"not {writer.helper('several', SEVERAL)}")
+            writer.result(number, place, fresh, f"not {writer.helper('several', SEVERAL)}", whole=True)
 
     def take_arena(self, writer: Writer) -> None:
         """Lines that make `base` the address of memory for temporary arrays."""
@@ -305,10 +308,6 @@ class DeviceSite:
             source = held.address
         Staging.of(self.context).to_host(data_address(found), source, found.nbytes, stream)
         return found
-
-
-def _fresh_maker(meta: Meta) -> Callable[[Stream], Array]:
-    return Fresh(meta.shape, meta.dtype.storage, meta).maker()
 
 
 def _larger(stream: Stream, nbytes: int) -> tuple[int, int, object]:

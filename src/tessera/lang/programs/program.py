@@ -219,13 +219,7 @@ class Program:
 
 
 def _written(layout: Layout, plan: memory_plan.Plan, site: Site) -> Callable[..., tuple[Tensor, ...]]:
-    writer = Writer(layout, plan, site)
-    tensor = writer.helper("tensor", Tensor.fresh)
-    made = [f"{tensor}(r{number}, meta{number})" for number in range(len(layout.results))]
-    ending = f"return ({', '.join(made)}{',' if made else ''})"
-    for number, place in enumerate(layout.results):
-        writer.helper(f"meta{number}", site.meta(place))
-    return writer.write([ending])
+    return Writer(layout, plan, site).write()
 
 
 def _one_world(machine: Machine) -> Callable[[], Machine]:

@@ -162,6 +162,17 @@ def fresh(shape: tuple[int, ...], storage: np.dtype[Any]) -> Callable[[], np.nda
     return _builder()(ctypes.addressof(definition), described, None)
 
 
+def built_in(name: str, address: int, record: bytes, keep: object) -> Callable[..., Any]:
+    """The built-in function of other machine code: it finds the record in its `self`, and takes arguments as `launch`.
+
+    It keeps alive what it is told to.
+    """
+    definition = _MethodDefinition(name.encode(), address, _FASTCALL, None)
+    found = Record(record)
+    found.kept = (keep, definition)
+    return _builder()(ctypes.addressof(definition), found, None)
+
+
 def through_entry(
     kernel: int, template: bytes, arguments: Sequence[tuple[str, int]], scratch: int, threads: int, keep: object
 ) -> Launch:
