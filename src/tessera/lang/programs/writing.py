@@ -357,7 +357,7 @@ class Writer:
             return
         prepared = self.site.grouped(self, waiting)
         values: dict[tuple[str, str], int] = {}
-        steps = [self._step(one, values) for one in prepared]
+        steps = [self.step(one, values) for one in prepared]
         kinds = [kind for _, kind in values]
         run = self.name("run", sequence.make(steps, kinds, keep=[one.keep for one in prepared]))
         plans = self.name("plans", tuple(one.plan for one in prepared))
@@ -374,7 +374,8 @@ class Writer:
         self.line(f"    {self.helper('fail', self.site.fail)}({self.site.given}{plans}, status, {run}, ({passed},))")
         self.site.after(self, prepared)
 
-    def _step(self, prepared: Prepared, values: dict[tuple[str, str], int]) -> sequence.Step:
+    def step(self, prepared: Prepared, values: dict[tuple[str, str], int]) -> sequence.Step:
+        """A step of a sequence; values that it needs of a call are added to those that others need."""
         template = bytearray(prepared.template)
         fields: list[sequence.Field] = []
         opened = list(prepared.open)

@@ -25,7 +25,7 @@ from tessera.runtime.cuda.pool import Pool, rounded
 from tessera.runtime.cuda.results import maker
 from tessera.runtime.cuda.staging import pinned
 from tessera.runtime.cuda.streams import SEVERAL, Stream, cuda_device, current_stream, current_streams, default_stream
-from tessera.runtime.cuda.tensor_maps import Maps
+from tessera.runtime.cuda.tensor_maps import Maps, Sized
 from tessera.runtime.device import Device
 from tessera.runtime.executable import Runner, refuse_to_write
 from tessera.runtime.launch_plan import WORD, ArrayArgument, NumberArgument, Plan
@@ -89,7 +89,7 @@ class Ready(NamedTuple):
     function: Function
     params: Params
     blocks: int
-    maps: tuple[Maps, ...]
+    maps: tuple[Sized, ...]
 
 
 class Bound(NamedTuple):
@@ -170,7 +170,7 @@ class CudaExecutable:
             ready.blocks,
             tuple(one.maker() for one in fresh),
             tuple(one.meta for one in fresh),
-            ready.maps,
+            tuple(kind.maps(known.sizes, known.strides) for kind, known in ready.maps),
             starter(ready.params, ready.function, ready.blocks),
         )
 
@@ -230,15 +230,15 @@ class CudaExecutable:
             raise DeviceError(f"@{self.plan.name} runs on one GPU: {where}", hint="bring all arrays to one: .to(...)")
         return next(iter(known), cuda_device(None))
 
-    def _maps(self, geometry: Sequence[Geometry | None], index: int) -> list[Maps]:
+    def _maps(self, geometry: Sequence[Geometry | None], index: int) -> list[Sized]:
         assert self.plan.device is not None
-        found: list[Maps] = []
+        found: list[Sized] = []
         for recipe in self.plan.device.maps:
             argument, measured = self.plan.arguments[recipe.argument], geometry[recipe.argument]
             assert isinstance(argument, ArrayArgument)
             assert measured is not None
             what = f"argument {recipe.argument} of @{self.plan.name}"
-            found.append(Maps.sized(recipe, argument.dtype, measured.sizes, measured.strides, what, index))
+            found.append(Sized.of(recipe, argument.dtype, measured.sizes, measured.strides, what, index))
         return found
 
 
