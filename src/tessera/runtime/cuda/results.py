@@ -93,7 +93,8 @@ def _in_machine_code(places: list[list[int]]) -> Result:
         *functions,
         *map(id, objects[1:]),
     ]
-    return host_launch.built_in("result", code.address("result"), struct.pack(f"<{len(words)}Q", *words), objects)
+    record = host_launch.Record(struct.pack(f"<{len(words)}Q", *words))
+    return host_launch.built_in("result", code.address("result"), record, objects)
 
 
 def _numpy_functions() -> list[int]:

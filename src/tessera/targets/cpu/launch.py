@@ -117,6 +117,12 @@ class Record(bytes):
     kept: tuple[object, ...]
 
 
+class Words(bytearray):
+    """The same, for what changes."""
+
+    kept: tuple[object, ...]
+
+
 class _MethodDefinition(ctypes.Structure):
     """CPython's PyMethodDef."""
 
@@ -162,15 +168,16 @@ def fresh(shape: tuple[int, ...], storage: np.dtype[Any]) -> Callable[[], np.nda
     return _builder()(ctypes.addressof(definition), described, None)
 
 
-def built_in(name: str, address: int, record: bytes, keep: object) -> Callable[..., Any]:
-    """The built-in function of other machine code: it finds the record in its `self`, and takes arguments as `launch`.
+def built_in(
+    name: str, address: int, record: Record | Words, keep: object, *, takes: bool = True
+) -> Callable[..., Any]:
+    """The built-in function of other machine code: it has a record for its `self`, and takes arguments, or none.
 
     It keeps alive what it is told to.
     """
-    definition = _MethodDefinition(name.encode(), address, _FASTCALL, None)
-    found = Record(record)
-    found.kept = (keep, definition)
-    return _builder()(ctypes.addressof(definition), found, None)
+    definition = _MethodDefinition(name.encode(), address, _FASTCALL if takes else _NO_ARGUMENTS, None)
+    record.kept = (keep, definition)
+    return _builder()(ctypes.addressof(definition), record, None)
 
 
 def through_entry(
