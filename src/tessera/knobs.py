@@ -112,6 +112,11 @@ def watching(*watched: Knob[Any]) -> Callable[[], object]:
     return eval(f"lambda: (held(), changes[0], {looks})", _QUICK)
 
 
+def watched() -> tuple[ContextVar[Any], list[int], Mapping[Any, Any]]:
+    """What changes where a knob may have: a variable, the first item of a list, and the environment."""
+    return _held, _changes, _variables
+
+
 def _path(value: Path | str) -> Path:
     return Path(value).expanduser()
 

@@ -21,7 +21,7 @@ from tessera.runtime.cuda.modules import Attributes, Function
 from tessera.runtime.cuda.pool import FreeList, SharedHome, note_use
 from tessera.runtime.device import CPU, Device
 from tessera.runtime.launch_plan import DeviceLaunch, Plan
-from tessera.runtime.memory import Buffer, DeviceMemory, buffer_of, owner_of
+from tessera.runtime.memory import Buffer, DeviceMemory, buffer_of, memory_at, owner_of
 
 ASKED = (driver.library, driver.bindings, driver.calls, driver.device_count, driver.driver_version)
 BINDINGS = "cuda.bindings.driver"
@@ -212,7 +212,7 @@ class Owner(SimpleNamespace):
 
 
 def memory(home: FreeList) -> DeviceMemory:
-    found = DeviceMemory.from_address(home.pop())
+    found = memory_at(home.pop())
     found.home = home
     return found
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from tessera.kernels.arguments import NUMBERS, Number, exact, is_array
 from tessera.kernels.captures import unchanged
-from tessera.kernels.native import WORK, Settings, settings
+from tessera.kernels.native import WORK, Settings, quick_settings, settings
 from tessera.runtime.creation import asarray
 from tessera.runtime.executable import Runner
 from tessera.runtime.tensor import Tensor
@@ -193,7 +193,7 @@ class Calls:
             static="".join(f"{parameter.name}, " for parameter in self.static),
         )
         scope: dict[str, Any] = {
-            "settings": settings,
+            "settings": quick_settings(),
             "tensor": Tensor,
             "part": _part,
             "array": _array,

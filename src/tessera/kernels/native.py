@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cache as once
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -33,7 +34,7 @@ from tessera.runtime.device import CPU, Device
 from tessera.runtime.executable import Executable
 from tessera.runtime.launch_plan import Plan
 from tessera.runtime.tensor import Tensor
-from tessera.targets.cpu import features
+from tessera.targets.cpu import features, watch
 from tessera.transforms.facts import Fact, Kind
 
 if TYPE_CHECKING:
@@ -87,6 +88,20 @@ def settings() -> Settings | None:
         found = _chosen()
         _last[0] = (state, found)
     return found
+
+
+def quick_settings() -> Callable[[], Settings | None]:
+    """`settings` for code that is written for calls: in machine code, where that can be and is loaded."""
+    return _watch().ask if watch.is_possible(knobs.watched()[2]) else settings
+
+
+@once
+def _watch() -> watch.Watch:
+    def anew() -> tuple[Settings | None, bool]:
+        return settings(), _around() is NOTHING and _tracer() is None
+
+    held, changes, variables = knobs.watched()
+    return watch.Watch(anew, [AROUND, CURRENT, held], changes, variables)
 
 
 def _chosen() -> Settings | None:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from textwrap import indent
 from typing import Any, NamedTuple, TypeAlias
 
-from tessera.kernels.native import Settings, settings
+from tessera.kernels.native import Settings, quick_settings, settings
 from tessera.lang.parameters import Parameters, is_array, is_number, scalar
 from tessera.lang.tracing import current_or_none
 from tessera.lang.watching import Check
@@ -240,7 +240,7 @@ class Quick:
         given = [one.name for one in self.listed if one.kind is not one.KEYWORD_ONLY]
         named = [one.name for one in self.listed if one.kind is one.KEYWORD_ONLY]
         scope: dict[str, Any] = {
-            "settings": settings,
+            "settings": quick_settings(),
             "entries": self.entries,
             "tracing": current_or_none,
             "scalar": scalar,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import gc
 import logging
 import types
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from tessera import knobs
@@ -40,6 +42,7 @@ _MOST_TRACES = 32  # of one function for one call, each with more sizes known to
 _MOST_FAMILIES = 512
 _MOST_GRAPHS = 64  # of one function: each has an arena of its own
 _MOST_STRUCTURES = 4  # of arguments that there is generated code for
+_LONG_SECONDS = 1.0  # of compiling
 
 
 @dataclass(eq=False)
@@ -194,8 +197,13 @@ class Jitted:
         return None if family is None else functools.partial(_resized, family, self._lock)
 
     def _entry(self, call: Call, chosen: Settings | None) -> Entry:
+        start = perf_counter()
         with self._lock:
             variant, sizes, bound = self._bound(call, chosen)
+        if perf_counter() - start > _LONG_SECONDS and gc.isenabled():
+            # Much of what compilers make and load lives on, so a full collection is due in one of the next calls. It
+            # takes tens of milliseconds, which nobody notices here.
+            gc.collect()
         run = bound.run
         if any(leaf.number is not None for leaf in call.leaves) and self._device(call).kind != "cpu":
             run = _moving(run, call, self._device(call))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes
 import math
 import sys
+from abc import ABC
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import numpy as np
 
@@ -60,12 +61,20 @@ class Home(Protocol):
     def append(self, pointer: int, /) -> None: ...
 
 
-class DeviceMemory(ctypes.c_char * (1 << 40)):
+class DeviceMemory(ABC):
     """Memory of a device from some address on, for whoever holds this or an array on it; then it goes home.
 
     To NumPy it is bytes, so arrays on it are made in a moment. How many bytes is the home's to know: no type of its own
-    for each size.
+    for each size. There is Python's, here, and one of machine code (`cuda/results.py`).
     """
+
+    home: Home
+    address: int
+
+
+@DeviceMemory.register
+class _Bytes(ctypes.c_char * (1 << 40)):
+    """Such memory as Python has it."""
 
     __slots__ = ("home",)
 
@@ -77,6 +86,10 @@ class DeviceMemory(ctypes.c_char * (1 << 40)):
 
     def __del__(self, address_of: Any = ctypes.addressof) -> None:
         self.home.append(address_of(self))
+
+
+memory_at: Callable[[int], DeviceMemory] = cast("Any", _Bytes.from_address)
+"""Memory at an address; whoever asks for it says where its home is."""
 
 
 class _Window:
@@ -182,7 +195,7 @@ def buffer_of(array: Array, device: Device) -> Buffer:
     if isinstance(root.base, _Window):
         return root.base.buffer
     if isinstance(root.base, DeviceMemory):
-        return Buffer(_address_of(root.base), root.base.home.nbytes, device, root.base)
+        return Buffer(root.base.address, root.base.home.nbytes, device, root.base)
     low, high = byte_span(root)
     return Buffer(low, high - low, device, root, writable=root.flags.writeable)
 
@@ -225,8 +238,8 @@ class _Lone:
 
 
 _TOP, _BELOW = _references(_Lone())
-_OWN = (_Storage, bytearray, DeviceMemory)
-"""What arrays lie on whose memory is Tessera's own: nobody looks at it without a reference."""
+_OWN = (_Storage, bytearray)
+"""With memory of devices, what arrays lie on whose memory is Tessera's own: nobody looks at it without a reference."""
 
 _BENEATH: Mapping[type, str] = {np.ndarray: "base", _Window: "buffer", Buffer: "keepalive"}
 """What holds memory by something else."""
@@ -238,7 +251,7 @@ def taken(holder: _Holder, shape: tuple[int, ...], storage: np.dtype[Any]) -> Ar
     if sys.getrefcount(array) != _TOP or not array.flags.writeable:
         return None
     at, base = data_address(array), array
-    while base.__class__ not in _OWN:
+    while base.__class__ not in _OWN and not isinstance(base, DeviceMemory):
         if base.__class__ is np.ndarray and base.base is None:
             # NumPy's own memory, which only this array leads to.
             whole = base.reshape(-1).view(_BYTE) if base.flags.owndata and base.flags.c_contiguous else None
@@ -249,5 +262,6 @@ def taken(holder: _Holder, shape: tuple[int, ...], storage: np.dtype[Any]) -> Ar
         if name is None or sys.getrefcount(getattr(base, name)) != _BELOW + also:
             return None
         base = getattr(base, name)
-    start = _address_of(base) if base.__class__ is DeviceMemory else _address_of(_from_buffer(base))
-    return np.ndarray(shape, storage, base, at - start)
+    start = base.address if isinstance(base, DeviceMemory) else _address_of(_from_buffer(base))
+    buffer: Any = base
+    return np.ndarray(shape, storage, buffer, at - start)

@@ -150,11 +150,6 @@ class Made:
         self.text = text
 
 
-def part(value: Any, name: str) -> Any:
-    """An attribute of an object that may depend on tracked numbers."""
-    return Made(value.trail, f"{value.text}.{name}") if value.__class__ is Made else getattr(value, name)
-
-
 class Trail:
     """Code that numbers left, in order. Nothing but the numbers that are given changes from one use to the next."""
 

@@ -18,20 +18,22 @@ from tessera.lang.programs.layout import ARGUMENT, VARIABLE, Combine, Draw, Layo
 from tessera.lang.programs.writing import Extra, Prepared, Source, Writer
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
-from tessera.runtime.cuda.executable import CudaExecutable, Fresh, finish, note, take_report, zeroed_counters
+from tessera.runtime.cuda.executable import CudaExecutable, finish, note, take_report, zeroed_counters
 from tessera.runtime.cuda.gather import gather
-from tessera.runtime.cuda.launching import Geometry, host_block
-from tessera.runtime.cuda.pool import Pool, note_use
+from tessera.runtime.cuda.launching import Geometry, host_block, steps_on_host
+from tessera.runtime.cuda.pool import Pool, note_use, rounded
 from tessera.runtime.cuda.recordings import params_bytes
+from tessera.runtime.cuda.results import maker
 from tessera.runtime.cuda.staging import Staging
 from tessera.runtime.cuda.streams import SEVERAL, Stream, current_stream, current_streams, default_stream
-from tessera.runtime.cuda.tensor_maps import Maps
+from tessera.runtime.cuda.tensor_maps import ARRAY_WORD, MAP_WORD, Kind, Sized, Together
 from tessera.runtime.device import Device
-from tessera.runtime.launch_plan import Plan
+from tessera.runtime.launch_plan import MAP_BYTES, WORD, Plan
 from tessera.runtime.memory import ALIGNMENT, Array, Buffer, aligned, aligned_empty, contiguous_strides, data_address
 from tessera.runtime.meta import Meta
-from tessera.shapes.tracked import made, part
+from tessera.shapes.tracked import counted, made
 from tessera.targets.cpu import launch as host_launch
+from tessera.targets.cpu import sequence
 
 if TYPE_CHECKING:
     from tessera.runtime.memory import DeviceMemory
@@ -60,6 +62,9 @@ class DeviceSite:
         self.context = Context.of(device.index)
         self._constants: dict[bytes, DeviceMemory] = {}
         self._reports: list[tuple[str, Plan]] = []
+        self._encoded: list[tuple[Kind, Prepared]] = []
+        """The tensor maps of launches that wait to be a sequence, and what makes each."""
+        self._groups = 0
 
     # Launches
 
@@ -100,10 +105,10 @@ class DeviceSite:
             sources.append(Extra(self._counters(writer, launch.counters), "i64"))
         if launch.report_word >= 0:
             sources.append(Extra(f"{self._report(writer, plan)}.pointer", "i64"))
-        for recipe, maps in zip(launch.maps, ready.maps, strict=True):
+        for recipe, sized in zip(launch.maps, ready.maps, strict=True):
             place = run.operands[recipe.argument]
             assert isinstance(place, Place)
-            sources.append(Extra(self._map(writer, maps, place), "array"))
+            sources.append(self._map(sized, place, plan))
         fills = [(host_launch.WORD * slot, source) for (_, slot), source in zip(block.arguments, sources, strict=True)]
         return Prepared(
             block.entry, block.template, tuple(fills), 0, 1, plan, block.keep, params_bytes(block), tuple(block.open)
@@ -120,15 +125,33 @@ class DeviceSite:
         writer.line(f"{name} = {writer.helper('take', take_report)}({writer.helper('device', self.device)})")
         return name
 
-    def _map(self, writer: Writer, maps: Maps, place: Place) -> str:
-        """A tensor map is made for an address; those of addresses that come again are kept."""
-        known, of = writer.name("maps", part(maps, "made")), writer.name("encode", part(maps, "of"))
-        name = f"map{len(writer.names)}"
-        writer.line(f"at = {writer.address(place)}")
-        writer.line(f"{name} = {known}.get(at)")
+    def _map(self, sized: Sized, place: Place, plan: Plan) -> Extra:
+        """A tensor map: it is made with all others of a sequence, each a step of another sequence."""
+        added = MAP_BYTES * len(self._encoded)
+        block, opened = sized.block()
+        fills = ((WORD * MAP_WORD, Extra("made", "array", added)), (WORD * ARRAY_WORD, place))
+        code = steps_on_host()
+        step = Prepared(code.address("encode_map"), block, fills, 0, 1, plan, code, open=tuple(opened))
+        self._encoded.append((sized.kind, step))
+        return Extra(f"maps{self._groups}", "array", added)
+
+    def _make_maps(self, writer: Writer) -> None:
+        """Lines that find the maps of a sequence, or make them: those of addresses that come again are kept."""
+        encoded, self._encoded = self._encoded, []
+        if not encoded:
+            return
+        values: dict[tuple[str, str], int] = {("made", "array"): 0}
+        steps = [writer.step(one, values) for _, one in encoded]
+        encode = sequence.make(steps, [kind for _, kind in values], keep=steps_on_host())
+        together = writer.name("together", made(Together, tuple(kind for kind, _ in encoded), encode))
+        address = writer.helper("address", data_address)
+        given = [(text, f"{address}({text})" if kind == "array" else text) for text, kind in list(values)[1:]]
+        name = f"maps{self._groups}"
+        self._groups += 1
+        writer.line(f"key = ({''.join(f'{one}, ' for _, one in given)})")
+        writer.line(f"{name} = {together}.get(key)")
         writer.line(f"if {name} is None:")
-        writer.line(f"    {name} = {of}(at)")
-        return name
+        writer.line(f"    {name} = {together}.of({', '.join(['key', *[text for text, _ in given]])})")
 
     # Beginning and end
 
@@ -142,9 +165,11 @@ class DeviceSite:
         writer.line(f"    {writer.helper('refuse', _refuse_graph)}()")
         self.take_arena(writer)
         for number, place in enumerate(writer.layout.results):
-            fresh = writer.name("fresh", made(_fresh_maker, self.meta(place)))
+            size = writer.name("size", counted(rounded, place.nbytes))
+            storage = writer.name("storage", place.dtype.storage)
+            fresh = f"{writer.helper('fresh', maker())}(stream, {size}, {writer.meta(number)}, {storage})"
             # What several streams look at, this one may not overwrite when it likes.
-            writer.result(number, place, f"{fresh}(stream)", f"not {writer.helper('several', SEVERAL)}")
+            writer.result(number, place, fresh, f"not {writer.helper('several', SEVERAL)}", whole=True)
 
     def take_arena(self, writer: Writer) -> None:
         """Lines that make `base` the address of memory for temporary arrays."""
@@ -164,6 +189,7 @@ class DeviceSite:
             writer.line("stream.arenas.append(arena)")
 
     def grouped(self, writer: Writer, prepared: Sequence[Prepared]) -> Sequence[Prepared]:
+        self._make_maps(writer)
         return prepared
 
     def after(self, writer: Writer, prepared: Sequence[Prepared]) -> None:
@@ -305,10 +331,6 @@ class DeviceSite:
             source = held.address
         Staging.of(self.context).to_host(data_address(found), source, found.nbytes, stream)
         return found
-
-
-def _fresh_maker(meta: Meta) -> Callable[[Stream], Array]:
-    return Fresh(meta.shape, meta.dtype.storage, meta).maker()
 
 
 def _larger(stream: Stream, nbytes: int) -> tuple[int, int, object]:

@@ -50,6 +50,7 @@ class GraphSite(DeviceSite):
         return sum(map(len, self.score.graphs))
 
     def grouped(self, writer: Writer, prepared: Sequence[Prepared]) -> Sequence[Prepared]:
+        super().grouped(writer, prepared)
         # In a loop addresses change from turn to turn, and kernels that report are waited for one by one.
         if len(prepared) < LEAST or writer.looping or self._reports:
             return prepared

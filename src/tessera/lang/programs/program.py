@@ -83,8 +83,12 @@ class Program:
     world: Callable[[], Machine] = field(default_factory=lambda: _one_world(Machine()))
     device: Device | None = None
     """Where it runs without an array among its arguments."""
-    memory: Memory | None = None
-    """Of the last binding."""
+    _last: Rebound | None = field(default=None, init=False, repr=False)
+
+    @property
+    def memory(self) -> Memory | None:
+        """Of the last binding."""
+        return None if self._last is None else _memory(self._last)
 
     @property
     def name(self) -> str:
@@ -151,7 +155,8 @@ class Program:
             recorded = getattr(site, "recorded", 0)
             if graph and not recorded:  # nothing to replay: then its arena may as well be everybody's
                 return self.bind(values, donated=donated)
-        return Bound(self, found.run, self._note(found), len(self.kernels), sizes, given, recorded)
+        self._last = found
+        return Bound(self, found.run, _memory(found), len(self.kernels), sizes, given, recorded)
 
     def resized(self, values: Sequence[Any], sizes: Mapping[str, int] | None) -> Callable[..., Any] | None:
         """What runs it for arrays of other sizes; None where no earlier binding left code for these.
@@ -163,13 +168,8 @@ class Program:
         found = self._resizing.known(values, self.sizes(values) if sizes is None else sizes)
         if found is None:
             return None
-        self._note(found)
+        self._last = found
         return found.run
-
-    def _note(self, found: Rebound) -> Memory:
-        plan = found.plan
-        self.memory = Memory(plan.nbytes, found.results, plan.least, plan.slots, plan.donors)
-        return self.memory
 
     def _donors(self, values: Sequence[Any], layout: Layout, site: Site, donated: Collection[int]) -> dict[int, int]:
         if not donated or not layout.results:
@@ -219,13 +219,12 @@ class Program:
 
 
 def _written(layout: Layout, plan: memory_plan.Plan, site: Site) -> Callable[..., tuple[Tensor, ...]]:
-    writer = Writer(layout, plan, site)
-    tensor = writer.helper("tensor", Tensor.fresh)
-    made = [f"{tensor}(r{number}, meta{number})" for number in range(len(layout.results))]
-    ending = f"return ({', '.join(made)}{',' if made else ''})"
-    for number, place in enumerate(layout.results):
-        writer.helper(f"meta{number}", site.meta(place))
-    return writer.write([ending])
+    return Writer(layout, plan, site).write()
+
+
+def _memory(found: Rebound) -> Memory:
+    plan = found.plan
+    return Memory(plan.nbytes, found.results, plan.least, plan.slots, plan.donors)
 
 
 def _one_world(machine: Machine) -> Callable[[], Machine]:

@@ -38,6 +38,7 @@ from tessera.lang.programs.memory_plan import Plan as MemoryPlan
 from tessera.runtime.launch_plan import Plan
 from tessera.runtime.memory import data_address, taken
 from tessera.runtime.meta import Meta
+from tessera.runtime.tensor import Tensor
 from tessera.shapes.tracked import is_tracked, made, plain
 from tessera.targets.cpu import sequence
 
@@ -146,18 +147,19 @@ class Writer:
         self.offsets: Mapping[int, list[int]] = self.memory.offsets()
         self.homes: Mapping[int, int] = self.memory.homes()
         self.turned: set[int] = set()
+        self.made: set[int] = set()
+        """Results that are tensors from the beginning."""
         self.looping = 0
         """How many loops are around what is written."""
 
-    def write(self, finish: Sequence[str]) -> Callable[..., Any]:
-        """The function; `finish` are the lines that end a call."""
+    def write(self) -> Callable[..., tuple[Tensor, ...]]:
+        """The function."""
         inputs = [f"v{place}" for place in range(len(self.layout.arguments))]
         self.site.begin(self)
         self.acts(self.layout.acts)
         self.flush()
         self.site.end(self)
-        for line in finish:
-            self.line(line)
+        self.line(f"return ({''.join(f'{self.tensor(number)}, ' for number in range(len(self.layout.results)))})")
         # Names are defaults of parameters: a tuple, where cells of a closure would be objects of their own.
         known = [f"{name}={name}" for name in self.names]
         text = f"def make({', '.join(self.names)}):\n    def run({', '.join([*inputs, *known])}):\n"
@@ -227,9 +229,18 @@ class Writer:
         self.names.setdefault(name, value)
         return name
 
-    def result(self, number: int, place: Place, fresh: str, where: str = "") -> None:
-        """A line that makes the memory of a result, or takes that of an argument, if it may, and `where` holds."""
+    def result(self, number: int, place: Place, fresh: str, where: str = "", *, whole: bool = False) -> None:
+        """Lines that make the memory of a result, or take that of an argument, if they may, and `where` holds.
+
+        `fresh` gives an array, or the `whole` tensor.
+        """
         donor = self.memory.donors.get(place.piece)
+        if donor is None and whole:
+            self.made.add(number)
+            self.line(f"t{number} = {fresh}")
+            self.line(f"r{number} = t{number}.geometry")
+            return
+        fresh = f"{fresh}.geometry" if whole else fresh
         if donor is None:
             self.line(f"r{number} = {fresh}")
             return
@@ -244,6 +255,19 @@ class Writer:
         self.line(f"r{number} = {take} if {tests} else None" if tests else f"r{number} = {take}")
         self.line(f"if r{number} is None:")
         self.line(f"    r{number} = {fresh}")
+
+    def meta(self, number: int) -> str:
+        """The meta of a result."""
+        name = f"meta{number}"
+        if name not in self.names:
+            self.names[name] = self.site.meta(self.layout.results[number])
+        return name
+
+    def tensor(self, number: int) -> str:
+        """A result as a call gives it."""
+        if number in self.made:
+            return f"t{number}"
+        return f"{self.helper('tensor', Tensor.fresh)}(r{number}, {self.meta(number)})"
 
     # What is done
 
@@ -333,7 +357,7 @@ class Writer:
             return
         prepared = self.site.grouped(self, waiting)
         values: dict[tuple[str, str], int] = {}
-        steps = [self._step(one, values) for one in prepared]
+        steps = [self.step(one, values) for one in prepared]
         kinds = [kind for _, kind in values]
         run = self.name("run", sequence.make(steps, kinds, keep=[one.keep for one in prepared]))
         plans = self.name("plans", tuple(one.plan for one in prepared))
@@ -350,7 +374,8 @@ class Writer:
         self.line(f"    {self.helper('fail', self.site.fail)}({self.site.given}{plans}, status, {run}, ({passed},))")
         self.site.after(self, prepared)
 
-    def _step(self, prepared: Prepared, values: dict[tuple[str, str], int]) -> sequence.Step:
+    def step(self, prepared: Prepared, values: dict[tuple[str, str], int]) -> sequence.Step:
+        """A step of a sequence; values that it needs of a call are added to those that others need."""
         template = bytearray(prepared.template)
         fields: list[sequence.Field] = []
         opened = list(prepared.open)

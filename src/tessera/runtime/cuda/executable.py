@@ -19,13 +19,13 @@ import numpy as np
 from tessera.errors import DeviceError, DtypeError, ShapeError, TesseraError
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.backend import note_array
-from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.launching import Geometry, Params, Start, starter, too_long
 from tessera.runtime.cuda.modules import Function, check_grid, loaded
 from tessera.runtime.cuda.pool import Pool, rounded
+from tessera.runtime.cuda.results import maker
 from tessera.runtime.cuda.staging import pinned
 from tessera.runtime.cuda.streams import SEVERAL, Stream, cuda_device, current_stream, current_streams, default_stream
-from tessera.runtime.cuda.tensor_maps import Maps
+from tessera.runtime.cuda.tensor_maps import Maps, Sized
 from tessera.runtime.device import Device
 from tessera.runtime.executable import Runner, refuse_to_write
 from tessera.runtime.launch_plan import WORD, ArrayArgument, NumberArgument, Plan
@@ -46,20 +46,8 @@ class Fresh(NamedTuple):
 
     def maker(self) -> Callable[[Stream], Array]:
         """What makes its memory, for use on a stream."""
-        size, shape, storage = rounded(self.meta.nbytes), self.shape, self.storage
-        array: Any = np.ndarray
-        at, take = DeviceMemory.from_address, Pool.of(Context.of(self.meta.device.index)).take
-
-        def make(stream: Stream) -> Array:
-            try:
-                home = stream.free[size]
-                memory = at(home.pop())
-            except (KeyError, IndexError):
-                memory, home = take(stream, size)
-            memory.home = home
-            return array(shape, storage, memory)
-
-        return make
+        size, meta, storage, fresh = rounded(self.meta.nbytes), self.meta, self.storage, maker()
+        return lambda stream: fresh(stream, size, meta, storage).geometry
 
 
 class Report:
@@ -101,7 +89,7 @@ class Ready(NamedTuple):
     function: Function
     params: Params
     blocks: int
-    maps: tuple[Maps, ...]
+    maps: tuple[Sized, ...]
 
 
 class Bound(NamedTuple):
@@ -182,7 +170,7 @@ class CudaExecutable:
             ready.blocks,
             tuple(one.maker() for one in fresh),
             tuple(one.meta for one in fresh),
-            ready.maps,
+            tuple(kind.maps(known.sizes, known.strides) for kind, known in ready.maps),
             starter(ready.params, ready.function, ready.blocks),
         )
 
@@ -242,15 +230,15 @@ class CudaExecutable:
             raise DeviceError(f"@{self.plan.name} runs on one GPU: {where}", hint="bring all arrays to one: .to(...)")
         return next(iter(known), cuda_device(None))
 
-    def _maps(self, geometry: Sequence[Geometry | None], index: int) -> list[Maps]:
+    def _maps(self, geometry: Sequence[Geometry | None], index: int) -> list[Sized]:
         assert self.plan.device is not None
-        found: list[Maps] = []
+        found: list[Sized] = []
         for recipe in self.plan.device.maps:
             argument, measured = self.plan.arguments[recipe.argument], geometry[recipe.argument]
             assert isinstance(argument, ArrayArgument)
             assert measured is not None
             what = f"argument {recipe.argument} of @{self.plan.name}"
-            found.append(Maps.sized(recipe, argument.dtype, measured.sizes, measured.strides, what, index))
+            found.append(Sized.of(recipe, argument.dtype, measured.sizes, measured.strides, what, index))
         return found
 
 
@@ -292,7 +280,7 @@ class _Form(NamedTuple):
 
 
 _RUN = """
-def make(bound, streams, index, default, start, fail, explain, refuse, tensor, several, note, address, zeroed, take,
+def make(bound, streams, index, default, start, fail, explain, refuse, fresh, several, note, address, zeroed, take,
          finish{given}):
     def run({values}):
         stream = streams().get(index, default)
@@ -314,6 +302,9 @@ _MAP = """        map{place} = maps{place}.get(address({array}))
         if map{place} is None:
             map{place} = encode{place}(address({array}))
 """
+_RESULT = """        tensor{place} = fresh(stream, size{place}, meta{place}, storage{place})
+        array{place} = tensor{place}.geometry
+"""
 _COUNTERS = "        counters = stream.counters.get({size}) or zeroed(stream, {size})\n"
 
 
@@ -333,8 +324,8 @@ def _run_maker(form: _Form) -> Callable[..., Runner]:
         before += "        report = take(bound.device)\n"
         passed.append("report.pointer")
     passed += [f"map{place}" for place in range(len(form.maps))]
-    tensors = [f"tensor({name}, meta{place})" for place, name in enumerate(made)]
-    given = [part for place in range(form.results) for part in (f"fresh{place}", f"meta{place}")]
+    tensors = [f"tensor{place}" for place in range(form.results)]
+    given = [part for place in range(form.results) for part in (f"size{place}", f"meta{place}", f"storage{place}")]
     given += [part for place in range(len(form.maps)) for part in (f"maps{place}", f"encode{place}")]
     launch = _LAUNCH.format(
         before=before,
@@ -350,7 +341,7 @@ def _run_maker(form: _Form) -> Callable[..., Runner]:
             f"        if not {inputs[place]}.flags.writeable:\n            refuse(bound.plan, {place})\n"
             for place in form.written
         ),
-        makes="".join(f"        {name} = fresh{place}(stream)\n" for place, name in enumerate(made)),
+        makes="".join(_RESULT.format(place=place) for place in range(form.results)),
         launch=launch if form.launches else "",
         result=tensors[0] if form.results == 1 else f"({', '.join(tensors)})" if form.results else None,
     )
@@ -374,7 +365,7 @@ def runner(bound: Bound) -> Runner:
         launch.report_word >= 0,
         bound.blocks > 0,
     )
-    given = [part for one in zip(bound.fresh, bound.metas, strict=True) for part in one]
+    given = [part for meta in bound.metas for part in (rounded(meta.nbytes), meta, meta.dtype.storage)]
     given += [part for one in bound.maps for part in (one.made, one.of)]
     return _run_maker(form)(
         bound,
@@ -385,7 +376,7 @@ def runner(bound: Bound) -> Runner:
         _fail,
         _explain,
         refuse_to_write,
-        Tensor.fresh,
+        maker(),
         SEVERAL,
         note,
         data_address,

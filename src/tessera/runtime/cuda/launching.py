@@ -24,7 +24,7 @@ from tessera.runtime.executable import start_pool
 from tessera.runtime.launch_plan import WORD, ArrayArgument, NumberArgument, Plan
 from tessera.runtime.memory import Array
 from tessera.shapes.tracked import is_tracked, plain
-from tessera.targets.cpu import features
+from tessera.targets.cpu import features, pool
 from tessera.targets.cpu import launch as host_launch
 from tessera.targets.llvm import image
 
@@ -188,8 +188,10 @@ def steps_on_host() -> image.Image:
 def _compiled() -> bytes:
     from tessera.targets.llvm.machine import compile_text
 
-    text = (Path(__file__).parent / "launch.ll").read_text(encoding="utf-8")
-    return image.flatten(compile_text(text, cpu=features.LEAST_PROCESSORS[features.family()], features=""))
+    parts = ("launch.ll", "results.ll") if pool.has_python_entry() else ("launch.ll",)
+    text = "\n".join((Path(__file__).parent / part).read_text(encoding="utf-8") for part in parts)
+    processor = features.LEAST_PROCESSORS[features.family()]
+    return image.flatten(compile_text(text, cpu=processor, features="", passes="always-inline"))
 
 
 def through_ctypes(params: Params, function: Function, blocks: int) -> Start:

@@ -18,7 +18,7 @@ from tessera.errors import ResourceError
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.streams import Stream, StreamHandle, order
-from tessera.runtime.memory import DeviceMemory
+from tessera.runtime.memory import DeviceMemory, memory_at
 
 GRAIN = 512
 _STEPS = 16
@@ -155,7 +155,7 @@ class Pool:
         size = rounded(nbytes)
         try:
             home = stream.free[size]
-            memory = DeviceMemory.from_address(home.pop())
+            memory = memory_at(home.pop())
         except (KeyError, IndexError):
             memory, home = self.take(stream, size)
         memory.home = home
@@ -170,7 +170,7 @@ class Pool:
             kept = stream.free.get(larger)
             if kept:
                 try:
-                    return DeviceMemory.from_address(kept.pop()), kept
+                    return memory_at(kept.pop()), kept
                 except IndexError:  # another thread took the last one
                     continue
         home = stream.free.get(size)
@@ -192,7 +192,7 @@ class Pool:
             if status == driver.OUT_OF_MEMORY:
                 self._refuse(size)
         driver.check_status(status, f"allocating {size:,} bytes on {stream.device}")
-        return DeviceMemory.from_address(pointer), home
+        return memory_at(pointer), home
 
     def _ask(self, stream: Stream, size: int) -> tuple[int, int]:
         found = ctypes.c_uint64()

@@ -24,13 +24,13 @@ from tessera.runtime.cuda.launching import has_entry, steps_on_host
 from tessera.runtime.launch_plan import MAP_BYTES, WORD, TensorMap
 from tessera.runtime.memory import Array, aligned_empty, data_address
 from tessera.shapes.expr import format_shape
-from tessera.shapes.tracked import made
+from tessera.shapes.tracked import is_tracked, plain
 from tessera.targets.cpu import launch as host_launch
 
 MOST_MAPS = 512
 _NARROW, _WORDS = 4, np.dtype(np.uint64)
 # Of the args block of `encode_map` in launch.ll.
-_MAP_WORD, _ARRAY_WORD, _SIZES_WORD, _STRIDES_WORD, _BOX_WORD, _STEPS_WORD, _WORDS_OF_MAP = 13, 14, 15, 20, 25, 28, 31
+MAP_WORD, ARRAY_WORD, _SIZES_WORD, _STRIDES_WORD, _BOX_WORD, _STEPS_WORD, _WORDS_OF_MAP = 13, 14, 15, 20, 25, 28, 31
 
 _MOST_AXES, _LARGEST_BOX, _UNIT = 5, 256, 16
 _LARGEST_SIZE, _LARGEST_STRIDE = 1 << 32, 1 << 40
@@ -117,19 +117,30 @@ class Kind:
     @cached_property
     def encode(self) -> Callable[..., int | tuple[int, ...]]:
         """Fills the memory of a map, given that, the array's address, its sizes and strides: 0, or a status first."""
-        calls, rank, box = Context.of(self.index).calls, len(self.recipe.axes), self.recipe.box
-        of_type, swizzle, fetched = self._numbers
         if not has_entry():
-            return partial(_encode, calls.encode_map, (of_type, swizzle, fetched), box)
+            calls = Context.of(self.index).calls
+            return partial(_encode, calls.encode_map, self._numbers, self.recipe.box)
+        arguments = [("array", MAP_WORD), *[("i64", word) for word in (ARRAY_WORD, *self.words)]]
         kernel = steps_on_host()
-        told = (cast(calls.encode_map, c_void_p).value or 0, of_type, rank, swizzle, fetched)
-        template = bytearray(WORD * host_launch.FIRST_SLOT) + struct.pack("<5q", *told)
-        template += bytes(WORD * _WORDS_OF_MAP - len(template))
-        for word, narrow in ((_BOX_WORD, box), (_STEPS_WORD, [1] * rank)):
-            struct.pack_into(f"<{rank}I", template, WORD * word, *narrow)
-        words = [_ARRAY_WORD, *range(_SIZES_WORD, _SIZES_WORD + rank), *range(_STRIDES_WORD, _STRIDES_WORD + rank - 1)]
-        arguments = [("array", _MAP_WORD), *[("i64", word) for word in words]]
-        return host_launch.make(kernel.address("encode_map"), bytes(template), arguments, 0, 1, keep=kernel)
+        return host_launch.make(kernel.address("encode_map"), self.template, arguments, 0, 1, keep=kernel)
+
+    @property
+    def words(self) -> list[int]:
+        """Where sizes and strides are in the args block of `encode_map`."""
+        rank = len(self.recipe.axes)
+        return [*range(_SIZES_WORD, _SIZES_WORD + rank), *range(_STRIDES_WORD, _STRIDES_WORD + rank - 1)]
+
+    @cached_property
+    def template(self) -> bytes:
+        """That args block, without the array: address, sizes and strides."""
+        rank, (of_type, swizzle, fetched) = len(self.recipe.axes), self._numbers
+        encode_map = cast(Context.of(self.index).calls.encode_map, c_void_p).value or 0
+        found = bytearray(WORD * host_launch.FIRST_SLOT)
+        found += struct.pack("<5q", encode_map, of_type, rank, swizzle, fetched)
+        found += bytes(WORD * _WORDS_OF_MAP - len(found))
+        for word, narrow in ((_BOX_WORD, self.recipe.box), (_STEPS_WORD, [1] * rank)):
+            struct.pack_into(f"<{rank}I", found, WORD * word, *narrow)
+        return bytes(found)
 
     @cached_property
     def _numbers(self) -> tuple[int, int, int]:
@@ -151,6 +162,29 @@ def _encode(
     return (status,) if status else 0
 
 
+class Sized(NamedTuple):
+    """A tensor map but for the array's address. Sizes and strides, which have been checked, may be tracked."""
+
+    kind: Kind
+    extent: Extent
+
+    @staticmethod
+    def of(
+        recipe: TensorMap, dtype: DType, sizes: tuple[int, ...], strides: tuple[int, ...], what: str, index: int = 0
+    ) -> Sized:
+        """That of arrays with these sizes and strides."""
+        return Sized(Kind(recipe, dtype, what, index), extent(recipe, dtype, sizes, strides, what))
+
+    def block(self) -> tuple[bytes, list[tuple[int, int]]]:
+        """The args block of `encode_map`, but for two addresses; at which bytes it has numbers that are tracked."""
+        block, opened = bytearray(self.kind.template), list[tuple[int, int]]()
+        for word, number in zip(self.kind.words, (*self.extent.sizes, *self.extent.strides), strict=True):
+            struct.pack_into("<q", block, WORD * word, plain(number))
+            if is_tracked(number):
+                opened.append((WORD * word, number))
+        return bytes(block), opened
+
+
 class Maps:
     """The tensor maps of one argument of a kernel, for arrays of one type, shape and strides, by their addresses."""
 
@@ -166,8 +200,8 @@ class Maps:
         recipe: TensorMap, dtype: DType, sizes: tuple[int, ...], strides: tuple[int, ...], what: str, index: int = 0
     ) -> Maps:
         """The maps of arrays with these sizes and strides, which are checked."""
-        known = extent(recipe, dtype, sizes, strides, what)
-        return made(Kind(recipe, dtype, what, index).maps, known.sizes, known.strides)
+        kind, known = Sized.of(recipe, dtype, sizes, strides, what, index)
+        return kind.maps(known.sizes, known.strides)
 
     def of(self, pointer: int) -> Array:
         """The map for an array at an address: 128 bytes on the host."""
@@ -200,10 +234,37 @@ class Maps:
         return found
 
 
+class Together(dict[tuple[int, ...], Array]):
+    """The tensor maps of launches that follow each other, for arrays of certain sizes, by the addresses of all of them.
+
+    They lie one behind the other, and are made all at once: `encode` takes their memory, and arrays and addresses.
+    """
+
+    __slots__ = ("encode", "kinds")
+
+    def __init__(self, kinds: Sequence[Kind], encode: Callable[..., int | tuple[int, ...]]) -> None:
+        self.kinds, self.encode = kinds, encode
+
+    def of(self, key: tuple[int, ...], *values: Any) -> Array:
+        """The maps for arrays and addresses that the key is of; they are kept."""
+        found = _fresh_map(len(self.kinds))()
+        status = self.encode(found, *values)
+        if status:
+            with Context.of(self.kinds[0].index):  # there may have been none on this thread
+                status = self.encode(found, *values)
+        if status:
+            assert isinstance(status, tuple)
+            driver.check_status(status[0], f"{self.kinds[status[1]].what}: making a tensor map")
+        while len(self) >= MOST_MAPS:
+            self.pop(next(iter(self)), None)
+        self[key] = found
+        return found
+
+
 @cache
-def _fresh_map() -> Callable[[], Array]:
-    """What makes memory for a map."""
-    shape = (MAP_BYTES // WORD,)
+def _fresh_map(count: int = 1) -> Callable[[], Array]:
+    """What makes memory for maps."""
+    shape = (count * MAP_BYTES // WORD,)
     return (host_launch.fresh(shape, _WORDS) if has_entry() else None) or partial(aligned_empty, shape, _WORDS)
 
 

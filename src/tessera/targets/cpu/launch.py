@@ -117,6 +117,12 @@ class Record(bytes):
     kept: tuple[object, ...]
 
 
+class Words(bytearray):
+    """The same, for what changes."""
+
+    kept: tuple[object, ...]
+
+
 class _MethodDefinition(ctypes.Structure):
     """CPython's PyMethodDef."""
 
@@ -160,6 +166,18 @@ def fresh(shape: tuple[int, ...], storage: np.dtype[Any]) -> Callable[[], np.nda
     definition = _fresh_entry()
     described = (np.ndarray, shape, storage, math.prod(shape) * storage.itemsize)
     return _builder()(ctypes.addressof(definition), described, None)
+
+
+def built_in(
+    name: str, address: int, record: Record | Words, keep: object, *, takes: bool = True
+) -> Callable[..., Any]:
+    """The built-in function of other machine code: it has a record for its `self`, and takes arguments, or none.
+
+    It keeps alive what it is told to.
+    """
+    definition = _MethodDefinition(name.encode(), address, _FASTCALL if takes else _NO_ARGUMENTS, None)
+    record.kept = (keep, definition)
+    return _builder()(ctypes.addressof(definition), record, None)
 
 
 def through_entry(
