@@ -152,6 +152,20 @@ def test_cases_that_become_usual_while_the_first_is_compiled_go_along() -> None:
     assert [made.call(rows, 8, times=40)[-1] for rows in (4, 5, 6)] == [3, 3, 3]
 
 
+def test_without_room_other_cases_follow_when_the_first_has_won() -> None:
+    later = Later()
+    made = fully(Made(compiling=later))
+    made.call(4, 8, times=15)
+    later.finish()
+    made.call(4, 8, times=150)
+    made.call(5, 8, times=20)
+    assert asked_for(later) == [(3, False)]
+    later.arrive(0)
+    assert made.call(4, 8, times=20)[-1] == 3
+    made.call(5, 8, times=20)
+    assert [one for one in later.requests if not one.recalls][1].is_bridge  # the first is not all there yet
+
+
 def test_a_late_program_of_a_lower_tier_competes_only_where_nobody_knows_sizes() -> None:
     later = Later(True)
     made = fully(Made(compiling=later, candidates=2))
