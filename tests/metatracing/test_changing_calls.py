@@ -166,18 +166,42 @@ def test_without_room_other_cases_follow_when_the_first_has_won() -> None:
     assert [one for one in later.requests if not one.recalls][1].is_bridge  # the first is not all there yet
 
 
+@pytest.mark.parametrize("turns", [1, 3, 5])
+def test_a_contest_goes_on_where_its_calls_find_another_entry(turns: int) -> None:
+    """Other programs may be taken meanwhile: then entries are made anew, and whoever competed there still does."""
+    later = Later()
+    made = Made(compiling=later)
+    made.call(4, 8, times=15)
+    later.finish()
+    made.call(4, 8, times=150)
+    later.finish()
+    made.call(4, 8, times=turns)  # and the contest is not decided
+    (region,) = made.runtime.regions()
+    assert len(region.trials.contests) == 1
+    second = next(program for program in region.programs if program.tier == 2)
+    region.take(second)
+    assert made.call(4, 8, times=20)[-1] == 3
+    assert region.trials.contests == []
+    made.call(4, 8, times=turns)
+    region.forget()
+    assert made.call(4, 8, times=20)[-1] == 3
+    assert not region.is_working
+
+
 def test_a_late_program_of_a_lower_tier_competes_only_where_nobody_knows_sizes() -> None:
     later = Later(True)
     made = fully(Made(compiling=later, candidates=2))
     made.client.options = [None, Schedule(block=(8, 8))]
     made.call(4, 8, times=60)
     second, third = later.requests
-    later.requests = [third]
-    later.finish()
-    assert made.call(4, 8, times=40)[-1] == 3
+    for requests in ([second], [third]):
+        made.client.ran.clear()
+        later.requests = requests
+        later.finish()
+        made.call(4, 8, times=40)
+        assert {int(level.tier) for level in made.client.ran if level.schedule is not None} <= {3}
+    assert made.call(4, 8) == [3]
     contests = made["contests"]
-    later.requests = [second]
-    later.finish()
     made.client.ran.clear()
     made.call(4, 8, times=40)
     assert not any(level.schedule is not None and level.tier == 2 for level in made.client.ran)

@@ -119,6 +119,12 @@ class Climbing:
             return None
         return not any(wanted in asked for asked in self.asked.values())
 
+    def is_coming(self, entry: Entry) -> bool:
+        """Whether programs of Tier 3 are being compiled for such arguments."""
+        case = geometry(entry.described)
+        wanted = (one for one in self.requests if one.tier is TIER3 and not one.recalls)
+        return any(geometry(one.call.described) == case for one in wanted)
+
     def _kind(self, wanted: ExecutionTier) -> Kind:
         return wanted, (self.words or ()) if wanted is TIER3 else ()
 
