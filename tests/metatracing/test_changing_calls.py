@@ -297,6 +297,17 @@ def test_a_case_goes_on_where_its_program_changes() -> None:
     assert (after is not before, after.calls >= 17, after.heat is before.heat) == (True, True, True)
 
 
+def test_a_case_is_not_recorded_more_often_because_its_program_changes() -> None:
+    made = Made(sample_period=None)
+    made.call(4, 8, times=200)
+    (region,) = made.runtime.regions()
+    for _ in range(3):
+        region.take(next(program for program in region.programs if program.tier == 2))
+        before = made["traces"]
+        made.call(4, 8, times=8)
+        assert made["traces"] == before + 1  # of calls of a millisecond one in eight is
+
+
 def test_what_another_process_left_for_a_case_is_tried_at_once() -> None:
     made = Made(named="a region", persist=True)
     made.runtime.manager.remember("a region", [Level(TIER3, ("factor", "x.size[0]", "x.size[1]"))])
