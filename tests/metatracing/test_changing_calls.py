@@ -152,18 +152,56 @@ def test_cases_that_become_usual_while_the_first_is_compiled_go_along() -> None:
     assert [made.call(rows, 8, times=40)[-1] for rows in (4, 5, 6)] == [3, 3, 3]
 
 
+def test_without_room_other_cases_follow_when_the_first_has_won() -> None:
+    later = Later()
+    made = fully(Made(compiling=later))
+    made.call(4, 8, times=15)
+    later.finish()
+    made.call(4, 8, times=150)
+    made.call(5, 8, times=20)
+    assert asked_for(later) == [(3, False)]
+    later.arrive(0)
+    assert made.call(4, 8, times=20)[-1] == 3
+    made.call(5, 8, times=20)
+    assert [one for one in later.requests if not one.recalls][1].is_bridge  # the first is not all there yet
+
+
+@pytest.mark.parametrize("turns", [1, 3, 5])
+def test_a_contest_goes_on_where_its_calls_find_another_entry(turns: int) -> None:
+    """Other programs may be taken meanwhile: then entries are made anew, and whoever competed there still does."""
+    later = Later()
+    made = Made(compiling=later)
+    made.call(4, 8, times=15)
+    later.finish()
+    made.call(4, 8, times=150)
+    later.finish()
+    made.call(4, 8, times=turns)  # and the contest is not decided
+    (region,) = made.runtime.regions()
+    assert len(region.trials.contests) == 1
+    second = next(program for program in region.programs if program.tier == 2)
+    region.take(second)
+    assert made.call(4, 8, times=20)[-1] == 3
+    assert region.trials.contests == []
+    made.call(4, 8, times=turns)
+    region.forget()
+    assert made.call(4, 8, times=20)[-1] == 3
+    assert not region.is_working
+
+
 def test_a_late_program_of_a_lower_tier_competes_only_where_nobody_knows_sizes() -> None:
     later = Later(True)
     made = fully(Made(compiling=later, candidates=2))
     made.client.options = [None, Schedule(block=(8, 8))]
     made.call(4, 8, times=60)
     second, third = later.requests
-    later.requests = [third]
-    later.finish()
-    assert made.call(4, 8, times=40)[-1] == 3
+    for requests in ([second], [third]):
+        made.client.ran.clear()
+        later.requests = requests
+        later.finish()
+        made.call(4, 8, times=40)
+        assert {int(level.tier) for level in made.client.ran if level.schedule is not None} <= {3}
+    assert made.call(4, 8) == [3]
     contests = made["contests"]
-    later.requests = [second]
-    later.finish()
     made.client.ran.clear()
     made.call(4, 8, times=40)
     assert not any(level.schedule is not None and level.tier == 2 for level in made.client.ran)
@@ -257,6 +295,17 @@ def test_a_case_goes_on_where_its_program_changes() -> None:
     assert made.call(4, 8, times=9)[-1] == 2
     after = made.runtime.regions()[0].entries[0]
     assert (after is not before, after.calls >= 17, after.heat is before.heat) == (True, True, True)
+
+
+def test_a_case_is_not_recorded_more_often_because_its_program_changes() -> None:
+    made = Made(sample_period=None)
+    made.call(4, 8, times=200)
+    (region,) = made.runtime.regions()
+    for _ in range(3):
+        region.take(next(program for program in region.programs if program.tier == 2))
+        before = made["traces"]
+        made.call(4, 8, times=8)
+        assert made["traces"] == before + 1  # of calls of a millisecond one in eight is
 
 
 def test_what_another_process_left_for_a_case_is_tried_at_once() -> None:

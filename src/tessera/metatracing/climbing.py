@@ -97,15 +97,16 @@ class Climbing:
     def _waits(self, wanted: ExecutionTier) -> bool:
         """Whether what the region has asked for comes first.
 
-        Tier 3 need not wait for more than the first program of Tier 2, nor for that where somebody has time for both;
-        and there other cases go along with the first one. A new kernel takes one tier after the other: whoever edits
-        it may do so again.
+        Tier 3 need not wait for more than the first program of Tier 2, nor for that where somebody has time for both.
+        Other cases go along with the first one there, else when a program of it has won. A new kernel takes one tier
+        after the other: whoever edits it may do so again.
         """
         region = self.region
         before = [one for one in self.requests if not one.is_bridge]
         room = region.runtime.compiling.has_room
         if any(one.tier is wanted for one in before):
-            return wanted is TIER2 or not room or self.bridges >= region.config.most_bridges
+            along = room or self.lessons.has_paid(self._kind(wanted))
+            return wanted is TIER2 or not along or self.bridges >= region.config.most_bridges
         is_new = any(program.level.quick for program in region.programs)
         return any(is_new or (not room and one.taken is None) for one in before)
 
@@ -117,6 +118,12 @@ class Climbing:
         if any(program.tier is wanted for program in region.trials.programs):
             return None
         return not any(wanted in asked for asked in self.asked.values())
+
+    def is_coming(self, entry: Entry) -> bool:
+        """Whether programs of Tier 3 are being compiled for such arguments."""
+        case = geometry(entry.described)
+        wanted = (one for one in self.requests if one.tier is TIER3 and not one.recalls)
+        return any(geometry(one.call.described) == case for one in wanted)
 
     def _kind(self, wanted: ExecutionTier) -> Kind:
         return wanted, (self.words or ()) if wanted is TIER3 else ()

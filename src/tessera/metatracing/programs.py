@@ -246,8 +246,11 @@ class Entry:
         return self.call.described
 
     def follow(self, before: Entry) -> None:
-        """Takes the place of an entry for the same metas: how often and for how long they were called goes on."""
-        self.heat, self.calls, self.seen = before.heat, before.calls, before.seen
+        """Takes the place of an entry for the same metas: how often and for how long they were called goes on.
+
+        So does how often they are recorded: callers wait for that.
+        """
+        self.heat, self.calls, self.seen, self.pace = before.heat, before.calls, before.seen, before.pace
 
     def for_numbers(self, numbers: Sequence[Any]) -> Entry:
         """This entry, or the one behind it that serves these numbers; the last of them serves all."""

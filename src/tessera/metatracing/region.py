@@ -106,6 +106,7 @@ class Region:
             for entry, other in pairwise(chain):
                 entry.other = other
             chain[0].rival = self.trials.rival(kept.described)
+            self.trials.resume(chain[0])
             for entry in chain:
                 self.trials.expect(entry)
             self.entries += chain

@@ -67,6 +67,22 @@ class Trials:
         for entry in self.region.entries:
             self.expect(entry)
 
+    def resume(self, entry: Entry) -> None:
+        """Goes on with a contest whose entry was given up, where this one takes its place.
+
+        Where it runs something else by now, whoever competed there waits for it.
+        """
+        for place, (old, contest, since) in enumerate(self.contests):
+            if old.is_stale and old.contest is contest and old.described == entry.described:
+                old.contest = None
+                if contest.incumbent.program is entry.program:
+                    entry.contest = contest
+                    self.contests[place] = entry, contest, since
+                else:
+                    del self.contests[place]
+                    self.waiting += [one.program for one in contest.alive if one.program not in self.region.programs]
+                return
+
     def rival(self, described: Described) -> tuple[Installed, float] | None:
         """The program that lost to the one in use for such arguments, and what it took."""
         return self.rivals.get(geometry(described))
@@ -77,6 +93,8 @@ class Trials:
         That does not compete where it was made to be there soon, not to be fast.
         """
         serving = [one for one in self.waiting if _may_replace(one, entry) and one.serves(values)]
+        if any(one.tier is TIER3 for one in serving):  # others come after these, if these lose
+            serving = [one for one in serving if one.tier is TIER3 or one.level.schedule is None]
         if not serving:
             return
         call = entry.call._replace(values=values)
@@ -169,11 +187,12 @@ class Trials:
 def _may_replace(program: Installed, entry: Entry) -> bool:
     """Whether there is a point in comparing: of those that know less only what runs without traces has a claim.
 
-    Others of them wait for arguments of which nobody knows the sizes.
+    Others of them wait for arguments of which no program knows the sizes, nor will soon.
     """
+    if program.tier is TIER3 or program.level.schedule is None:
+        return True
     assumed = entry.program.level.assumed
-    is_general = numbers_in(entry.region.client, assumed) == assumed
-    return program.tier >= entry.tier or program.level.schedule is None or is_general
+    return numbers_in(entry.region.client, assumed) == assumed and not entry.region.climbing.is_coming(entry)
 
 
 def geometry(described: Described) -> tuple[object, ...]:
