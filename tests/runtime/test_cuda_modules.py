@@ -57,18 +57,23 @@ def test_only_the_last_is_kept(made: list[bytes]) -> None:
 def test_code_that_is_needed_soon_is_not_assembled_twice(runs_kernels: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where kernels run, the driver assembles it, which shows what it takes; elsewhere ptxas does."""
     asked: list[str] = []
-    function = SimpleNamespace(attributes=SimpleNamespace(local=48))
+
+    def function(_: str) -> Any:
+        return SimpleNamespace(attributes=SimpleNamespace(local=48))
 
     def look_at(*_: Any) -> Any:
         asked.append("driver")
-        return SimpleNamespace(function=lambda _: function)
+        return SimpleNamespace(function=function)
 
     def stack_of(*_: Any) -> int:
         asked.append("ptxas")
         return 0
 
+    def of(_: int) -> Any:
+        return SimpleNamespace(is_open=runs_kernels)
+
     monkeypatch.setattr(driver, "device_count", lambda: 1)
-    monkeypatch.setattr(context.Context, "of", lambda _: SimpleNamespace(is_open=runs_kernels))
+    monkeypatch.setattr(context.Context, "of", of)
     monkeypatch.setattr(modules, "look_at", look_at)
     monkeypatch.setattr(modules, "stack_of", stack_of)
     spilled = compiling._spilled  # pyright: ignore[reportPrivateUsage]
@@ -83,7 +88,8 @@ class _Context:
     def __exit__(self, *_: object) -> None: ...
 
     properties = SimpleNamespace(architecture="sm_90")
-    at_end = staticmethod(lambda _: None)
+
+    def at_end(self, action: Any) -> None: ...
 
 
 def test_what_is_needed_soon_is_loaded_with_little_work(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
@@ -94,14 +100,20 @@ def test_what_is_needed_soon_is_loaded_with_little_work(monkeypatch: pytest.Monk
         seen.append((code, options))
         return 0, 7
 
+    def of(_: int) -> Any:
+        return _Context()
+
+    def assembled(*_: Any) -> bytes:
+        return b"\x7fELF of ptxas"
+
     monkeypatch.setattr(
         driver,
         "bindings",
         lambda: SimpleNamespace(CUjit_option=option, cuModuleLoadData=load, cuModuleLoadDataEx=load, cuModuleUnload=id),
     )
     monkeypatch.setattr(driver, "driver_version", lambda: 1)
-    monkeypatch.setattr(modules.Context, "of", lambda _: _Context())
-    monkeypatch.setattr(modules, "assembled", lambda *_: b"\x7fELF of ptxas")
+    monkeypatch.setattr(modules.Context, "of", of)
+    monkeypatch.setattr(modules, "assembled", assembled)
     brief = f"{BRIEFLY}\n.target sm_90\n".encode()
     with knobs.cache_dir.using(tmp_path):
         modules.Module(0, brief, "@k")

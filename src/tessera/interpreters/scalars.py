@@ -224,3 +224,35 @@ def _while(frame: Frame, op: scf.WhileOp, operands: Values) -> Values:
 def _if(frame: Frame, op: scf.IfOp, operands: Values) -> Values:
     branch = op.true_region if operands[0] else op.false_region
     return frame.run(branch.block, []) if branch.blocks else []
+
+
+# Unsigned numbers
+
+
+_UNSIGNED: dict[type[Operation], Callable[[int, int], int]] = {
+    arith.DivUIOp: lambda a, b: a // b,
+    arith.RemUIOp: lambda a, b: a % b,
+    arith.ShLIOp: lambda a, b: a << b,
+    arith.ShRUIOp: lambda a, b: a >> b,
+}
+
+
+def _unsigned_rule(function: Callable[[int, int], int]) -> Callable[[Frame, Operation, Values], Values]:
+    def rule(frame: Frame, op: Operation, operands: Values) -> Values:
+        type_ = op.results[0].type
+        mask = (1 << dtype_of(type_).bits) - 1
+        a, b = (value & mask for value in operands)
+        if b == 0 and isinstance(op, arith.DivUIOp | arith.RemUIOp):
+            raise CompileError(f"{op.name} divides {a} by zero")
+        return [wrap(function(a, b), type_)]
+
+    return rule
+
+
+for _kind, _function in _UNSIGNED.items():
+    meaning(_kind)(_unsigned_rule(_function))
+
+
+@meaning(arith.ExtUIOp)
+def _extend(frame: Frame, op: arith.ExtUIOp, operands: Values) -> Values:
+    return [int(operands[0]) & ((1 << dtype_of(op.input.type).bits) - 1)]

@@ -79,7 +79,7 @@ def _parse(function: FunctionType) -> ast.FunctionDef | None:
     if not isinstance(tree, ast.FunctionDef):
         return None
     ast.increment_lineno(tree, first - 1)
-    for node in ast.walk(tree):
+    for node in ast.walk(tree) if indent else ():
         for name in ("col_offset", "end_col_offset"):
             if hasattr(node, name) and getattr(node, name) is not None:
                 setattr(node, name, getattr(node, name) + indent)

@@ -7,7 +7,7 @@ says which word is what.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -108,7 +108,7 @@ class Emitter:
     def __init__(self, function: cpu.FuncOp, machine: Machine) -> None:
         self.source = function
         self.machine = machine
-        self.module = Module()
+        self.module = Module(short=machine.small)
         self.messages: dict[str, int] = {}
         self.layout = _layout(function)
         self.values: dict[SSAValue, Any] = {}
@@ -143,9 +143,11 @@ class Emitter:
         self._workspace_function(name)
         return Emitted(self.module.text(), self.layout, tuple(self.messages))
 
-    def bind_arguments(self) -> None:
+    def bind_arguments(self, needed: Container[SSAValue] | None = None) -> None:
+        """Reads what was given, or as much of it as is needed."""
         for argument, first in zip(self.source.arguments, self.layout.first, strict=True):
-            self.values[argument] = self._argument(argument.type, first)
+            if needed is None or argument in needed:
+                self.values[argument] = self._argument(argument.type, first)
 
     def _argument(self, type_: Attribute, first: int) -> View | Value:
         def word(place: int, kind: str = "i64") -> Value:
@@ -166,14 +168,18 @@ class Emitter:
         (self.args,) = self.f.arguments
         self.values = {}
         self.pending = []
-        self.bind_arguments()
+        ops = list(self.source.body.walk())
+        reserved = [op for op in ops if isinstance(op, cpu.ReserveOp) and _in_once(op)]
+        needed = _behind([op.count for op in reserved])
+        self.bind_arguments(needed)
         total = number(rounded_up(self.static_size, LINE), "i64")
-        for op in self.source.body.walk():
+        for op in ops:
             if isinstance(op, cpu.ParallelOp):
                 self.values[op.once.block.args[0]] = number(0, "i64")
-            elif isinstance(op, cpu.ReserveOp) and _in_once(op):
+            elif op in reserved:
+                assert isinstance(op, cpu.ReserveOp)
                 total = self.f.add(total, self.f.times(self.number(op.count), panels_type(op.result).size))
-            elif type(op) in PLAIN and all(operand in self.values for operand in operands_of(op)):
+            elif type(op) in PLAIN and any(result in needed for result in op.results):
                 RULES[type(op)](self, op)
         self.f.give(total)
 
@@ -304,6 +310,18 @@ def _in_once(op: Operation) -> bool:
     assert isinstance(outer, cpu.ParallelOp)
     block = inner.parent_block()
     return block is outer.once.block
+
+
+def _behind(values: Iterable[SSAValue]) -> set[SSAValue]:
+    """Values, and all that they are made of."""
+    found: set[SSAValue] = set()
+    waiting = list(values)
+    while waiting:
+        value = waiting.pop()
+        if value not in found:
+            found.add(value)
+            waiting += operands_of(value.owner) if isinstance(value.owner, Operation) else ()
+    return found
 
 
 def _places(function: cpu.FuncOp) -> tuple[dict[Operation, int], int]:

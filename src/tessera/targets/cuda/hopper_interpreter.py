@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 
-from tessera.dialects.elements import dtype_of
 from tessera.dialects.reductions import TABLE
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.casting import cast
@@ -21,7 +18,6 @@ from tessera.errors import CompileError, RaceError, ShapeError
 from tessera.interpreters.agents import Agents
 from tessera.interpreters.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.machine import Machine
-from tessera.interpreters.scalars import wrap
 from tessera.interpreters.tile import Array, View, bind, multiply
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper
@@ -92,38 +88,6 @@ def _live(frame: WarpgroupFrame, kernel: nv.FuncOp, values: Sequence[Any]) -> No
 def _warpgroup(frame: Frame) -> WarpgroupFrame:
     assert isinstance(frame, WarpgroupFrame), "ops for sm_90a run in warpgroups"
     return frame
-
-
-# Unsigned numbers, and loops that test at their end
-
-
-_UNSIGNED: dict[type[Operation], Callable[[int, int], int]] = {
-    arith.DivUIOp: lambda a, b: a // b,
-    arith.RemUIOp: lambda a, b: a % b,
-    arith.ShLIOp: lambda a, b: a << b,
-    arith.ShRUIOp: lambda a, b: a >> b,
-}
-
-
-def _unsigned_rule(function: Callable[[int, int], int]) -> Callable[[Frame, Operation, Values], Values]:
-    def rule(frame: Frame, op: Operation, operands: Values) -> Values:
-        type_ = op.results[0].type
-        mask = (1 << dtype_of(type_).bits) - 1
-        a, b = (value & mask for value in operands)
-        if b == 0 and isinstance(op, arith.DivUIOp | arith.RemUIOp):
-            raise CompileError(f"{op.name} divides {a} by zero")
-        return [wrap(function(a, b), type_)]
-
-    return rule
-
-
-for _kind, _function in _UNSIGNED.items():
-    meaning(_kind)(_unsigned_rule(_function))
-
-
-@meaning(arith.ExtUIOp)
-def _extend(frame: Frame, op: arith.ExtUIOp, operands: Values) -> Values:
-    return [int(operands[0]) & ((1 << dtype_of(op.input.type).bits) - 1)]
 
 
 # Who is who

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from tessera.errors import CompileError
 from tessera.targets.llvm import exponentials, logarithms, trigonometry
 from tessera.targets.llvm.floats import Floats, Sixteen, fits_sixteens, in_sixteens, lane_by_lane
-from tessera.targets.llvm.text import Function, Value, element_of
+from tessera.targets.llvm.text import Function, Value, element_of, suffix_of
 
 Recipe = Callable[..., Value]
 
@@ -79,6 +79,16 @@ def compute(f: Function, name: str, operands: Sequence[Value], level: str) -> Va
     if name not in table:
         raise CompileError(f"{name} is not computed on {type_}", hint=f"on floats there are {', '.join(F32)}")
     recipe = table[name]
-    if table is F32 and fits_sixteens(type_, level):
-        return in_sixteens(f, operands, lambda *pieces: recipe(Sixteen(f, level), *pieces))
-    return recipe(Floats(f, type_, level), *operands)
+
+    def write(g: Function, given: Sequence[Value]) -> Value:
+        if table is F32 and fits_sixteens(type_, level):
+            return in_sixteens(g, given, lambda *pieces: recipe(Sixteen(g, level), *pieces))
+        return recipe(Floats(g, type_, level), *given)
+
+    if not f.module.short:
+        return write(f, operands)
+    called = f"{name}.{suffix_of(type_)}"
+    if called not in f.module:
+        g = f.module.function(called, [(operand.type, f"x{at}") for at, operand in enumerate(operands)], returns=type_)
+        g.give(write(g, g.arguments))
+    return f.op(type_, f"call {type_} @{called}({', '.join(map(str, operands))})")

@@ -118,7 +118,9 @@ def poison(type_: str) -> Value:
 class Module:
     """Functions, constants and declarations, in the order they were asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, short: bool = False) -> None:
+        self.short = short
+        """Whether code is to be short: what is long and written more than once is a function of its own then."""
         self._declarations: dict[str, None] = {}
         self._globals: dict[str, str] = {}
         self._functions: dict[str, Function] = {}
