@@ -400,17 +400,18 @@ def log_fallback(name: str, error: TesseraError) -> None:
 
 def _resized(family: Family, lock: RLock, values: Sequence[Tensor]) -> Entry | None:
     """An entry for arrays of other sizes, by code that an earlier binding of the variant left."""
+    shapes = tuple([value.meta.shape for value in values])  # the array of a tensor would make each anew
     with lock:
         for variant in family.variants:
             traced = variant.traced
-            sizes = sizes_for(traced, values)
+            sizes = sizes_for(traced, values, shapes)
             if sizes is None or not (variant.unchanged is None or variant.unchanged()):
                 continue
             known = sizes if variant.has_same_symbols else None
             run = variant.program.resized([*values, *traced.hidden], known)
             if run is None:
                 return None
-            family.seen.add(values)
+            family.seen.add_shapes(shapes)
             return Entry(variant.unchanged, run, traced.hidden, finish_for(traced, sizes))
     return None
 
