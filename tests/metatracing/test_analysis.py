@@ -260,13 +260,14 @@ def test_a_runtime_tells_what_is_recommended_for_its_hotspots():
     # Copies that cost nothing: whatever the machine of this test, reading rows is what the model prefers then.
     times = replace(times, copies=(0.0, 0.0, 0.0))
     runtime = MetaTracingRuntime(RuntimeConfig(background_compilation=False, enable_tier3_specialization=False))
-    tiered, x = runtime.tiered(softmax), ts.randn((300, 200), seed=1).T
+    tiered, x = runtime.tiered(softmax), ts.randn((1200, 400), seed=1).T
     for _ in range(30):
         tiered(x)
     (hot,) = runtime.analyze(times).hotspots
     kinds = {one.recommendation_type for one in hot.recommendations}
     assert RecommendationType.MEMORY_LAYOUT_SPECIALIZATION in kinds
-    assert runtime.analyze().hotspots[0].recommendations == ()
+    # Without a model nothing is recommended; whether it is hot then is a matter of how much its times differ.
+    assert [one.recommendations for one in runtime.analyze().hotspots] in ([()], [])
 
 
 # What tiers make of it

@@ -35,7 +35,9 @@ class Background:
 
 
 @pytest.fixture(name="background")
-def _background() -> Iterator[Background]:
+def _background(monkeypatch: pytest.MonkeyPatch) -> Iterator[Background]:
+    """With one process, as machines of two processors have it: several may die at the same time."""
+    monkeypatch.setattr(knobs, "usable_processors", lambda: 2)
     found = Background()
     yield found
     found.worker.close()

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from name_tables import fault, rows_of
+from tessera import metatracing
+from tessera.bench import validation
 
 ROWS = rows_of(Path(__file__).with_name("specified_names.tsv"))
 
@@ -26,6 +30,13 @@ def test_the_table_has_every_kind_of_name() -> None:
 
 def test_every_name_is_there_and_used_or_has_a_reason() -> None:
     assert [wrong for wrong in map(fault, ROWS) if wrong is not None] == []
+
+
+def test_validation_is_found_with_the_tiers_too() -> None:
+    for name in ("ValidationFramework", "ValidationIssue", "ValidationReport", "ValidationSuite"):
+        assert getattr(metatracing, name) is getattr(validation, name)
+    with pytest.raises(AttributeError, match="has no attribute 'Validation'"):
+        _ = metatracing.Validation
 
 
 def test_few_names_are_left_out() -> None:

@@ -205,6 +205,7 @@ def test_memory_used_on_two_streams_waits_for_both() -> None:
             assert again.pointer == pointer, "the test needs the same memory"
         reader.synchronize()
         assert set(y.tolist()) == {1.0}
+        home.synchronize()
         assert set(again.tolist()) == {2.0}
 
 

@@ -21,7 +21,7 @@ FACTS = ("scale", "q.size[2]", "k.size[2]", "v.size[2]", "o.size[2]")
 
 
 def attention(q: Any, k: Any, v: Any, scale: float, *, causal: bool) -> Any:
-    scores = (q.astype(np.float64) * scale) @ k.astype(np.float64).swapaxes(-1, -2)
+    scores = q.astype(np.float64) @ k.astype(np.float64).swapaxes(-1, -2) * scale
     if causal:
         scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
@@ -49,6 +49,20 @@ def test_a_known_scale_is_as_exact(keys: int, block: tuple[int, int], causal: bo
         plain = np.zeros_like(q)
         flash_attention.with_schedule(Schedule(block=block))(q, k, v, plain, scale, causal=causal)
         assert np.linalg.norm(o - plain) / np.linalg.norm(true) <= 4e-6
+
+
+@pytest.mark.parametrize("scale", [0.25, 0.3])
+def test_scores_of_any_size(scale: float) -> None:
+    """So large that units in the last place are beyond all exponents."""
+    generator = np.random.default_rng(9)
+    kernel = flash_attention.with_schedule(Schedule(block=(16, 32))).assume(*FACTS)
+    q, k = (generator.integers(-4, 5, (1, 2, 64, 16)).astype(np.float32) for _ in range(2))
+    v = generator.standard_normal((1, 2, 64, 16)).astype(np.float32)
+    for size in (2.0**20, 2.0**30, 2.0**98):
+        o = np.zeros_like(q)
+        kernel(*map(ts.asarray, (q * np.float32(size), k, v)), ts.asarray(o), scale, causal=True)
+        true = attention(q * size, k, v, scale, causal=True)
+        assert np.linalg.norm(o - true) / np.linalg.norm(true) <= 2e-6
 
 
 MASKED = """

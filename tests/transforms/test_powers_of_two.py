@@ -13,8 +13,7 @@ from rewritten_programs import Array, rewritten, run
 from tessera.dialects import tile
 from tessera.dtypes.types import f32
 from tessera.targets import text
-from tessera.transforms.factors import remove_unused
-from tessera.transforms.powers_of_two import fold_powers_of_two, use_powers_of_two
+from tessera.transforms.powers_of_two import use_powers_of_two
 from tessera.transforms.scaled_maxima import scale_maxima
 
 MARK = "brief"
@@ -224,26 +223,3 @@ def test_maxima_of_multiples_keep_their_policy(policy: str) -> None:
     before = run(text.read(source), given_)[1]
     assert np.array_equal(run(rewritten(source, scale_maxima)[0], given_)[1], before)
     assert np.isfinite(before).all() == bool(policy)
-
-
-def folded(function: tile.FuncOp) -> None:
-    fold_powers_of_two(function)
-    scale_maxima(function)
-    remove_unused(function)
-
-
-FOLDED = {"softmax of multiples", "softmax of masked multiples"}
-
-
-@pytest.mark.parametrize("name", BODIES)
-def test_only_multiples_less_a_value_of_each_row_are_folded(name: str) -> None:
-    source = SOFTMAX.format(body=BODIES[name][0])
-    x = (5 * np.random.default_rng(1).standard_normal((4, 8))).astype(np.float32)
-    given_ = [x, -1.0, np.zeros((4, 8), np.float32)]
-    module, function, _ = rewritten(source, folded)
-    ops = [op for op in function.body.walk() if isinstance(op, tile.EwOp)]
-    powers = [op for op in ops if op.fn.data == "exp2"]
-    assert len(powers) == (name in FOLDED)
-    wide = [op for op in ops if op.fn.data == "mul" and op.result.type in [one.result.type for one in powers]]
-    assert len(wide) == (name in FOLDED)
-    np.testing.assert_allclose(run(module, given_)[1], run(text.read(source), given_)[1], rtol=2e-6)

@@ -99,6 +99,8 @@ class TesseraInterpreter:
             result = run(*inputs, **static)
         finally:
             LISTENERS.remove(heard.append)
+        for device in {one.device for one in inputs if isinstance(one, Tensor)}:
+            device.backend.synchronize()  # a GPU's time is known when it is over
         traces = self.runtime.get_traces()
         if not traces:
             raise TesseraError("nothing was recorded", hint="leave InterpreterConfig.enable_tracing on")

@@ -62,10 +62,10 @@ class Recording:
             if len(self.pending) >= _MOST_PENDING:
                 self.pending.popleft()
             self.pending.append((entry, program, contender, took, count, described))
-            self._collect()
+            self.collect()
         entry.pace = self._pace(entry)
 
-    def _collect(self) -> None:
+    def collect(self) -> None:
         """Takes in what a GPU has done by now."""
         while self.pending:
             entry, program, contender, reading, count, described = self.pending[0]

@@ -336,6 +336,11 @@ class Region:
         self.entries = [entry for entry in self.entries if not entry.is_stale]
         self.tiered.forget_stale(gone, renewed)
 
+    def collect(self) -> None:
+        """Takes in what a GPU has done by now."""
+        with self.lock:
+            self.recording.collect()
+
     def unrecorded(self, tier: ExecutionTier) -> int:
         """Calls at a tier since the last recorded ones: those that nobody has counted yet."""
         with self.lock:

@@ -149,9 +149,12 @@ class MetaTracingRuntime:
             return [*self._tiered.values(), *self._kernels.values(), *self._lent]
 
     def regions(self) -> list[Region]:
-        """All regions, when what calls so far have led to is in their books."""
+        """All regions, when what calls so far have led to is in their books; of a GPU, those that it is done with."""
         self.clerk.settle()
-        return [region for tiered in self._everything() for region in list(tiered.regions.values())]
+        found = [region for tiered in self._everything() for region in list(tiered.regions.values())]
+        for region in found:
+            region.collect()
+        return found
 
     # What regions ask
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.util import find_spec
 
@@ -48,12 +48,24 @@ def _files(folder: str = _PACKAGE) -> list[_File]:
 
 def _library(name: str) -> _File | None:
     """One file of a library stands for all: installing another version writes it anew."""
-    loaded = sys.modules.get(name)
-    found = find_spec(name) if loaded is None else loaded.__spec__
-    if found is None or found.origin is None:
-        return None
-    facts = os.stat(found.origin)
-    return found.origin, facts.st_size, facts.st_mtime_ns
+    for origin in _origins(name):
+        try:
+            facts = os.stat(origin)
+        except OSError:
+            continue
+        return origin, facts.st_size, facts.st_mtime_ns
+    return None
+
+
+def _origins(name: str) -> Iterator[str]:
+    """Where a library may be. Python reads whole folders to find one: those of the path are asked for it first."""
+    if (loaded := sys.modules.get(name)) is not None:
+        yield str(loaded.__file__)
+        return
+    for folder in sys.path:
+        yield os.path.join(folder, name, "__init__.py")
+    if (found := find_spec(name)) is not None and found.origin is not None:
+        yield found.origin
 
 
 def is_unedited(files: Iterable[str]) -> bool:

@@ -47,63 +47,6 @@ def use_powers_of_two(function: tile.FuncOp, mark: str, loose: str = "", togethe
     remove_unused(function)
 
 
-def fold_powers_of_two(function: tile.FuncOp) -> frozenset[SSAValue]:
-    """Rewrites exponentials of s · c − m, for a number c that is known and an m for each row: one step gives the power.
-
-    Gives the multiples that may be rounded together with their difference. Those of m are rounded by themselves, which
-    is off by the same factor all over a row; exponentials of other differences from m are rewritten with them, so that
-    what is added up for different m is off by that factor, too.
-    """
-    differences = [
-        (op, *less.operands_)
-        for op in function.body.walk()
-        if isinstance(op, tile.EwOp)
-        and (op.fn.data, op.policy) == ("exp", None)
-        and tile_dtype(op.result) is f32
-        and isinstance(less := op.operands_[0].owner, tile.EwOp)
-        and less.fn.data == "sub"
-        and not any(_may_be_huge(part, set()) for part in less.operands_)
-    ]
-    folded = {op: _row_value(less) for op, more, less in differences if _row_value(less) and _has_factor(more)}
-    multiples: set[SSAValue] = set()
-    for op, more, less in differences:
-        if op not in folded and _row_value(less) not in folded.values():
-            continue
-        # The sign of m is changed once for a row.
-        scaled = _Scaler(op, LOG2_E).scaled(more)
-        if op in folded:
-            multiples.add(scaled)
-        power = tile.EwOp("add", [scaled, _Scaler(op, -LOG2_E).scaled(less)])
-        replace(op, [power, tile.EwOp("exp2", [power.result])])
-    if folded:
-        remove_unused(function)
-    return frozenset(multiples)
-
-
-def _row_value(value: SSAValue) -> SSAValue | None:
-    """What a tile repeats along its rows, or a value of each row itself."""
-    shape = tile_type(value).get_shape()
-    if isinstance(op := value.owner, tile.BroadcastOp):
-        value, repeated = op.operand, tile_type(op.operand).get_shape()
-        if len(repeated) != len(shape) or repeated[-1] != 1:
-            return None
-    elif len(shape) == 2 and shape[1] != 1:
-        return None
-    while isinstance(op := value.owner, tile.ExpandOp) and op.axis.value.data == 1:
-        value = op.operand
-    return value
-
-
-def _has_factor(value: SSAValue) -> bool:
-    """Whether a tile of several columns is a positive multiple, but for masks that choose infinities."""
-    op, shape = value.owner, tile_type(value).get_shape()
-    if not isinstance(op, tile.EwOp) or op.policy is not None or len(shape) != 2 or shape[1] == 1:
-        return False
-    if op.fn.data == "select":
-        return isinf(constant_of(op.operands_[2]) or 0.0) and _has_factor(op.operands_[1])
-    return op.fn.data == "mul" and any(0 < (constant_of(factor) or 0.0) < inf for factor in op.operands_)
-
-
 class _Sigmoid:
     """What is written for a sigmoid."""
 

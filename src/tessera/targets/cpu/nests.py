@@ -166,32 +166,7 @@ class Analysis:
                 for early in self._collect(op.c, waiting):
                     self._place(found, early, like=op)
             self._place(found, op)
-        for nest in found:
-            self._put_off(nest)
         return found
-
-    def _put_off(self, nest: Nest) -> None:
-        """Moves multiples to the later phase in which a sum takes them: one step does both there.
-
-        What they are multiples of is kept in their place, and takes as much memory.
-        """
-        for number, phase in enumerate(nest.phases):
-            for op in list(phase.ops):
-                if not isinstance(op, tile.EwOp) or op.fn.data != "mul":
-                    continue
-                users, made_of = list(_users(op.result, self)), list(self.needs(op, nest.rows))
-                if len(users) != 1 or len(made_of) != 1 or not isinstance(user := users[0], tile.EwOp):
-                    continue
-                later = next((one for one in nest.phases[number + 1 :] if user in one.ops), None)
-                if (
-                    later is None
-                    or user.fn.data not in ("add", "sub")
-                    or tile_type(op.result) != tile_type(made_of[0][0])
-                ):
-                    continue
-                phase.ops.remove(op)
-                later.ops.insert(later.ops.index(user), op)
-                nest.place[op.result] = nest.phases.index(later), False
 
     def _deferred(self, run: Sequence[Operation]) -> set[Operation]:
         """Work that only prepares what a product starts from: it is done with the product."""

@@ -15,7 +15,7 @@ from tessera.targets.llvm.elements import is_arm
 from tessera.transforms.common_subexpressions import merge_equal
 from tessera.transforms.factors import remove_unused
 from tessera.transforms.multiples import single_multiples
-from tessera.transforms.powers_of_two import fold_powers_of_two
+from tessera.transforms.scaled_differences import use_scaled_differences
 from tessera.transforms.scaled_maxima import scale_maxima
 from tessera.transforms.thin_products import spread_thin_products
 from tessera.transforms.wide_sums import widen_sums
@@ -31,14 +31,13 @@ def prepare(function: tile.FuncOp, level: str, extents: Extents, *, contract: bo
     multiples = single_multiples(function)
     widen_sums(function)
     spread_thin_products(function)
-    folded = fold_powers_of_two(function) if contract else frozenset[SSAValue]()
-    # On AArch64 a product's elements are multiplied while they are in registers: later, that takes longer. Where the
-    # multiples themselves are folded into exponents, only maxima are left of them.
-    scale_maxima(function, of_products=bool(folded) or not is_arm(level))
-    if folded:
+    if contract and use_scaled_differences(function):
         merge_equal(function.body.block)
         remove_unused(function)
-    return multiples | folded
+    else:
+        # On AArch64 a product's elements are multiplied while they are in registers: later, that takes longer.
+        scale_maxima(function, of_products=not is_arm(level))
+    return multiples
 
 
 def _check(function: tile.FuncOp) -> None:
