@@ -1,8 +1,8 @@
 """Results of calls on a GPU: tensors on memory that the stream has used before, made by machine code (`results.ll`).
 
-Python takes a microsecond for one: memory from the list, an array that describes it, a tensor around that; and again
-when the tensor goes. Machine code takes a fifth of that. It writes into objects where CPython and NumPy have their
-fields, which is looked at first; where it is not as expected, or there is no memory on the list, Python does the same.
+Python does it, too: memory from the list, an array that describes it, a tensor around that, and the way back when the
+tensor goes. Machine code takes a third of the time. It writes into objects where CPython and NumPy have their fields,
+which is looked at first; where it is not as expected, or there is no memory on the list, Python does the same.
 """
 
 from __future__ import annotations
