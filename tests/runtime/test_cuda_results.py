@@ -146,6 +146,7 @@ def test_nothing_is_lost_or_shared(sandbox: Sandbox) -> None:
             held = [sandbox.made((16,)) for _ in range(2)]
             seen.append([data_address(one.geometry) for one in held])
 
+    gc.collect()
     before = sys.getrefcount(ts.f32.storage), sys.getrefcount(sandbox.home), sys.getrefcount(None)
     threads = [Thread(target=work) for _ in range(2)]
     for one in threads:

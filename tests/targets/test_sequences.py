@@ -87,14 +87,14 @@ def test_tracked_numbers_are_filled_in(add: tuple[int, image.Image], monkeypatch
     entry, held = add
     pool.start()
     tables: list[bytes] = []
-    real = sequence.Table.fill
+    real = sequence.Table.filled
 
-    def fill(self: sequence.Table, memory: bytearray, base: int, numbers: Sequence[int]) -> None:
-        real(self, memory, 0, numbers)
-        tables.append(bytes(memory))
-        real(self, memory, base, numbers)
+    def filled(self: sequence.Table, numbers: Sequence[int]) -> bytearray:
+        made = real(self, numbers)
+        tables.append(bytes(made))
+        return made
 
-    monkeypatch.setattr(sequence.Table, "fill", fill)
+    monkeypatch.setattr(sequence.Table, "filled", filled)
 
     def made(added: Any, scratch: Any, threads: Any, number: Any) -> Any:
         known = step(entry, sequence.Field(64, 0, 8), number=3)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from textwrap import indent
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from tessera.kernels.native import Settings, quick_settings, settings
 from tessera.lang.parameters import Parameters, is_array, is_number, scalar
@@ -21,6 +21,7 @@ from tessera.runtime.meta import Meta
 from tessera.runtime.pytree import tree_leaves, tree_unflatten
 from tessera.runtime.tensor import Tensor
 from tessera.runtime.written_calls import MISSING, NOT_FOUND, as_given, mark_for, parameters_text, written
+from tessera.targets.cpu import launch, match
 
 MOST_ENTRIES = 4096
 INLINE = 4
@@ -257,7 +258,25 @@ class Quick:
             given="".join(f"{one}, " for one in given),
             named=", ".join(f"{one!r}: {one}" for one in named),
         )
-        return written(self.name, text, self.parameters.signature, mark, scope, __name__)
+        made = written(self.name, text, self.parameters.signature, mark, scope, __name__)
+        return self._in_front_of(made, inline)
+
+    def _in_front_of(self, made: Callable[..., Any], inline: Sequence[Inline]) -> Callable[..., Any]:
+        """Machine code that takes the calls of these entries, where all arguments are arrays by themselves."""
+        count, kinds = len(self.listed), {one.kind for one in self.listed}
+        is_flat = [one.arrays for one in self.accesses] == [(name,) for name in self.names]
+        if not is_flat or kinds != {inspect.Parameter.POSITIONAL_OR_KEYWORD} or not inline or not match.is_possible():
+            return made
+        slot = _slot_of_meta()
+        entries = [
+            match.Entry(
+                key[0], key[1:], entry.run, "item" if _takes_only(entry.finish) else entry.finish, entry.unchanged
+            )
+            for key, entry in inline
+            if not entry.hidden
+        ]
+        asked = match.Asked(cast("Any", current_or_none).__self__, None, quick_settings(), _holds)
+        return made if slot is None or not entries else match.front(made, count, Tensor, slot, asked, entries)
 
     def _look(self, inline: Sequence[Inline], parts: Sequence[str], scope: dict[str, Any]) -> str:
         """Code that finds an entry, or the number of one that is compared here."""
@@ -296,9 +315,8 @@ class Quick:
             scope[f"hidden{number}"] = entry.hidden
             call = f"{mark}run{number}({arguments}{hidden})"
             if entry.finish is not None:
-                text: str | None = getattr(entry.finish, "text", None)
                 scope[f"finish{number}"] = entry.finish
-                call = f"{call}[0]" if text == ONLY else f"{mark}finish{number}({call})"
+                call = f"{call}[0]" if _takes_only(entry.finish) else f"{mark}finish{number}({call})"
             scope[f"unchanged{number}"] = entry.unchanged
             holds = "" if entry.unchanged is None else f" and {mark}holds({mark}unchanged{number})"
             lines.append(f"        if {mark}which == {number}{holds}:\n            return {call}\n")
@@ -315,6 +333,17 @@ class Quick:
                 return results if entry.finish is None else entry.finish(results)
         args, kwargs = as_given(self.names[: len(given)], given, extra, named)
         return self.slowly(*args, **kwargs, **more)
+
+
+@cache
+def _slot_of_meta() -> int | None:
+    """Where tensors have their metas."""
+    return launch.slot_of(scalar(0), "meta")
+
+
+def _takes_only(finish: Finish | None) -> bool:
+    """Whether it gives the one result of a program."""
+    return getattr(finish, "text", None) == ONLY
 
 
 def _is_static(value: Any, numbered: bool) -> bool:

@@ -43,6 +43,7 @@ _MOST_FAMILIES = 512
 _MOST_GRAPHS = 64  # of one function: each has an arena of its own
 _MOST_STRUCTURES = 4  # of arguments that there is generated code for
 _LONG_SECONDS = 1.0  # of compiling
+_SECONDS_FOR_AN_OBJECT = 1e-6  # of a collection
 
 
 @dataclass(eq=False)
@@ -200,10 +201,7 @@ class Jitted:
         start = perf_counter()
         with self._lock:
             variant, sizes, bound = self._bound(call, chosen)
-        if perf_counter() - start > _LONG_SECONDS and gc.isenabled():
-            # Much of what compilers make and load lives on, so a full collection is due in one of the next calls. It
-            # takes tens of milliseconds, which nobody notices here.
-            gc.collect()
+        _collect_garbage(perf_counter() - start)
         run = bound.run
         if any(leaf.number is not None for leaf in call.leaves) and self._device(call).kind != "cpu":
             run = _moving(run, call, self._device(call))
@@ -358,6 +356,16 @@ class Jitted:
         return checked(self.function, self.parameters, args, kwargs)
 
 
+def _collect_garbage(seconds: float) -> None:
+    """Collects all garbage, where that takes little beside the time that was spent.
+
+    Much of what compilers make and load lives on, so that a full collection is due in one of the next calls. It takes
+    tens of milliseconds, which nobody notices here.
+    """
+    if seconds > _LONG_SECONDS and gc.isenabled() and _SECONDS_FOR_AN_OBJECT * len(gc.get_objects()) < seconds / 10:
+        gc.collect()
+
+
 def _several(given: int | Iterable[int]) -> tuple[int, ...]:
     return (given,) if isinstance(given, int) else tuple(given)
 
@@ -400,17 +408,18 @@ def log_fallback(name: str, error: TesseraError) -> None:
 
 def _resized(family: Family, lock: RLock, values: Sequence[Tensor]) -> Entry | None:
     """An entry for arrays of other sizes, by code that an earlier binding of the variant left."""
+    shapes = tuple([value.meta.shape for value in values])  # the array of a tensor would make each anew
     with lock:
         for variant in family.variants:
             traced = variant.traced
-            sizes = sizes_for(traced, values)
+            sizes = sizes_for(traced, values, shapes)
             if sizes is None or not (variant.unchanged is None or variant.unchanged()):
                 continue
             known = sizes if variant.has_same_symbols else None
             run = variant.program.resized([*values, *traced.hidden], known)
             if run is None:
                 return None
-            family.seen.add(values)
+            family.seen.add_shapes(shapes)
             return Entry(variant.unchanged, run, traced.hidden, finish_for(traced, sizes))
     return None
 

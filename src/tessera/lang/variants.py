@@ -37,7 +37,10 @@ class Seen:
     """Whether all sizes but widths, those of last axes, are symbols from the start."""
 
     def add(self, values: Sequence[Tensor]) -> None:
-        self.shapes.append(tuple(value.shape for value in values))
+        self.add_shapes(tuple(value.shape for value in values))
+
+    def add_shapes(self, shapes: tuple[tuple[int, ...], ...]) -> None:
+        self.shapes.append(shapes)
         del self.shapes[:-_MOST_SEEN]
 
     def changing(self) -> set[Axis]:
@@ -142,9 +145,14 @@ def _numbers(types: Sequence[ArgumentType], values: Sequence[Tensor], environmen
     return numbers
 
 
-def sizes_for(traced: TracedFunction, values: Sequence[Tensor]) -> dict[str, int] | None:
-    """The sizes of the symbols of a traced function for these arguments; None where it does not serve them."""
-    sizes = traced.symbols.quick([value.shape for value in values])
+def sizes_for(
+    traced: TracedFunction, values: Sequence[Tensor], shapes: Sequence[tuple[int, ...]] | None = None
+) -> dict[str, int] | None:
+    """The sizes of the symbols of a traced function for these arguments; None where it does not serve them.
+
+    `shapes` are theirs, for whoever knows them.
+    """
+    sizes = traced.symbols.quick([value.shape for value in values] if shapes is None else shapes)
     if sizes is None and (sizes := _told(traced, values)) is None:
         return None
     for symbol, (low, _) in traced.least.items():

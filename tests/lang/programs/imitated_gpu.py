@@ -48,11 +48,16 @@ _OUT_OF_CONTEXT = 201
 
 
 class Imitation:
-    """The driver. `launched` are the names of kernels in order; `lost` calls fail first, as on a thread that is new."""
+    """The driver. `launched` are the names of kernels in order; `lost` calls fail first, as on a thread that is new.
+
+    So do `lost_maps` calls that make tensor maps.
+    """
 
     def __init__(self) -> None:
         self.launched: list[str] = []
-        self.lost = 0
+        self.lost = self.lost_maps = 0
+        self.mapped: list[int] = []
+        """The addresses that tensor maps were made for."""
         self.allocated: dict[int, Any] = {}
         self.kernels: dict[int, tuple[Plan, Any, str]] = {}
         self._numbers = itertools.count(1 << 20)
@@ -90,6 +95,10 @@ class Imitation:
 
     def _encode_map(self, out: int, kind: int, rank: int, pointer: int, *more: int) -> int:
         """Writes all that the driver is told, one after the other."""
+        if self.lost_maps:
+            self.lost_maps -= 1
+            return _OUT_OF_CONTEXT
+        self.mapped.append(pointer)
         sizes, strides, box, steps, interleave, swizzle, promoted, fill = more
         assert out % 64 == pointer % 16 == interleave == fill == 0
         assert ctypes.string_at(steps, 4 * rank) == struct.pack("<I", 1) * rank

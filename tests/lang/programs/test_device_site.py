@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,11 +13,14 @@ from program_cases import CHAIN, check, check_close, drawn, expected, program_of
 from test_program_control import BRANCH, FIBONACCI, SCAN, flag
 
 import tessera as ts
+from tessera import jit
 from tessera.errors import EffectError
 from tessera.kernels.native import Settings
+from tessera.lang.operators import matmul
 from tessera.lang.programs.lowered import host_of
 from tessera.runtime.cuda.pool import Pool, rounded
 from tessera.runtime.cuda.streams import default_stream
+from tessera.runtime.memory import data_address
 from tessera.targets.cuda.assembler import assemble
 
 HOPPER = Settings("cuda", "sm_90a", 3, frozenset(), True, True)
@@ -86,6 +90,30 @@ def test_a_thread_that_is_new_to_the_gpu_tries_again(gpu: Imitation) -> None:
     gpu.lost = 1
     check_close(bound(*given), expected(CHAIN, values))
     assert gpu.launched == list(program.kernels)
+
+
+def test_tensor_maps_are_made_for_addresses_that_are_new(gpu: Imitation) -> None:
+    def product(x: Any, y: Any) -> Any:
+        return matmul(x, y)
+
+    hosts = [drawn((128, 128), ts.bf16, seed=seed) for seed in range(3)]
+    x, y, other = (one.to("cuda") for one in hosts)
+    program = jit(product).lower(x, y).program
+    bound = program.bind([x, y])
+    gpu.lost_maps = 1  # the first of them, on a thread that is new
+    first = bound(x, y)
+    count = len(gpu.mapped)
+    assert count >= 2
+    assert {data_address(one.geometry) for one in (x, y)} <= set(gpu.mapped)
+    found = first[0].cpu().tolist()
+    del first  # its memory serves again
+    assert bound(x, y)[0].cpu().tolist() == found
+    assert len(gpu.mapped) == count
+    changed = bound(other, y)[0].cpu()
+    assert data_address(other.geometry) in gpu.mapped[count:]
+    exact = hosts[2].numpy().astype(float) @ hosts[1].numpy().astype(float)
+    check_close([changed], [exact.astype(ts.bf16.storage)])
+    assert len(gpu.mapped) == 2 * count
 
 
 def test_programs_are_not_recorded(gpu: Imitation) -> None:

@@ -27,14 +27,14 @@ FAR = 1 << 40
 def _tables(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """The tables of all sequences that are made."""
     found: list[bytes] = []
-    real = sequence.Table.fill
+    real = sequence.Table.filled
 
-    def fill(self: sequence.Table, memory: bytearray, base: int, numbers: Sequence[int]) -> None:
-        real(self, memory, 0, numbers)
-        found.append(bytes(memory))
-        real(self, memory, base, numbers)
+    def filled(self: sequence.Table, numbers: Sequence[int]) -> bytearray:
+        made = real(self, numbers)
+        found.append(bytes(made))
+        return made
 
-    monkeypatch.setattr(sequence.Table, "fill", fill)
+    monkeypatch.setattr(sequence.Table, "filled", filled)
     return found
 
 

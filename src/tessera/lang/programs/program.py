@@ -83,12 +83,12 @@ class Program:
     world: Callable[[], Machine] = field(default_factory=lambda: _one_world(Machine()))
     device: Device | None = None
     """Where it runs without an array among its arguments."""
-    _last: Rebound | None = field(default=None, init=False, repr=False)
+    _last: tuple[memory_plan.Plan, int] | None = field(default=None, init=False, repr=False)
 
     @property
     def memory(self) -> Memory | None:
         """Of the last binding."""
-        return None if self._last is None else _memory(self._last)
+        return None if self._last is None else _memory(*self._last)
 
     @property
     def name(self) -> str:
@@ -155,8 +155,8 @@ class Program:
             recorded = getattr(site, "recorded", 0)
             if graph and not recorded:  # nothing to replay: then its arena may as well be everybody's
                 return self.bind(values, donated=donated)
-        self._last = found
-        return Bound(self, found.run, _memory(found), len(self.kernels), sizes, given, recorded)
+        self._last = found.plan, found.results
+        return Bound(self, found.run, _memory(*self._last), len(self.kernels), sizes, given, recorded)
 
     def resized(self, values: Sequence[Any], sizes: Mapping[str, int] | None) -> Callable[..., Any] | None:
         """What runs it for arrays of other sizes; None where no earlier binding left code for these.
@@ -168,7 +168,7 @@ class Program:
         found = self._resizing.known(values, self.sizes(values) if sizes is None else sizes)
         if found is None:
             return None
-        self._last = found
+        self._last = found.plan, found.results
         return found.run
 
     def _donors(self, values: Sequence[Any], layout: Layout, site: Site, donated: Collection[int]) -> dict[int, int]:
@@ -222,9 +222,8 @@ def _written(layout: Layout, plan: memory_plan.Plan, site: Site) -> Callable[...
     return Writer(layout, plan, site).write()
 
 
-def _memory(found: Rebound) -> Memory:
-    plan = found.plan
-    return Memory(plan.nbytes, found.results, plan.least, plan.slots, plan.donors)
+def _memory(plan: memory_plan.Plan, results: int) -> Memory:
+    return Memory(plan.nbytes, results, plan.least, plan.slots, plan.donors)
 
 
 def _one_world(machine: Machine) -> Callable[[], Machine]:

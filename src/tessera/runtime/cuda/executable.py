@@ -17,12 +17,11 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from tessera.errors import DeviceError, DtypeError, ShapeError, TesseraError
-from tessera.runtime.cuda import driver
+from tessera.runtime.cuda import driver, results
 from tessera.runtime.cuda.backend import note_array
 from tessera.runtime.cuda.launching import Geometry, Params, Start, starter, too_long
 from tessera.runtime.cuda.modules import Function, check_grid, loaded
 from tessera.runtime.cuda.pool import Pool, rounded
-from tessera.runtime.cuda.results import maker
 from tessera.runtime.cuda.staging import pinned
 from tessera.runtime.cuda.streams import SEVERAL, Stream, cuda_device, current_stream, current_streams, default_stream
 from tessera.runtime.cuda.tensor_maps import Maps, Sized
@@ -46,7 +45,7 @@ class Fresh(NamedTuple):
 
     def maker(self) -> Callable[[Stream], Array]:
         """What makes its memory, for use on a stream."""
-        size, meta, storage, fresh = rounded(self.meta.nbytes), self.meta, self.storage, maker()
+        size, meta, storage, fresh = rounded(self.meta.nbytes), self.meta, self.storage, results.maker()
         return lambda stream: fresh(stream, size, meta, storage).geometry
 
 
@@ -376,7 +375,7 @@ def runner(bound: Bound) -> Runner:
         _fail,
         _explain,
         refuse_to_write,
-        maker(),
+        results.maker(),
         SEVERAL,
         note,
         data_address,

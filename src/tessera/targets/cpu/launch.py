@@ -34,7 +34,8 @@ KINDS = {"array": 0, "i64": 1, "f32": 2, "f64": 3, "i1": 4}
 
 _RECORD = struct.Struct("<QqQqq")
 _ARGUMENT = struct.Struct("<iI")
-_FASTCALL, _NO_ARGUMENTS = 0x80, 0x4
+_FASTCALL, _KEYWORDS, _NO_ARGUMENTS = 0x80, 0x2, 0x4
+_MEMBER_AT, _OFFSET_AT = 40, 16  # in the descriptor of a slot: its definition; in that: its place in objects
 _TYPE_AT, _DATA_AT = 8, 16  # in an array object
 
 
@@ -88,6 +89,16 @@ def has_entry() -> bool:
         _pointer(id(array) + _TYPE_AT) == id(np.ndarray) and _pointer(id(array) + _DATA_AT) == array.ctypes.data
         for array in (base, base[2:], base.reshape(2, 3).T)
     )
+
+
+def slot_of(example: Any, name: str) -> int | None:
+    """Where objects of a class with slots have one of them, which an example has; None where that cannot be told."""
+    value = getattr(example, name)
+    described = _pointer(id(example.__class__.__dict__[name]) + _MEMBER_AT)
+    place = None if described is None else _pointer(described + _OFFSET_AT)
+    if place is None or not 0 < place < example.__class__.__basicsize__:
+        return None
+    return place if _pointer(id(example) + place) == id(value) else None
 
 
 def _pointer(address: int) -> int | None:
@@ -169,13 +180,14 @@ def fresh(shape: tuple[int, ...], storage: np.dtype[Any]) -> Callable[[], np.nda
 
 
 def built_in(
-    name: str, address: int, record: Record | Words, keep: object, *, takes: bool = True
+    name: str, address: int, record: Record | Words, keep: object, *, takes: bool = True, names: bool = False
 ) -> Callable[..., Any]:
     """The built-in function of other machine code: it has a record for its `self`, and takes arguments, or none.
 
-    It keeps alive what it is told to.
+    With `names`, arguments may be given by name. It keeps alive what it is told to.
     """
-    definition = _MethodDefinition(name.encode(), address, _FASTCALL if takes else _NO_ARGUMENTS, None)
+    flags = _FASTCALL | (_KEYWORDS if names else 0) if takes else _NO_ARGUMENTS
+    definition = _MethodDefinition(name.encode(), address, flags, None)
     record.kept = (keep, definition)
     return _builder()(ctypes.addressof(definition), record, None)
 

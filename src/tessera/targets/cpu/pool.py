@@ -79,7 +79,7 @@ def has_python_entry() -> bool:
 
 def runtime_text() -> str:
     """The runtime image as LLVM's text, for whoever keeps compiled images; the same for every level."""
-    entries = ("launch.ll", "fresh.ll", "watch.ll") if has_python_entry() else ()
+    entries = ("launch.ll", "fresh.ll", "watch.ll", "match.ll") if has_python_entry() else ()
     parts = ("pool.ll", "sequence.ll", *entries)
     return "\n".join([processor_text(), *((_FOLDER / part).read_text(encoding="utf-8") for part in parts)])
 

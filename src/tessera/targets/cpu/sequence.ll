@@ -3,9 +3,10 @@
 ; The table, as sequence.py packs it, is words that nobody changes:
 ;   0 number of launches   1 bytes of the largest args block   then, for each launch:
 ;   kernel, threads, bytes of scratch, template, bytes of the template, number of fields, fields
+; Templates and fields are told by how many bytes after the table's beginning they are.
 ; A field is three words: a place in the args block of the launch, in bytes; a word of this block; what is added to it.
 
-%step = type { ptr, i64, i64, ptr, i64, i64, ptr }
+%step = type { ptr, i64, i64, i64, i64, i64, i64 }
 %field = type { i64, i64, i64 }
 
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
@@ -33,13 +34,15 @@ prepare:
   %scratch_at = getelementptr %step, ptr %steps, i64 %index, i32 2
   %scratch = load i64, ptr %scratch_at, align 8
   %template_at = getelementptr %step, ptr %steps, i64 %index, i32 3
-  %template = load ptr, ptr %template_at, align 8
+  %template_offset = load i64, ptr %template_at, align 8
+  %template = getelementptr i8, ptr %table, i64 %template_offset
   %bytes_at = getelementptr %step, ptr %steps, i64 %index, i32 4
   %bytes = load i64, ptr %bytes_at, align 8
   %fields_count_at = getelementptr %step, ptr %steps, i64 %index, i32 5
   %fields_count = load i64, ptr %fields_count_at, align 8
   %fields_at = getelementptr %step, ptr %steps, i64 %index, i32 6
-  %fields = load ptr, ptr %fields_at, align 8
+  %fields_offset = load i64, ptr %fields_at, align 8
+  %fields = getelementptr i8, ptr %table, i64 %fields_offset
   call void @llvm.memcpy.p0.p0.i64(ptr align 64 %block, ptr align 8 %template, i64 %bytes, i1 false)
   br label %fill
 fill:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import operator
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tessera.errors import CompileError
@@ -19,7 +19,7 @@ from tessera.shapes.tracked import is_tracked, made, plain
 from tessera.targets.cpu import launch, pool
 
 _FIRST_VALUE = launch.FIRST_SLOT + 1  # the word before it holds the table
-_STEP = struct.Struct("<QqqQqqQ")
+_STEP = struct.Struct("<Q6q")
 _FIELD = struct.Struct("<qqq")
 
 
@@ -62,12 +62,12 @@ class Table:
 
     def __init__(self, steps: Sequence[Step], kinds: Sequence[str], keep: object) -> None:
         self._keep = keep
-        self._pointers: list[tuple[int, int]] = []
-        """Which words are addresses, and how many bytes after the beginning they lead."""
-        self._places: list[int] = []
-        self.numbers: list[int] = []
-        """What goes into the words at these places: numbers that are tracked."""
-        self._prepare(self._packed(steps))
+        self._opened: list[tuple[int, int]] = []
+        content = self._packed(steps)
+        self._opened.sort(key=operator.itemgetter(0))
+        self.numbers = [number for _, number in self._opened]
+        """Those that are tracked, in the order of their places."""
+        self._prepare(content)
         self._head = bytes(launch.WORD * launch.FIRST_SLOT)
         self._rest = bytes(launch.WORD * len(kinds))
         arguments = [(kind, _FIRST_VALUE + place) for place, kind in enumerate(kinds)]
@@ -76,37 +76,30 @@ class Table:
 
     def launch(self, *numbers: int) -> launch.Launch:
         """The callable, with these numbers."""
-        memory = bytearray(self._nbytes)
+        memory = self.filled(numbers)
         base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-        self.fill(memory, base, numbers)
         return self._made(self._head + base.to_bytes(launch.WORD, "little") + self._rest, (memory, self._keep))
 
-    def fill(self, memory: bytearray, base: int, numbers: Sequence[int]) -> None:
-        """Writes the table with these numbers as it is at an address.
+    def filled(self, numbers: Sequence[int]) -> bytearray:
+        """The table with these numbers.
 
         All words at once: of a hundred that change each would take Python as long as all of them do so.
         """
-        changed = (*numbers, *[base + offset for offset in self._offsets])
         parts = self._parts.copy()
-        parts[1::2] = self._in_order(changed)
-        self._words.pack_into(memory, 0, *parts)
+        parts[1::2] = numbers
+        return bytearray(self._words.pack(*parts))
 
     def _prepare(self, content: bytes) -> None:
-        """What stays between the words that change, these in the order of their places."""
-        places = [*self._places, *[place for place, _ in self._pointers]]
-        self._offsets = [offset for _, offset in self._pointers]
-        order = sorted(range(len(places)), key=places.__getitem__)
-        self._in_order: Callable[[Sequence[int]], Sequence[int]] = operator.itemgetter(*order) if order else list
+        """What stays between the words that change."""
         self._parts: list[bytes | int] = []
         form, end = ["<"], 0
-        for place in [places[one] for one in order]:
-            at = launch.WORD * place
+        for at, _ in self._opened:
             form.append(f"{at - end}sq")
             self._parts += [content[end:at], 0]
             end = at + launch.WORD
         form.append(f"{len(content) - end}s")
         self._parts.append(content[end:])
-        self._words, self._nbytes = struct.Struct("".join(form)), len(content)
+        self._words = struct.Struct("".join(form))
 
     def _packed(self, steps: Sequence[Step]) -> bytes:
         end = struct.calcsize("<qq") + _STEP.size * len(steps)
@@ -120,8 +113,6 @@ class Table:
             largest = max(largest, nbytes)
             row = struct.calcsize("<qq") + _STEP.size * number
             fields_at = end + nbytes + -nbytes % launch.WORD
-            self._pointers += [((row + 3 * launch.WORD) // launch.WORD, end)]
-            self._pointers += [((row + 6 * launch.WORD) // launch.WORD, fields_at)]
             for place, found in step.open:
                 self._open(end + place, found)
             self._open(row + 2 * launch.WORD, step.scratch)
@@ -131,7 +122,9 @@ class Table:
                 self._open(fields_at + _FIELD.size * len(fields) + 2 * launch.WORD, added)
                 fields.append(_FIELD.pack(place, _FIRST_VALUE + value, plain(added)))
             rows.append(
-                _STEP.pack(step.kernel, plain(step.threads), plain(step.scratch), 0, nbytes, len(step.fields), 0)
+                _STEP.pack(
+                    step.kernel, plain(step.threads), plain(step.scratch), end, nbytes, len(step.fields), fields_at
+                )
             )
             parts += [step.template, bytes(-nbytes % launch.WORD), *fields]
             end = fields_at + _FIELD.size * len(fields)
@@ -139,5 +132,4 @@ class Table:
 
     def _open(self, place: int, number: int) -> None:
         if is_tracked(number):
-            self._places.append(place // launch.WORD)
-            self.numbers.append(number)
+            self._opened.append((place, number))
