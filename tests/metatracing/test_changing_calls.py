@@ -177,11 +177,11 @@ def test_a_contest_goes_on_where_its_calls_find_another_entry(turns: int) -> Non
     later.finish()
     made.call(4, 8, times=turns)  # and the contest is not decided
     (region,) = made.runtime.regions()
-    assert len(region.trials.contests) == 1
+    assert len(region.newcomers.contests) == 1
     second = next(program for program in region.programs if program.tier == 2)
     region.take(second)
     assert made.call(4, 8, times=20)[-1] == 3
-    assert region.trials.contests == []
+    assert region.newcomers.contests == []
     made.call(4, 8, times=turns)
     region.forget()
     assert made.call(4, 8, times=20)[-1] == 3

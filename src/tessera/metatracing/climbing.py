@@ -12,11 +12,11 @@ from tessera.metatracing.client import Compiled, Level
 from tessera.metatracing.invariants import few_cases, invariant_words
 from tessera.metatracing.lessons import Kind, Lessons
 from tessera.metatracing.logs import log
+from tessera.metatracing.newcomers import geometry
 from tessera.metatracing.programs import Entry, Installed
 from tessera.metatracing.records import Described, ExecutionTier
 from tessera.metatracing.request import Request
 from tessera.metatracing.stand_ins import values_of
-from tessera.metatracing.trials import geometry
 
 if TYPE_CHECKING:
     from tessera.metatracing.region import Region
@@ -53,7 +53,7 @@ class Climbing:
         region = self.region
         if not region.climbs or entry.is_stale or entry.contest is not None or entry.awaited:
             return
-        if region.trials.look_back(entry, values_of(entry.call, described)):
+        if region.newcomers.look_back(entry, values_of(entry.call, described)):
             return
         if len(self.requests) > region.config.most_bridges:
             return
@@ -115,7 +115,7 @@ class Climbing:
         region = self.region
         if any(program.tier >= wanted for program in region.programs):
             return False
-        if any(program.tier is wanted for program in region.trials.programs):
+        if any(program.tier is wanted for program in region.newcomers.programs):
             return None
         return not any(wanted in asked for asked in self.asked.values())
 
@@ -181,7 +181,7 @@ class Climbing:
                 levels = bridge_levels(TIER3, words, [*self._schedules_of(words), current, None])
             else:
                 levels = region.runtime.specialized_compiler.levels(
-                    region.client, call, words, current, region.trials.times, most
+                    region.client, call, words, current, region.newcomers.times, most
                 )
         else:
             return None
@@ -278,7 +278,7 @@ class Climbing:
             if case in self._had:
                 region.take(program)
             else:
-                region.trials.add([program])
+                region.newcomers.add([program])
 
     # What was compiled
 
@@ -296,8 +296,8 @@ class Climbing:
             request.done()
             region.counts.add("compiles", len(found), region=region.name)
             # What came first has competed already: it is in use, still competes, or gets another chance.
-            there = [*region.programs, *region.trials.programs]
-            region.trials.add([one for one in made if one not in there])
+            there = [*region.programs, *region.newcomers.programs]
+            region.newcomers.add([one for one in made if one not in there])
 
     def arrived(self, request: Request, level: Level, compiled: Compiled) -> None:
         """One of several programs is there: the first of them does not wait for the others.
@@ -314,7 +314,7 @@ class Climbing:
             if request.is_known(compiled) or any(entry.program.level.quick for entry in region.entries):
                 region.take(program)
             elif len(request.levels) > 1:
-                region.trials.add([program])
+                region.newcomers.add([program])
 
 
 def _keep(known: dict[Any, None], one: object) -> None:

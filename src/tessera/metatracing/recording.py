@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tessera.errors import TesseraError
 from tessera.metatracing.contest import Contender
@@ -22,6 +22,16 @@ _WARM = 8  # calls of an entry that are all recorded
 _MOST_PENDING = 64
 
 
+class Sampled(NamedTuple):
+    """A call that is timed and stands for so many, with what ran it: a contender where programs compete."""
+
+    entry: Entry
+    program: Installed
+    contender: Contender | None
+    calls: int
+    described: Described
+
+
 class Recording:
     """The records of a region. Whoever changes them holds the region's lock."""
 
@@ -32,7 +42,7 @@ class Recording:
         self.recorded = 0
         self.calls = 0
         self.overheads: tuple[int, int] = (0, 0)  # of the last recorded call: recording, and deciding what to do
-        self.pending: deque[tuple[Entry, Installed, Contender | None, Reading, int, Described]] = deque()
+        self.pending: deque[tuple[Sampled, Reading]] = deque()
 
     def settle(self, entry: Entry) -> None:
         """Counts the calls of an entry since its last recorded one."""
@@ -44,41 +54,33 @@ class Recording:
             self.calls += count
             self.region.counts.ran(program.tier, entry.failed, count)
 
-    def ran(
-        self,
-        entry: Entry,
-        program: Installed,
-        contender: Contender | None,
-        took: int | Reading,
-        count: int,
-        described: Described,
-    ) -> None:
-        """A call was made that is to be recorded, and stands for so many; its time may only be known later."""
-        self.count(entry.program, entry, count - 1)
-        self.count(program, entry, 1)
+    def ran(self, call: Sampled, took: int | Reading) -> None:
+        """A call was made that is to be recorded; its time may only be known later."""
+        entry = call.entry
+        self.count(entry.program, entry, call.calls - 1)
+        self.count(call.program, entry, 1)
         if isinstance(took, int):
-            self._record(entry, program, contender, took, count, described)
+            self._record(call, took)
         else:
             if len(self.pending) >= _MOST_PENDING:
                 self.pending.popleft()
-            self.pending.append((entry, program, contender, took, count, described))
+            self.pending.append((call, took))
             self.collect()
         entry.pace = self._pace(entry)
 
     def collect(self) -> None:
         """Takes in what a GPU has done by now."""
         while self.pending:
-            entry, program, contender, reading, count, described = self.pending[0]
+            call, reading = self.pending[0]
             took = reading()
             if took is None:
                 return
             self.pending.popleft()
-            self._record(entry, program, contender, took, count, described)
+            self._record(call, took)
 
-    def _record(
-        self, entry: Entry, program: Installed, contender: Contender | None, took: int, count: int, described: Described
-    ) -> None:
+    def _record(self, call: Sampled, took: int) -> None:
         region, now = self.region, self.region.clock()
+        entry, program, contender, count, described = call
         program.note(now, took, count)
         region.counts.took(program.tier, took, count)
         self.heat.add(now, took * count)
@@ -90,7 +92,7 @@ class Recording:
             region.counts.add("traces")
             self.ring.add(Record(now, program.tier, described, took, count, entry.facts, *self.overheads))
         self.recorded += 1
-        region.trials.note(entry, contender, took)
+        region.newcomers.note(entry, contender, took)
 
     def period(self, entry: Entry) -> int:
         """How many calls to let pass unrecorded: so many that recording takes a small part of the time."""

@@ -19,13 +19,13 @@ from tessera.metatracing.contest import Contender
 from tessera.metatracing.first_program import first_program
 from tessera.metatracing.lessons import kind_of
 from tessera.metatracing.logs import complain, log, told
+from tessera.metatracing.newcomers import Newcomers
 from tessera.metatracing.programs import Entry, Installed
-from tessera.metatracing.recording import Recording
-from tessera.metatracing.records import Described, ExecutionTier
+from tessera.metatracing.recording import Recording, Sampled
+from tessera.metatracing.records import ExecutionTier
 from tessera.metatracing.request import Request
 from tessera.metatracing.stand_ins import standing_in
 from tessera.metatracing.timing import Reading, timer_for
-from tessera.metatracing.trials import Trials
 from tessera.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Region:
         self.entries: list[Entry] = []
         self.recording = Recording(self)
         self.ring, self.heat = self.recording.ring, self.recording.heat
-        self.trials = Trials(self)
+        self.newcomers = Newcomers(self)
         self.climbing = Climbing(self)
         self.looking = 0  # nanoseconds that the call which is coming took to find its entry
         place = next((value.device for value in call.values if isinstance(value, Tensor)), None)
@@ -72,7 +72,7 @@ class Region:
     def is_working(self) -> bool:
         """Whether something is being compiled, waits for its calls, or is being compared."""
         awaited = any(entry.awaited for entry in self.entries)
-        return bool(self.climbing.requests or self.trials.contests or awaited)
+        return bool(self.climbing.requests or self.newcomers.contests or awaited)
 
     # Finding programs
 
@@ -105,10 +105,10 @@ class Region:
                 chain.append(base)
             for entry, other in pairwise(chain):
                 entry.other = other
-            chain[0].rival = self.trials.rival(kept.described)
-            self.trials.resume(chain[0])
+            chain[0].rival = self.newcomers.rival(kept.described)
+            self.newcomers.resume(chain[0])
             for entry in chain:
-                self.trials.expect(entry)
+                self.newcomers.expect(entry)
             self.entries += chain
             self.climbing.recall(chain[0])
             if (first := chain[0]).failed is not None:
@@ -196,7 +196,7 @@ class Region:
         try:
             before = entry.settle()
             if entry.awaited and entry.contest is None:
-                self.trials.begin(entry, values)
+                self.newcomers.begin(entry, values)
             stale, contender = entry.is_stale, None
             if entry.contest is not None:
                 contender = entry.contest.next()
@@ -218,7 +218,8 @@ class Region:
             return self.recover(entry, contender, error, values)
         waited = began - came
         described = tuple([value.meta if isinstance(value, Tensor) else value for value in values])
-        clerk.do(lambda: self._note(entry, program, contender, took, before + 1, described, waited))
+        call = Sampled(entry, program, contender, before + 1, described)
+        clerk.do(lambda: self._note(call, took, waited))
         return result, program.tier
 
     def _taken(self, program: Installed, values: tuple[Any, ...]) -> Sequence[Any]:
@@ -239,22 +240,13 @@ class Region:
         with self.lock:
             self.recording.count(entry.program, entry, count)
 
-    def _note(
-        self,
-        entry: Entry,
-        program: Installed,
-        contender: Contender | None,
-        took: int | Reading,
-        count: int,
-        described: Described,
-        waited: int,
-    ) -> None:
+    def _note(self, call: Sampled, took: int | Reading, waited: int) -> None:
         """What a recorded call leads to: a record, perhaps the end of a contest, perhaps a request."""
         began = self.clock()
         with self.lock:
-            self.recording.ran(entry, program, contender, took, count, described)
+            self.recording.ran(call, took)
             recorded = self.clock()
-            self.climbing.consider(entry, described)
+            self.climbing.consider(call.entry, call.described)
         self.runtime.manager.sweep()
         self.recording.overheads = recorded - began, waited + self.clock() - recorded
         if self.runtime.watch is not None:
@@ -293,7 +285,7 @@ class Region:
     def drop(self, program: Installed) -> None:
         """Takes a program out of use; calls that had it find another."""
         with self.lock:
-            self.trials.remove(program)
+            self.newcomers.remove(program)
             if program in self.programs:
                 self.programs.remove(program)
                 self.runtime.manager.released(program)
@@ -316,7 +308,7 @@ class Region:
         """Lets go of all programs: nobody calls this region any more."""
         with self.lock:
             self.climbs, self.climbing.requests = False, []
-            self.trials.clear()
+            self.newcomers.clear()
             for program in self.programs:
                 self.runtime.manager.released(program)
             self.programs = []

@@ -24,7 +24,7 @@ _MOST_REMEMBERED = 256
 _PATIENCE = 200  # recorded calls after which a contest is decided by what is known: its arguments may never come again
 
 
-class Trials:
+class Newcomers:
     """The trials of a region. Whoever changes them holds the region's lock."""
 
     def __init__(self, region: Region) -> None:
