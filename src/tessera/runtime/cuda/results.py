@@ -85,7 +85,7 @@ def _in_machine_code(places: list[list[int]]) -> Result:
         *functions,
         *map(id, objects[1:]),
     ]
-    record = host_launch.Record(struct.pack(f"<{len(words)}Q", *words))
+    record = struct.pack(f"<{len(words)}Q", *words)
     return host_launch.built_in("result", code.address("result"), record, objects)
 
 

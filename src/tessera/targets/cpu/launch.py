@@ -68,15 +68,9 @@ def maker(
         return lambda template, keep: through_ctypes(
             kernel_address, template, arguments, workspace_bytes, threads, keep
         )
-    definition, head = _entry(), _record(kernel_address, len(example), arguments, workspace_bytes, threads)
+    head = _record(kernel_address, len(example), arguments, workspace_bytes, threads)
     build, address = _builder(), ctypes.addressof(_entry())
-
-    def made(template: bytes, keep: object) -> Launch:
-        record = Record(head + template)
-        record.kept = (keep, definition)
-        return build(address, record, None)
-
-    return made
+    return lambda template, keep: build(address, head + template, keep)
 
 
 @cache
@@ -122,18 +116,6 @@ def _check(template: bytes, arguments: Sequence[tuple[str, int]], workspace_byte
         raise CompileError(f"expected some threads and scratch memory, got {threads} and {workspace_bytes} bytes")
 
 
-class Record(bytes):
-    """What the entry reads, and what it needs alive."""
-
-    kept: tuple[object, ...]
-
-
-class Words(bytearray):
-    """The same, for what changes."""
-
-    kept: tuple[object, ...]
-
-
 class _MethodDefinition(ctypes.Structure):
     """CPython's PyMethodDef."""
 
@@ -147,8 +129,11 @@ class _MethodDefinition(ctypes.Structure):
 
 @cache
 def _builder() -> Callable[..., Callable[..., Any]]:
-    """CPython's way to make a built-in function of a definition and what becomes its `self`."""
-    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    """CPython's way to make a built-in function of a definition, what becomes its `self`, and its module.
+
+    The function keeps both alive. Nothing asks for the module: so it is whatever is needed as long.
+    """
+    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
     return prototype(("PyCFunction_NewEx", ctypes.pythonapi))
 
 
@@ -180,7 +165,7 @@ def fresh(shape: tuple[int, ...], storage: np.dtype[Any]) -> Callable[[], np.nda
 
 
 def built_in(
-    name: str, address: int, record: Record | Words, keep: object, *, takes: bool = True, names: bool = False
+    name: str, address: int, record: bytes | bytearray, keep: object, *, takes: bool = True, names: bool = False
 ) -> Callable[..., Any]:
     """The built-in function of other machine code: it has a record for its `self`, and takes arguments, or none.
 
@@ -188,18 +173,15 @@ def built_in(
     """
     flags = _FASTCALL | (_KEYWORDS if names else 0) if takes else _NO_ARGUMENTS
     definition = _MethodDefinition(name.encode(), address, flags, None)
-    record.kept = (keep, definition)
-    return _builder()(ctypes.addressof(definition), record, None)
+    return _builder()(ctypes.addressof(definition), record, (keep, definition))
 
 
 def through_entry(
     kernel: int, template: bytes, arguments: Sequence[tuple[str, int]], scratch: int, threads: int, keep: object
 ) -> Launch:
     """The callable as a built-in function of the machine-code entry."""
-    definition = _entry()
-    record = Record(_record(kernel, len(template), arguments, scratch, threads) + template)
-    record.kept = (keep, definition)
-    return _builder()(ctypes.addressof(definition), record, None)
+    record = _record(kernel, len(template), arguments, scratch, threads) + template
+    return _builder()(ctypes.addressof(_entry()), record, keep)
 
 
 def _record(kernel: int, nbytes: int, arguments: Sequence[tuple[str, int]], scratch: int, threads: int) -> bytes:

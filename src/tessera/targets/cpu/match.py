@@ -48,6 +48,6 @@ def front(
         mode = 0 if one.finish is None else 1 if one.finish == "item" else 2
         check = 0 if one.unchanged is None else id(one.unchanged)
         words += [id(one.settings), id(one.run), check, mode, id(one.finish), *map(id, one.keys)]
-    record = launch.Record(struct.pack(f"<{len(words)}Q", *words))
+    record = struct.pack(f"<{len(words)}Q", *words)
     keep = (otherwise, kind, asked, tuple(entries))
     return launch.built_in("call", pool.start().image.address("match"), record, keep, names=True)

@@ -59,7 +59,7 @@ class Watch:
         mapping: Mapping[Any, Any],
     ) -> None:
         self._anew, self._variables, self._listed, self._mapping = anew, variables, listed, mapping
-        self._words = launch.Words(_HEAD.size + 2 * launch.WORD * len(variables))
+        self._words = bytearray(_HEAD.size + 2 * launch.WORD * len(variables))
         self._otherwise = self._asked_anew
         self._held: tuple[Any, ...] = ()
         self._writing = Lock()
