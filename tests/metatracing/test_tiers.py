@@ -389,6 +389,26 @@ def test_times_may_come_late() -> None:
     assert made.runtime.get_runtime_stats().total_executions == 601
 
 
+class GraphTimer:
+    """As on a GPU's stream whose launches become nodes of a graph."""
+
+    def timed(self, run: Callable[..., Any], values: Sequence[Any]) -> tuple[Any, None]:
+        return run(*values), None
+
+
+def test_calls_that_become_part_of_a_graph_took_no_time() -> None:
+    """They are counted, but nothing is recorded of them, and no program wins by them."""
+    made = Made()
+    made.call(4, 8)
+    (region,) = made.runtime.regions()
+    region.timer, usual = GraphTimer(), region.timer
+    assert set(made.call(4, 8, times=300)) == {1}
+    assert made["traces"] == 1
+    assert made.runtime.get_runtime_stats().total_executions == 301
+    region.timer = usual
+    assert made.call(4, 8, times=300)[-1] == 3
+
+
 def test_a_call_that_cannot_be_traced_is_made_as_it_is() -> None:
     made = Made()
     found = made.tiered(np.ones(3, np.float32), np.ones(3, np.float32), np.float32(2))

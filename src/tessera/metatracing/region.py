@@ -216,6 +216,9 @@ class Region:
         except FAULTS as error:
             clerk.do(lambda: self._count(entry, before))
             return self.recover(entry, contender, error, values)
+        if took is None:
+            clerk.do(lambda: self._count(entry, before + 1))
+            return result, program.tier
         waited = began - came
         described = tuple([value.meta if isinstance(value, Tensor) else value for value in values])
         call = Sampled(entry, program, contender, before + 1, described)

@@ -15,9 +15,9 @@ Reading = Callable[[], "int | None"]
 
 
 class Timer(Protocol):
-    """Runs something and says how long it took."""
+    """Runs something and says how long it took; None where it did not run now, but became part of a graph."""
 
-    def timed(self, run: Runner, values: Sequence[Any]) -> tuple[Any, int | Reading]: ...
+    def timed(self, run: Runner, values: Sequence[Any]) -> tuple[Any, int | Reading | None]: ...
 
 
 class HostTimer:
@@ -47,10 +47,10 @@ class CudaTimer:
         self._default = streams.default_stream(place)
         self._spare: list[tuple[Any, Any]] = []  # pairs of events
 
-    def timed(self, run: Runner, values: Sequence[Any]) -> tuple[Any, Reading]:
+    def timed(self, run: Runner, values: Sequence[Any]) -> tuple[Any, Reading | None]:
         stream = self._streams.current_streams().get(self._place.index) or self._default
-        if stream.graph is not None:  # nothing runs now: the call becomes a node of a graph
-            return run(*values), lambda: 0
+        if stream.graph is not None:
+            return run(*values), None
         try:
             events = self._spare.pop()
         except IndexError:

@@ -69,7 +69,8 @@ class TorchGraph:
         torch = library("torch")
         self._graph = torch.cuda.CUDAGraph()
         torch.cuda.synchronize()
-        with torch.cuda.graph(self._graph):
+        # What other threads ask of the driver meanwhile is no part of it, and no reason to give up.
+        with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
             self.results: Sequence[Any] = [call() for call in calls]
 
     def replay(self) -> None:
