@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from long_ways import slow_calls
 
 import tessera as ts
 from tessera import Tensor, jit, knobs
@@ -18,20 +19,6 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 
 def entries(function: Jitted) -> int:
     return sum(len(quick.entries) for quick in function.quicks)
-
-
-def slow_calls(function: Jitted) -> list[Any]:
-    """Notes the calls that go the long way."""
-    calls: list[Any] = []
-    quick = function.quicks[-1]
-    slowly = quick.slowly
-
-    def noted(*args: Any, **kwargs: Any) -> Any:
-        calls.append(args)
-        return slowly(*args, **kwargs)
-
-    quick.slowly = noted
-    return calls
 
 
 @jit

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from long_ways import slow_calls
 
 import tessera as ts
 from tessera import Tensor, jit, knobs
@@ -50,20 +51,6 @@ def warm(function: Any) -> tuple[Jitted, Tensor, Tensor]:
     made(x, y)
     assert isinstance(made.__call__, BuiltinFunctionType)
     return made, x, y
-
-
-def slow_calls(function: Jitted) -> list[Any]:
-    """Notes the calls that generated code has nothing for."""
-    calls: list[Any] = []
-    quick = function.quicks[-1]
-    slowly = quick.slowly
-
-    def noted(*args: Any, **kwargs: Any) -> Any:
-        calls.append(args)
-        return slowly(*args, **kwargs)
-
-    quick.slowly = noted
-    return calls
 
 
 def test_calls_give_what_they_give_in_python() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
+from sequence_tables import noted_tables
 from tessera.errors import CompileError
 from tessera.shapes.tracked import Trail, is_tracked, plain
 from tessera.targets.cpu import features, launch, pool, sequence
@@ -86,15 +86,7 @@ def test_the_first_failure_ends_it(add: tuple[int, image.Image]) -> None:
 def test_tracked_numbers_are_filled_in(add: tuple[int, image.Image], monkeypatch: pytest.MonkeyPatch) -> None:
     entry, held = add
     pool.start()
-    tables: list[bytes] = []
-    real = sequence.Table.filled
-
-    def filled(self: sequence.Table, numbers: Sequence[int]) -> bytearray:
-        made = real(self, numbers)
-        tables.append(bytes(made))
-        return made
-
-    monkeypatch.setattr(sequence.Table, "filled", filled)
+    tables = noted_tables(monkeypatch)
 
     def made(added: Any, scratch: Any, threads: Any, number: Any) -> Any:
         known = step(entry, sequence.Field(64, 0, 8), number=3)

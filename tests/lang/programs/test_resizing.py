@@ -14,11 +14,11 @@ from program_cases import CHAIN, check_close, drawn, expected, program_of
 from transformer_block import arguments, transformer_block
 
 import tessera as ts
+from sequence_tables import noted_tables
 from tessera import DType, Tensor, jit
 from tessera.lang.operators import gelu, matmul
 from tessera.lang.programs import Program, resizing
 from tessera.runtime.cuda.streams import default_stream
-from tessera.targets.cpu import sequence
 
 FAR = 1 << 40
 
@@ -26,16 +26,7 @@ FAR = 1 << 40
 @pytest.fixture(name="tables")
 def _tables(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """The tables of all sequences that are made."""
-    found: list[bytes] = []
-    real = sequence.Table.filled
-
-    def filled(self: sequence.Table, numbers: Sequence[int]) -> bytearray:
-        made = real(self, numbers)
-        found.append(bytes(made))
-        return made
-
-    monkeypatch.setattr(sequence.Table, "filled", filled)
-    return found
+    return noted_tables(monkeypatch)
 
 
 class Counting:
