@@ -167,13 +167,7 @@ class Climbing:
         return found
 
     def _climb(
-        self,
-        entry: Entry,
-        described: Described,
-        tier: ExecutionTier,
-        *,
-        is_bridge: bool,
-        general: tuple[str, ...] = (),
+        self, entry: Entry, described: Described, tier: ExecutionTier, *, is_bridge: bool, general: tuple[str, ...] = ()
     ) -> Request | None:
         """A request for programs of a tier; None where there is nothing to ask for."""
         region = self.region
@@ -249,7 +243,7 @@ class Climbing:
         return () if self._is_few() else self._fewer(entry, described)
 
     def _fewer(self, entry: Entry, described: Described) -> tuple[str, ...]:
-        """What is assumed without what was refused and what varies with it; () where there is, or was, such a program."""
+        """What is assumed without what was refused and what varies with it; () where that was asked for before."""
         region, config = self.region, self.region.config
         refused = {
             guard.word

@@ -15,15 +15,16 @@ class RuntimeConfig:
     """Thresholds are time that a region has spent lately, in all its calls: not the time of one call.
 
     `enable_tier1_fallback`: off, the first call of a new kernel waits for a program that is compiled fully.
-    `half_life_s`: of that time; what was spent long ago counts little. `background_compilation`: off, a call that makes
-    its region hot waits until the next tier is built. `sample_period`: calls between two that are recorded; None
-    chooses it by how long they take. `contest_rounds`: counted runs of each program when several are compared.
-    `candidates`: schedules that are tried at a time. `invariance`: the part of the time for which something must have
-    been the same to be assumed. `shown_calls`: the calls that must have shown it to be the same, however long they
-    took; one is enough where the third tier's threshold is zero, which asks for it at once. `most_bridges`: see MOST_BRIDGES. `bridge_calls`: calls that a guard refuses before a
-    bridge is thought of. `max_trace_history`: records that a region keeps. `enable_distributed_tracing`: the runtime
-    listens to the collectives of `tessera.distributed`; rank and world size are what its events say of themselves.
-    `mitigate_risks`: the runtime watches what it costs, and changes these settings where that is too much.
+    `half_life_s`: of that time; what was spent long ago counts little. `background_compilation`: off, a call that
+    makes its region hot waits until the next tier is built. `sample_period`: calls between two that are recorded;
+    None chooses it by how long they take. `contest_rounds`: counted runs of each program when several are compared.
+    `candidates`: schedules that are tried at a time. `invariance`: the part of the time for which something must
+    have been the same to be assumed. `shown_calls`: the calls that must have shown it to be the same, however long
+    they took; one is enough where the third tier's threshold is zero, which asks for it at once. `most_bridges`:
+    see MOST_BRIDGES. `bridge_calls`: calls that a guard refuses before a bridge is thought of. `max_trace_history`:
+    records that a region keeps. `enable_distributed_tracing`: the runtime listens to the collectives of
+    `tessera.distributed`; rank and world size are what its events say of themselves. `mitigate_risks`: the runtime
+    watches what it costs, and changes these settings where that is too much.
     """
 
     enable_tier1_fallback: bool = True
