@@ -17,6 +17,7 @@ from tessera import knobs
 from tessera.metatracing.client import Level
 from tessera.metatracing.compiling_process import CompilingProcess
 from tessera.metatracing.logs import complain, log
+from tessera.runtime.threads import before_work
 
 if TYPE_CHECKING:
     from tessera.metatracing.client import Compiled
@@ -253,6 +254,7 @@ class Worker:
                 level = job.left.popleft()
                 job.under_way += 1
             made: Compiled | None = None
+            before_work()
             try:
                 # Settings that hold around the request hold here; a context is for one thread at a time.
                 around = job.request.context.copy()
