@@ -21,7 +21,7 @@ from tessera.runtime.meta import Meta
 from tessera.runtime.pytree import tree_leaves, tree_unflatten
 from tessera.runtime.tensor import Tensor
 from tessera.runtime.written_calls import MISSING, NOT_FOUND, as_given, mark_for, parameters_text, written
-from tessera.targets.cpu import launch, match
+from tessera.targets.cpython import earlier_calls, objects
 
 MOST_ENTRIES = 4096
 INLINE = 4
@@ -265,18 +265,23 @@ class Quick:
         """Machine code that takes the calls of these entries, where all arguments are arrays by themselves."""
         count, kinds = len(self.listed), {one.kind for one in self.listed}
         is_flat = [one.arrays for one in self.accesses] == [(name,) for name in self.names]
-        if not is_flat or kinds != {inspect.Parameter.POSITIONAL_OR_KEYWORD} or not inline or not match.is_possible():
+        if (
+            not is_flat
+            or kinds != {inspect.Parameter.POSITIONAL_OR_KEYWORD}
+            or not inline
+            or not earlier_calls.is_possible()
+        ):
             return made
         slot = _slot_of_meta()
         entries = [
-            match.Entry(
+            earlier_calls.Entry(
                 key[0], key[1:], entry.run, "item" if _takes_only(entry.finish) else entry.finish, entry.unchanged
             )
             for key, entry in inline
             if not entry.hidden
         ]
-        asked = match.Asked(cast("Any", current_or_none).__self__, None, quick_settings(), _holds)
-        return made if slot is None or not entries else match.front(made, count, Tensor, slot, asked, entries)
+        asked = earlier_calls.Asked(cast("Any", current_or_none).__self__, None, quick_settings(), _holds)
+        return made if slot is None or not entries else earlier_calls.front(made, count, Tensor, slot, asked, entries)
 
     def _look(self, inline: Sequence[Inline], parts: Sequence[str], scope: dict[str, Any]) -> str:
         """Code that finds an entry, or the number of one that is compared here."""
@@ -338,7 +343,7 @@ class Quick:
 @cache
 def _slot_of_meta() -> int | None:
     """Where tensors have their metas."""
-    return launch.slot_of(scalar(0), "meta")
+    return objects.slot_of(scalar(0), "meta")
 
 
 def _takes_only(finish: Finish | None) -> bool:
