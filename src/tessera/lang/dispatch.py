@@ -307,7 +307,7 @@ def _expression(example: Any) -> str | None:
         return f"[{inner}]" if kind is list else f"({inner})"
     if kind is dict:
         inner = {key: _expression(one) for key, one in example.items()}
-        if None in inner.values() or not all(isinstance(key, str | int) for key in inner):
+        if None in inner.values() or not all(key.__class__ in (str, int) for key in inner):
             return None
         return "{" + ", ".join(f"{key!r}: {one}" for key, one in inner.items()) + "}"
     return None
