@@ -35,7 +35,7 @@ from tessera.metatracing.analysis.trials import ROUNDS, Turns, timed_on
 from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.building import build
 from tessera.metatracing.client import Level, facts_of
-from tessera.metatracing.kernel_client import KernelClient, KernelProgram
+from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
 from tessera.metatracing.records import ExecutionTier
 from tessera.runtime.device import Device
 

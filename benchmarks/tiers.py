@@ -42,7 +42,7 @@ from tessera.metatracing.attention import BASELINE, BASELINE_HASH, flash_attenti
 from tessera.metatracing.building import build
 from tessera.metatracing.candidates import tier2_levels, tier3_levels
 from tessera.metatracing.client import facts_of
-from tessera.metatracing.kernel_client import KernelClient
+from tessera.metatracing.clients.kernels import KernelClient
 from tessera.targets.cpu import pool
 
 HERE = Path(__file__).parent

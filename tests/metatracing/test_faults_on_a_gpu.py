@@ -23,7 +23,7 @@ from tessera.errors import DeviceError, ResourceError
 from tessera.metatracing import AttentionParams, Call, ExecutionTier, Level, MetaTracingRuntime, RuntimeConfig
 from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.background import Worker
-from tessera.metatracing.kernel_client import KernelClient, KernelProgram
+from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
 from tessera.targets.cuda.tools import find_ptxas
 
 pytestmark = pytest.mark.gpu

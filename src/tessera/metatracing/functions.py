@@ -11,7 +11,7 @@ from tessera.lang.jit import Jitted
 from tessera.lang.parameters import Call
 from tessera.lang.structures import Structure
 from tessera.lang.tracing import current_or_none
-from tessera.metatracing.program_client import ProgramClient
+from tessera.metatracing.clients.functions import ProgramClient
 from tessera.metatracing.runtime import MetaTracingRuntime, shared_runtime
 from tessera.metatracing.tiered import Tiered
 from tessera.runtime.written_calls import as_given, mark_for, parameters_text, written

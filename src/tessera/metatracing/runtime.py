@@ -19,11 +19,11 @@ from tessera.metatracing.attention import AttentionParams, attention_operations,
 from tessera.metatracing.background import Blocking, Compiling, Worker
 from tessera.metatracing.clerk import AtOnce, Behind, Clerk
 from tessera.metatracing.client import Call, Client, Level
+from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.compilers import EnhancedTesseraCompiler, SpecializedKernelGenerator
 from tessera.metatracing.config import RuntimeConfig
 from tessera.metatracing.contest import Contender
 from tessera.metatracing.heat import Clock, system_clock
-from tessera.metatracing.kernel_client import KernelClient
 from tessera.metatracing.logs import log
 from tessera.metatracing.manager import KernelManager
 from tessera.metatracing.models.climbing import ClimbModel

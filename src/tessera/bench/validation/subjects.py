@@ -26,7 +26,7 @@ from tessera.metatracing import (
 from tessera.metatracing.building import build
 from tessera.metatracing.candidates import tier2_levels, tier3_levels
 from tessera.metatracing.client import facts_of
-from tessera.metatracing.kernel_client import KernelClient
+from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.stand_ins import stand_in
 from tessera.runtime.creation import empty
 from tessera.runtime.device import device as device_named

@@ -9,7 +9,7 @@ from tessera.metatracing.analysis.analyzer import AnalysisResult, PatternAnalyze
 from tessera.metatracing.analysis.inside import with_events
 from tessera.metatracing.analysis.recommendations import Recommender, SpecializationRecommendation
 from tessera.metatracing.analysis.trials import Trial, drawn_like
-from tessera.metatracing.kernel_client import KernelClient
+from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.models.kernel_times import KernelTimes
 from tessera.metatracing.records import AttentionTrace, ExecutionTier
 from tessera.metatracing.situation import Situation
