@@ -173,7 +173,7 @@ def test_functions_go_to_other_processes_by_value() -> None:
 
 SENT = """
 import json, sys
-from tessera.metatracing.building import build
+from tessera.metatracing.compiling.worker import build
 sys.stdout.buffer.write(build(sys.stdin.buffer.read()))
 """
 

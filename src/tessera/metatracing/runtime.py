@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from tessera.kernels.function import Kernel
 from tessera.metatracing.analysis.experience import Experience
 from tessera.metatracing.attention import AttentionParams, attention_operations, flash_attention
-from tessera.metatracing.background import Blocking, Compiling, Worker
 from tessera.metatracing.clerk import AtOnce, Behind, Clerk
 from tessera.metatracing.client import Call, Client, Level
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.compilers import EnhancedTesseraCompiler, SpecializedKernelGenerator
+from tessera.metatracing.compiling.background import Blocking, Compiling, Worker
 from tessera.metatracing.config import RuntimeConfig
 from tessera.metatracing.contest import Contender
 from tessera.metatracing.heat import Clock, system_clock
