@@ -323,15 +323,15 @@ class MetaTracingRuntime:
 
     def write_timeline(self, path: str | os.PathLike[str]) -> None:
         """Writes what happened as one HTML file that needs nothing else."""
-        from tessera.metatracing.timeline import timeline_of
-        from tessera.metatracing.timeline_page import page
+        from tessera.metatracing.timeline.figures import timeline_of
+        from tessera.metatracing.timeline.page import page
 
         Path(path).write_text(page(timeline_of(self)), encoding="utf-8")
 
     def write_trace(self, path: str | os.PathLike[str]) -> None:
         """Writes what happened as trace events, for Perfetto (ui.perfetto.dev) and chrome://tracing."""
-        from tessera.metatracing.perfetto import trace_events
-        from tessera.metatracing.timeline import timeline_of
+        from tessera.metatracing.timeline.figures import timeline_of
+        from tessera.metatracing.timeline.perfetto import trace_events
 
         Path(path).write_text(json.dumps(trace_events(timeline_of(self))), encoding="utf-8")
 
