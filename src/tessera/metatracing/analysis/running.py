@@ -11,8 +11,8 @@ from tessera.metatracing.analysis.recommendations import Recommender, Specializa
 from tessera.metatracing.analysis.trials import Trial, drawn_like
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.models.kernel_times import KernelTimes
+from tessera.metatracing.models.situation import Situation
 from tessera.metatracing.records import AttentionTrace, ExecutionTier
-from tessera.metatracing.situation import Situation
 from tessera.metatracing.stand_ins import stand_in
 from tessera.runtime.meta import Meta
 
