@@ -22,8 +22,8 @@ from tessera import Tensor, knobs
 from tessera.errors import DeviceError, ResourceError
 from tessera.metatracing import AttentionParams, Call, ExecutionTier, Level, MetaTracingRuntime, RuntimeConfig
 from tessera.metatracing.attention import flash_attention
-from tessera.metatracing.background import Worker
-from tessera.metatracing.kernel_client import KernelClient, KernelProgram
+from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
+from tessera.metatracing.compiling.background import Worker
 from tessera.targets.cuda.tools import find_ptxas
 
 pytestmark = pytest.mark.gpu
@@ -219,7 +219,8 @@ def test_a_process_that_compiles_leaves_the_gpu_alone() -> None:
     packed = client.request(call, [Level(ExecutionTier.TIER2_STANDARD)])
     assert packed is not None
     code = (
-        "import sys; from tessera.metatracing.building import build; from tessera.runtime.cuda.context import Context; "
+        "import sys; from tessera.metatracing.compiling.worker import build; "
+        "from tessera.runtime.cuda.context import Context; "
         "print(build(sys.stdin.buffer.read()).decode(), 'handle' in vars(Context.of(0)))"
     )
     done = subprocess.run([sys.executable, "-c", code], input=packed, capture_output=True, check=True)
