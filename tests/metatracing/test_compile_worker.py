@@ -19,8 +19,8 @@ import pytest
 from made_up_client import Made
 
 from tessera import Schedule, compile_worker, knobs
-from tessera.metatracing.background import MOST_DEATHS, Worker
 from tessera.metatracing.client import Call, Level
+from tessera.metatracing.compiling.background import MOST_DEATHS, Worker
 
 
 class Background:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from tessera import knobs
 from tessera.metatracing.client import Level
-from tessera.metatracing.compiling_process import CompilingProcess
+from tessera.metatracing.compiling.process import CompilingProcess
 from tessera.metatracing.logs import complain, log
+from tessera.runtime.threads import before_work
 
 if TYPE_CHECKING:
     from tessera.metatracing.client import Compiled
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
 
 MOST_DEATHS = 3
 """Processes that may die before no other is started."""
-BUILD = "tessera.metatracing.building:build"
+BUILD = "tessera.metatracing.compiling.worker:build"
 MOST_PROCESSES = 4
 STARTED_EARLY = 2
 """Processes that are started when something will be compiled."""
 TO_SPARE = 4
 """Processors for each process that is started before anything has to be compiled."""
-READY = ("tessera.metatracing.building:get_ready", "tessera.metatracing.building:get_ready_for_gpus")
+READY = ("tessera.metatracing.compiling.worker:get_ready", "tessera.metatracing.compiling.worker:get_ready_for_gpus")
 _BREATH = 0.001
 """Seconds between the steps of taking a program in: each of them holds Python's lock, and callers come in between."""
 
@@ -258,6 +259,7 @@ class Worker:
                 level = job.left.popleft()
                 job.under_way += 1
             made: Compiled | None = None
+            before_work()
             try:
                 # Settings that hold around the request hold here; a context is for one thread at a time.
                 around = job.request.context.copy()

@@ -6,8 +6,8 @@ import json
 from importlib import import_module
 
 from tessera.errors import TesseraError
-from tessera.metatracing.kernel_client import Shipment
-from tessera.metatracing.shipping import unpack
+from tessera.metatracing.clients.kernels import Shipment
+from tessera.metatracing.clients.shipping import unpack
 
 
 def get_ready() -> None:
