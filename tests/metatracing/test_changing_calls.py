@@ -114,6 +114,17 @@ def test_where_there_is_room_programs_are_asked_for_ahead(room: bool, free: bool
     assert made.call(4, 8, times=200)[-1] == 3
 
 
+def test_the_third_tier_is_asked_for_where_the_time_is_spent() -> None:
+    """A rare call may be the one that makes a region hot: most programs are tried for the usual one."""
+    later = Later(True)
+    made = fully(Made(compiling=later, sample_period=None))
+    made.call(4, 8, times=24)
+    assert asked_for(later) == [(2, False)]
+    made.call(5, 8, times=4)
+    assert asked_for(later) == [(2, False), (3, False)]
+    assert later.requests[1].call.values[0].shape == (4, 8)
+
+
 def test_without_room_the_third_tier_waits_for_the_first_program_of_the_second() -> None:
     later = Later()
     made = fully(Made(compiling=later, candidates=2))

@@ -75,6 +75,8 @@ class Climbing:
                 continue
             if not first and not general and entry.calls < config.bridge_calls:
                 return
+            if first and wanted is TIER3:
+                entry, described = self._hottest(entry, described)
             if wanted is TIER3 and (first or self.words is None) and not self._is_shown(entry, described):
                 continue
             if (request := self._climb(entry, described, wanted, is_bridge=not first, general=general)) is not None:
@@ -147,6 +149,13 @@ class Climbing:
         if along and all_heat >= threshold and heat >= _SMALL_PART * all_heat:
             return True
         return heat >= threshold * self.lessons.harder(kind, now)
+
+    def _hottest(self, entry: Entry, described: Described) -> tuple[Entry, Described]:
+        """The case that takes most of a region's time, whoever calls: the most programs are tried for that."""
+        now = self.region.clock()
+        able = [one for one in self.region.entries if one.contest is None and not one.awaited and one.tier < TIER3]
+        best = max(able, key=lambda one: one.heat.at(now) + one.uncounted, default=entry)
+        return (entry, described) if best is entry else (best, best.described)
 
     def _siblings(self, first: Entry) -> list[Request]:
         """Requests for the other cases of a region besides the first, where somebody has time to compile them."""

@@ -6,6 +6,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from math import isfinite
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from tessera.metatracing.client import Call, Compiled, GuardType, Level, Runner, RuntimeGuard
@@ -272,6 +273,11 @@ class Entry:
     def unrecorded(self) -> int:
         """Calls since the last recorded one."""
         return self.period - max(self.left, 0)
+
+    @property
+    def uncounted(self) -> float:
+        """Nanoseconds of these, if they took as long as those that were recorded: not in the heat yet."""
+        return self.unrecorded * median(self.recent) if self.recent else 0.0
 
     def hurry(self) -> None:
         """Makes the next call a recorded one."""

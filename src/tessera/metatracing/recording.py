@@ -113,7 +113,7 @@ class Recording:
     @property
     def uncounted(self) -> float:
         """Nanoseconds of calls since the last recorded ones, if they took as long as those: not in the heat yet."""
-        return sum(entry.unrecorded * median(entry.recent) for entry in self.region.entries if entry.recent)
+        return sum(entry.uncounted for entry in self.region.entries)
 
     def unrecorded(self, tier: ExecutionTier) -> int:
         """Calls at a tier since the last recorded ones: those that nobody has counted yet."""
