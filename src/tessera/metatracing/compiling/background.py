@@ -27,8 +27,6 @@ MOST_DEATHS = 3
 """Processes that may die before no other is started."""
 BUILD = "tessera.metatracing.compiling.worker:build"
 MOST_PROCESSES = 4
-STARTED_EARLY = 2
-"""Processes that are started when something will be compiled."""
 TO_SPARE = 4
 """Processors for each process that is started before anything has to be compiled."""
 READY = ("tessera.metatracing.compiling.worker:get_ready", "tessera.metatracing.compiling.worker:get_ready_for_gpus")
@@ -187,7 +185,7 @@ class Worker:
 
     def prepare(self) -> None:
         if self.is_usable and self.deaths == 0:
-            self._start(STARTED_EARLY)
+            self._start(len(self._processes))
 
     def _start(self, count: int) -> None:
         for process in self._processes[:count]:
