@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import gcd
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -48,7 +48,7 @@ _NOTHING = (0, 0, None)
 class DeviceSite:
     """One GPU, for one bound program. `executable` gives a kernel by its number and by how rows of its arrays lie."""
 
-    given: ClassVar[str] = "stream, "
+    given = "stream, "
 
     executable: Callable[[int, tuple[bool, ...]], CudaExecutable]
     world: Callable[[], Machine]
