@@ -12,6 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from math import exp, log
 from typing import NamedTuple
 
+from tessera.forking import tell_in_child
 from tessera.kernels.schedule import Schedule
 from tessera.metatracing.records import Described
 from tessera.runtime.meta import Meta
@@ -36,6 +37,11 @@ class Experience:
 
     def __init__(self) -> None:
         self._seen: dict[Hashable, deque[Seen]] = {}
+        self._lock = threading.Lock()
+        tell_in_child(self)
+
+    def forked(self) -> None:
+        """In the child of a fork: whoever held the lock is not there."""
         self._lock = threading.Lock()
 
     def note(self, kernel: Hashable, arguments: Described, times: Mapping[Schedule | None, float]) -> None:
