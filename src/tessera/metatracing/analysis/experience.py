@@ -46,10 +46,11 @@ class Experience:
 
     def note(self, kernel: Hashable, arguments: Described, times: Mapping[Schedule | None, float]) -> None:
         """Schedules were compared for such arguments."""
-        if len(times) < 2:
+        took = {schedule: time for schedule, time in times.items() if time > 0}  # a clock may be too coarse
+        if len(took) < 2:
             return
-        best = min(times.values())
-        found = Seen(logs_of(arguments), {schedule: log(took / best) for schedule, took in times.items() if took > 0})
+        best = min(took.values())
+        found = Seen(logs_of(arguments), {schedule: log(time / best) for schedule, time in took.items()})
         with self._lock:
             while len(self._seen) >= _MOST_KERNELS and kernel not in self._seen:
                 del self._seen[next(iter(self._seen))]
