@@ -40,12 +40,12 @@ from tessera.metatracing.analysis.recommendations import (
     SpecializationRecommendation,
 )
 from tessera.metatracing.analysis.trials import Trial, Turns, measured_gain, own_arguments, timed_on
-from tessera.metatracing.building import build
 from tessera.metatracing.client import Level
-from tessera.metatracing.kernel_client import KernelClient
+from tessera.metatracing.clients.kernels import KernelClient
+from tessera.metatracing.compiling.worker import build
 from tessera.metatracing.models.kernel_times import KernelTimes, shipped
+from tessera.metatracing.models.situation import Situation
 from tessera.metatracing.records import ExecutionTier
-from tessera.metatracing.situation import Situation
 from tessera.runtime.device import Device
 
 MODELS = {"cuda": "h200", "cpu": "cpu-aarch64"}

@@ -33,9 +33,9 @@ from tessera.bench.operators.kernels import gemm, layernorm, softmax
 from tessera.kernels.function import Kernel
 from tessera.metatracing.analysis.trials import ROUNDS, Turns, timed_on
 from tessera.metatracing.attention import flash_attention
-from tessera.metatracing.building import build
 from tessera.metatracing.client import Level, facts_of
-from tessera.metatracing.kernel_client import KernelClient, KernelProgram
+from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
+from tessera.metatracing.compiling.worker import build
 from tessera.metatracing.records import ExecutionTier
 from tessera.runtime.device import Device
 

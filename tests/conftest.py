@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import settings
 
+from gpu_turns import turn
 from quick_tests import leave_to_acceptance
 
 PEERS = ("torch", "jax")
@@ -60,6 +61,14 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    if "gpu" not in item.keywords:
+        return (yield)
+    with turn(alone="alone" in item.keywords):
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)

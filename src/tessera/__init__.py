@@ -150,7 +150,7 @@ _OPERATORS_OF_TENSORS.use(_operators)
 
 
 def _tiers(jitted: Any, wanted: Any) -> Any:
-    from tessera.metatracing.functions import tiers_of
+    from tessera.metatracing.tiered_functions import tiers_of
 
     return tiers_of(jitted, wanted)
 

@@ -3,16 +3,19 @@
 A request is a number, the name of a function (`module:name`) and bytes that it takes; the answer is the number, whether
 it went well, and bytes: what the function returned, or what went wrong. The function does its work by side effects on
 the compile cache. The process ends when its input does, and others run a little before it. Functions that are named on
-the command line are called before the first request, so that they load what requests will need; then there is an answer
-that nobody has asked for, number 0.
+the command line are called before the first request, so that they load what requests will need. Behind the first of
+them there is an answer that nobody has asked for, number 0; the others are left out where a request has come meanwhile.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import struct
 import sys
+from collections.abc import Sequence
 from importlib import import_module
+from select import select
 from typing import IO
 
 HEADER = struct.Struct("<QBHQ")  # the number, whether it went well, length of the name, length of the bytes
@@ -72,12 +75,22 @@ def main() -> None:
     os.dup2(2, 1)
     if hasattr(os, "nice"):
         os.nice(_NICENESS)
-    for name in sys.argv[1:]:
+    load(sys.argv[1:], sys.stdin.buffer, answers)
+    serve(sys.stdin.buffer, answers)
+
+
+def load(names: Sequence[str], requests: IO[bytes], answers: IO[bytes]) -> None:
+    """Calls functions that load what requests will need, as long as none has come. What they load is never garbage."""
+    gc.disable()
+    for name in names:
         module, _, function = name.partition(":")
         getattr(import_module(module), function)()
-    if sys.argv[1:]:
-        write(answers, READY, True, "", b"")
-    serve(sys.stdin.buffer, answers)
+        if name is names[0]:
+            write(answers, READY, True, "", b"")
+        if select([requests], [], [], 0)[0]:
+            break
+    gc.freeze()
+    gc.enable()
 
 
 if __name__ == "__main__":

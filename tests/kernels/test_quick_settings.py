@@ -16,7 +16,7 @@ from tessera.interpreters.checks import Checks, checking
 from tessera.kernels import native
 from tessera.kernels.native import Settings, quick_settings, settings
 from tessera.runtime.executable import start_pool
-from tessera.targets.cpu.watch import Watch, is_possible
+from tessera.targets.cpython.standing_answers import StandingAnswer, is_possible
 
 
 @pytest.fixture(autouse=True)
@@ -69,12 +69,12 @@ def test_what_has_not_changed_is_not_asked_again(monkeypatch: pytest.MonkeyPatch
     assert asked == [1]
 
 
-def watched(anew: Callable[[], tuple[Any, bool]]) -> tuple[Watch, ContextVar[Any], list[Any], dict[Any, Any]]:
+def watched(anew: Callable[[], tuple[Any, bool]]) -> tuple[StandingAnswer, ContextVar[Any], list[Any], dict[Any, Any]]:
     variable: ContextVar[Any] = ContextVar("watched", default=None)
     listed: list[Any] = [0]
     mapping: dict[Any, Any] = {}
     assert is_possible(mapping)
-    return Watch(anew, [variable], listed, mapping), variable, listed, mapping
+    return StandingAnswer(anew, [variable], listed, mapping), variable, listed, mapping
 
 
 def test_an_answer_that_does_not_last_is_worked_out_each_time() -> None:

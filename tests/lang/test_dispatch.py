@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import threading
 from types import SimpleNamespace
 from typing import Any
@@ -43,6 +44,22 @@ def test_the_second_call_of_a_kind_is_quick() -> None:
     assert len(calls) == 1
     assert np.allclose(total(x, {"pair": (y, z)}, mode="other"), -plain)
     assert len(calls) == 1
+
+
+class Side(enum.IntEnum):
+    """Keys that are numbers, and are not written like them."""
+
+    LEFT = 1
+
+
+@pytest.mark.parametrize("key", [Side.LEFT, np.str_("left"), True])
+def test_keys_of_other_classes_than_text_and_numbers(key: Any) -> None:
+    @jit
+    def f(tree: Any) -> Any:
+        return {key: tree[key] + 1.0}
+
+    for value in (1.0, 2.0):
+        assert f({key: ts.full((2,), value)})[key].tolist() == [value + 1.0] * 2
 
 
 def test_other_structures_metas_and_settings_go_the_long_way() -> None:

@@ -18,8 +18,8 @@ from tessera import Tensor, jit, knobs
 from tessera.errors import EffectError, TesseraError
 from tessera.lang.jit import Jitted
 from tessera.runtime.executable import start_pool
-from tessera.targets.cpu import match
-from tessera.targets.cpu.launch import slot_of
+from tessera.targets.cpython import earlier_calls
+from tessera.targets.cpython.objects import slot_of
 
 SCALE = 2.0
 
@@ -163,9 +163,9 @@ def test_errors_come_through(which: str) -> None:
     }
 
     def made(**parts: Any) -> Any:
-        asked = match.Asked(ContextVar("unused", default=None), None, parts["settings"], parts["holds"])
-        entry = match.Entry(None, ["this", "this"], parts["run"], parts["finish"], lambda: True)
-        return match.front(parts["otherwise"], 2, Thing, slot or 0, asked, [entry])
+        asked = earlier_calls.Asked(ContextVar("unused", default=None), None, parts["settings"], parts["holds"])
+        entry = earlier_calls.Entry(None, ["this", "this"], parts["run"], parts["finish"], lambda: True)
+        return earlier_calls.front(parts["otherwise"], 2, Thing, slot or 0, asked, [entry])
 
     call = made(**parts)
     assert call(thing, thing) == (thing, thing)

@@ -260,3 +260,11 @@ def build(data: bytes) -> bytes:
     if wish == "raise":
         raise MemoryError("no memory left to compile")
     return json.dumps([None] * len(levels)).encode()
+
+
+LOADED: list[str] = []
+
+
+def noted() -> None:
+    """Something that a worker may load."""
+    LOADED.append("loaded")

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import logging
 import os
+import pickle
 import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import made_up_client
 import pytest
 from made_up_client import Made
 
 from tessera import Schedule, compile_worker, knobs
-from tessera.metatracing.background import MOST_DEATHS, Worker
 from tessera.metatracing.client import Call, Level
+from tessera.metatracing.compiling.background import MOST_DEATHS, Worker
 
 
 class Background:
@@ -114,6 +117,77 @@ def test_programs_of_a_request_are_compiled_beside_each_other(monkeypatch: pytes
         assert made["compiles"] in (7, 8)
         assert (made["contests"], made["aborts"]) == (2, 0)
     background.worker.close()
+
+
+class Loading:
+    """A process that loads a compiler until a test says so; what it was asked for."""
+
+    pid = None
+
+    def __init__(self) -> None:
+        self.loaded = threading.Event()
+        self.made: list[str] = []
+
+    @property
+    def is_ready(self) -> bool:
+        return self.loaded.is_set()
+
+    def started(self) -> None:
+        return
+
+    def get_ready(self) -> None:
+        self.loaded.wait(10)
+
+    def asked(self, packed: bytes) -> tuple[bool, bytes]:
+        self.made += pickle.loads(packed)
+        return True, b"[null]"
+
+    def close(self) -> None:
+        self.loaded.set()
+
+
+def test_what_is_compiled_first_is_chosen_when_a_process_has_loaded_the_compiler(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Tier 3 was asked for meanwhile; and what is known needs no process."""
+    monkeypatch.setattr(knobs, "usable_processors", lambda: 8)
+    background = Background()
+    worker, made, loading = background.worker, background.made, [Loading() for _ in range(4)]
+    worker._processes[:], worker._idle[:] = loading, loading  # pyright: ignore[reportPrivateUsage, reportArgumentType, reportCallIssue]
+    made.client.starts_quickly = lambda call: False  # pyright: ignore[reportAttributeAccessIssue]
+    made.client.options = [None, Schedule(block=(16,)), Schedule(block=(32,))]
+    made.call(4, 8, times=5)
+    until, (region,) = time.monotonic() + 10, made.runtime.regions()
+    while not any(program.tier == 2 for program in region.programs):  # the one that there is, by another name
+        assert time.monotonic() < until
+        time.sleep(0.002)
+    assert worker.is_free
+    made.call(4, 8, times=30)
+    assert not worker.is_free
+    assert not any(one.made for one in loading)
+    loading[0].loaded.set()
+    while len(loading[0].made) < 6:
+        assert time.monotonic() < until
+        time.sleep(0.002)
+    assert loading[0].made[0].startswith("tier 3, assuming 9 facts")
+    assert sorted(one[:6] for one in loading[0].made) == ["tier 2"] * 2 + ["tier 3"] * 4
+    worker.close()
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_process_that_is_asked_loads_no_more_than_it_has_to(asked: bool) -> None:
+    """What it would have needed for others is loaded by their requests."""
+    reading, writing = os.pipe()
+    answers = io.BytesIO()
+    with open(reading, "rb") as requests, open(writing, "wb") as sent:
+        if asked:
+            compile_worker.write(sent, 1, True, "json:loads", b"[]")
+        compile_worker.load(("gc:collect", "made_up_client:noted"), requests, answers)
+    gc.unfreeze()
+    assert len(made_up_client.LOADED) == (0 if asked else 1)
+    made_up_client.LOADED.clear()
+    answers.seek(0)
+    assert compile_worker.read(answers) == (compile_worker.READY, True, "", b"")
 
 
 def test_a_killed_process_is_a_line_in_the_log(background: Background, caplog: pytest.LogCaptureFixture) -> None:

@@ -22,8 +22,8 @@ from tessera import Tensor, knobs
 from tessera.errors import DeviceError, ResourceError
 from tessera.metatracing import AttentionParams, Call, ExecutionTier, Level, MetaTracingRuntime, RuntimeConfig
 from tessera.metatracing.attention import flash_attention
-from tessera.metatracing.background import Worker
-from tessera.metatracing.kernel_client import KernelClient, KernelProgram
+from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
+from tessera.metatracing.compiling.background import Worker
 from tessera.targets.cuda.tools import find_ptxas
 
 pytestmark = pytest.mark.gpu
@@ -153,7 +153,30 @@ def test_a_killed_process(caplog: pytest.LogCaptureFixture) -> None:
     assert not worker.is_usable
 
 
+def test_torch_captures_graphs_while_regions_climb() -> None:
+    """Events are read, programs loaded and memory given back by threads of ours while torch captures."""
+    torch: Any = pytest.importorskip("torch")
+    attention, x = Attention(), torch.zeros(100, device="cuda")
+    with MetaTracingRuntime(hot(background_compilation=True, contest_rounds=3)) as runtime:
+        until, tiers = time.monotonic() + 60, set[int]()
+        while 3 not in tiers and time.monotonic() < until:
+            tiers |= attention.run(runtime, 3)
+            given = attention.nothing.to("cuda:0")
+            for _ in range(5):
+                runtime.execute_flash_attention(attention.q, attention.k, attention.v, given, CAUSAL)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.stream(torch.cuda.current_stream()), torch.cuda.graph(graph):
+                doubled = x * 2
+                time.sleep(0.02)
+                result = doubled + 1
+            x.fill_(float(len(tiers)))
+            graph.replay()
+            assert result.tolist() == [2.0 * len(tiers) + 1] * 100
+    assert 3 in tiers
+
+
 @pytest.mark.acceptance
+@pytest.mark.alone
 def test_memory_does_not_grow() -> None:
     """Neither the process's nor the GPU's: attention of a few shapes, made, climbed, refused and bridged."""
     from tessera.runtime.cuda.context import Context
@@ -196,7 +219,8 @@ def test_a_process_that_compiles_leaves_the_gpu_alone() -> None:
     packed = client.request(call, [Level(ExecutionTier.TIER2_STANDARD)])
     assert packed is not None
     code = (
-        "import sys; from tessera.metatracing.building import build; from tessera.runtime.cuda.context import Context; "
+        "import sys; from tessera.metatracing.compiling.worker import build; "
+        "from tessera.runtime.cuda.context import Context; "
         "print(build(sys.stdin.buffer.read()).decode(), 'handle' in vars(Context.of(0)))"
     )
     done = subprocess.run([sys.executable, "-c", code], input=packed, capture_output=True, check=True)

@@ -14,7 +14,7 @@ import pytest
 import tessera as ts
 from tessera import knobs
 from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
-from tessera.metatracing.background import Worker
+from tessera.metatracing.compiling.background import Worker
 from tessera.runtime.meta import Meta
 
 

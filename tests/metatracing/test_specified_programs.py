@@ -46,7 +46,7 @@ from tessera.metatracing.analysis.recommendations import (
     TileParams,
 )
 from tessera.metatracing.client import Call, GuardType
-from tessera.metatracing.kernel_client import KernelClient
+from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.ranks import LISTENERS, CollectiveEvent
 from tessera.runtime.cuda import synchronize
 

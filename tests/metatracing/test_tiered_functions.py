@@ -21,9 +21,9 @@ import tessera as ts
 from tessera import Tensor, jit, knobs
 from tessera.errors import CompileError, ResourceError, ShapeError, TesseraError
 from tessera.metatracing import ExecutionTier, Level, ManualClock, MetaTracingRuntime, RuntimeConfig
-from tessera.metatracing.program import FunctionProgram
-from tessera.metatracing.program_client import ProgramClient
-from tessera.metatracing.recipes import Recipe
+from tessera.metatracing.clients.function_programs import FunctionProgram
+from tessera.metatracing.clients.functions import ProgramClient
+from tessera.metatracing.clients.recipes import Recipe
 
 sys.path.append(str(Path(__file__).parents[1] / "lang"))
 decoder: Any = import_module("decode_model")

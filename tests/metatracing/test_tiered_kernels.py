@@ -27,8 +27,8 @@ from tessera.metatracing import (
     RuntimeConfig,
     execute_flash_attention,
 )
-from tessera.metatracing.kernel_client import KernelClient
-from tessera.metatracing.shipping import pack, unpack
+from tessera.metatracing.clients.kernels import KernelClient
+from tessera.metatracing.clients.shipping import pack, unpack
 from tessera.metatracing.stand_ins import stand_in
 
 HAS_CODE = settings() is not None
@@ -174,7 +174,7 @@ def test_functions_go_to_other_processes_by_value() -> None:
 
 SENT = """
 import json, sys
-from tessera.metatracing.building import build
+from tessera.metatracing.compiling.worker import build
 sys.stdout.buffer.write(build(sys.stdin.buffer.read()))
 """
 
@@ -258,7 +258,7 @@ def test_a_new_kernel_has_little_code_at_first_on_a_gpu() -> None:
     from tessera.kernels.native import Settings
     from tessera.metatracing import Call, Level
     from tessera.metatracing.attention import flash_attention
-    from tessera.metatracing.kernel_client import Context, KernelProgram
+    from tessera.metatracing.clients.kernels import Context, KernelProgram
 
     here = Settings("cuda", "sm_90a", 3, frozenset(), deterministic=False, demanded=True)
     quick = Level(ExecutionTier.TIER1_INTERPRETER, quick=True)
@@ -285,7 +285,7 @@ def test_a_new_kernel_has_little_code_at_first_on_a_gpu() -> None:
 def test_a_first_program_depends_on_leading_sizes_being_equal() -> None:
     """It has less to compute then. Other arguments get another one, and no other program asks."""
     from tessera.metatracing import Level
-    from tessera.metatracing.kernel_client import KernelProgram
+    from tessera.metatracing.clients.kernels import KernelProgram
 
     client = KernelClient(saxpy)
     quick = Level(ExecutionTier.TIER1_INTERPRETER, quick=True)

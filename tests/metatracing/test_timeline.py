@@ -14,11 +14,11 @@ from made_up_client import MILLISECOND, Later, Made
 from browser import Browser
 from perfetto_engine import engine, missing
 from tessera.metatracing import ExecutionTier
-from tessera.metatracing.perfetto import trace_events
 from tessera.metatracing.ranks import LISTENERS, CollectiveEvent
 from tessera.metatracing.records import LaunchFacts, Record
-from tessera.metatracing.timeline import end_to_end, timeline_of
-from tessera.metatracing.timeline_page import page
+from tessera.metatracing.timeline.figures import end_to_end, timeline_of
+from tessera.metatracing.timeline.page import page
+from tessera.metatracing.timeline.perfetto import trace_events
 
 ODD = "a<b>&\"'</script><img src=x onerror=console.error(1)> 文字"
 

@@ -21,14 +21,14 @@ from tessera.metatracing import (
     SpecializationRecommendation,
     Trial,
 )
-from tessera.metatracing import advice as models_choice
 from tessera.metatracing.analysis import trials
 from tessera.metatracing.analysis.recommendations import LayoutParams, Params, ShapeParams, TileParams
 from tessera.metatracing.analysis.trials import Run, Timed, Turns, like, measured_gain
 from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.client import Choice, Level
+from tessera.metatracing.clients import advice as models_choice
+from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.events.tile_work import tile_work
-from tessera.metatracing.kernel_client import KernelClient
 from tessera.metatracing.models.kernel_times import Gain, shipped
 from tessera.metatracing.records import ExecutionTier
 

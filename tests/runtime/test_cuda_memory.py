@@ -127,6 +127,7 @@ def test_memory_serves_again_on_its_stream_and_is_counted() -> None:
     assert pool.statistics().peak < before.used + size - slack
 
 
+@pytest.mark.alone
 def test_memory_that_runs_out_leaves_everything_usable() -> None:
     gc.collect()
     pool, total = backend().pool, backend().context.properties.memory

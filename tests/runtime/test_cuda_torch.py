@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ import pytest
 from cuda_kernels import DELAYED, SCALE, ptx
 
 import tessera as ts
-from tessera.runtime.cuda import Stream
+from tessera.runtime.cuda import Event, Graph, Stream, synchronize
 from tessera.runtime.cuda.executable import CudaExecutable
+from tessera.runtime.threads import before_work
 
 pytestmark = pytest.mark.gpu
 
@@ -123,3 +125,69 @@ def test_torch_lives_on_beside_us() -> None:
     gradient = torch.ones(3, device="cuda", requires_grad=True)
     (gradient * 2).sum().backward()
     assert gradient.grad.tolist() == [2.0] * 3
+
+
+class Captured:
+    """Something of torch's, captured into a graph as torch does it where nothing else is said."""
+
+    def __init__(self) -> None:
+        self.x = torch.zeros(100, device="cuda")
+        self.graph = torch.cuda.CUDAGraph()
+
+    def around(self, action: Any) -> None:
+        torch.cuda.synchronize()
+        with torch.cuda.stream(torch.cuda.current_stream()), torch.cuda.graph(self.graph):
+            doubled = self.x * 2
+            action()
+            self.result = doubled + 1
+
+    def check(self) -> None:
+        for value in (3.0, 4.0):
+            self.x.fill_(value)
+            self.graph.replay()
+            assert self.result.tolist() == [2 * value + 1] * 100
+
+
+def test_what_goes_while_torch_captures_does_not_break_it_off() -> None:
+    """Memory of a stream, an event, a stream, a module and a graph of ours, which may go at any time."""
+    stream = Stream()
+    stream.wait_for(Stream.wrap(0))
+    run = CudaExecutable(SCALE, ptx())
+    with stream:
+        x = ts.asarray(np.full(1 << 16, 7.0, np.float32), device="cuda")
+        memory = run.bind([x.geometry, 1.0])(x.geometry, 2.0)
+        with Graph() as graph:
+            y = run.bind([x.geometry, 1.0])(x.geometry, 3.0)
+    gone: list[Any] = [stream, x, memory, run, graph, y, Event(timing=True)]
+    del stream, run, x, memory, graph, y
+    synchronize()
+    captured = Captured()
+
+    def go() -> None:
+        gone.clear()
+        gc.collect()
+
+    captured.around(go)
+    captured.check()
+
+
+def test_threads_of_ours_may_ask_the_driver_while_torch_captures() -> None:
+    event = Event(timing=True)
+    event.record()
+    kept: list[Any] = [Stream()]
+    synchronize()
+    captured = Captured()
+
+    def work() -> bool:
+        before_work()
+        with kept[0]:
+            x = ts.asarray(np.full(1 << 20, 7.0, np.float32), device="cuda")
+            assert x.tolist()[-1] == 7.0
+        del x
+        kept.clear()
+        gc.collect()
+        return event.is_done()
+
+    with ThreadPoolExecutor(1) as pool:
+        captured.around(lambda: pool.submit(work).result())
+    captured.check()

@@ -24,7 +24,8 @@ from tessera.runtime.cache import Store
 from tessera.runtime.executable import Executable
 from tessera.runtime.launch_plan import ArrayArgument, Failure, NumberArgument, Plan
 from tessera.shapes.expr import dim
-from tessera.targets.cpu import features, launch, pool
+from tessera.targets.cpu import features, pool
+from tessera.targets.cpython import fresh_arrays
 from tessera.targets.llvm import image, machine
 
 # out[i] = value for all i below the size of x; a negative value is a failure. `scratch` bytes are wanted, and written.
@@ -109,7 +110,8 @@ def test_results_are_made_by_the_call() -> None:
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0), (7,), (5, 3, 2)])
 @pytest.mark.parametrize("dtype", [f32, bf16, ts.i8])
 def test_fresh_arrays_own_their_memory(shape: tuple[int, ...], dtype: ts.DType) -> None:
-    make = launch.fresh(shape, dtype.storage)
+    executable.start_pool()
+    make = fresh_arrays.maker(shape, dtype.storage)
     assert make is not None
     arrays = [make() for _ in range(20)]
     for number, array in enumerate(arrays):

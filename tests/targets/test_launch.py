@@ -21,6 +21,7 @@ from pool_programs import block, kernels
 
 from tessera.errors import CompileError
 from tessera.targets.cpu import launch
+from tessera.targets.cpython import objects
 
 Maker = Callable[..., launch.Launch]
 MAKERS = [launch.through_entry, launch.through_ctypes]
@@ -49,7 +50,7 @@ ECHO = [("array", 8), ("i64", 9), ("f32", 10), ("f64", 11), ("i1", 12), ("array"
 
 def test_the_entry_is_what_is_used_here() -> None:
     made = launch.make(kernels().address("empty"), block(), [], 0, 1)
-    assert launch.has_entry()
+    assert objects.are_known()
     assert type(made) is type(len)
     assert made() == 0
 
@@ -285,12 +286,12 @@ print(type(fill).__name__, fill(out, 2, 1.5), out.tolist(), pool.start().image.n
 
 
 def test_objects_laid_out_differently_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "_DATA_AT", 24)
-    launch.has_entry.cache_clear()
+    monkeypatch.setattr(objects, "_DATA_AT", 24)
+    objects.are_known.cache_clear()
     try:
-        assert not launch.has_entry()
+        assert not objects.are_known()
         made = launch.make(kernels().address("empty"), block(), [], 0, 1)
         assert type(made) is not type(len)
         assert made() == 0
     finally:
-        launch.has_entry.cache_clear()
+        objects.are_known.cache_clear()

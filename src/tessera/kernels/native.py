@@ -34,7 +34,9 @@ from tessera.runtime.device import CPU, Device
 from tessera.runtime.executable import Executable
 from tessera.runtime.launch_plan import Plan
 from tessera.runtime.tensor import Tensor
-from tessera.targets.cpu import features, watch
+from tessera.targets.cpu import features
+from tessera.targets.cpython import standing_answers
+from tessera.targets.cpython.standing_answers import StandingAnswer
 from tessera.transforms.facts import Fact, Kind
 
 if TYPE_CHECKING:
@@ -92,16 +94,16 @@ def settings() -> Settings | None:
 
 def quick_settings() -> Callable[[], Settings | None]:
     """`settings` for code that is written for calls: in machine code, where that can be and is loaded."""
-    return _watch().ask if watch.is_possible(knobs.watched()[2]) else settings
+    return _watch().ask if standing_answers.is_possible(knobs.watched()[2]) else settings
 
 
 @once
-def _watch() -> watch.Watch:
+def _watch() -> StandingAnswer:
     def anew() -> tuple[Settings | None, bool]:
         return settings(), _around() is NOTHING and _tracer() is None
 
     held, changes, variables = knobs.watched()
-    return watch.Watch(anew, [AROUND, CURRENT, held], changes, variables)
+    return StandingAnswer(anew, [AROUND, CURRENT, held], changes, variables)
 
 
 def _chosen() -> Settings | None:

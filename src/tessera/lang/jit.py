@@ -181,12 +181,12 @@ class Jitted:
     ) -> None:
         """Puts an entry where generated code finds it; there is code for each of the first structures that come."""
         with self._lock:
-            quick = next((one for one in self.quicks if one.fits(arguments)), None)
+            quick = next((one for one in self.quicks if one.structure.fits(arguments)), None)
             if quick is None:
                 if len(self.quicks) >= _MOST_STRUCTURES:
                     return
                 quick = Quick(self.name, self.parameters, arguments, self._slowly)
-                if not quick.possible:
+                if not quick.structure.is_regular:
                     return
                 self.quicks.append(quick)
             if quick.add(chosen, arguments, entry, sibling):

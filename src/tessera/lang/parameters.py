@@ -199,7 +199,11 @@ def is_array(value: Any) -> bool:
 
 
 def is_number(value: Any) -> bool:
-    return value.__class__ in _NUMBERS
+    return is_number_class(value.__class__)
+
+
+def is_number_class(kind: type) -> bool:
+    return kind in _NUMBERS
 
 
 def scalar(value: bool | float) -> Tensor:

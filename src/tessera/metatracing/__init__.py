@@ -94,6 +94,7 @@ if TYPE_CHECKING:
         PerformancePrediction,
     )
     from tessera.metatracing.models.kernel_times import KernelTimes
+    from tessera.metatracing.models.situation import Situation
     from tessera.metatracing.models.tiers import (
         DetailedBreakdown,
         OptimizationImpact,
@@ -104,7 +105,6 @@ if TYPE_CHECKING:
         TileConfigurationOptimizer,
     )
     from tessera.metatracing.reference import ReferenceFlashAttention
-    from tessera.metatracing.situation import Situation
 
 # These are loaded when they are asked for: calls need none of them.
 _LATER: dict[str, tuple[str, ...]] = {
@@ -158,6 +158,7 @@ _LATER: dict[str, tuple[str, ...]] = {
     "models.amounts": ("H200", "Machine"),
     "models.attention": ("FlashAttentionPerformanceModel", "ModelParameters", "PerformancePrediction"),
     "models.kernel_times": ("KernelTimes",),
+    "models.situation": ("Situation",),
     "models.tiers": (
         "DetailedBreakdown",
         "OptimizationImpact",
@@ -168,7 +169,6 @@ _LATER: dict[str, tuple[str, ...]] = {
         "TierPrediction",
     ),
     "reference": ("ReferenceFlashAttention",),
-    "situation": ("Situation",),
 }
 # Who validates tiers looks for this here, too; it measures, so that it lives above, and nothing here uses it.
 _VALIDATION = ("ValidationFramework", "ValidationIssue", "ValidationReport", "ValidationSuite")

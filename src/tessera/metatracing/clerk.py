@@ -14,6 +14,7 @@ from contextvars import copy_context
 from typing import Protocol
 
 from tessera.metatracing.logs import complain
+from tessera.runtime.threads import before_work
 
 Job = Callable[[], object]
 _LATER = 0.002
@@ -92,6 +93,7 @@ class Behind:
             time.sleep(_LATER)
             idle = 0.0 if self._jobs else idle + _LATER
             while self._jobs:
+                before_work()
                 _done(self._jobs.popleft())
             if idle > _IDLE:
                 with self._lock:

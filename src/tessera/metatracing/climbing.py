@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tessera.kernels.schedule import Schedule
 from tessera.metatracing.candidates import bridge_levels
 from tessera.metatracing.client import Compiled, Level
-from tessera.metatracing.invariants import few_cases, invariant_words
+from tessera.metatracing.invariants import few_cases, invariant_words, times_shown
 from tessera.metatracing.lessons import Kind, Lessons
 from tessera.metatracing.logs import log
 from tessera.metatracing.newcomers import geometry
@@ -46,6 +46,7 @@ class Climbing:
         self._taken: dict[Level, None] = {}  # of Tier 3; the last ones last
         self._had: dict[tuple[object, ...], None] = {}  # cases that had a program of Tier 3
         self._looked: dict[tuple[object, ...], None] = {}  # cases for which one was looked for
+        self._refused = 0  # recorded calls since somebody looked whether what is assumed still holds
         self._misses = 0  # one after the other: cases for which nothing was found
 
     def consider(self, entry: Entry, described: Described) -> None:
@@ -69,11 +70,14 @@ class Climbing:
             if not enabled or not climbs or wanted in asked or self._waits(wanted):
                 continue
             first = self._is_first(wanted)
-            if first is None or not self._is_hot(entry, wanted, part * threshold, first):
+            general = () if first is not False or wanted is TIER2 else self._outgrown(entry, described)
+            if first is None or not self._is_hot(entry, wanted, part * threshold, first or bool(general)):
                 continue
-            if not first and entry.calls < config.bridge_calls:
+            if not first and not general and entry.calls < config.bridge_calls:
                 return
-            if (request := self._climb(entry, described, wanted, is_bridge=not first)) is not None:
+            if wanted is TIER3 and (first or self.words is None) and not self._is_shown(entry, described):
+                continue
+            if (request := self._climb(entry, described, wanted, is_bridge=not first, general=general)) is not None:
                 siblings = self._siblings(entry) if first and wanted is TIER3 else []
                 region.runtime.compile(request, *siblings)
                 return
@@ -162,7 +166,9 @@ class Climbing:
                 found.append(request)
         return found
 
-    def _climb(self, entry: Entry, described: Described, tier: ExecutionTier, *, is_bridge: bool) -> Request | None:
+    def _climb(
+        self, entry: Entry, described: Described, tier: ExecutionTier, *, is_bridge: bool, general: tuple[str, ...] = ()
+    ) -> Request | None:
         """A request for programs of a tier; None where there is nothing to ask for."""
         region = self.region
         asked = self._asked(described)
@@ -176,7 +182,7 @@ class Climbing:
             levels = partial(region.runtime.standard_compiler.levels, region.client, call, most)
             if region.client.knows_schedules(call):
                 levels = levels()
-        elif words := self._words(entry, described, is_bridge):
+        elif words := self._generalised(general) if general else self._words(entry, described, is_bridge):
             if is_bridge:
                 levels = bridge_levels(TIER3, words, [*self._schedules_of(words), current, None])
             else:
@@ -188,7 +194,12 @@ class Climbing:
         self.asked.setdefault(self._case(described), asked).add(tier)  # by now numbers may count that did not before
         if not region.runtime.climb_pays(region, entry, tier, most if callable(levels) else len(levels)):
             return None
-        return self._asking(Request(region, call, tier, levels, is_bridge=is_bridge))
+        request = Request(region, call, tier, levels, is_bridge=is_bridge)
+        self.requests.append(request)
+        if is_bridge and not general and self.bridges < region.config.most_bridges:
+            self.bridges += 1
+            region.counts.add("bridges", region=region.name)
+        return request
 
     def _schedules_of(self, words: tuple[str, ...]) -> list[Schedule | None]:
         """Under which schedule a program that assumes the same for other arguments is in use."""
@@ -197,14 +208,43 @@ class Climbing:
 
     def _words(self, entry: Entry, described: Described, is_bridge: bool) -> tuple[str, ...]:
         """What to assume: all where few cases are known, else what is invariant; less after too many bridges."""
-        region = self.region
-        paths, share = region.client.paths, region.config.invariance
         if not is_bridge or self.words is None:
-            few = few_cases(region.ring, region.config.most_bridges + 1, share)
-            self.words = invariant_words(paths, () if few else region.ring, described, share)
-            return self.words
-        if self.bridges < region.config.most_bridges:
-            return self.words
+            region, config = self.region, self.region.config
+            records = () if self._is_few() else region.ring
+            self.words = invariant_words(
+                region.client.paths, records, described, config.invariance, config.least_shown if records else 0
+            )
+        elif self.bridges >= self.region.config.most_bridges:
+            return self._generalised(self._fewer(entry, described))
+        return self.words
+
+    def _is_few(self) -> bool:
+        """Whether so few cases make up the time that each may have a program."""
+        config = self.region.config
+        return few_cases(self.region.ring, config.most_bridges + 1, config.invariance)
+
+    def _is_shown(self, entry: Entry, described: Described) -> bool:
+        """Whether enough calls have shown what there is to assume: one that took long is still one."""
+        region, least = self.region, self.region.config.least_shown
+        if not region.config.enable_tracing:
+            return entry.calls >= least
+        if self._is_few():
+            return times_shown(region.client.paths, region.ring, described) >= least
+        return sum(record.stands_for for record in region.ring) >= least
+
+    def _outgrown(self, entry: Entry, described: Described) -> tuple[str, ...]:
+        """What to assume instead, where a guard has refused calls that are more than a few cases; () elsewhere."""
+        if entry.failed is None or not self.words:
+            return ()
+        self._refused += 1
+        if self._refused < self.region.config.bridge_calls:
+            return ()
+        self._refused = 0
+        return () if self._is_few() else self._fewer(entry, described)
+
+    def _fewer(self, entry: Entry, described: Described) -> tuple[str, ...]:
+        """What is assumed without what was refused and what varies with it; () where that was asked for before."""
+        region, config = self.region, self.region.config
         refused = {
             guard.word
             for program in region.programs
@@ -212,24 +252,19 @@ class Climbing:
             for guard in program.compiled.guards
             if not guard.check_function(values_of(entry.call, described))
         }
-        kept = set(self.words) - refused
         # What varies with what was refused would be refused next: the strides of a longer row, say.
-        kept &= set(invariant_words(paths, region.ring, described, share))
-        words = tuple(sorted(kept))
-        if not words or words in self.generalised:
-            return ()
-        self.generalised.add(words)
-        region.counts.add("generalisations", region=region.name)
-        log("tiers", f"{region.name}: generalised, it now assumes {', '.join(words)}")
-        return words
+        same = invariant_words(region.client.paths, region.ring, described, config.invariance)
+        words = tuple(sorted((set(self.words or ()) - refused).intersection(same)))
+        there = any(program.level.assumed == words for program in region.programs)
+        return () if there or words in self.generalised else words
 
-    def _asking(self, request: Request) -> Request:
-        region = self.region
-        self.requests.append(request)
-        if request.is_bridge and self.bridges < region.config.most_bridges:
-            self.bridges += 1
-            region.counts.add("bridges", region=region.name)
-        return request
+    def _generalised(self, words: tuple[str, ...]) -> tuple[str, ...]:
+        if words:
+            region = self.region
+            self.generalised.add(words)
+            region.counts.add("generalisations", region=region.name)
+            log("tiers", f"{region.name}: generalised, it now assumes {', '.join(words)}")
+        return words
 
     # What was there before
 

@@ -21,8 +21,8 @@ from tessera.metatracing.analysis.experience import Experience
 from tessera.metatracing.attention import attention_operations, flash_attention
 from tessera.metatracing.candidates import Times, tier2_levels, tier3_levels
 from tessera.metatracing.client import Call, Client, Compiled, GuardType, Level, RuntimeGuard, facts_of
+from tessera.metatracing.clients.kernels import Context, KernelClient, KernelProgram
 from tessera.metatracing.invariants import invariant_words
-from tessera.metatracing.kernel_client import Context, KernelClient, KernelProgram
 from tessera.metatracing.manager import SpecializationContext, SpecializedKernel
 from tessera.metatracing.records import AttentionTrace, Described, ExecutionTier, InputProfile, LaunchFacts, Record
 from tessera.metatracing.stand_ins import stand_in

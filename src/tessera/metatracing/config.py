@@ -15,14 +15,16 @@ class RuntimeConfig:
     """Thresholds are time that a region has spent lately, in all its calls: not the time of one call.
 
     `enable_tier1_fallback`: off, the first call of a new kernel waits for a program that is compiled fully.
-    `half_life_s`: of that time; what was spent long ago counts little. `background_compilation`: off, a call that makes
-    its region hot waits until the next tier is built. `sample_period`: calls between two that are recorded; None
-    chooses it by how long they take. `contest_rounds`: counted runs of each program when several are compared.
-    `candidates`: schedules that are tried at a time. `invariance`: the part of the time for which something must have
-    been the same to be assumed. `most_bridges`: see MOST_BRIDGES. `bridge_calls`: calls that a guard refuses before a
-    bridge is thought of. `max_trace_history`: records that a region keeps. `enable_distributed_tracing`: the runtime
-    listens to the collectives of `tessera.distributed`; rank and world size are what its events say of themselves.
-    `mitigate_risks`: the runtime watches what it costs, and changes these settings where that is too much.
+    `half_life_s`: of that time; what was spent long ago counts little. `background_compilation`: off, a call that
+    makes its region hot waits until the next tier is built. `sample_period`: calls between two that are recorded;
+    None chooses it by how long they take. `contest_rounds`: counted runs of each program when several are compared.
+    `candidates`: schedules that are tried at a time. `invariance`: the part of the time for which something must
+    have been the same to be assumed. `shown_calls`: the calls that must have shown it to be the same, however long
+    they took; one is enough where the third tier's threshold is zero, which asks for it at once. `most_bridges`:
+    see MOST_BRIDGES. `bridge_calls`: calls that a guard refuses before a bridge is thought of. `max_trace_history`:
+    records that a region keeps. `enable_distributed_tracing`: the runtime listens to the collectives of
+    `tessera.distributed`; rank and world size are what its events say of themselves. `mitigate_risks`: the runtime
+    watches what it costs, and changes these settings where that is too much.
     """
 
     enable_tier1_fallback: bool = True
@@ -40,6 +42,7 @@ class RuntimeConfig:
     contest_rounds: int = 5
     candidates: int = 3
     invariance: float = 0.95
+    shown_calls: int = 8
     most_bridges: int = MOST_BRIDGES
     bridge_calls: int = 8
     max_trace_history: int = 1000
@@ -51,7 +54,7 @@ class RuntimeConfig:
 
     def __post_init__(self) -> None:
         positive = ("max_specialized_kernels", "max_compilation_memory_mb", "half_life_s", "contest_rounds")
-        for name in (*positive, "candidates", "max_trace_history", "compile_timeout_s"):
+        for name in (*positive, "candidates", "max_trace_history", "compile_timeout_s", "shown_calls"):
             if getattr(self, name) <= 0:
                 raise TesseraError(f"RuntimeConfig.{name} must be positive, got {getattr(self, name)!r}")
         for name in ("tier2_compilation_threshold_ms", "tier3_specialization_threshold_ms", "most_bridges"):
@@ -79,3 +82,8 @@ class RuntimeConfig:
     @property
     def tier3_threshold(self) -> float:
         return self.tier3_specialization_threshold_ms * 1e6
+
+    @property
+    def least_shown(self) -> int:
+        """Calls that must have shown what is assumed."""
+        return self.shown_calls if self.tier3_specialization_threshold_ms else 1

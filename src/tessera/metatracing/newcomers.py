@@ -187,11 +187,14 @@ class Newcomers:
 def _may_replace(program: Installed, entry: Entry) -> bool:
     """Whether there is a point in comparing: of those that know less only what runs without traces has a claim.
 
-    Others of them wait for arguments of which no program knows the sizes, nor will soon.
+    Others of them wait for arguments of which no program knows the sizes, nor will soon; and what was generalised for
+    those that the program in use refuses.
     """
+    assumed = entry.program.level.assumed
+    if program.tier is TIER3 and program.is_bridge and set(program.level.assumed) < set(assumed):
+        return False
     if program.tier is TIER3 or program.level.schedule is None:
         return True
-    assumed = entry.program.level.assumed
     return numbers_in(entry.region.client, assumed) == assumed and not entry.region.climbing.is_coming(entry)
 
 

@@ -17,14 +17,14 @@ from tessera.forking import fork_waits_for, tell_in_child
 from tessera.kernels.function import Kernel
 from tessera.metatracing.analysis.experience import Experience
 from tessera.metatracing.attention import AttentionParams, attention_operations, flash_attention
-from tessera.metatracing.background import Blocking, Compiling, Worker
 from tessera.metatracing.clerk import AtOnce, Behind, Clerk
 from tessera.metatracing.client import Call, Client, Level, argument_about
+from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.compilers import EnhancedTesseraCompiler, SpecializedKernelGenerator
+from tessera.metatracing.compiling.background import Blocking, Compiling, Worker
 from tessera.metatracing.config import RuntimeConfig
 from tessera.metatracing.contest import Contender
 from tessera.metatracing.heat import Clock, system_clock
-from tessera.metatracing.kernel_client import KernelClient
 from tessera.metatracing.logs import log
 from tessera.metatracing.manager import KernelManager
 from tessera.metatracing.models.climbing import ClimbModel
@@ -325,15 +325,15 @@ class MetaTracingRuntime:
 
     def write_timeline(self, path: str | os.PathLike[str]) -> None:
         """Writes what happened as one HTML file that needs nothing else."""
-        from tessera.metatracing.timeline import timeline_of
-        from tessera.metatracing.timeline_page import page
+        from tessera.metatracing.timeline.figures import timeline_of
+        from tessera.metatracing.timeline.page import page
 
         Path(path).write_text(page(timeline_of(self)), encoding="utf-8")
 
     def write_trace(self, path: str | os.PathLike[str]) -> None:
         """Writes what happened as trace events, for Perfetto (ui.perfetto.dev) and chrome://tracing."""
-        from tessera.metatracing.perfetto import trace_events
-        from tessera.metatracing.timeline import timeline_of
+        from tessera.metatracing.timeline.figures import timeline_of
+        from tessera.metatracing.timeline.perfetto import trace_events
 
         Path(path).write_text(json.dumps(trace_events(timeline_of(self))), encoding="utf-8")
 

@@ -27,6 +27,7 @@ from tessera.runtime.meta import Meta
 from tessera.runtime.tensor import Tensor
 from tessera.shapes.tracked import counted, is_tracked, plain
 from tessera.targets.cpu import features, launch, pool
+from tessera.targets.cpython import fresh_arrays
 from tessera.targets.llvm import image
 
 Runner: TypeAlias = Callable[..., Any]
@@ -57,7 +58,7 @@ class Fresh(NamedTuple):
     def maker(self) -> Callable[[], Array]:
         """What makes its memory. Large arrays come from NumPy, which asks the system for large pages."""
         small = self.meta.nbytes <= _LARGEST_SMALL
-        return (launch.fresh(self.shape, self.storage) if small else None) or partial(
+        return (fresh_arrays.maker(self.shape, self.storage) if small else None) or partial(
             aligned_empty, self.shape, self.storage
         )
 

@@ -69,8 +69,12 @@ class TorchGraph:
         torch = library("torch")
         self._graph = torch.cuda.CUDAGraph()
         torch.cuda.synchronize()
-        # What other threads ask of the driver meanwhile is no part of it, and no reason to give up.
-        with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
+        # What other threads ask of the driver meanwhile is no part of it, and no reason to give up. A capture that
+        # fails would leave torch on the stream that it was captured from, and what is replayed there nobody times.
+        with (
+            torch.cuda.stream(torch.cuda.current_stream()),
+            torch.cuda.graph(self._graph, capture_error_mode="thread_local"),
+        ):
             self.results: Sequence[Any] = [call() for call in calls]
 
     def replay(self) -> None:

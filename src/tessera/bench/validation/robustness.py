@@ -22,8 +22,8 @@ from tessera.bench.validation.framework import relative
 from tessera.bench.validation.subjects import BOUNDS, synchronize
 from tessera.dtypes.types import f16, f32
 from tessera.metatracing import AttentionParams, MetaTracingRuntime, RuntimeConfig
-from tessera.metatracing.background import Blocking
 from tessera.metatracing.client import facts_of
+from tessera.metatracing.compiling.background import Blocking
 from tessera.metatracing.reference import ReferenceFlashAttention, picked
 from tessera.metatracing.request import Request
 from tessera.runtime.creation import empty

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tessera.errors import TesseraError
-from tessera.metatracing.kernel_client import KernelClient, KernelProgram
+from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
 from tessera.metatracing.records import AttentionTrace, InputProfile
 from tessera.metatracing.stand_ins import stand_in
 from tessera.runtime.meta import Meta

@@ -18,7 +18,7 @@ from tessera.kernels.schedule import Schedule
 from tessera.metatracing.analysis.trials import Trial
 from tessera.metatracing.models.amounts import Machine, Program
 from tessera.metatracing.models.kernel_times import HELPS, Gain, KernelTimes
-from tessera.metatracing.situation import Situation, Under
+from tessera.metatracing.models.situation import Situation, Under
 from tessera.metatracing.stand_ins import stand_in
 from tessera.runtime.memory import ALIGNMENT, contiguous_strides
 from tessera.runtime.meta import Meta

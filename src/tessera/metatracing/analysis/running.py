@@ -9,10 +9,10 @@ from tessera.metatracing.analysis.analyzer import AnalysisResult, PatternAnalyze
 from tessera.metatracing.analysis.inside import with_events
 from tessera.metatracing.analysis.recommendations import Recommender, SpecializationRecommendation
 from tessera.metatracing.analysis.trials import Trial, drawn_like
-from tessera.metatracing.kernel_client import KernelClient
+from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.models.kernel_times import KernelTimes
+from tessera.metatracing.models.situation import Situation
 from tessera.metatracing.records import AttentionTrace, ExecutionTier
-from tessera.metatracing.situation import Situation
 from tessera.metatracing.stand_ins import stand_in
 from tessera.runtime.meta import Meta
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tessera.errors import TesseraError
 from tessera.metatracing.models.kernel_times import HELPS, Gain
-from tessera.metatracing.situation import Situation
+from tessera.metatracing.models.situation import Situation
 from tessera.runtime.creation import empty, zeros
 from tessera.runtime.device import Device
 from tessera.runtime.memory import contiguous_strides

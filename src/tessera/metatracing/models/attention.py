@@ -12,8 +12,8 @@ from tessera.kernels.schedule import Schedule
 from tessera.metatracing.attention import attention_operations, flash_attention
 from tessera.metatracing.models.amounts import H200, Machine, Program
 from tessera.metatracing.models.kernel_times import KernelTimes, Measured, shipped
+from tessera.metatracing.models.situation import Situation
 from tessera.metatracing.records import AttentionTrace, ExecutionTier, InputProfile
-from tessera.metatracing.situation import Situation
 from tessera.metatracing.stand_ins import stand_in
 from tessera.runtime.device import CPU
 from tessera.runtime.memory import ALIGNMENT, contiguous_strides

@@ -126,7 +126,8 @@ class Context:
         if is_finalizing() or self.calls.push_context(self.handle):
             return
         try:
-            with suppress(TesseraError):  # nobody is there who could be told
+            # Nobody is there who could be told. Objects may go at any time, also while another library captures.
+            with suppress(TesseraError), driver.beside_captures():
                 action()
         finally:
             self.calls.pop_context(_POPPED_AT)

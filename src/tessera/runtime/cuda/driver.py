@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from typing import Any, NoReturn
 
 from tessera.errors import DeviceError, ResourceError, TesseraError
+from tessera.runtime.threads import BEFORE_WORK
 
 LIBRARY = "libcuda.so.1"
 OUT_OF_MEMORY = 2
 # The context of another device, or none at all, is current on the calling thread.
 CONTEXT_STATUSES = frozenset({201, 400})
 PENDING = 600
+_RELAXED = 2
+"""The mode of a thread whose calls are no part of captures."""
 
 _RESOURCE_STATUSES = frozenset({OUT_OF_MEMORY, 701})
 # After these the driver refuses everything until the process ends.
@@ -78,6 +83,7 @@ _PROTOTYPES: dict[str, tuple[str, tuple[Any, ...]]] = {
     "instantiate_graph": ("cuGraphInstantiateWithFlags", (_OUT, _HANDLE, ctypes.c_uint64)),
     "destroy_graph": ("cuGraphDestroy", (_HANDLE,)),
     "destroy_instance": ("cuGraphExecDestroy", (_HANDLE,)),
+    "exchange_capture_mode": ("cuThreadExchangeStreamCaptureMode", (_OUT,)),
     "encode_map": ("cuTensorMapEncodeTiled", (_OUT, _INT, _UINT, _HANDLE, *[_OUT] * 4, *[_INT] * 4)),
 }
 _LATER = frozenset({"add_edges"})
@@ -122,6 +128,7 @@ class Calls:
     instantiate_graph: Any
     destroy_graph: Any
     destroy_instance: Any
+    exchange_capture_mode: Any
     encode_map: Any
 
     def __init__(self, library: Any) -> None:
@@ -178,7 +185,29 @@ def _check_started(driver: Any) -> None:
 def calls() -> Calls:
     """The quick functions, with the driver started."""
     bindings()
-    return Calls(library())
+    found = Calls(library())
+    BEFORE_WORK.append(_stay_beside_captures)
+    return found
+
+
+@contextmanager
+def beside_captures() -> Generator[None]:
+    """What this thread asks of the driver meanwhile is no part of what another library captures.
+
+    While a stream is captured the driver refuses to free memory, to look whether an event has happened, and more, and
+    breaks the capture off: whoever captures might mean it to be repeated. What is done behind callers' backs is not.
+    """
+    exchange, mode = calls().exchange_capture_mode, ctypes.c_int(_RELAXED)
+    exchange(ctypes.addressof(mode))
+    try:
+        yield
+    finally:
+        exchange(ctypes.addressof(mode))
+
+
+def _stay_beside_captures() -> None:
+    """The same from now on: for threads of ours, which no caller runs on."""
+    calls().exchange_capture_mode(ctypes.addressof(ctypes.c_int(_RELAXED)))
 
 
 @cache

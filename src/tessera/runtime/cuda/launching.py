@@ -2,7 +2,7 @@
 
 A kernel has one parameter, a block of words: pointers, sizes and strides of arrays, numbers, the grid's extents, and
 tensor maps. What does not change between calls is in a template. On CPython the entry that runs the CPU's kernels fills
-in the rest, with a few instructions (`launch.ll`) in place of such a kernel; elsewhere Python and ctypes do the same.
+in the rest, with a few instructions (`host_steps.ll`) in place of such a kernel; elsewhere Python and ctypes do so.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from tessera.runtime.executable import start_pool
 from tessera.runtime.launch_plan import WORD, ArrayArgument, NumberArgument, Plan
 from tessera.runtime.memory import Array
 from tessera.shapes.tracked import is_tracked, plain
-from tessera.targets.cpu import features, pool
+from tessera.targets.cpu import features
 from tessera.targets.cpu import launch as host_launch
+from tessera.targets.cpython import code, objects
 from tessera.targets.llvm import image
 
 Start: TypeAlias = Callable[..., int | tuple[int, ...]]
@@ -120,7 +121,7 @@ def has_entry() -> bool:
     if sys.platform != "linux" or features.machine() not in knobs.CPU_FAMILIES:
         return False
     start_pool()
-    return host_launch.has_entry()
+    return objects.are_known()
 
 
 def arguments_of(params: Params) -> tuple[list[tuple[str, int]], bytes]:
@@ -188,10 +189,15 @@ def steps_on_host() -> image.Image:
 def _compiled() -> bytes:
     from tessera.targets.llvm.machine import compile_text
 
-    parts = ("launch.ll", "results.ll") if pool.has_python_entry() else ("launch.ll",)
-    text = "\n".join((Path(__file__).parent / part).read_text(encoding="utf-8") for part in parts)
+    texts = [_read("host_steps.ll")]
+    if objects.is_known_interpreter():
+        texts += [code.interface_text(), _read("results.ll")]
     processor = features.LEAST_PROCESSORS[features.family()]
-    return image.flatten(compile_text(text, cpu=processor, features="", passes="always-inline"))
+    return image.flatten(compile_text("\n".join(texts), cpu=processor, features="", passes="always-inline"))
+
+
+def _read(name: str) -> str:
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
 
 
 def through_ctypes(params: Params, function: Function, blocks: int) -> Start:

@@ -2,7 +2,7 @@
 
 A recording belongs to whoever replays it, one at a time. Its state is words on the host: what the driver was told of
 each node. A call compares what it has with that, tells the driver about the nodes that are not as they were, and
-replays; `launch.ll` does all of this. Nodes are made with no addresses at all: the first call puts them in.
+replays; `host_steps.ll` does all of this. Nodes are made with no addresses at all: the first call puts them in.
 """
 
 from __future__ import annotations

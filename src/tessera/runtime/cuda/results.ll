@@ -12,28 +12,6 @@
 @append = internal constant [7 x i8] c"append\00"
 @one_object = internal constant [2 x i8] c"O\00"
 
-declare ptr @PyBytes_AsString(ptr)
-declare i32 @PyContextVar_Get(ptr, ptr, ptr)
-declare ptr @PyDict_GetItem(ptr, ptr)
-declare i64 @PyList_Size(ptr)
-declare ptr @PyList_GetItem(ptr, i64)
-declare i32 @PyList_SetSlice(ptr, i64, i64, ptr)
-declare i32 @PyList_Append(ptr, ptr)
-declare i64 @PyTuple_Size(ptr)
-declare ptr @PyTuple_GetItem(ptr, i64)
-declare i64 @PyLong_AsSsize_t(ptr)
-declare ptr @PyLong_AsVoidPtr(ptr)
-declare ptr @PyType_GenericAlloc(ptr, i64)
-declare void @PyObject_Free(ptr)
-declare ptr @PyObject_CallFunctionObjArgs(ptr, ...)
-declare ptr @PyObject_CallMethod(ptr, ptr, ptr, ...)
-declare i32 @PyBuffer_FillInfo(ptr, ptr, ptr, i64, i32, i32)
-declare void @PyErr_Fetch(ptr, ptr, ptr)
-declare void @PyErr_Restore(ptr, ptr, ptr)
-declare void @PyErr_WriteUnraisable(ptr)
-declare void @Py_IncRef(ptr)
-declare void @Py_DecRef(ptr)
-
 ; Lists of this class are appended to without asking them how.
 define void @introduce_lists(ptr %class) nounwind {
   store ptr %class, ptr @free_list, align 8

@@ -26,10 +26,11 @@ from tessera.runtime.memory import Array, aligned_empty, data_address
 from tessera.shapes.expr import format_shape
 from tessera.shapes.tracked import is_tracked, plain
 from tessera.targets.cpu import launch as host_launch
+from tessera.targets.cpython import fresh_arrays
 
 MOST_MAPS = 512
 _NARROW, _WORDS = 4, np.dtype(np.uint64)
-# Of the args block of `encode_map` in launch.ll.
+# Of the args block of `encode_map` in host_steps.ll.
 MAP_WORD, ARRAY_WORD, _SIZES_WORD, _STRIDES_WORD, _BOX_WORD, _STEPS_WORD, _WORDS_OF_MAP = 13, 14, 15, 20, 25, 28, 31
 
 _MOST_AXES, _LARGEST_BOX, _UNIT = 5, 256, 16
@@ -265,7 +266,7 @@ class Together(dict[tuple[int, ...], Array]):
 def _fresh_map(count: int = 1) -> Callable[[], Array]:
     """What makes memory for maps."""
     shape = (count * MAP_BYTES // WORD,)
-    return (host_launch.fresh(shape, _WORDS) if has_entry() else None) or partial(aligned_empty, shape, _WORDS)
+    return (fresh_arrays.maker(shape, _WORDS) if has_entry() else None) or partial(aligned_empty, shape, _WORDS)
 
 
 @lru_cache(maxsize=64)

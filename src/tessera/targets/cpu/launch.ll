@@ -10,19 +10,6 @@
 @says_bool = internal constant [52 x i8] c"argument %zd of the kernel: expected a bool, got %R\00"
 @seven_numbers = internal constant [10 x i8] c"(LLLLLLL)\00"
 
-declare ptr @PyBytes_AsString(ptr)
-declare i64 @PyLong_AsLongLong(ptr)
-declare ptr @PyLong_FromLong(i64)
-declare double @PyFloat_AsDouble(ptr)
-declare i32 @PyObject_IsTrue(ptr)
-declare i32 @PyType_IsSubtype(ptr, ptr)
-declare ptr @PyErr_Occurred()
-declare ptr @PyErr_NoMemory()
-declare ptr @PyErr_Format(ptr, ptr, ...)
-declare ptr @Py_BuildValue(ptr, ...)
-declare ptr @PyEval_SaveThread()
-declare void @PyEval_RestoreThread(ptr)
-
 ; The objects that arguments are compared with; they live as long as the interpreter.
 define void @introduce(ptr %array, ptr %numpy_bool, ptr %true, ptr %false, ptr %type_error) nounwind {
   store ptr %array, ptr @types, align 8

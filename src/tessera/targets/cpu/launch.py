@@ -13,7 +13,6 @@ out as that entry expects, Python and ctypes do the same, more slowly.
 from __future__ import annotations
 
 import ctypes
-import math
 import operator
 import struct
 from collections.abc import Callable, Sequence
@@ -24,6 +23,7 @@ import numpy as np
 
 from tessera.errors import CompileError
 from tessera.targets.cpu import pool
+from tessera.targets.cpython import objects
 
 Launch: TypeAlias = Callable[..., int | tuple[int, ...]]
 
@@ -34,9 +34,6 @@ KINDS = {"array": 0, "i64": 1, "f32": 2, "f64": 3, "i1": 4}
 
 _RECORD = struct.Struct("<QqQqq")
 _ARGUMENT = struct.Struct("<iI")
-_FASTCALL, _KEYWORDS, _NO_ARGUMENTS = 0x80, 0x2, 0x4
-_MEMBER_AT, _OFFSET_AT = 40, 16  # in the descriptor of a slot: its definition; in that: its place in objects
-_TYPE_AT, _DATA_AT = 8, 16  # in an array object
 
 
 def make(
@@ -55,7 +52,7 @@ def make(
     their types, sizes and strides are what the template says.
     """
     _check(template, arguments, workspace_bytes, threads)
-    factory = through_entry if has_entry() else through_ctypes
+    factory = through_entry if objects.are_known() else through_ctypes
     return factory(kernel_address, template, arguments, workspace_bytes, threads, keep)
 
 
@@ -64,39 +61,13 @@ def maker(
 ) -> Callable[[bytes, object], Launch]:
     """`make` for many of a kind: what makes launches of templates like the example, and of what they keep alive."""
     _check(example, arguments, workspace_bytes, threads)
-    if not has_entry():
+    if not objects.are_known():
         return lambda template, keep: through_ctypes(
             kernel_address, template, arguments, workspace_bytes, threads, keep
         )
     head = _record(kernel_address, len(example), arguments, workspace_bytes, threads)
-    build, address = _builder(), ctypes.addressof(_entry())
+    build, address = objects.builder(), ctypes.addressof(_entry())
     return lambda template, keep: build(address, head + template, keep)
-
-
-@cache
-def has_entry() -> bool:
-    """Whether the machine-code entry can be used: whether array objects are as it expects them."""
-    if not pool.has_python_entry():
-        return False
-    base = np.arange(6.0)
-    return all(
-        _pointer(id(array) + _TYPE_AT) == id(np.ndarray) and _pointer(id(array) + _DATA_AT) == array.ctypes.data
-        for array in (base, base[2:], base.reshape(2, 3).T)
-    )
-
-
-def slot_of(example: Any, name: str) -> int | None:
-    """Where objects of a class with slots have one of them, which an example has; None where that cannot be told."""
-    value = getattr(example, name)
-    described = _pointer(id(example.__class__.__dict__[name]) + _MEMBER_AT)
-    place = None if described is None else _pointer(described + _OFFSET_AT)
-    if place is None or not 0 < place < example.__class__.__basicsize__:
-        return None
-    return place if _pointer(id(example) + place) == id(value) else None
-
-
-def _pointer(address: int) -> int | None:
-    return ctypes.c_void_p.from_address(address).value
 
 
 def _check(template: bytes, arguments: Sequence[tuple[str, int]], workspace_bytes: int, threads: int) -> None:
@@ -116,64 +87,14 @@ def _check(template: bytes, arguments: Sequence[tuple[str, int]], workspace_byte
         raise CompileError(f"expected some threads and scratch memory, got {threads} and {workspace_bytes} bytes")
 
 
-class _MethodDefinition(ctypes.Structure):
-    """CPython's PyMethodDef."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("documentation", ctypes.c_char_p),
-    )
-
-
 @cache
-def _builder() -> Callable[..., Callable[..., Any]]:
-    """CPython's way to make a built-in function of a definition, what becomes its `self`, and its module.
-
-    The function keeps both alive. Nothing asks for the module: so it is whatever is needed as long.
-    """
-    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
-    return prototype(("PyCFunction_NewEx", ctypes.pythonapi))
-
-
-@cache
-def _entry() -> _MethodDefinition:
+def _entry() -> objects.MethodDefinition:
     """The entry's definition, for all launches."""
     runtime = pool.start()
     introduced = (np.ndarray, np.bool_, True, False, TypeError)
     introduce = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(introduced))(runtime.image.address("introduce"))
     introduce(*map(id, introduced))
-    return _MethodDefinition(b"launch", runtime.image.address("launch"), _FASTCALL, None)
-
-
-@cache
-def _fresh_entry() -> _MethodDefinition:
-    return _MethodDefinition(b"fresh", pool.start().image.address("fresh"), _NO_ARGUMENTS, None)
-
-
-def fresh(shape: tuple[int, ...], storage: np.dtype[Any]) -> Callable[[], np.ndarray[Any, np.dtype[Any]]] | None:
-    """A callable that makes uninitialised arrays on 64-byte boundaries, in a third of the time that Python takes.
-
-    None where the interpreter is not the one that this is written for.
-    """
-    if not has_entry():
-        return None
-    definition = _fresh_entry()
-    described = (np.ndarray, shape, storage, math.prod(shape) * storage.itemsize)
-    return _builder()(ctypes.addressof(definition), described, None)
-
-
-def built_in(
-    name: str, address: int, record: bytes | bytearray, keep: object, *, takes: bool = True, names: bool = False
-) -> Callable[..., Any]:
-    """The built-in function of other machine code: it has a record for its `self`, and takes arguments, or none.
-
-    With `names`, arguments may be given by name. It keeps alive what it is told to.
-    """
-    flags = _FASTCALL | (_KEYWORDS if names else 0) if takes else _NO_ARGUMENTS
-    definition = _MethodDefinition(name.encode(), address, flags, None)
-    return _builder()(ctypes.addressof(definition), record, (keep, definition))
+    return objects.definition("launch", runtime.image.address("launch"))
 
 
 def through_entry(
@@ -181,7 +102,7 @@ def through_entry(
 ) -> Launch:
     """The callable as a built-in function of the machine-code entry."""
     record = _record(kernel, len(template), arguments, scratch, threads) + template
-    return _builder()(ctypes.addressof(_entry()), record, keep)
+    return objects.builder()(ctypes.addressof(_entry()), record, keep)
 
 
 def _record(kernel: int, nbytes: int, arguments: Sequence[tuple[str, int]], scratch: int, threads: int) -> bytes:

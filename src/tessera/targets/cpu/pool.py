@@ -51,13 +51,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 from tessera import knobs
 from tessera.errors import DeviceError, ResourceError
 from tessera.targets.cpu import features
+from tessera.targets.cpython import code, objects
 from tessera.targets.llvm import image
 
 MOST_THREADS = knobs.MOST_THREADS
@@ -67,26 +67,24 @@ _SPIN_NANOSECONDS = 100_000
 _FOLDER = Path(__file__).parent
 
 
-def has_python_entry() -> bool:
-    """Whether kernels are called through CPython's own interface; other interpreters, and builds whose objects are laid
-    out differently (free-threaded, or tracing references), go through ctypes."""
-    return (
-        sys.implementation.name == "cpython"
-        and "t" not in getattr(sys, "abiflags", "")  # free-threaded; asking sysconfig takes a millisecond
-        and not hasattr(sys, "getobjects")
-    )
-
-
 def runtime_text() -> str:
-    """The runtime image as LLVM's text, for whoever keeps compiled images; the same for every level."""
-    entries = ("launch.ll", "fresh.ll", "watch.ll", "match.ll") if has_python_entry() else ()
-    parts = ("pool.ll", "sequence.ll", *entries)
-    return "\n".join([processor_text(), *((_FOLDER / part).read_text(encoding="utf-8") for part in parts)])
+    """The runtime image as LLVM's text, for whoever keeps compiled images; the same for every level.
+
+    Interpreters whose objects are not known go through ctypes: no code is for them.
+    """
+    parts = [processor_text(), _read("pool.ll"), _read("sequence.ll")]
+    if objects.is_known_interpreter():
+        parts += [code.text(), _read("launch.ll")]
+    return "\n".join(parts)
 
 
 def processor_text() -> str:
     """What the runtime needs of the host's family of processors: waiting, rounding, the numbers of system calls."""
-    return (_FOLDER / f"{features.family()}.ll").read_text(encoding="utf-8")
+    return _read(f"{features.family()}.ll")
+
+
+def _read(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")
 
 
 def compile_runtime() -> bytes:
@@ -137,6 +135,7 @@ def start(data: bytes | None = None) -> Runtime:
     _set(fresh, threads())
     # No lock, which a fork might leave locked: of several that start at once, the first counts.
     found = _running.setdefault("runtime", fresh)
+    code.is_in(found.image)
     if "threads" in _asked:  # perhaps since then
         _set(found, _asked["threads"])
     return found

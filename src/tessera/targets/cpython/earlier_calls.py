@@ -1,4 +1,4 @@
-"""Calls that are like earlier ones, passed on by machine code (`match.ll`): arguments are compared by what they have.
+"""Calls like earlier ones, passed on by machine code (`earlier_calls.ll`): arguments are compared by what they have.
 
 It takes calls with a fixed number of arguments by position, all objects of one class with slots. In one of these they
 have what is compared, by identity. All other calls go to a function that takes any.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from tessera.targets.cpu import launch, pool
+from tessera.targets.cpython import code, objects
 
 
 class Entry(NamedTuple):
@@ -35,7 +35,7 @@ class Asked(NamedTuple):
 
 def is_possible() -> bool:
     """Whether there is such code here, and it is loaded."""
-    return pool.is_running() and launch.has_entry()
+    return code.is_loaded() and objects.are_known()
 
 
 def front(
@@ -50,4 +50,4 @@ def front(
         words += [id(one.settings), id(one.run), check, mode, id(one.finish), *map(id, one.keys)]
     record = struct.pack(f"<{len(words)}Q", *words)
     keep = (otherwise, kind, asked, tuple(entries))
-    return launch.built_in("call", pool.start().image.address("match"), record, keep, names=True)
+    return objects.built_in("call", code.address("match"), record, keep, names=True)

@@ -1,11 +1,8 @@
-; An answer that holds while nothing has changed (METH_NOARGS). `self` is the bytearray that watch.py packs, in words:
+; An answer that holds while nothing has changed (METH_NOARGS). `self` is the bytearray that standing_answers.py packs, in:
+; words:
 ;   0 what is asked where something has   1 the answer   2 where a word is   3 what it was   4 a list   5 its first item
 ;   6 number of context variables   7 and on: for each, the variable and its value
 ; Objects are compared by identity; whoever writes the words holds those that are in them.
-
-declare i32 @PyContextVar_Get(ptr, ptr, ptr)
-declare ptr @PyList_GetItem(ptr, i64)
-declare void @Py_IncRef(ptr)
 
 define ptr @unchanged(ptr %self, ptr %nothing) nounwind {
 entry:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tessera.metatracing.timeline import Timeline, end_to_end_spans
+from tessera.metatracing.timeline.figures import Timeline, end_to_end_spans
 
 Event = dict[str, Any]
 _PROCESS = 1

@@ -18,8 +18,8 @@ from tessera.kernels.native import Settings
 from tessera.kernels.schedule import Schedule
 from tessera.metatracing.models.amounts import Machine
 from tessera.metatracing.models.kernel_times import KernelTimes, shipped
+from tessera.metatracing.models.situation import Situation
 from tessera.metatracing.records import Described
-from tessera.metatracing.situation import Situation
 from tessera.runtime import cache
 from tessera.runtime.meta import Meta
 from tessera.targets.llvm.elements import is_arm

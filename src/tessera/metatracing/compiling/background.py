@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Protocol
 from tessera import knobs
 from tessera.forking import tell_in_child
 from tessera.metatracing.client import Level
-from tessera.metatracing.compiling_process import CompilingProcess
+from tessera.metatracing.compiling.process import CompilingProcess
 from tessera.metatracing.logs import complain, log
+from tessera.runtime.threads import before_work
 
 if TYPE_CHECKING:
     from tessera.metatracing.client import Compiled
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
 
 MOST_DEATHS = 3
 """Processes that may die before no other is started."""
-BUILD = "tessera.metatracing.building:build"
+BUILD = "tessera.metatracing.compiling.worker:build"
 MOST_PROCESSES = 4
 STARTED_EARLY = 2
 """Processes that are started when something will be compiled."""
 TO_SPARE = 4
 """Processors for each process that is started before anything has to be compiled."""
-READY = "tessera.metatracing.building:get_ready"
+READY = ("tessera.metatracing.compiling.worker:get_ready", "tessera.metatracing.compiling.worker:get_ready_for_gpus")
 _BREATH = 0.001
 """Seconds between the steps of taking a program in: each of them holds Python's lock, and callers come in between."""
 
@@ -138,12 +139,13 @@ class Worker:
         self._closed = False
         self.deaths = 0
         count = max(1, min(MOST_PROCESSES, knobs.usable_processors() // 2))
-        ready = READY if build == BUILD else None
+        ready = READY if build == BUILD else ()
         self._processes = [CompilingProcess(build, ready, timeout, self._died) for _ in range(count)]
         self._idle = list(self._processes)  # those that no thread asks
+        self._loading = 0  # those that a thread waits for
         # A child of a fork has neither the threads nor the right to the pipes.
         self._owner = os.getpid()
-        if ready is not None and (ahead := min(count, knobs.usable_processors() // TO_SPARE)):
+        if ready and (ahead := min(count, knobs.usable_processors() // TO_SPARE)):
             # Starting them takes a few milliseconds each, which nobody has to wait for.
             threading.Thread(target=self._start, args=(ahead,), name="tessera compiling", daemon=True).start()
         tell_in_child(self)
@@ -189,7 +191,7 @@ class Worker:
     @property
     def is_free(self) -> bool:
         with self._lock:
-            return not any(job.left for job in self._jobs)
+            return sum(len(job.left) for job in self._jobs) <= self._loading
 
     def prepare(self) -> None:
         if self.is_usable and self.deaths == 0:
@@ -241,7 +243,7 @@ class Worker:
 
     def _begin(self) -> None:
         """Starts threads for programs that nobody has begun with. Whoever calls has the lock."""
-        for _ in range(sum(len(job.left) for job in self._jobs)):
+        for _ in range(sum(len(job.left) for job in self._jobs) - self._loading):
             if not self._idle or self._closed:
                 return
             process = max(self._idle, key=lambda one: (one.is_ready, one.pid is not None))
@@ -249,7 +251,11 @@ class Worker:
             threading.Thread(target=self._work, args=(process,), name="tessera compiling", daemon=True).start()
 
     def _work(self, process: CompilingProcess) -> None:
-        """Has a process make programs as long as there are any to make."""
+        """Has a process make programs as long as there are any to make.
+
+        A process takes a while to load a compiler. What it makes then is chosen then: more may be wanted by that time.
+        """
+        loaded = False
         while True:
             with self._lock:
                 # The first program of each request comes before the second of any.
@@ -261,9 +267,14 @@ class Worker:
                 level = job.left.popleft()
                 job.under_way += 1
             made: Compiled | None = None
+            before_work()
             try:
                 # Settings that hold around the request hold here; a context is for one thread at a time.
                 around = job.request.context.copy()
+                if not loaded and not process.is_ready and around.run(_is_to_compile, job.request, level):
+                    self._load(process, job, level)
+                    loaded = True
+                    continue
                 if level is None:
                     around.run(self._open, job.request, process)
                 else:
@@ -282,6 +293,16 @@ class Worker:
                 over = not job.left and not job.under_way
             if over:
                 job.request.context.copy().run(self._hand_over, job)
+
+    def _load(self, process: CompilingProcess, job: _Job, level: Level | None) -> None:
+        """Puts back what is to be made, and waits for the process."""
+        with self._lock:
+            job.left.appendleft(level)
+            job.under_way -= 1
+            self._loading += 1
+        process.get_ready()
+        with self._lock:
+            self._loading -= 1
 
     def _open(self, request: Request, process: CompilingProcess) -> None:
         """To find levels takes a compiler, too: who has one leaves on the disk what it found."""
@@ -363,6 +384,10 @@ class Worker:
     def __del__(self) -> None:
         with suppress(Exception):  # at the end of the interpreter, anything may be gone
             self.close()
+
+
+def _is_to_compile(request: Request, level: Level | None) -> bool:
+    return level is None or (not request.recalls and request.known(level) is None)
 
 
 def _fail(request: Request, why: str) -> None:

@@ -1,4 +1,4 @@
-"""Answers that hold while nothing has changed: given by machine code (`watch.ll`), or worked out anew.
+"""Answers that hold while nothing has changed: given by machine code (`standing_answers.ll`), or worked out anew.
 
 What they depend on: context variables, the first item of a list, and a dictionary. CPython counts the changes of a
 dictionary in a word of it, up to version 3.13; it is looked at first whether it does.
@@ -6,7 +6,6 @@ dictionary in a word of it, up to version 3.13; it is looked at first whether it
 
 from __future__ import annotations
 
-import ctypes
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
@@ -14,15 +13,15 @@ from functools import cache
 from threading import Lock
 from typing import Any
 
-from tessera.targets.cpu import launch, pool
+from tessera.targets.cpython import code, objects
 
-_VERSION_AT = 24  # in a dictionary
 _HEAD = struct.Struct("<QQQQQQq")
+_PAIR = struct.Struct("<QQ")
 
 
 def is_possible(mapping: Mapping[Any, Any]) -> bool:
     """Whether there is such code here, it is loaded, and the mapping is a dictionary whose changes are counted."""
-    return mapping.__class__ is dict and pool.is_running() and launch.has_entry() and _counts_changes()
+    return mapping.__class__ is dict and code.is_loaded() and objects.are_known() and _counts_changes()
 
 
 @cache
@@ -42,10 +41,10 @@ def _counts_changes() -> bool:
 
 
 def _version(found: Any) -> int:
-    return ctypes.c_uint64.from_address(id(found) + _VERSION_AT).value
+    return objects.word(id(found) + objects.DICTIONARY_VERSION_AT)
 
 
-class Watch:
+class StandingAnswer:
     """`ask()` gives an answer, which `anew` works out where something may have changed since.
 
     `anew` also says whether its answer is to be given again while all is as it is now.
@@ -59,12 +58,12 @@ class Watch:
         mapping: Mapping[Any, Any],
     ) -> None:
         self._anew, self._variables, self._listed, self._mapping = anew, variables, listed, mapping
-        self._words = bytearray(_HEAD.size + 2 * launch.WORD * len(variables))
+        self._words = bytearray(_HEAD.size + _PAIR.size * len(variables))
         self._otherwise = self._asked_anew
         self._held: tuple[Any, ...] = ()
         self._writing = Lock()
         self._write(0, None, None, [None] * len(variables))  # no dictionary has version 0
-        self.ask = launch.built_in("ask", pool.start().image.address("unchanged"), self._words, self, takes=False)
+        self.ask = objects.built_in("ask", code.address("unchanged"), self._words, self, takes=False)
 
     def _asked_anew(self) -> Any:
         # What changes from here on is noticed by whoever asks next.
@@ -80,7 +79,7 @@ class Watch:
         if not self._writing.acquire(blocking=False):
             return
         try:
-            head = (id(self._otherwise), id(answer), id(self._mapping) + _VERSION_AT, version)
+            head = (id(self._otherwise), id(answer), id(self._mapping) + objects.DICTIONARY_VERSION_AT, version)
             pairs = [id(one) for pair in zip(self._variables, values, strict=True) for one in pair]
             words = _HEAD.pack(*head, id(self._listed), id(item), len(values)) + struct.pack(f"<{len(pairs)}Q", *pairs)
             before, self._held = self._held, (item, answer, *values)

@@ -1,11 +1,6 @@
-; Fresh arrays for results (METH_NOARGS), uninitialised and aligned to 64 bytes. `self` is the tuple that launch.py packs:
-; numpy.ndarray, the shape, the dtype, the number of bytes. The memory is a bytearray, which the array keeps alive.
-
-declare ptr @PyTuple_GetItem(ptr, i64)
-declare ptr @PyByteArray_FromStringAndSize(ptr, i64)
-declare ptr @PyByteArray_AsString(ptr)
-declare ptr @PyObject_CallFunctionObjArgs(ptr, ...)
-declare void @Py_DecRef(ptr)
+; Fresh arrays for results (METH_NOARGS), uninitialised and aligned to 64 bytes. `self` is the tuple that
+; fresh_arrays.py makes: numpy.ndarray, the shape, the dtype, the number of bytes. The memory is a bytearray, which the
+; array keeps alive.
 
 define ptr @fresh(ptr %self, ptr %nothing) nounwind {
 entry:

@@ -1,12 +1,10 @@
 ; A call whose arguments are like those of an earlier one (METH_FASTCALL | METH_KEYWORDS): they are looked at, and passed
-; on to what was made then. `self` is the record that match.py packs, in words:
+; on to what was made then. `self` is the record that earlier_calls.py packs, in words:
 ;   0 what takes all other calls   1 number of arguments   2 their class   3 where they have what is compared
 ;   4 a context variable   5 what it has to be   6 what is asked at each call   7 what asks whether an entry still holds
 ;   8 True   9 number of entries; from 10 on, for each entry:
 ;   answer of 6, function, what 7 is asked or null, what is done with its result (0 nothing, 1 its first item is taken,
 ;   2 it is given to a function), that function, then for each argument what it has to have, compared by identity
-
-declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 
 define internal ptr @asked(ptr %callable, ptr %argument) nounwind alwaysinline {
   %answer = call ptr (ptr, ...) @PyObject_CallFunctionObjArgs(ptr %callable, ptr %argument, ptr null)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tessera.errors import TesseraError
 from tessera.forking import tell_in_child
-from tessera.lang.dispatch import Access, access
 from tessera.lang.jit import Jitted
 from tessera.lang.parameters import Call
+from tessera.lang.structures import Structure
 from tessera.lang.tracing import current_or_none
-from tessera.metatracing.program_client import ProgramClient
+from tessera.metatracing.clients.functions import ProgramClient
 from tessera.metatracing.runtime import MetaTracingRuntime, shared_runtime
 from tessera.metatracing.tiered import Tiered
 from tessera.runtime.written_calls import as_given, mark_for, parameters_text, written
@@ -80,17 +79,10 @@ class TieredFunction:
         """Puts tiers where generated code finds them; the code is written for the first structure that comes."""
         with self._lock:
             if self._quick is None:
-                found = [access(name, value, self.jitted.parameters) for name, value in arguments.items()]
-                listed = list(self.jitted.parameters.signature.parameters.values())
-                kinds = (
-                    inspect.Parameter.VAR_KEYWORD,
-                    inspect.Parameter.VAR_POSITIONAL,
-                    inspect.Parameter.POSITIONAL_ONLY,
-                )
-                if any(one is None for one in found) or any(one.kind in kinds for one in listed):
+                structure = Structure(self.jitted.parameters, arguments)
+                if not structure.is_regular:
                     return
-                accesses = [one for one in found if one is not None]
-                self._quick = _Quick(self.jitted, accesses, listed, self.jitted.in_tiers)
+                self._quick = _Quick(self.jitted, structure, self.jitted.in_tiers)
                 self.jitted.__call__ = self._quick.call
             self._quick.add(arguments, tiered)
 
@@ -106,51 +98,39 @@ class TieredFunction:
 class _Quick:
     """Generated code for one structure of arguments: it takes them apart and finds their tiers by static values."""
 
-    def __init__(
-        self,
-        jitted: Jitted,
-        accesses: Sequence[Access],
-        listed: Sequence[inspect.Parameter],
-        slowly: Callable[..., Any],
-    ) -> None:
-        self.jitted, self.accesses, self.slowly = jitted, list(accesses), slowly
+    def __init__(self, jitted: Jitted, structure: Structure, slowly: Callable[..., Any]) -> None:
+        self.jitted, self.structure, self.slowly = jitted, structure, slowly
         self.known: dict[tuple[Any, ...], Tiered] = {}
-        self._given = [one.name for one in listed if one.kind is not one.KEYWORD_ONLY]
-        self.call = self._written(listed)
+        self.call = self._written()
 
     def add(self, arguments: Mapping[str, Any], tiered: Tiered) -> None:
         """Notes the tiers of arguments, if they have this structure."""
-        for (name, value), one in zip(arguments.items(), self.accesses, strict=True):
-            if access(name, value, self.jitted.parameters) != one:
-                return
+        taken = self.structure.taken(**arguments) if self.structure.fits(arguments) else None
+        if taken is None:
+            return
         if len(self.known) >= _MOST_STRUCTURES:
             self.known.clear()
-        scope = dict(arguments)
-        key = [eval(part, scope) for part in self._key()]
-        self.known[tuple(key)] = tiered
+        _, kinds, _ = taken
+        self.known[kinds] = tiered
 
-    def _key(self) -> list[str]:
-        parts = [f"{path}.__class__" for one in self.accesses for path in one.numbers]
-        return parts + [part for one in self.accesses for path in one.statics for part in (f"{path}.__class__", path)]
-
-    def _written(self, listed: Sequence[inspect.Parameter]) -> Callable[..., Any]:
+    def _written(self) -> Callable[..., Any]:
+        structure = self.structure
         signature = self.jitted.parameters.signature
         mark = mark_for(signature)
-        named = [one.name for one in listed if one.kind is one.KEYWORD_ONLY]
         text = _TEMPLATE.format(
             mark=mark,
             parameters=parameters_text(signature, mark),
-            key="".join(f"{part}, " for part in self._key()),
-            tests="".join(f" and {test}" for one in self.accesses for test in one.tests),
-            passed=", ".join(path for one in self.accesses for path in one.order),
-            given="".join(f"{one}, " for one in self._given),
-            named=", ".join(f"{one!r}: {one}" for one in named),
+            key="".join(f"{part}, " for part in structure.kinds),
+            tests="".join(f" and {test}" for test in structure.tests),
+            passed=", ".join(structure.order),
+            given="".join(f"{one}, " for one in structure.positional),
+            named=", ".join(f"{one!r}: {one}" for one in structure.keyword_only),
         )
         scope = {"known": self.known, "tracing": current_or_none, "otherwise": self._otherwise}
         return written(self.jitted.name, text, signature, mark, scope, __name__)
 
     def _otherwise(self, given: tuple[Any, ...], extra: tuple[Any, ...], named: dict[str, Any], more: Any) -> Any:
-        args, kwargs = as_given(self._given, given, extra, named)
+        args, kwargs = as_given(self.structure.positional, given, extra, named)
         return self.slowly(*args, **kwargs, **more)
 
 

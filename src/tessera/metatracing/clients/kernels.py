@@ -28,9 +28,9 @@ from tessera.kernels.schedule import Schedule
 from tessera.kernels.values import is_tracing
 from tessera.kernels.verification import Verified
 from tessera.metatracing.client import Call, Choice, Compiled, GuardType, Level, Runner, RuntimeGuard
+from tessera.metatracing.clients.shipping import NotShippable, pack
 from tessera.metatracing.logs import log
 from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts
-from tessera.metatracing.shipping import NotShippable, pack
 from tessera.metatracing.tiered import is_traceable
 from tessera.runtime.meta import Meta
 from tessera.runtime.tensor import Tensor
@@ -169,7 +169,7 @@ class KernelClient:
         """
         if not isinstance(level.schedule, Choice):
             return level
-        from tessera.metatracing import advice
+        from tessera.metatracing.clients import advice
 
         identity = self.identity(call)
         key = None if identity is None else advice.key_of(identity, call.described)
@@ -197,7 +197,7 @@ class KernelClient:
         if not kernel.free:
             return [None]
         ranked = self._ranked(call, here)
-        from tessera.metatracing import advice
+        from tessera.metatracing.clients import advice
         from tessera.targets.cpu.kernel_blocks import REFERENCE
 
         if not ranked or advice.model_name(here) is None:

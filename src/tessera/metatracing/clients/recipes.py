@@ -151,7 +151,7 @@ class ProgramShipment(NamedTuple):
         """Compiles all recipes into the compile cache; says for each what went wrong, None where nothing did."""
         from tessera import knobs
         from tessera.dialects import text
-        from tessera.metatracing.program import tensors_of
+        from tessera.metatracing.clients.function_programs import tensors_of
 
         held: dict[str, Any] = {"cache_dir": self.cache[0], "cache_size": self.cache[1], "interpret": False}
         outcome: list[str | None] = []

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from selectors import EVENT_READ, DefaultSelector
 
@@ -17,7 +17,7 @@ from tessera.metatracing.logs import complain
 class CompilingProcess:
     """One thread at a time asks it. `died` is called when it was found dead, and another one takes its place."""
 
-    def __init__(self, build: str, ready: str | None, timeout: float, died: Callable[[], None]) -> None:
+    def __init__(self, build: str, ready: Sequence[str], timeout: float, died: Callable[[], None]) -> None:
         self._build, self._ready, self._timeout, self._died = build, ready, timeout, died
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -34,12 +34,21 @@ class CompilingProcess:
     @property
     def is_ready(self) -> bool:
         """Whether it has loaded all that compiling takes, and would begin at once. Whoever uses it may ask."""
-        process = self._process
-        if process is not None and self._ready is not None and not self._said_ready:
-            with suppress(TimeoutError):
-                answer = self._answer(process, 0)
-                self._said_ready = answer is not None and answer[0] == compile_worker.READY
+        if self._process is not None:
+            self._hear(self._process, 0)
         return self._said_ready
+
+    def get_ready(self) -> None:
+        """Waits until it has loaded what compiling takes; what goes wrong there, the next request says."""
+        if self._ready:
+            with suppress(OSError, EOFError):
+                self._hear(self.started(), self._timeout)
+
+    def _hear(self, process: subprocess.Popen[bytes], timeout: float) -> None:
+        if self._ready and not self._said_ready:
+            with suppress(TimeoutError):
+                answer = self._answer(process, timeout)
+                self._said_ready = answer is not None and answer[0] == compile_worker.READY
 
     def asked(self, packed: bytes) -> tuple[bool, bytes]:
         """What the process answers; one that has died since the last request is replaced once."""
@@ -84,7 +93,7 @@ class CompilingProcess:
                 package = os.path.dirname(os.path.dirname(os.path.abspath(compile_worker.__file__)))
                 environment["PYTHONPATH"] = os.pathsep.join([package, *(path for path in sys.path if path)])
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "tessera.compile_worker", *([] if self._ready is None else [self._ready])],
+                    [sys.executable, "-m", "tessera.compile_worker", *self._ready],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     env=environment,

@@ -26,10 +26,10 @@ from tessera.lang.kept import Shelf
 from tessera.lang.parameters import Leaf, is_array
 from tessera.lang.variants import Seen, sizes_for
 from tessera.metatracing.client import Call, Choice, Compiled, Level, facts_of
-from tessera.metatracing.program import FunctionProgram, guards_of, tensors_of
-from tessera.metatracing.recipes import ProgramShipment, Recipe
+from tessera.metatracing.clients.function_programs import FunctionProgram, guards_of, tensors_of
+from tessera.metatracing.clients.recipes import ProgramShipment, Recipe
+from tessera.metatracing.clients.shipping import NotShippable, pack
 from tessera.metatracing.records import ExecutionTier
-from tessera.metatracing.shipping import NotShippable, pack
 from tessera.runtime import cache
 from tessera.runtime.build import build
 from tessera.runtime.creation import asarray

@@ -13,7 +13,7 @@ from itertools import groupby
 
 from tessera.metatracing.journal import Happening
 from tessera.metatracing.live import Timed
-from tessera.metatracing.timeline import Lane, Timeline
+from tessera.metatracing.timeline.figures import Lane, Timeline
 
 _MOST_LANES = 24
 _MOST_DOTS = 600

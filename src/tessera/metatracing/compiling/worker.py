@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import gc
 import json
 from importlib import import_module
 
 from tessera.errors import TesseraError
-from tessera.metatracing.kernel_client import Shipment
-from tessera.metatracing.shipping import unpack
+from tessera.metatracing.clients.kernels import Shipment
+from tessera.metatracing.clients.shipping import unpack
 
 
 def get_ready() -> None:
     """Loads what compiling takes: that may be done while nothing is to be compiled yet."""
-    modules = ["kernels.trace", "kernels.compiling", "targets.cpu.compile"]
-    for module in [*modules, "targets.cuda.compile"] if _is_there_a_gpu() else modules:
+    for module in ("kernels.trace", "kernels.compiling", "targets.cpu.compile"):
         import_module(f"tessera.{module}")
-    gc.freeze()  # no collection need look at all this again
+
+
+def get_ready_for_gpus() -> None:
+    """The same for a GPU, where there is one."""
+    if _is_there_a_gpu():
+        import_module("tessera.targets.cuda.compile")
 
 
 def _is_there_a_gpu() -> bool:

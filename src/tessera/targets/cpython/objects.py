@@ -1,0 +1,163 @@
+"""CPython's own objects as machine code sees them: where they have what it reads, and functions and classes made of it.
+
+Structures and numbers are those of CPython's and NumPy's headers, here and nowhere else. What is looked at by machine
+code is compared first with what Python says of it; where that differs, callers do without such code.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+DICTIONARY_VERSION_AT = 24
+"""Where a dictionary counts its changes, in CPython up to 3.13."""
+DEALLOC, GET_BUFFER = 52, 1
+"""CPython's numbers for what a class does: end an object of it, and show its memory."""
+
+_TYPE_AT, _DATA_AT = 8, 16  # in an array object
+_MEMBER_AT, _OFFSET_AT = 40, 16  # in the descriptor of a slot: its definition; in that: its place in objects
+_FASTCALL, _KEYWORDS, _NO_ARGUMENTS = 0x80, 0x2, 0x4  # how built-in functions are called
+_MEMBERS = 72  # of what a class has
+_DEFAULT, _NOT_MADE_BY_CALLS = 1 << 18, 1 << 7  # flags of classes
+_OBJECT, _READ_ONLY = 16, 1  # of members
+_NEW_FROM_DESCR, _SET_BASE_OBJECT = 94, 282  # in NumPy's table of functions, which only grows
+_kept: list[object] = []
+"""What a class points to as long as there is one."""
+
+
+def is_known_interpreter() -> bool:
+    """Whether this is CPython as it is usually built: free-threaded builds, and those that trace references, have
+    objects that are laid out differently."""
+    return (
+        sys.implementation.name == "cpython"
+        and "t" not in getattr(sys, "abiflags", "")  # free-threaded; asking sysconfig takes a millisecond
+        and not hasattr(sys, "getobjects")
+    )
+
+
+@cache
+def are_known() -> bool:
+    """Whether machine code can work on objects here: the interpreter is known, and arrays are as they are expected."""
+    if not is_known_interpreter():
+        return False
+    base = np.arange(6.0)
+    return all(
+        word(id(array) + _TYPE_AT) == id(np.ndarray) and word(id(array) + _DATA_AT) == array.ctypes.data
+        for array in (base, base[2:], base.reshape(2, 3).T)
+    )
+
+
+def word(address: int) -> int:
+    """The word at an address."""
+    return ctypes.c_uint64.from_address(address).value
+
+
+def slot_of(example: Any, name: str) -> int | None:
+    """Where objects of a class with slots have one of them, which an example has; None where that cannot be told."""
+    value = getattr(example, name)
+    described = word(id(example.__class__.__dict__[name]) + _MEMBER_AT)
+    place = word(described + _OFFSET_AT) if described else 0
+    if not 0 < place < example.__class__.__basicsize__:
+        return None
+    return place if word(id(example) + place) == id(value) else None
+
+
+class MethodDefinition(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("documentation", ctypes.c_char_p),
+    )
+
+
+def definition(name: str, address: int, *, takes: bool = True, names: bool = False) -> MethodDefinition:
+    """Machine code as a built-in function that takes arguments, perhaps by name, or none."""
+    flags = _FASTCALL | (_KEYWORDS if names else 0) if takes else _NO_ARGUMENTS
+    return MethodDefinition(name.encode(), address, flags, None)
+
+
+@cache
+def builder() -> Callable[[int, object, object], Callable[..., Any]]:
+    """CPython's way to make a built-in function of a definition's address, what becomes its `self`, and its module.
+
+    The function keeps both alive. Nothing asks for the module: so it is whatever is needed as long.
+    """
+    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
+    return prototype(("PyCFunction_NewEx", ctypes.pythonapi))
+
+
+def built_in(
+    name: str, address: int, record: bytes | bytearray, keep: object, *, takes: bool = True, names: bool = False
+) -> Callable[..., Any]:
+    """The built-in function of machine code that has a record for its `self`. It keeps alive what it is told to."""
+    defined = definition(name, address, takes=takes, names=names)
+    return builder()(ctypes.addressof(defined), record, (keep, defined))
+
+
+class _Member(ctypes.Structure):
+    """CPython's PyMemberDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("kind", ctypes.c_int),
+        ("offset", ctypes.c_ssize_t),
+        ("flags", ctypes.c_int),
+        ("documentation", ctypes.c_char_p),
+    )
+
+
+class _Slot(ctypes.Structure):
+    """CPython's PyType_Slot."""
+
+    _fields_ = (("number", ctypes.c_int), ("value", ctypes.c_void_p))
+
+
+class _Specification(ctypes.Structure):
+    """CPython's PyType_Spec."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("size", ctypes.c_int),
+        ("item_size", ctypes.c_int),
+        ("flags", ctypes.c_uint),
+        ("slots", ctypes.c_void_p),
+    )
+
+
+def new_class(
+    name: str, nbytes: int, members: Sequence[tuple[str, int, bool]], code: Sequence[tuple[int, int]]
+) -> type[Any]:
+    """A class of objects of so many bytes that machine code makes, never a call.
+
+    Its members are objects: their names, where they are, and whether they may be replaced. `code` says what does what.
+    """
+    # Both lists end with zeros.
+    listed = (_Member * (len(members) + 1))(
+        *(_Member(one.encode(), _OBJECT, at, 0 if is_open else _READ_ONLY) for one, at, is_open in members)
+    )
+    slots = (_Slot * (len(code) + 2))(
+        *(_Slot(number, address) for number, address in code), _Slot(_MEMBERS, ctypes.addressof(listed))
+    )
+    told = _Specification(name.encode(), nbytes, 0, _DEFAULT | _NOT_MADE_BY_CALLS, ctypes.addressof(slots))
+    prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object)
+    made = prototype(("PyType_FromSpecWithBases", ctypes.pythonapi))(ctypes.addressof(told), (object,))
+    _kept.extend((told, listed, slots))
+    return made
+
+
+def array_functions() -> list[int]:
+    """Where NumPy has PyArray_NewFromDescr and PyArray_SetBaseObject."""
+    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    multiarray: Any = import_module("numpy._core.multiarray")
+    table = pointer(("PyCapsule_GetPointer", ctypes.pythonapi))(multiarray.__dict__["_ARRAY_API"], None)
+    return [word(table + struct.calcsize("P") * place) for place in (_NEW_FROM_DESCR, _SET_BASE_OBJECT)]
