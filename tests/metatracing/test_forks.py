@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 import pytest
+from made_up_client import Made
 
 import tessera as ts
 from tessera import knobs
@@ -119,3 +120,32 @@ def test_the_process_that_compiles_is_its_parents_alone(monkeypatch: pytest.Monk
     assert in_a_child(work, []) == 0
     assert started.poll() is None
     worker.close()
+
+
+def test_an_interrupt_that_comes_with_a_lock_does_not_keep_it() -> None:
+    made = Made()
+    made.call(4, 8)
+    (region,) = made.runtime.regions()
+
+    class Interrupted:
+        """A lock that was just taken when somebody pressed the keys."""
+
+        def __init__(self) -> None:
+            self.lock = threading.RLock()
+
+        def acquire(self, *, blocking: bool) -> bool:
+            self.lock.acquire(blocking=blocking)
+            raise KeyboardInterrupt
+
+        def release(self) -> None:
+            self.lock.release()
+
+    lock: Any = Interrupted()
+    region.lock = lock
+    with pytest.raises(KeyboardInterrupt):
+        made.call(4, 8)
+    taken: list[bool] = []
+    other = threading.Thread(target=lambda: taken.append(lock.lock.acquire(blocking=False)))
+    other.start()
+    other.join()
+    assert taken == [True]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -191,7 +192,13 @@ class Region:
         clerk = self.runtime.clerk
         came, self.looking = self.clock() - self.looking, 0
         # Who keeps the books may be at work for long: then this call is like others.
-        if not self.lock.acquire(blocking=clerk.is_at_once):
+        try:
+            is_free = self.lock.acquire(blocking=clerk.is_at_once)
+        except BaseException:  # a signal that came with the lock: nobody else would let go of it
+            with suppress(RuntimeError):
+                self.lock.release()
+            raise
+        if not is_free:
             return self._unrecorded(entry, values)
         try:
             before = entry.settle()
