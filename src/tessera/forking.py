@@ -1,13 +1,28 @@
-"""What a fork waits for: its child has none of the other threads, and what they held would stay shut for ever."""
+"""Forks: a child has none of the other threads, and what they held would stay shut for ever.
+
+A fork waits for what is held while it must not be copied; everything else is told in the child, and begins anew there.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Protocol
+from weakref import WeakSet
 
 _waited: list[tuple[int, AbstractContextManager[Any]]] = []
+
+
+class Forked(Protocol):
+    """Whoever has locks, threads or pipes of its own."""
+
+    def forked(self) -> None:
+        """In the child of a fork: whoever held a lock is not there."""
+        ...
+
+
+_told: WeakSet[Forked] = WeakSet()
 _forking = threading.local()  # several threads may fork at once: each lets go of what it holds itself
 
 
@@ -15,6 +30,11 @@ def fork_waits_for(lock: AbstractContextManager[Any], rank: int) -> None:
     """Has forks hold a lock. Of several, those of lower ranks are taken first, as everybody else takes them."""
     _waited.append((rank, lock))
     _waited.sort(key=lambda one: one[0])
+
+
+def tell_in_child(one: Forked) -> None:
+    """Has `one.forked()` called in the child of a fork, as long as there is one."""
+    _told.add(one)
 
 
 def _before() -> None:
@@ -28,4 +48,10 @@ def _after() -> None:
         lock.__exit__(None, None, None)
 
 
-os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after)
+def _in_child() -> None:
+    _after()
+    for one in list(_told):
+        one.forked()
+
+
+os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)

@@ -282,6 +282,15 @@ def test_experience_orders_candidates_for_the_next_sizes():
     assert experience.ranked("another", (arguments[1],), [None, slow, fast]) == [None, slow, fast]
 
 
+def test_times_that_a_clock_cannot_tell_are_no_experience():
+    experience, fast, slow = Experience(), Schedule(block=(32,)), Schedule(block=(8,))
+    arguments = (ts.empty((512, 64)).meta,)
+    experience.note("k", arguments, {None: 100.0, slow: 0.0, fast: -5.0})
+    assert experience.behind("k", arguments) == {}
+    experience.note("k", arguments, {None: 100.0, slow: 0.0, fast: 50.0})
+    assert experience.ranked("k", arguments, [None, slow, fast])[0] == fast
+
+
 def test_the_second_tier_tries_what_did_well_before():
     """Of four schedules two are tried at a time; after a contest, the winner comes first for other sizes."""
     options = [None, *(Schedule(block=(size,)) for size in (8, 16, 32))]

@@ -91,6 +91,7 @@ def attention_climbs(device: str, dtype: Any, rows: int, calls: int) -> None:
     assert reached == ({1, 2, 3} if HAS_CODE or device != "cpu" else {1})
     assert runtime.get_traces()[0].input_profile.is_causal
     assert runtime.get_performance_history()[-1].input_profile.softmax_scale == 0.2
+    assert {one.context.always_causal for one in runtime.manager.specialized_kernels()} <= {True}
 
 
 def test_attention_climbs_the_tiers() -> None:

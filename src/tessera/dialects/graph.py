@@ -4,65 +4,30 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 
 import numpy as np
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    FlatSymbolRefAttrConstr,
-    FunctionType,
-    IndexType,
-    StringAttr,
-    SymbolNameConstraint,
-    SymbolRefAttr,
-    UnitAttr,
-)
-from xdsl.ir import Attribute, Block, BlockArgument, Dialect, Region, SSAValue
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Dialect, SSAValue
 from xdsl.irdl import (
-    AnyAttr,
     IRDLOperation,
     irdl_op_definition,
     operand_def,
     opt_prop_def,
     prop_def,
-    region_def,
     result_def,
     traits_def,
     var_operand_def,
-    var_result_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import EffectInstance, HasParent, IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
+from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.dialects import elementwise, graph_indexing, reductions
-from tessera.dialects.attributes import (
-    IntegerConstraint,
-    Integers,
-    Name,
-    integer,
-    integers,
-    parse_header,
-    print_body,
-    print_header,
-    symbols_of,
-    verify_header,
-    verify_returned,
-)
-from tessera.dialects.effects import KINDS, HasEffects, World, effects_within, writes
-from tessera.dialects.elements import is_element
+from tessera.dialects.attributes import IntegerConstraint, Integers, Name, integer, integers
 from tessera.dialects.graph_control import CondOp, ScanOp, WhileOp, YieldOp
-from tessera.dialects.graph_effects import (
-    AllReduceOp,
-    AnyTensor,
-    PrintOp,
-    RandomOp,
-    StateOp,
-    StateReadOp,
-    StateWriteOp,
-    look_up,
-)
+from tessera.dialects.graph_effects import AllReduceOp, AnyTensor, PrintOp, RandomOp, StateOp, StateReadOp, StateWriteOp
+from tessera.dialects.graph_functions import CallKernelOp, CallOp, FuncOp, ReturnOp
 from tessera.dialects.graph_slices import known_sizes, slice_shape
 from tessera.dialects.graph_types import (
     DenseAttr,
@@ -75,8 +40,6 @@ from tessera.dialects.graph_types import (
     story_of,
     telling,
 )
-from tessera.dialects.kernel_calls import kernel_effects, verify_kernel_call
-from tessera.dialects.schedule_types import ConfigAttr
 from tessera.dialects.tile_types import check_axis
 from tessera.dialects.tile_values import verify_elementwise
 from tessera.dtypes.casting import cast
@@ -99,208 +62,6 @@ def _expect_shape(result: SSAValue, expected: Sequence[Size], what: str) -> None
 def _expect_dtype(result: SSAValue, expected: DType, what: str) -> None:
     if graph_type(result).dtype is not expected:
         raise VerifyException(f"{what} gives elements of {expected}, not {graph_type(result).dtype}")
-
-
-@irdl_op_definition
-class FuncOp(IRDLOperation):
-    """A function over tensors. It may have only the effects it declares."""
-
-    name = "graph.func"
-
-    sym_name = prop_def(SymbolNameConstraint())
-    function_type = prop_def(FunctionType)
-    effects_ = prop_def(ArrayAttr[StringAttr], prop_name="effects")
-    body = region_def("single_block")
-
-    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
-
-    def __init__(
-        self,
-        name: str,
-        inputs: Sequence[Attribute],
-        outputs: Sequence[Attribute],
-        effects: Sequence[str] = (),
-        body: Region | None = None,
-    ) -> None:
-        super().__init__(
-            properties={
-                "sym_name": StringAttr(name),
-                "function_type": FunctionType.from_lists(list(inputs), list(outputs)),
-                "effects": ArrayAttr([StringAttr(effect) for effect in effects]),
-            },
-            regions=[Region(Block(arg_types=inputs)) if body is None else body],
-        )
-
-    @property
-    def arguments(self) -> tuple[BlockArgument, ...]:
-        return tuple(self.body.block.args)
-
-    @property
-    def worlds(self) -> frozenset[World]:
-        """What the function is declared to touch."""
-        return frozenset(World.parse(effect.data) for effect in self.effects_)
-
-    def verify_(self) -> None:
-        verify_header(self.function_type, self.body)
-        last = self.body.block.last_op
-        if not isinstance(last, ReturnOp):
-            raise VerifyException("a graph function ends with graph.return")
-        verify_returned(self.function_type.outputs, [value.type for value in last.values])
-        self._verify_types()
-        for effect in self.effects_:
-            world = World.parse(effect.data)
-            if world.kind not in KINDS or world.name() != effect.data:
-                raise VerifyException(f"unknown effect {effect.data}: effects are {', '.join(KINDS)}")
-        for op in self.body.block.ops:
-            effects = effects_within([op])
-            if effects is None:
-                raise VerifyException(f"{op.name} does not say what its effects are")
-            for effect in effects:
-                if effect.resource not in self.worlds:
-                    raise VerifyException(
-                        f"{op.name} has the effect {effect.resource.name()}, "
-                        f"which @{self.sym_name.data} does not declare"
-                    )
-
-    def _verify_types(self) -> None:
-        """Arguments are tensors and scalars, and every size symbol is bound by one of them."""
-        bound: set[str] = set()
-        for position, type_ in enumerate(self.function_type.inputs):
-            if isinstance(type_, GraphTensorType):
-                bound |= symbols_of(type_.shape)
-            elif not isinstance(type_, IndexType) and not is_element(type_):
-                raise VerifyException(f"argument {position} must be a graph tensor or a scalar, got {type_}")
-        for op in self.body.walk():
-            for result in op.results:
-                if isinstance(result.type, GraphTensorType) and (missing := symbols_of(result.type.shape) - bound):
-                    raise VerifyException(
-                        f"{op.name} gives {result.type}, and no argument of @{self.sym_name.data} "
-                        f"binds {', '.join(sorted(missing))}"
-                    )
-
-    @classmethod
-    def parse(cls, parser: Parser) -> FuncOp:
-        header = parse_header(parser)
-        outputs: list[Attribute] = []
-        if parser.parse_optional_punctuation("->") is not None:
-            outputs = list(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type))
-        effects: list[str] = []
-        if parser.parse_optional_keyword("effects") is not None:
-            effects = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_identifier_or_str_literal)
-        attributes = parser.parse_optional_attr_dict_with_keyword()
-        op = cls(header.name, header.types, outputs, effects, parser.parse_region(header.arguments))
-        op.attributes |= attributes.data if attributes else {}
-        return op
-
-    def print(self, printer: Printer) -> None:
-        print_header(printer, self.sym_name, self.body.block)
-        if self.function_type.outputs.data:
-            printer.print_string(" -> ")
-            with printer.in_parens():
-                printer.print_list(self.function_type.outputs, printer.print_attribute)
-        if self.effects_.data:
-            printer.print_string(" effects ")
-            with printer.in_square_brackets():
-                printer.print_list(
-                    [effect.data for effect in self.effects_], printer.print_identifier_or_string_literal
-                )
-        printer.print_op_attributes(self.attributes, print_keyword=True)
-        print_body(printer, self.body)
-
-
-@irdl_op_definition
-class ReturnOp(IRDLOperation):
-    """The results of a graph function."""
-
-    name = "graph.return"
-    values = var_operand_def(AnyAttr())
-    traits = traits_def(IsTerminator(), HasParent(FuncOp), Pure())
-    assembly_format = "($values^ `:` type($values))? attr-dict"
-
-    def __init__(self, values: Sequence[SSAValue]) -> None:
-        super().__init__(operands=[values])
-
-
-@irdl_op_definition
-class CallOp(IRDLOperation):
-    """Calls a graph function; it has the effects the callee declares. No function calls itself, by any way."""
-
-    name = "graph.call"
-    callee = prop_def(FlatSymbolRefAttrConstr)
-    arguments = var_operand_def(AnyAttr())
-    results_ = var_result_def(AnyAttr())
-    traits = traits_def(HasEffects())
-    assembly_format = "$callee `(` $arguments `)` attr-dict `:` functional-type($arguments, $results_)"
-
-    def __init__(self, callee: str, arguments: Sequence[SSAValue], results: Sequence[Attribute]) -> None:
-        super().__init__(operands=[arguments], result_types=[results], properties={"callee": SymbolRefAttr(callee)})
-
-    def verify_(self) -> None:
-        callee = look_up(self, self.callee, FuncOp)
-        expected = callee.function_type
-        if tuple(expected.inputs) != tuple(value.type for value in self.arguments):
-            raise VerifyException(f"@{callee.sym_name.data} is a {expected}, called with other argument types")
-        if tuple(expected.outputs) != tuple(value.type for value in self.results_):
-            raise VerifyException(f"@{callee.sym_name.data} is a {expected}, called for other result types")
-        if way := _way_back(callee, self):
-            told = ", which calls ".join(f"@{function.sym_name.data}" for function in way)
-            raise VerifyException(f"a graph has no recursion, and @{way[-1].sym_name.data} calls {told}")
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        # A callee is not trusted to only read: a declared effect counts as a write.
-        return {writes(world) for world in look_up(self, self.callee, FuncOp).worlds}
-
-
-def _way_back(callee: FuncOp, call: CallOp) -> list[FuncOp]:
-    """The functions from a callee, by what they call, to the one that makes the call: a shortest way, or none."""
-    caller = call.parent_op()
-    while caller is not None and not isinstance(caller, FuncOp):
-        caller = caller.parent_op()
-    block = callee.parent_block()
-    functions = {op.sym_name.data: op for op in (block.ops if block else ()) if isinstance(op, FuncOp)}
-    ways, seen = [[callee]], {callee}
-    for way in ways:
-        if way[-1] is caller:
-            return way
-        for op in way[-1].body.walk():
-            # What is called may not exist; the verifier of that call says so.
-            found = functions.get(op.callee.string_value()) if isinstance(op, CallOp) else None
-            if found is not None and found not in seen:
-                seen.add(found)
-                ways.append([*way, found])
-    return []
-
-
-@irdl_op_definition
-class CallKernelOp(IRDLOperation):
-    """Runs a tile program: tensors go in as views, results are fresh tensors. `config` may fix a schedule."""
-
-    name = "graph.call_kernel"
-    callee = prop_def(FlatSymbolRefAttrConstr)
-    arguments = var_operand_def(AnyAttr())
-    config = opt_prop_def(ConfigAttr)
-    results_ = var_result_def(AnyTensor)
-    traits = traits_def(HasEffects())
-    assembly_format = (
-        "$callee `(` $arguments `)` (`config` $config^)? attr-dict `:` functional-type($arguments, $results_)"
-    )
-
-    def __init__(
-        self,
-        callee: str,
-        arguments: Sequence[SSAValue],
-        results: Sequence[GraphTensorType],
-        config: ConfigAttr | None = None,
-    ) -> None:
-        super().__init__(
-            operands=[arguments], result_types=[results], properties={"callee": SymbolRefAttr(callee), "config": config}
-        )
-
-    def verify_(self) -> None:
-        verify_kernel_call(self, self.callee, self.arguments, self.results_)
-
-    def effects(self) -> AbstractSet[EffectInstance]:
-        return kernel_effects(self, self.callee)
 
 
 @irdl_op_definition

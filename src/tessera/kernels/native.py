@@ -132,28 +132,16 @@ _interned = lru_cache(maxsize=None)(Settings)
 
 def settings_at(optimization: int, chosen: Settings) -> Settings:
     """The same settings, with another amount of work for compiling."""
-    return _interned(
-        chosen.target,
-        chosen.level,
-        optimization,
-        chosen.checks,
-        chosen.deterministic,
-        chosen.demanded,
-        chosen.fast_math,
-    )
+    return _changed(chosen, optimization=optimization)
 
 
-def settings_for(level: str, chosen: Settings) -> Settings:
+def settings_of_level(level: str, chosen: Settings) -> Settings:
     """The same settings, for another architecture of the same kind of device."""
-    return _interned(
-        chosen.target,
-        level,
-        chosen.optimization,
-        chosen.checks,
-        chosen.deterministic,
-        chosen.demanded,
-        chosen.fast_math,
-    )
+    return _changed(chosen, level=level)
+
+
+def _changed(chosen: Settings, **changes: Any) -> Settings:
+    return _interned(*(vars(chosen) | changes).values())
 
 
 def settings_of_gpu(architecture: str) -> Settings:
@@ -170,7 +158,7 @@ def settings_on(place: Device, chosen: Settings) -> Settings:
     from tessera.runtime.cuda.context import Context
 
     level = architecture_of(Context.of(place.index).properties.capability)
-    return _interned("cuda", level, chosen.optimization, chosen.checks, chosen.deterministic, True, chosen.fast_math)
+    return _changed(chosen, target="cuda", level=level, demanded=True)
 
 
 def architecture_of(capability: tuple[int, int]) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tessera import knobs
 from tessera.errors import CompileError, DeviceError, TesseraError, caller_span
+from tessera.forking import tell_in_child
 from tessera.kernels.native import Settings, settings
 from tessera.lang import explain, watching
 from tessera.lang.asking import TraceAgain
@@ -121,6 +122,11 @@ class Jitted:
         self.tiers = wanted_tiers(tiers)
         self._tiered: Tiers | None = None
         self.__call__ = self._slowly if self.tiers is None else self.in_tiers
+        tell_in_child(self)
+
+    def forked(self) -> None:
+        """In the child of a fork: whoever held the lock is not there."""
+        self._lock = RLock()
 
     def __repr__(self) -> str:
         return f"<jit {self.name}>"

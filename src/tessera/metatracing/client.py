@@ -249,6 +249,14 @@ class Client(Protocol):
         ...
 
 
+def argument_about(client: Client, call: Call, word: str) -> Any:
+    """The argument of a call with a word such as `causal` in its name, static or a number; None where there is none."""
+    named = dict(zip(client.paths, call.values, strict=True))
+    static = [name for name in client.signature.parameters if name not in client.paths]
+    named |= zip(static, client.static_values(call), strict=True)
+    return next((one for name, one in named.items() if word in name and not isinstance(one, Tensor)), None)
+
+
 def facts_of(paths: Sequence[str], described: Described) -> dict[str, Number]:
     """Everything that facts may say of a call, by words."""
     found: dict[str, Number] = {}

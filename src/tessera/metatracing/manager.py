@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tessera.kernels.schedule import Schedule
-from tessera.metatracing.client import Choice, Compiled, GuardType, Level, RuntimeGuard
+from tessera.metatracing.client import Choice, Compiled, GuardType, Level, RuntimeGuard, argument_about
 from tessera.metatracing.heat import Clock
 from tessera.metatracing.logs import log
 from tessera.metatracing.programs import Counts, Installed
@@ -196,6 +196,17 @@ def _serves(program: Installed, values: Sequence[Any]) -> bool:
         return False
 
 
+def _is_causal(program: Installed) -> bool | None:
+    """Whether a program was made for causal calls, by a static flag or a guard; None for one that serves both."""
+    region = program.region
+    guarded = {guard.word: guard.params for guard in program.compiled.guards}
+    causal = next((name for name in region.client.signature.parameters if "causal" in name), "")
+    if causal in region.client.paths:
+        return bool(guarded[causal]) if causal in guarded else None
+    found = argument_about(region.client, region.first, "causal")
+    return None if found is None else bool(found)
+
+
 def _told(program: Installed) -> SpecializedKernel:
     guards = program.compiled.guards
     meta = next((one for one in program.region.first.described if isinstance(one, Meta)), None)
@@ -209,7 +220,7 @@ def _told(program: Installed) -> SpecializedKernel:
         size(2),
         size(1),
         None if meta is None else str(meta.dtype),
-        next((one.params for one in guards if isinstance(one.params, bool)), None),
+        _is_causal(program),
         program.level.schedule,
         {one.word: int(one.params) for one in guards if one.guard_type is GuardType.STRIDE_GUARD},
         guards,

@@ -161,7 +161,7 @@ class Newcomers:
             if program in region.programs and best.program.replaces(program):
                 region.drop(program)
         if general is not None and general.program not in region.programs:
-            region.install(general.program)
+            region.take(general.program)
         region.take(best.program)
 
     def look_back(self, entry: Entry, values: tuple[Any, ...]) -> bool:

@@ -271,8 +271,8 @@ class Entry:
 
     @property
     def unrecorded(self) -> int:
-        """Calls since the last recorded one."""
-        return self.period - max(self.left, 0)
+        """Calls since the last recorded one; some are missed where another thread counts down at the same moment."""
+        return max(0, self.period - max(self.left, 0))
 
     @property
     def uncounted(self) -> float:

@@ -87,12 +87,24 @@ class Recording:
         entry.heat.add(now, took * count)
         entry.recent.append(took)
         if region.config.enable_tracing:
-            if entry.facts is None:
-                entry.facts = _launch_facts(entry)
             region.counts.add("traces")
-            self.ring.add(Record(now, program.tier, described, took, count, entry.facts, *self.overheads))
+            facts = self._facts(entry, program)
+            self.ring.add(Record(now, program.tier, described, took, count, facts, *self.overheads))
         self.recorded += 1
         region.newcomers.note(entry, contender, took)
+
+    @staticmethod
+    def _facts(entry: Entry, program: Installed) -> LaunchFacts:
+        """How a program is launched; of those that compete, nobody need remember that."""
+        if program is entry.program and entry.facts is not None:
+            return entry.facts
+        try:
+            facts = program.compiled.launch_facts(entry.call)
+        except TesseraError:
+            facts = LaunchFacts()
+        if program is entry.program:
+            entry.facts = facts
+        return facts
 
     def period(self, entry: Entry) -> int:
         """How many calls to let pass unrecorded: so many that recording takes a small part of the time."""
@@ -118,10 +130,3 @@ class Recording:
     def unrecorded(self, tier: ExecutionTier) -> int:
         """Calls at a tier since the last recorded ones: those that nobody has counted yet."""
         return sum(entry.unrecorded for entry in self.region.entries if entry.tier is tier)
-
-
-def _launch_facts(entry: Entry) -> LaunchFacts:
-    try:
-        return entry.program.compiled.launch_facts(entry.call)
-    except TesseraError:
-        return LaunchFacts()

@@ -13,11 +13,12 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from tessera.forking import fork_waits_for, tell_in_child
 from tessera.kernels.function import Kernel
 from tessera.metatracing.analysis.experience import Experience
 from tessera.metatracing.attention import AttentionParams, attention_operations, flash_attention
 from tessera.metatracing.clerk import AtOnce, Behind, Clerk
-from tessera.metatracing.client import Call, Client, Level
+from tessera.metatracing.client import Call, Client, Level, argument_about
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.compilers import EnhancedTesseraCompiler, SpecializedKernelGenerator
 from tessera.metatracing.compiling.background import Blocking, Compiling, Worker
@@ -41,6 +42,7 @@ from tessera.metatracing.records import (
 from tessera.metatracing.region import Region
 from tessera.metatracing.request import Request
 from tessera.metatracing.risks import RiskWatch
+from tessera.metatracing.stand_ins import values_of
 from tessera.metatracing.tiered import Tiered
 from tessera.runtime.creation import asarray
 from tessera.runtime.meta import Meta
@@ -121,7 +123,7 @@ class MetaTracingRuntime:
         self._lock = threading.Lock()
         self.watch = RiskWatch(self) if self.config.mitigate_risks else None
         atexit.register(_close, weakref.ref(self))
-        _RUNTIMES.add(self)
+        tell_in_child(self)
 
     # Clients
 
@@ -285,7 +287,7 @@ class MetaTracingRuntime:
 
     def get_performance_history(self) -> list[PerformanceSample]:
         """How fast the recorded calls were, oldest first."""
-        found = [_sample(_trace(region, record), record) for region in self.regions() for record in region.ring]
+        found = [_sample(region, record) for region in self.regions() for record in region.ring]
         return sorted(found, key=lambda sample: sample.timestamp)
 
     def reconfigure(self, config: RuntimeConfig) -> None:
@@ -337,23 +339,14 @@ class MetaTracingRuntime:
 
 
 _DEFAULT_PARAMS = AttentionParams()
-_RUNTIMES: weakref.WeakSet[MetaTracingRuntime] = weakref.WeakSet()
-
-
-def _forked() -> None:
-    for runtime in list(_RUNTIMES):
-        runtime.forked()
-
-
-os.register_at_fork(after_in_child=_forked)
 
 
 def _trace(region: Region, record: Record) -> AttentionTrace:
     metas = [one for one in record.arguments if isinstance(one, Meta)]
-    numbers = [one for one in record.arguments if isinstance(one, float)]
-    causal = any(value is True for value in region.client.static_values(region.first))
-    scale = numbers[0] if len(numbers) == 1 else None
-    profile = InputProfile.of(region.name, record.arguments, is_causal=causal, scale=scale)
+    call = region.first._replace(values=values_of(region.first, record.arguments))
+    causal, scale = (argument_about(region.client, call, word) for word in ("causal", "scale"))
+    scale = scale if isinstance(scale, float) else None
+    profile = InputProfile.of(region.name, record.arguments, is_causal=causal is True, scale=scale)
     seconds = record.nanoseconds / 1e9
     facts = record.facts
     pattern = ExecutionPattern(
@@ -369,11 +362,14 @@ def _trace(region: Region, record: Record) -> AttentionTrace:
     return AttentionTrace(profile, pattern, record.tier, record.timestamp, record.stands_for)
 
 
-def _sample(trace: AttentionTrace, record: Record) -> PerformanceSample:
+def _sample(region: Region, record: Record) -> PerformanceSample:
+    trace = _trace(region, record)
     profile, pattern = trace.input_profile, trace.execution_pattern
     metas = [one for one in profile.arguments if isinstance(one, Meta)]
     rate = None
-    if profile.region == flash_attention.__name__ and pattern.execution_time_ms:
+    client = region.client
+    is_attention = isinstance(client, KernelClient) and client.kernel.function is flash_attention.function
+    if is_attention and pattern.execution_time_ms:
         operations = attention_operations(profile, metas[1].shape[-2])
         rate = operations / pattern.execution_time_ms / 1e9
     return PerformanceSample(
@@ -397,6 +393,7 @@ def _close(runtime: Callable[[], MetaTracingRuntime | None]) -> None:
 
 _shared: list[MetaTracingRuntime] = []
 _shared_lock = threading.Lock()
+fork_waits_for(_shared_lock, rank=0)
 
 
 def shared_runtime() -> MetaTracingRuntime:

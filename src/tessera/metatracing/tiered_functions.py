@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tessera.errors import TesseraError
+from tessera.forking import tell_in_child
 from tessera.lang.jit import Jitted
 from tessera.lang.parameters import Call
 from tessera.lang.structures import Structure
@@ -38,6 +39,11 @@ class TieredFunction:
         self.structures: dict[tuple[object, ...], Tiered] = {}
         self._lock = threading.RLock()
         self._quick: _Quick | None = None
+        tell_in_child(self)
+
+    def forked(self) -> None:
+        """In the child of a fork: whoever held the lock is not there."""
+        self._lock = threading.RLock()
 
     def call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Any call; the next of its structure is quick."""

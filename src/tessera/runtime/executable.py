@@ -103,7 +103,7 @@ class Executable:
         arrays: list[Array | None] = [value if isinstance(value, np.ndarray) else None for value in values]
         for place, (argument, array) in enumerate(zip(plan.inputs, arrays, strict=True)):
             if isinstance(argument, ArrayArgument):
-                self._check_memory(place, argument, array)
+                check_array(plan, place, argument, array)
         sizes = plan.sizes([None if array is None else array.shape for array in arrays])
         fresh = [
             Fresh.of(argument.dtype, shape)
@@ -137,19 +137,6 @@ class Executable:
     def launch(self, ready: Ready) -> launch.Launch:
         """A function of the addresses of arrays, as whole numbers, and of numbers, that runs the program."""
         return self._launch(bytearray(ready.template), ready.threads, arrays="i64")
-
-    def _check_memory(self, place: int, argument: ArrayArgument, array: Array | None) -> None:
-        what = f"argument {place} of @{self.plan.name}"
-        if array is None or array.dtype != argument.dtype.storage:
-            found = "a number" if array is None else array.dtype
-            raise DtypeError(f"{what}: expected an array of {argument.dtype}, got {found}")
-        if any(stride % array.itemsize for stride in array.strides):
-            raise ShapeError(
-                f"{what}: strides of {array.strides} bytes are not whole elements of {array.itemsize} bytes",
-                hint="give a copy of the array",
-            )
-        if argument.written and not array.flags.writeable:
-            refuse_to_write(self.plan, place)
 
     def _template(
         self, geometry: Sequence[Geometry | None], grid: tuple[int, ...]
@@ -293,6 +280,21 @@ def _runner(plan: Plan, start: launch.Launch, results: Sequence[Fresh]) -> Runne
     make = _run_maker(len(plan.inputs), written, len(results))
     fresh = [part for one in results for part in (one.maker(), one.meta)]
     return make(plan, start, _fail, _explain, refuse_to_write, Tensor.fresh, *fresh)
+
+
+def check_array(plan: Plan, place: int, argument: ArrayArgument, array: Array | None) -> None:
+    """Whether a plan can take an array: its type, strides of whole elements, and that it may be written if it is."""
+    what = f"argument {place} of @{plan.name}"
+    if array is None or array.dtype != argument.dtype.storage:
+        found = "a number" if array is None else array.dtype
+        raise DtypeError(f"{what}: expected an array of {argument.dtype}, got {found}")
+    if any(stride % array.itemsize for stride in array.strides):
+        raise ShapeError(
+            f"{what}: strides of {array.strides} bytes are not whole elements of {array.itemsize} bytes",
+            hint="give a copy of the array",
+        )
+    if argument.written and not array.flags.writeable:
+        refuse_to_write(plan, place)
 
 
 def refuse_to_write(plan: Plan, place: int) -> NoReturn:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, final
 from weakref import WeakValueDictionary
 
 from tessera.dtypes.types import DType
+from tessera.forking import fork_waits_for
 from tessera.runtime.device import Device
 from tessera.runtime.memory import ALIGNMENT, contiguous_strides
 
@@ -45,6 +46,7 @@ class Meta:
 
     _interned: ClassVar[WeakValueDictionary[tuple[object, ...], Meta]] = WeakValueDictionary()
     _lock: ClassVar[Lock] = Lock()
+    fork_waits_for(_lock, rank=2)
 
     dtype: DType
     shape: tuple[int, ...]

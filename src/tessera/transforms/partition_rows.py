@@ -217,14 +217,10 @@ def rows_of(function: tile.FuncOp) -> int | None:
 
 def partition_rows(function: tile.FuncOp, group: int) -> bool:
     """Rewrites a function to take `group` of its rows at a time; whether it could."""
-    count = rows_of(function)
-    if count is None or count % group or group >= count:
-        return False
-    rows = Rows(function, count)
-    if not rows.find():
-        return False
-    _Writer(function, rows, group).run()
-    return True
+    rows = _grouped(function, group)
+    if rows is not None:
+        _Writer(function, rows, group).run()
+    return rows is not None
 
 
 def spread_rows(function: tile.FuncOp, group: int) -> bool:
@@ -232,14 +228,19 @@ def spread_rows(function: tile.FuncOp, group: int) -> bool:
 
     The grid gets one axis more. What is the same for all rows, every program then makes for itself.
     """
+    rows = _grouped(function, group)
+    if rows is not None:
+        _Writer(function, rows, group).spread()
+    return rows is not None
+
+
+def _grouped(function: tile.FuncOp, group: int) -> Rows | None:
+    """The rows of a function that can be taken `group` at a time; None where they cannot."""
     count = rows_of(function)
     if count is None or count % group or group >= count:
-        return False
+        return None
     rows = Rows(function, count)
-    if not rows.find():
-        return False
-    _Writer(function, rows, group).spread()
-    return True
+    return rows if rows.find() else None
 
 
 class Narrowing:

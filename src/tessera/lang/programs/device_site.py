@@ -7,6 +7,7 @@ of the stream: whoever takes it next comes later on the same stream, and threads
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -43,23 +44,19 @@ _FAR = 1 << 31
 _NOTHING = (0, 0, None)
 
 
+@dataclass(eq=False)
 class DeviceSite:
     """One GPU, for one bound program. `executable` gives a kernel by its number and by how rows of its arrays lie."""
 
     given = "stream, "
 
-    def __init__(
-        self,
-        executable: Callable[[int, tuple[bool, ...]], CudaExecutable],
-        world: Callable[[], Machine],
-        device: Device,
-        alignments: Sequence[int],
-    ) -> None:
-        self.executable = executable
-        self.world = world
-        self.device = device
-        self.alignments = alignments
-        self.context = Context.of(device.index)
+    executable: Callable[[int, tuple[bool, ...]], CudaExecutable]
+    world: Callable[[], Machine]
+    device: Device
+    alignments: Sequence[int]
+
+    def __post_init__(self) -> None:
+        self.context = Context.of(self.device.index)
         self._constants: dict[bytes, DeviceMemory] = {}
         self._reports: list[tuple[str, Plan]] = []
         self._encoded: list[tuple[Kind, Prepared]] = []

@@ -7,15 +7,12 @@ as in the call before go to the driver node by node; see `runtime/cuda/recording
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from tessera.interpreters.machine import Machine
 from tessera.lang.programs.device_site import DeviceSite
 from tessera.lang.programs.writing import Extra, Prepared, Source, Writer
-from tessera.runtime.cuda.executable import CudaExecutable
 from tessera.runtime.cuda.recordings import GRAPH_WORD, Recording, Score
 from tessera.runtime.cuda.streams import Stream
-from tessera.runtime.device import Device
 from tessera.runtime.launch_plan import WORD
 from tessera.targets.cpu import launch as host_launch
 
@@ -33,14 +30,8 @@ def _follows(one: Prepared) -> bool:
 class GraphSite(DeviceSite):
     """One GPU, for one bound program that is replayed."""
 
-    def __init__(
-        self,
-        executable: Callable[[int, tuple[bool, ...]], CudaExecutable],
-        world: Callable[[], Machine],
-        device: Device,
-        alignments: Sequence[int],
-    ) -> None:
-        super().__init__(executable, world, device, alignments)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.score = Score(self.context)
         self.waiting: dict[Stream, list[Recording]] = {}
 

@@ -12,6 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from math import exp, log
 from typing import NamedTuple
 
+from tessera.forking import tell_in_child
 from tessera.kernels.schedule import Schedule
 from tessera.metatracing.records import Described
 from tessera.runtime.meta import Meta
@@ -37,13 +38,19 @@ class Experience:
     def __init__(self) -> None:
         self._seen: dict[Hashable, deque[Seen]] = {}
         self._lock = threading.Lock()
+        tell_in_child(self)
+
+    def forked(self) -> None:
+        """In the child of a fork: whoever held the lock is not there."""
+        self._lock = threading.Lock()
 
     def note(self, kernel: Hashable, arguments: Described, times: Mapping[Schedule | None, float]) -> None:
         """Schedules were compared for such arguments."""
-        if len(times) < 2:
+        took = {schedule: time for schedule, time in times.items() if time > 0}  # a clock may be too coarse
+        if len(took) < 2:
             return
-        best = min(times.values())
-        found = Seen(logs_of(arguments), {schedule: log(took / best) for schedule, took in times.items() if took > 0})
+        best = min(took.values())
+        found = Seen(logs_of(arguments), {schedule: log(time / best) for schedule, time in took.items()})
         with self._lock:
             while len(self._seen) >= _MOST_KERNELS and kernel not in self._seen:
                 del self._seen[next(iter(self._seen))]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from tessera.errors import CompileError
+from tessera.forking import tell_in_child
 from tessera.kernels.native import Settings, settings, settings_at, settings_on, target_of
 from tessera.kernels.schedule import Schedule
 from tessera.lang import parameters
@@ -91,6 +92,11 @@ class ProgramClient:
         self._shelves: WeakKeyDictionary[Variant, Shelf] = WeakKeyDictionary()
         """Of variants that are not kept yet."""
         self._digests: WeakKeyDictionary[Variant, str] = WeakKeyDictionary()
+        tell_in_child(self)
+
+    def forked(self) -> None:
+        """In the child of a fork: whoever held the lock is not there."""
+        self._lock = threading.RLock()
 
     # Calls
 

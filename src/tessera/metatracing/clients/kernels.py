@@ -21,7 +21,7 @@ from tessera.kernels.native import (
     place_of,
     settings,
     settings_at,
-    settings_for,
+    settings_of_level,
     settings_on,
 )
 from tessera.kernels.schedule import Schedule
@@ -123,7 +123,7 @@ class KernelClient:
     @staticmethod
     def _quick(form: Kernel, here: Settings) -> tuple[Kernel, Settings]:
         """What is compiled soon: with little work, and on a GPU with little code."""
-        plain = settings_at(0, settings_for(_PLAIN.get(here.level, here.level), here))
+        plain = settings_at(0, settings_of_level(_PLAIN.get(here.level, here.level), here))
         form = form.changed(matched=True)
         if here.target == "cpu" or not form.free or form.grid is not None or form.space is not None:
             return form, plain

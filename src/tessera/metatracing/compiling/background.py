@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from tessera import knobs
+from tessera.forking import tell_in_child
 from tessera.metatracing.client import Level
 from tessera.metatracing.compiling.process import CompilingProcess
 from tessera.metatracing.logs import complain, log
@@ -145,6 +146,13 @@ class Worker:
         if ready and (ahead := min(count, knobs.usable_processors() // TO_SPARE)):
             # Starting them takes a few milliseconds each, which nobody has to wait for.
             threading.Thread(target=self._start, args=(ahead,), name="tessera compiling", daemon=True).start()
+        tell_in_child(self)
+
+    def forked(self) -> None:
+        """In the child of a fork: it has neither the threads nor the right to the pipes, and compiles nothing."""
+        self._lock, self._jobs = threading.Condition(), []
+        for process in self._processes:
+            process.forked()
 
     def _died(self) -> None:
         with self._lock:

@@ -97,6 +97,7 @@ class CompilingProcess:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     env=environment,
+                    process_group=0,  # who interrupts this process from a terminal does not mean the other one
                 )
             return self._process
 
@@ -113,6 +114,21 @@ class CompilingProcess:
                 assert stream is not None
                 stream.close()
         return status
+
+    def forked(self) -> None:
+        """In the child of a fork: the process goes on to be its parent's, and has to learn when that ends."""
+        self._lock, self._closed = threading.Lock(), True
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.returncode = 0  # nobody is to wait for it here
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in (process.stdin, process.stdout):
+            # What the other threads have left in buffers is written when these go: nowhere.
+            with suppress(OSError, ValueError):
+                assert stream is not None
+                os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
     def close(self) -> None:
         """Ends it for good."""

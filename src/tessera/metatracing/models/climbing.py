@@ -10,6 +10,7 @@ import threading
 from collections import defaultdict, deque
 from math import log
 
+from tessera.forking import tell_in_child
 from tessera.metatracing.records import ExecutionTier
 
 ENOUGH = 12
@@ -26,6 +27,11 @@ class ClimbModel:
 
     def __init__(self) -> None:
         self._gains: dict[tuple[str, ExecutionTier], deque[float]] = defaultdict(lambda: deque(maxlen=_MOST))
+        self._lock = threading.Lock()
+        tell_in_child(self)
+
+    def forked(self) -> None:
+        """In the child of a fork: whoever held the lock is not there."""
         self._lock = threading.Lock()
 
     def note(self, kind: str, tier: ExecutionTier, before: float, after: float) -> None:

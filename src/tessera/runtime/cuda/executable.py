@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from tessera.errors import DeviceError, DtypeError, ShapeError, TesseraError
+from tessera.errors import DeviceError, ShapeError, TesseraError
 from tessera.runtime.cuda import driver, results
 from tessera.runtime.cuda.backend import note_array
 from tessera.runtime.cuda.launching import Geometry, Params, Start, starter, too_long
@@ -26,7 +26,7 @@ from tessera.runtime.cuda.staging import pinned
 from tessera.runtime.cuda.streams import SEVERAL, Stream, cuda_device, current_stream, current_streams, default_stream
 from tessera.runtime.cuda.tensor_maps import Maps, Sized
 from tessera.runtime.device import Device
-from tessera.runtime.executable import Runner, refuse_to_write
+from tessera.runtime.executable import Runner, check_array, refuse_to_write
 from tessera.runtime.launch_plan import WORD, ArrayArgument, NumberArgument, Plan
 from tessera.runtime.memory import ALIGNMENT, Array, DeviceMemory, contiguous_strides, data_address, device_of, owner_of
 from tessera.runtime.meta import Meta
@@ -154,7 +154,7 @@ class CudaExecutable:
         arrays: list[Array | None] = [value if isinstance(value, np.ndarray) else None for value in values]
         for place, (argument, array) in enumerate(zip(plan.inputs, arrays, strict=True)):
             if isinstance(argument, ArrayArgument):
-                self._check(place, argument, array)
+                check_array(plan, place, argument, array)
         device = self._device(arrays)
         sizes = plan.sizes([None if array is None else array.shape for array in arrays])
         shapes = plan.result_shapes(sizes)
@@ -197,19 +197,6 @@ class CudaExecutable:
                     f"count to {_LARGEST_AXIS - 1:,}",
                     hint="split the array along that axis",
                 )
-
-    def _check(self, place: int, argument: ArrayArgument, array: Array | None) -> None:
-        what = f"argument {place} of @{self.plan.name}"
-        if array is None or array.dtype != argument.dtype.storage:
-            found = "a number" if array is None else array.dtype
-            raise DtypeError(f"{what}: expected an array of {argument.dtype}, got {found}")
-        if any(stride % array.itemsize for stride in array.strides):
-            raise ShapeError(
-                f"{what}: strides of {array.strides} bytes are not whole elements of {array.itemsize} bytes",
-                hint="give a copy of the array",
-            )
-        if argument.written and not array.flags.writeable:
-            refuse_to_write(self.plan, place)
 
     def _device(self, arrays: Sequence[Array | None]) -> Device:
         """The GPU on which all arrays lie."""

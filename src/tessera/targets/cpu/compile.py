@@ -19,10 +19,8 @@ from tessera.targets.cpu.emitter import Layout, Machine
 from tessera.targets.cpu.tile_to_cpu import TileToCpu
 from tessera.targets.laps import Laps
 from tessera.targets.llvm import image, machine
-from tessera.transforms.apply_facts import specialize
-from tessera.transforms.context import CompileContext
+from tessera.targets.specializing import specialized
 from tessera.transforms.facts import Facts
-from tessera.transforms.instrument import Instrument
 
 
 @dataclass(frozen=True)
@@ -97,13 +95,7 @@ def lower_kernel(
 ) -> tuple[ModuleOp, Facts, Mapping[str, float]]:
     """The cpu level of a tile function, the facts it rests on, and what each stage cost."""
     effort, made_for, seconds = EFFORTS[optimization], machine_for(level, optimization), Laps()
-    lowered, context = module.clone(), CompileContext.with_facts(facts)
-    if facts:
-        specialize(lowered, context, name)
-        seconds.lap("apply-facts")
-    if checks:
-        Instrument(bounds="bounds" in checks, nan="nan" in checks, everywhere=False).apply(context, lowered)
-        seconds.lap("instrument-checks")
+    lowered, context = specialized(module, name, facts, checks, seconds)
     TileToCpu(made_for.level, made_for.lanes, contract=effort.contract, small=effort.small).apply(context, lowered)
     seconds.lap("tile-to-cpu")
     # The kernel's full program is checked; whoever waits for the first one does not wait for that.

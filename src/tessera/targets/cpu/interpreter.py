@@ -17,10 +17,11 @@ from xdsl.ir import Operation
 from tessera.dialects import reductions, tile
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.casting import cast
-from tessera.dtypes.types import DType, f64
+from tessera.dtypes.types import DType
 from tessera.errors import ShapeError
 from tessera.interpreters.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.machine import Machine
+from tessera.interpreters.machine_frame import MachineFrame
 from tessera.interpreters.tile import Array, View, bind, check_writable, multiply, window
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.cpu_types import LINE, BufferType, PanelsType, buffer_type, panels_type, rounded_up
@@ -45,11 +46,10 @@ def run_cpu_kernel(
 
 
 @dataclass
-class CpuFrame(Frame):
+class CpuFrame(MachineFrame):
     """A run of a cpu function: its grid, and what order and contents of fresh memory are drawn from."""
 
     grid: tuple[int, ...] = ()
-    chance: np.random.Generator | None = None
 
     def perform(self, op: Operation, operands: Values) -> Values:
         if INSIDE in op.attributes and isinstance(op, tile.LoadOp | tile.StoreOp):
@@ -57,17 +57,6 @@ class CpuFrame(Frame):
             view, *offsets = operands if is_load else operands[1:]
             _check_inside(view, offsets, tile_type(op.result if is_load else op.value).get_shape())
         return super().perform(op, operands)
-
-    def fresh(self, shape: Sequence[int], dtype: DType) -> Array:
-        """Memory with nothing in it."""
-        if dtype.is_float:
-            numbers = np.full(shape, np.nan) if self.chance is None else 1e4 * self.chance.standard_normal(shape)
-            return cast(numbers, f64, dtype)
-        low, high = int(dtype.min_value), int(dtype.max_value)
-        if self.chance is None:
-            return np.full(shape, high - high // 3, dtype.storage)
-        wide = np.uint64 if low == 0 else np.int64
-        return self.chance.integers(low, high, shape, wide, endpoint=True).astype(dtype.storage)
 
 
 def _check_inside(view: View, offsets: Sequence[int], shape: Sequence[int]) -> None:

@@ -5,7 +5,7 @@ Values that a nest hands on live in buffers; so do values that loops carry, each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,7 @@ from tessera.targets.cpu.nest_writer import NestWriter
 from tessera.targets.cpu.nests import Analysis, Nest, domain, shape_of
 from tessera.targets.cpu.pieces import counts
 from tessera.targets.cpu.preparing import prepare
+from tessera.targets.cpu.slots import slots_of
 from tessera.targets.llvm.tolerances import Tolerances
 from tessera.transforms.context import recorder_of
 from tessera.transforms.facts import Recorder
@@ -330,7 +331,7 @@ class Lowering:
     def flush(self, run: Sequence[Operation]) -> None:
         """Nests for a run of tile ops."""
         nests = self.analysis.nests(run)
-        slots = self._slots(run, nests)
+        slots = slots_of(self, run, nests)
         self.clipping = block_clipping(self.analysis, nests)
         self.live = None
         if self.clipping is not None:
@@ -388,77 +389,6 @@ class Lowering:
             mark_inside(packing)
         self.add(packing)
         adopt_location([packing], load)
-
-    def _slots(self, run: Sequence[Operation], nests: Sequence[Nest]) -> dict[SSAValue, SSAValue]:
-        """Values that go straight into a buffer of another: what a loop carries on, what the matrix unit adds to."""
-        found = self._carried_slots(run, nests)
-        made = {value for nest in nests for value in nest.place}
-        owner = {op: number for number, nest in enumerate(nests) for op in nest.ops}
-        slots = {slot: argument for argument, slot in self.held.items() if isinstance(argument.owner, Block)}
-        for nest in nests:
-            dot = nest.phases[0].dot if nest.matrix else None
-            if dot is None:
-                continue
-            if dot.result not in found:
-                found[dot.result] = self.buffer(shape_of(dot.result), tile_dtype(dot.result))
-            out = found[dot.result]
-            if dot.c not in made or len(list(self.reads(dot.c))) != 1 or self.analysis.is_free(dot.c):
-                continue
-            before = out not in slots or all(
-                user is dot or self._is_before(slots[out], user, dot.c, nests, owner)
-                for user, _ in self.reads(slots[out])
-            )
-            if before:
-                found[dot.c] = out
-        return found
-
-    def _carried_slots(self, run: Sequence[Operation], nests: Sequence[Nest]) -> dict[SSAValue, SSAValue]:
-        """Of those, the values that a loop carries to its next turn."""
-        found: dict[SSAValue, SSAValue] = {}
-        if not run or not nests:
-            return found
-        block = run[0].parent_block()
-        loop = block.parent_op() if block is not None else None
-        if not isinstance(loop, scf.ForOp) or block is None or block.last_op is None:
-            return found
-        made = {value for nest in nests for value in nest.place}
-        owner = {op: number for number, nest in enumerate(nests) for op in nest.ops}
-        yielded = list(block.last_op.operands)
-        for argument, value in zip(block.args[1:], yielded, strict=True):
-            if value not in made or argument not in self.held or yielded.count(value) > 1:
-                continue
-            before = all(self._is_before(argument, user, value, nests, owner) for user, _ in self.reads(argument))
-            if before and shape_of(argument) == shape_of(value):
-                found[value] = self.held[argument]
-        return found
-
-    def _is_before(
-        self,
-        argument: SSAValue,
-        user: Operation,
-        value: SSAValue,
-        nests: Sequence[Nest],
-        owner: Mapping[Operation, int],
-    ) -> bool:
-        """Whether an op has read of a carried value what it needs by the time that `value` is written over it."""
-        number = next(number for number, nest in enumerate(nests) if value in nest.place)
-        if user not in owner or owner[user] != number:
-            return user in owner and owner[user] < number
-        nest, (at, is_row) = nests[number], nests[number].place[value]
-        if any(leaf is argument and not near for leaf, near in self.analysis.needs(user, nest.rows)):
-            return False
-        if is_row:
-            return True
-        for place, ops in enumerate(nest.between):
-            if user in ops:
-                return place <= at
-        if any(user in phase.ops for phase in nest.phases[:at]):
-            return True
-        # Within a phase a step reads the columns that it writes, and a product all of them.
-        ops, maker = nest.phases[at].ops, value.owner
-        assert isinstance(maker, Operation)
-        reads_all = isinstance(user, tile.DotOp) and user.a is argument
-        return user in ops and not reads_all and ops.index(user) <= ops.index(maker)
 
     # Control
 

@@ -2,7 +2,7 @@
 
 An angle is split as x = n · π/2 + r with |r| ≤ π/4. Below 2^17 three products with parts of π/2 do that. Beyond, x is
 m · 2^e with 24 bits in m, and of 2/π only the bits count that give parts of a turn: those above give whole turns, and
-those 96 bits below give nothing that f32 could show. Coefficients are minimax fits.
+those 96 bits below give nothing that f32 could show.
 """
 
 from __future__ import annotations
@@ -11,55 +11,30 @@ import math
 from collections.abc import Sequence
 
 from tessera.targets.cuda.machine_floats import MachineFloats
+from tessera.targets.llvm import angles
 from tessera.targets.llvm.text import Value, number
-
-_LARGE = 2.0**17
-_TWO_OVER_PI = 0.6366197723675814
-_WHOLE = 1.5 * 2.0**23
-_HALF_PI = (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15)
-
-# (sin r − r) / r³ and (cos r − 1 + r²/2) / r⁴ in r² for |r| ≤ π/4: 0.07 and 0.002 · 2^-24
-_SIN = (-0.166666552, 0.00833218731, -0.000195179033)
-_COS = (0.0416666456, -0.00138873095, 2.44323273e-05)
 
 # 2/π, 32 bits at a time, behind 32 zeros.
 _TURNS = (0, 0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041, 0xFE5163AB)
 
 
 def sin(k: MachineFloats, x: Value) -> Value:
-    quarter, r = _split(k, x)
-    found = k.select(_odd(k, quarter), _cosine(k, r), _sine(k, r))
-    # The sign of sin(−0); r has lost it where n is −0.
-    return _turned(k, k.select(k.compare("oeq", x, 0.0), x, found), quarter)
+    return angles.sine(k, x, *_split(k, x))
 
 
 def cos(k: MachineFloats, x: Value) -> Value:
-    quarter, r = _split(k, x)
-    found = k.select(_odd(k, quarter), _sine(k, r), _cosine(k, r))
-    return _turned(k, found, k.on_bits("add", quarter, 1))
+    return angles.cosine(k, *_split(k, x))
 
 
 def tan(k: MachineFloats, x: Value) -> Value:
-    quarter, r = _split(k, x)
-    odd = _odd(k, quarter)
-    sine, cosine = _sine(k, r), _cosine(k, r)
-    found = k.div(k.select(odd, cosine, sine), k.select(odd, k.neg(sine), cosine))
-    return k.select(k.compare("oeq", x, 0.0), x, found)
+    return angles.tangent(k, x, *_split(k, x))
 
 
 def _split(k: MachineFloats, x: Value) -> tuple[Value, Value]:
     """The lowest bits of n, and r."""
-
-    def small() -> Sequence[Value]:
-        shifted = k.fma(x, _TWO_OVER_PI, _WHOLE)
-        n, r = k.sub(shifted, _WHOLE), x
-        for part in _HALF_PI:
-            r = k.fma(n, -part, r)
-        return [k.bits(shifted), r]
-
     # NaN and infinities go this way too, and come out as NaN.
-    large = k.compare("uge", k.absolute(x), _LARGE)
-    quarter, r = k.f.branch(large, lambda: _reduced(k, x), small, rare=True)
+    large = k.compare("uge", k.absolute(x), angles.LARGE)
+    quarter, r = k.f.branch(large, lambda: _reduced(k, x), lambda: angles.split(k, x), rare=True)
     return quarter, r
 
 
@@ -112,23 +87,3 @@ def _entry(k: MachineFloats, word: Value, more: int) -> Value:
         entry = _TURNS[place + more] if place + more < len(_TURNS) else 0
         found = k.f.select(here, number(entry, "i64"), found)
     return found
-
-
-def _odd(k: MachineFloats, quarter: Value) -> Value:
-    return k.f.compare("ne", k.on_bits("and", quarter, 1), k.word(0))
-
-
-def _turned(k: MachineFloats, found: Value, quarter: Value) -> Value:
-    """The other sign in every other half of a turn."""
-    sign = k.on_bits("shl", k.on_bits("and", quarter, 2), 30)
-    return k.of_bits(k.on_bits("xor", k.bits(found), sign))
-
-
-def _sine(k: MachineFloats, r: Value) -> Value:
-    square = k.mul(r, r)
-    return k.fma(k.mul(square, r), k.polynomial(square, _SIN), r)
-
-
-def _cosine(k: MachineFloats, r: Value) -> Value:
-    square = k.mul(r, r)
-    return k.fma(k.mul(square, square), k.polynomial(square, _COS), k.fma(square, -0.5, 1.0))

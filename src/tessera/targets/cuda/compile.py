@@ -35,12 +35,11 @@ from tessera.targets.cuda.tools import BRIEFLY
 from tessera.targets.cuda.turns import take_turns
 from tessera.targets.laps import Laps
 from tessera.targets.llvm import machine
-from tessera.transforms.apply_facts import specialize
+from tessera.targets.specializing import specialized
 from tessera.transforms.context import CompileContext
 from tessera.transforms.facts import Facts, Kind
 from tessera.transforms.fix_sizes import fix_sizes
 from tessera.transforms.host_checks import HostCheck, take_host_checks
-from tessera.transforms.instrument import Instrument
 from tessera.transforms.live_ranges import clip_ranges, split_ranges
 from tessera.transforms.make_async import make_async
 from tessera.transforms.mark_still import STILL, still_places
@@ -203,13 +202,7 @@ def _prepared(
     module: ModuleOp, name: str, facts: Facts, checks: Collection[str], optimization: int, arch: str, seconds: Laps
 ) -> tuple[ModuleOp, list[HostCheck], CompileContext]:
     """The module with facts applied, ready for a plan; and what has to be checked before it runs."""
-    lowered, context = module.clone(), CompileContext.with_facts(facts)
-    if facts:
-        specialize(lowered, context, name)
-        seconds.lap("apply-facts")
-    if checks:
-        Instrument(bounds="bounds" in checks, nan="nan" in checks, everywhere=False).apply(context, lowered)
-        seconds.lap("instrument-checks")
+    lowered, context = specialized(module, name, facts, checks, seconds)
     function = symbol_in(lowered, name, tile.FuncOp)
     found = take_host_checks(function)
     prepare(function, contract=optimization != EXACT, arch=arch, soon=optimization == SMALL)

@@ -18,10 +18,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.casting import cast
-from tessera.dtypes.types import DType, f64
 from tessera.errors import RaceError, ShapeError
 from tessera.interpreters.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.machine import Machine
+from tessera.interpreters.machine_frame import MachineFrame
 from tessera.interpreters.tile import Array, bind, check_writable, multiply, window
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.nv_types import SharedType, shared_type
@@ -72,24 +72,12 @@ class Copy:
 
 
 @dataclass
-class NvFrame(Frame):
+class NvFrame(MachineFrame):
     """One block: how many barriers it has passed, and the copies that are under way."""
 
-    chance: np.random.Generator | None = None
     barriers: int = 0
     begun: list[Copy] = field(default_factory=list[Copy])
     groups: list[list[Copy]] = field(default_factory=list[list[Copy]])
-
-    def fresh(self, shape: Sequence[int], dtype: DType) -> Array:
-        """Memory with nothing in it."""
-        if dtype.is_float:
-            numbers = np.full(shape, np.nan) if self.chance is None else 1e4 * self.chance.standard_normal(shape)
-            return cast(numbers, f64, dtype)
-        low, high = int(dtype.min_value), int(dtype.max_value)
-        if self.chance is None:
-            return np.full(shape, high - high // 3, dtype.storage)
-        wide = np.uint64 if low == 0 else np.int64
-        return self.chance.integers(low, high, shape, wide, endpoint=True).astype(dtype.storage)
 
     def reads(self, tiles: Tiles) -> None:
         """Notes that a tile is read; what was written since the last barrier, other threads need not see."""

@@ -12,6 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.locations import span_of
 from tessera.dtypes.types import bool_
+from tessera.interpreters.scalars import CASTS, FLOAT, ORDERED
 from tessera.targets.llvm import casts, elementwise
 from tessera.targets.llvm.literals import constant, folded, literal
 from tessera.targets.llvm.text import Function, Value, number
@@ -55,18 +56,7 @@ _INTEGER: Mapping[type[Operation], str] = {
     arith.XOrIOp: "xor",
 }
 _EXTREMES: Mapping[type[Operation], str] = {arith.MinSIOp: "smin", arith.MaxSIOp: "smax"}
-_FLOAT: Mapping[type[Operation], str] = {
-    arith.AddfOp: "add",
-    arith.SubfOp: "sub",
-    arith.MulfOp: "mul",
-    arith.DivfOp: "div",
-    arith.NegfOp: "neg",
-    arith.MaximumfOp: "max",
-    arith.MinimumfOp: "min",
-}
-_CASTS = (arith.ExtFOp, arith.TruncFOp, arith.SIToFPOp, arith.FPToSIOp)
 _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
-_ORDERED = {1: "eq", 2: "gt", 3: "ge", 4: "lt", 5: "le", 13: "ne"}
 
 
 @emits(arith.ConstantOp)
@@ -108,7 +98,7 @@ for _kind, _opcode in _INTEGER.items():
     emits(_kind)(_integer_rule(_opcode))
 for _kind, _opcode in _EXTREMES.items():
     emits(_kind)(_extreme_rule(_opcode))
-for _kind, _opcode in _FLOAT.items():
+for _kind, _opcode in FLOAT.items():
     emits(_kind)(_float_rule(_opcode))
 
 
@@ -177,7 +167,7 @@ def _compare_integers(emitter: Emitter, op: arith.CmpiOp) -> None:
 def _compare_floats(emitter: Emitter, op: arith.CmpfOp) -> None:
     dtype = dtype_of(op.lhs.type)
     operands = [emitter.number(op.lhs), emitter.number(op.rhs)]
-    name = _ORDERED[op.predicate.value.data]
+    name = ORDERED[op.predicate.value.data]
     emitter.values[op.result] = elementwise.apply(emitter.f, name, operands, [dtype, dtype], bool_, emitter.level)
 
 
@@ -192,7 +182,7 @@ def _cast_rule(emitter: Emitter, op: Operation) -> None:
     emitter.values[op.results[0]] = casts.cast(emitter.f, emitter.number(op.operands[0]), source, target, emitter.level)
 
 
-for _kind in _CASTS:
+for _kind in CASTS:
     emits(_kind)(_cast_rule)
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from tessera.targets.llvm import angles
 from tessera.targets.llvm.elements import NAN
 from tessera.targets.llvm.floats import Floats, Operand, any_lane
 from tessera.targets.llvm.text import Value, number
@@ -483,13 +484,7 @@ _ATAN = (
 
 def atan2(k: Floats, y: Value, x: Value) -> Value:
     """The angle of the point (x, y), with all the cases that C defines."""
-    height, width = k.absolute(y), k.absolute(x)
-    steep = k.compare("ogt", height, width)
-    smaller, larger = k.select(steep, width, height), k.select(steep, height, width)
-    ratio = k.div(smaller, larger)
-    # 0/0 is a ratio of 0, and ∞/∞ one of 1.
-    ratio = k.select(k.compare("oeq", larger, 0.0), 0.0, ratio)
-    ratio = k.select(k.compare("oeq", smaller, math.inf), 1.0, ratio)
+    steep, ratio = angles.slope(k, y, x)
     square = k.mul(ratio, ratio)
     # Mirrored at the diagonal and at the vertical axis.
     backward = k.f.compare("slt", k.bits(x), k.word(0))

@@ -1,0 +1,121 @@
+"""Forks and interrupts: a child waits for nobody, and the process that compiles is its parent's alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any
+
+import pytest
+
+import tessera as ts
+from tessera import knobs
+from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
+from tessera.metatracing.compiling.background import Worker
+from tessera.runtime.meta import Meta
+
+
+def in_a_child(work: Callable[[], object], held: list[AbstractContextManager[Any]]) -> int:
+    """The status of a child that does something, while another thread of its parent holds some locks."""
+    ready, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with ExitStack() as stack:
+            for lock in held:
+                stack.enter_context(lock)
+            ready.set()
+            done.wait(30)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert ready.wait(30)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        try:
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    done.set()
+    holder.join()
+    return status
+
+
+def test_a_child_does_not_wait_for_threads_that_it_has_not_got(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(knobs, "usable_processors", lambda: 2)  # no process is started before it is needed
+    runtime = MetaTracingRuntime(RuntimeConfig(persist=False))
+
+    @ts.jit(tiers=runtime)
+    def doubled(x: Any) -> Any:
+        return x * 2.0
+
+    @ts.jit
+    def halved(x: Any) -> Any:
+        return x * 0.5
+
+    with knobs.interpret.using(True):
+        doubled(ts.ones((4, 8)))
+        halved(ts.ones((4, 8)))
+        inside: Any = (doubled, halved)
+        tiers = inside[0]._tiered
+        (tiered,) = tiers.structures.values()
+        owners: list[Any] = [*inside, tiers, tiered.client, runtime.climbs, runtime.experience, runtime.compiling]
+        held = [one._lock for one in owners]
+
+        def work() -> None:
+            for rows in range(5, 9):
+                assert float(doubled(ts.ones((rows, 8))).numpy().sum()) == 16.0 * rows
+                assert float(halved(ts.ones((rows, 8, 1))).numpy().sum()) == 4.0 * rows
+            runtime.experience.behind("any", ())
+            assert runtime.climbs.hoped("cpu", runtime.regions()[0].programs[0].tier) is None
+            assert runtime.wait_for_compilation(10)
+
+        assert in_a_child(work, held) == 0
+    runtime.close()
+
+
+def test_a_fork_waits_until_a_meta_is_there() -> None:
+    taken, shape = threading.Event(), (3, 1, 4)
+    inside: Any = Meta
+
+    def hold() -> None:
+        with inside._lock:
+            taken.set()
+            threading.Event().wait(0.05)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert taken.wait(30)
+    assert in_a_child(lambda: ts.ones(shape).meta, []) == 0
+    holder.join()
+
+
+def test_the_process_that_compiles_is_its_parents_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(knobs, "usable_processors", lambda: 2)
+    worker = Worker(20.0, "made_up_client:build")
+    (process,) = worker._processes  # pyright: ignore[reportPrivateUsage]
+    started = process.started()
+    # Who interrupts this process from a terminal interrupts its group.
+    assert os.getpgid(started.pid) != os.getpgrp()
+    assert started.stdin is not None
+    pipe = os.fstat(started.stdin.fileno()).st_ino
+
+    def work() -> None:
+        kept = [int(name) for name in os.listdir("/proc/self/fd")]
+        for one in kept:
+            try:
+                assert os.fstat(one).st_ino != pipe
+            except OSError:
+                continue
+        assert not worker.can_compile(b"")
+        worker.close()
+
+    # A child that kept the pipe would keep the process, too, when its parent has ended.
+    assert in_a_child(work, []) == 0
+    assert started.poll() is None
+    worker.close()
