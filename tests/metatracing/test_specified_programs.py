@@ -25,6 +25,7 @@ from tessera.metatracing import (
     InterpreterConfig,
     KernelLaunchInfo,
     MemoryLayoutOptimizer,
+    MemoryTransferInfo,
     MetaTracingRuntime,
     ReferenceFlashAttention,
     RuntimeConfig,
@@ -48,6 +49,7 @@ from tessera.metatracing.analysis.recommendations import (
 from tessera.metatracing.client import Call, GuardType
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.ranks import LISTENERS, CollectiveEvent
+from tessera.runtime import transfer
 from tessera.runtime.cuda import synchronize
 
 TIER1, TIER2, TIER3 = ExecutionTier
@@ -98,6 +100,8 @@ def test_a_function_tells_what_it_went_through() -> None:
     def shifted(x: Any) -> Any:
         for listener in LISTENERS:  # as a collective does
             listener(CollectiveEvent("all_reduce", "f32", (2, 3), 24, 24, 0, 0, 1, 0, 2, (1, 1)))
+        for listener in transfer.LISTENERS:  # as a copy does
+            listener(MemoryTransferInfo(x.device, x.device, 24))
         return ts.exp(x) + 1.0
 
     interpreter, x = TesseraInterpreter(InterpreterConfig(hotspot_threshold=0.0)), ts.ones((2, 3))
@@ -110,6 +114,8 @@ def test_a_function_tells_what_it_went_through() -> None:
     assert np.allclose(first, np.e)
     assert all(isinstance(one, KernelLaunchInfo) for one in trace.kernel_launches)
     assert {one.kind for one in trace.collective_ops} == {"all_reduce"}
+    assert {one.nbytes for one in trace.memory_transfers} == {24}
+    assert not transfer.LISTENERS
     assert interpreter.is_hot_spot(shifted, trace)
     assert not interpreter.is_hot_spot(attention, trace)
     assert trace.recorded.tier is TIER1
@@ -356,6 +362,13 @@ def test_interpreters_and_analyses_on_a_gpu() -> None:
     x = ts.randn((64, 128), seed=0).cuda()
     _, trace = TesseraInterpreter().execute_with_tracing(softmax, [x])
     assert sum(one.size_bytes for one in trace.memory_patterns if one.argument == 0) == x.nbytes
+    assert trace.memory_transfers == ()
+
+    def scaled(x: Any, by: Any) -> Any:
+        return x * by
+
+    _, trace = TesseraInterpreter().execute_with_tracing(scaled, [x, 2.0])
+    assert [(str(one.source), str(one.target)) for one in trace.memory_transfers] == [("cpu", "cuda:0")]
     runtime = MetaTracingRuntime(RuntimeConfig(background_compilation=False, persist=False, sample_period=0))
     for _ in range(12):
         runtime.execute_flash_attention(q, k, v, o, AttentionParams(is_causal=True))

@@ -442,8 +442,23 @@ def test_logs_tell_of_tiers(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
+NAN = float("nan")
+
+
 @pytest.mark.parametrize(
-    "wrong", [{"half_life_s": 0}, {"max_specialized_kernels": 0}, {"invariance": 0.2}, {"most_bridges": -1}]
+    "wrong",
+    [
+        {"half_life_s": 0},
+        {"half_life_s": NAN},
+        {"max_specialized_kernels": 0},
+        {"max_trace_history": 2.5},
+        {"invariance": 0.2},
+        {"most_bridges": -1},
+        {"bridge_calls": -1},
+        {"sample_period": -1},
+        {"tier2_compilation_threshold_ms": NAN},
+    ],
+    ids=str,
 )
 def test_a_config_without_sense_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(TesseraError, match="RuntimeConfig"):

@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         FlashAttentionInterpreter,
         InterpreterConfig,
         KernelLaunchInfo,
+        MemoryTransferInfo,
         TesseraInterpreter,
     )
     from tessera.metatracing.models.amounts import H200, Machine
@@ -153,6 +154,7 @@ _LATER: dict[str, tuple[str, ...]] = {
         "FlashAttentionInterpreter",
         "InterpreterConfig",
         "KernelLaunchInfo",
+        "MemoryTransferInfo",
         "TesseraInterpreter",
     ),
     "models.amounts": ("H200", "Machine"),
@@ -235,6 +237,7 @@ __all__ = [
     "MemoryLayoutOptimizer",
     "MemoryPatternMatcher",
     "MemoryTracer",
+    "MemoryTransferInfo",
     "MetaTracingRuntime",
     "ModelParameters",
     "OptimizationCandidate",

@@ -8,6 +8,8 @@ from tessera.errors import TesseraError
 
 MOST_BRIDGES = 4
 """Programs of a region for arguments that its first specialisation refused; after that it is generalised."""
+_COUNTS = ("max_specialized_kernels", "contest_rounds", "candidates", "max_trace_history", "shown_calls")
+_COUNTS += ("most_bridges", "bridge_calls", "sample_period")
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,15 @@ class RuntimeConfig:
     def __post_init__(self) -> None:
         positive = ("max_specialized_kernels", "max_compilation_memory_mb", "half_life_s", "contest_rounds")
         for name in (*positive, "candidates", "max_trace_history", "compile_timeout_s", "shown_calls"):
-            if getattr(self, name) <= 0:
+            if not getattr(self, name) > 0:  # NaN is not
                 raise TesseraError(f"RuntimeConfig.{name} must be positive, got {getattr(self, name)!r}")
-        for name in ("tier2_compilation_threshold_ms", "tier3_specialization_threshold_ms", "most_bridges"):
-            if getattr(self, name) < 0:
-                raise TesseraError(f"RuntimeConfig.{name} must not be negative, got {getattr(self, name)!r}")
+        thresholds = ("tier2_compilation_threshold_ms", "tier3_specialization_threshold_ms")
+        for name in (*thresholds, "most_bridges", "bridge_calls", "sample_period"):
+            if (value := getattr(self, name)) is not None and not value >= 0:
+                raise TesseraError(f"RuntimeConfig.{name} must not be negative, got {value!r}")
+        for name in _COUNTS:
+            if not isinstance(value := getattr(self, name), int) and value is not None:
+                raise TesseraError(f"RuntimeConfig.{name} is a number of things, expected a whole one, got {value!r}")
         if not 0 <= self.distributed_rank < self.distributed_world_size:
             raise TesseraError(
                 f"RuntimeConfig.distributed_rank must be among {self.distributed_world_size} ranks, counted from 0, "

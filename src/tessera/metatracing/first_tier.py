@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +18,9 @@ from tessera.metatracing.config import RuntimeConfig
 from tessera.metatracing.ranks import LISTENERS, CollectiveEvent
 from tessera.metatracing.records import AttentionTrace
 from tessera.metatracing.runtime import MetaTracingRuntime, RuntimeResult
+from tessera.runtime import transfer
 from tessera.runtime.tensor import Tensor
+from tessera.runtime.transfer import MemoryTransferInfo
 
 if TYPE_CHECKING:
     from tessera.lang.jit import Jitted
@@ -49,15 +52,27 @@ class ExecutionTrace:
 
     `operations` are those of the graph, or of a kernel's tile program, in their order. `intermediate_values` are there
     where they were asked for, by the operation that made them: they are computed once more, by the reference.
+    `memory_transfers` are copies to other devices that the call made, such as of a function's numbers to a GPU.
     """
 
     operations: tuple[str, ...]
     dynamic_shapes: tuple[tuple[int, ...], ...]
     memory_patterns: tuple[MemoryAccessEvent, ...]
     kernel_launches: tuple[KernelLaunchInfo, ...]
+    memory_transfers: tuple[MemoryTransferInfo, ...]
     collective_ops: tuple[CollectiveEvent, ...]
     recorded: AttentionTrace
     intermediate_values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@contextmanager
+def _told(listeners: list[Any], listener: Callable[[Any], object]) -> Generator[None]:
+    """Meanwhile somebody is told of what happens."""
+    listeners.append(listener)
+    try:
+        yield
+    finally:
+        listeners.remove(listener)
 
 
 class TesseraInterpreter:
@@ -93,12 +108,10 @@ class TesseraInterpreter:
     ) -> tuple[Any, ExecutionTrace]:
         """A kernel, or a function of tensors, on arguments: its result, and what it went through."""
         heard: list[CollectiveEvent] = []
-        LISTENERS.append(heard.append)
-        try:
-            run = self.runtime.tiered(function) if isinstance(function, Kernel) else self._jitted(function)
+        moved: list[MemoryTransferInfo] = []
+        run = self.runtime.tiered(function) if isinstance(function, Kernel) else self._jitted(function)
+        with _told(LISTENERS, heard.append), _told(transfer.LISTENERS, moved.append):
             result = run(*inputs, **static)
-        finally:
-            LISTENERS.remove(heard.append)
         for device in {one.device for one in inputs if isinstance(one, Tensor)}:
             device.backend.synchronize()  # a GPU's time is known when it is over
         traces = self.runtime.get_traces()
@@ -107,7 +120,7 @@ class TesseraInterpreter:
         shapes = tuple(one.shape for one in inputs if isinstance(one, Tensor))
         told = self._of_kernel if isinstance(function, Kernel) else self._of_function
         operations, accesses, launches, values = told(function, inputs, static, keep_values)
-        trace = ExecutionTrace(operations, shapes, accesses, launches, tuple(heard), traces[-1], values)
+        trace = ExecutionTrace(operations, shapes, accesses, launches, tuple(moved), tuple(heard), traces[-1], values)
         return result, trace
 
     def _jitted(self, function: Callable[..., Any]) -> Jitted:

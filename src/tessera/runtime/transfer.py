@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -22,8 +23,23 @@ if TYPE_CHECKING:
     from tessera.runtime.tensor import Tensor
 
 
+class MemoryTransferInfo(NamedTuple):
+    """A copy of elements from one device to another."""
+
+    source: Device
+    target: Device
+    nbytes: int
+
+
+LISTENERS: list[Callable[[MemoryTransferInfo], object]] = []
+"""Who is told of every copy of a tensor to another device."""
+
+
 def transfer(array: Array, source: Device, target: Device) -> tuple[Array, Buffer | None]:
     """A copy of `array`, which lies on `source`, in C order in fresh memory of `target`."""
+    if LISTENERS and source is not target:
+        for listener in LISTENERS:
+            listener(MemoryTransferInfo(source, target, array.nbytes))
     if source.backend.host_addressable:
         return (aligned_copy(array), None) if target is CPU else _to_device(array, target)
     if not array.flags.c_contiguous and (gathered := source.backend.gather(array)) is not None:
