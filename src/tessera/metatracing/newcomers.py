@@ -161,7 +161,7 @@ class Newcomers:
             if program in region.programs and best.program.replaces(program):
                 region.drop(program)
         if general is not None and general.program not in region.programs:
-            region.take(general.program)
+            region.install(general.program)  # for entries to come: those that are there soon have a bridge
         region.take(best.program)
 
     def look_back(self, entry: Entry, values: tuple[Any, ...]) -> bool:
