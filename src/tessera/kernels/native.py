@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache as once
 from functools import lru_cache
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -32,6 +33,7 @@ from tessera.runtime import cache
 from tessera.runtime.build import build
 from tessera.runtime.device import CPU, Device
 from tessera.runtime.executable import Executable
+from tessera.runtime.garbage import collect_after
 from tessera.runtime.launch_plan import Plan
 from tessera.runtime.tensor import Tensor
 from tessera.targets.cpu import features
@@ -327,13 +329,14 @@ class _Work:
         A collection looks at everything that there is, and takes as long as a stage of the compiler.
         """
         with self.lock:
-            collects = gc.isenabled()
+            collects, began = gc.isenabled(), perf_counter()
             gc.disable()
             try:
                 yield
             finally:
                 if collects:
                     gc.enable()
+        collect_after(perf_counter() - began)
 
 
 WORK = _Work()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import logging
 import types
 import weakref
@@ -29,6 +28,7 @@ from tessera.lang.tracing import current_or_none
 from tessera.lang.variants import Reason, Seen, pattern_of, sizes_for
 from tessera.lang.world import world
 from tessera.runtime.device import Device, default_device
+from tessera.runtime.garbage import collect_after
 from tessera.runtime.pytree import tree_leaves
 from tessera.runtime.tensor import Tensor
 from tessera.shapes.expr import format_shape
@@ -43,8 +43,6 @@ _MOST_TRACES = 32  # of one function for one call, each with more sizes known to
 _MOST_FAMILIES = 512
 _MOST_GRAPHS = 64  # of one function: each has an arena of its own
 _MOST_STRUCTURES = 4  # of arguments that there is generated code for
-_LONG_SECONDS = 1.0  # of compiling
-_SECONDS_FOR_AN_OBJECT = 1e-6  # of a collection
 
 
 @dataclass(eq=False)
@@ -207,7 +205,7 @@ class Jitted:
         start = perf_counter()
         with self._lock:
             variant, sizes, bound = self._bound(call, chosen)
-        _collect_garbage(perf_counter() - start)
+        collect_after(perf_counter() - start)
         run = bound.run
         if any(leaf.number is not None for leaf in call.leaves) and self._device(call).kind != "cpu":
             run = _moving(run, call, self._device(call))
@@ -360,16 +358,6 @@ class Jitted:
         from tessera.lang.checking import checked
 
         return checked(self.function, self.parameters, args, kwargs)
-
-
-def _collect_garbage(seconds: float) -> None:
-    """Collects all garbage, where that takes little beside the time that was spent.
-
-    Much of what compilers make and load lives on, so that a full collection is due in one of the next calls. It takes
-    tens of milliseconds, which nobody notices here.
-    """
-    if seconds > _LONG_SECONDS and gc.isenabled() and _SECONDS_FOR_AN_OBJECT * len(gc.get_objects()) < seconds / 10:
-        gc.collect()
 
 
 def _several(given: int | Iterable[int]) -> tuple[int, ...]:

@@ -1,0 +1,26 @@
+"""Python's garbage, collected where nobody notices."""
+
+from __future__ import annotations
+
+import gc
+from typing import Final
+
+_LONG_SECONDS: Final = 0.3  # of compiling
+_SECONDS_FOR_AN_OBJECT: Final = 5e-7  # of a collection
+_MORE: Final = 1.1  # times as many objects as there were after the last time
+_kept = 0
+
+
+def collect_after(seconds: float) -> None:
+    """Collects all garbage, where that takes little beside the time that somebody has waited for a compiler.
+
+    Much of what compilers make and load lives on, so that a full collection is due in one of the next calls. It takes
+    tens of milliseconds: much beside such a call.
+    """
+    global _kept  # noqa: PLW0603  (there is one collector in a process)
+    if seconds < _LONG_SECONDS or not gc.isenabled():
+        return
+    count = len(gc.get_objects())
+    if count > _MORE * _kept and _SECONDS_FOR_AN_OBJECT * count < seconds / 10:
+        gc.collect()
+        _kept = len(gc.get_objects())
