@@ -2,7 +2,7 @@
 
 All tiers are one pipeline with more facts. A call takes the program that knows most and whose guards hold; guards are
 asked before anything runs, so what a refused call runs instead finds its outputs untouched. What a region has seen is
-in `recording.py`, when it climbs in `climbing.py`, and how programs compete in `trials.py`.
+in `recording.py`, when it climbs in `climbing.py`, and how programs compete in `newcomers.py`.
 """
 
 from __future__ import annotations

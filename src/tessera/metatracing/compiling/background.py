@@ -298,7 +298,8 @@ class Worker:
             job.left.appendleft(level)
             job.under_way -= 1
             self._loading += 1
-        process.get_ready()
+        with suppress(Exception):  # what goes wrong there, the next request says
+            process.get_ready()
         with self._lock:
             self._loading -= 1
 
