@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
-import signal
 import threading
 import tracemalloc
 from collections import deque
@@ -13,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from forked_children import in_a_child
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up_client import MILLISECOND, Made
@@ -135,27 +134,12 @@ def test_a_child_of_a_fork_goes_on_alone() -> None:
     made = Made(costs)
     made.call(4, 8, times=60)
     (region,) = made.runtime.regions()
-    held, done = threading.Event(), threading.Event()
 
-    def hold() -> None:
-        with region.lock:
-            held.set()
-            done.wait(30)
+    def work() -> None:
+        assert made.call(4, 8) == [3]
+        assert made.call(5, 8) == [3]
 
-    holder = threading.Thread(target=hold)
-    holder.start()
-    assert held.wait(30)
-    child = os.fork()
-    if child == 0:
-        signal.alarm(20)
-        try:
-            os._exit(0 if made.call(4, 8) == [3] and made.call(5, 8) == [3] else 1)
-        finally:
-            os._exit(2)
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    done.set()
-    holder.join()
-    assert status == 0
+    assert in_a_child(work, [region.lock]) == 0
 
 
 def test_threads() -> None:
