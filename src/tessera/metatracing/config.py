@@ -8,8 +8,10 @@ from tessera.errors import TesseraError
 
 MOST_BRIDGES = 4
 """Programs of a region for arguments that its first specialisation refused; after that it is generalised."""
-_COUNTS = ("max_specialized_kernels", "contest_rounds", "candidates", "max_trace_history", "shown_calls")
-_COUNTS += ("most_bridges", "bridge_calls", "sample_period")
+_COUNTS = (
+    *("max_specialized_kernels", "contest_rounds", "candidates", "max_trace_history", "shown_calls"),
+    *("most_bridges", "bridge_calls", "sample_period"),
+)
 
 
 @dataclass(frozen=True)
