@@ -66,7 +66,7 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _what_is_there_stays() -> None:  # pyright: ignore[reportUnusedFunction]
+def _what_is_there_stays() -> None:
     """What other files have loaded and made is not looked at again and again by collections of garbage.
 
     There are a million objects where torch and JAX are loaded, and benchmarks collect before everything they measure.
