@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Number
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -456,6 +457,14 @@ def facts_of(values: Sequence[Any], *, matched: bool = False) -> Facts:
 def scalar_type(name: str, value: Any) -> DType | None:
     """The type of a scalar argument: positions for int, f32 for float, i1 for bool."""
     if type(value) not in _SCALARS:
+        if isinstance(value, Number):
+            kind = next((one.__name__ for one in (int, float) if isinstance(value, one)), "float")
+            parts = f"pass its parts, {name}.real and {name}.imag" if isinstance(value, complex) else None
+            raise DtypeError(
+                f"argument {name}: {value!r} is of type {type(value).__name__}, and kernels take numbers of the types "
+                "bool, int and float alone",
+                hint=parts or f"pass {kind}({name}), or make it keyword-only if its value is to be part of the program",
+            )
         raise DtypeError(
             f"argument {name}: {type(value).__name__} is neither an array nor a number",
             hint="pass arrays, numbers, or an object whose attributes are arrays; make other values keyword-only",
