@@ -63,6 +63,10 @@ class Newcomers:
         waiting = (program for program in self.waiting if _may_replace(program, entry))
         entry.awaited = any(program.broken_guard(entry.call.values) is None for program in waiting)
 
+    def _look_again(self) -> None:
+        with self.region.lock:
+            self._expect_all()
+
     def _expect_all(self) -> None:
         for entry in self.region.entries:
             self.expect(entry)
@@ -106,7 +110,7 @@ class Newcomers:
             if run is not None:
                 contenders.append(Contender(program, run))
         self.waiting = [program for program in self.waiting if program not in serving]
-        self._expect_all()
+        self.region.runtime.clerk.do(self._look_again)  # whoever expects in vain meanwhile finds nobody
         before = median(entry.recent) if entry.recent else None
         if len(contenders) > 1:
             self._compete(entry, Contest(contenders, self.region.config.contest_rounds, before))
