@@ -20,10 +20,10 @@ import numpy as np
 from tessera.metatracing import MetaTracingRuntime
 from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
-from tessera.metatracing.contest import Contest
-from tessera.metatracing.newcomers import Newcomers
-from tessera.metatracing.region import Region
-from tessera.metatracing.request import Request
+from tessera.metatracing.regions.contest import Contest
+from tessera.metatracing.regions.newcomers import Newcomers
+from tessera.metatracing.regions.region import Region
+from tessera.metatracing.regions.request import Request
 from tessera.metatracing.tiered import Tiered
 
 SLOWEST = 80

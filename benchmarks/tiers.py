@@ -39,10 +39,10 @@ from tessera.dialects.structural_hash import structural_hash
 from tessera.errors import TesseraError
 from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
 from tessera.metatracing.attention import BASELINE, BASELINE_HASH, flash_attention
-from tessera.metatracing.candidates import tier2_levels, tier3_levels
 from tessera.metatracing.client import facts_of
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.compiling.worker import build
+from tessera.metatracing.regions.candidates import tier2_levels, tier3_levels
 from tessera.targets.cpu import pool
 
 HERE = Path(__file__).parent

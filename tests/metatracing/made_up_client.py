@@ -20,7 +20,7 @@ from tessera.kernels.arguments import NUMBERS
 from tessera.metatracing import Call, GuardType, Level, ManualClock, MetaTracingRuntime, RuntimeConfig, RuntimeGuard
 from tessera.metatracing.client import Compiled, facts_of
 from tessera.metatracing.records import LaunchFacts
-from tessera.metatracing.request import Request
+from tessera.metatracing.regions.request import Request
 
 PATHS = ("x", "y", "factor")
 Costs = Callable[[Level, Call], int]

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tessera.kernels.schedule import Schedule
-from tessera.metatracing.candidates import tier2_levels, tier3_levels
 from tessera.metatracing.client import Choice, Level
-from tessera.metatracing.contest import Contender, Contest
 from tessera.metatracing.records import ExecutionTier
+from tessera.metatracing.regions.candidates import tier2_levels, tier3_levels
+from tessera.metatracing.regions.contest import Contender, Contest
 
 TIER2, TIER3 = ExecutionTier.TIER2_STANDARD, ExecutionTier.TIER3_SPECIALIZED
 

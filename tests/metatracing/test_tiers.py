@@ -15,7 +15,7 @@ from tessera import Schedule, knobs
 from tessera.errors import CompileError, DeviceError, ResourceError, TesseraError
 from tessera.metatracing import Call, ExecutionTier, Level, MetaTracingRuntime, RuntimeConfig
 from tessera.metatracing.client import GuardType, RuntimeGuard
-from tessera.metatracing.programs import numbers_hold
+from tessera.metatracing.regions.programs import numbers_hold
 
 
 def test_a_hot_region_climbs_to_the_third_tier() -> None:

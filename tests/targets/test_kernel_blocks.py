@@ -9,8 +9,8 @@ import pytest
 
 from tessera import bf16, f32
 from tessera.metatracing.attention import BASELINE, flash_attention
-from tessera.metatracing.candidates import tier2_levels
 from tessera.metatracing.clients.kernels import KernelClient
+from tessera.metatracing.regions.candidates import tier2_levels
 from tessera.runtime.creation import empty
 from tessera.targets.cpu import features
 from tessera.targets.cpu.kernel_blocks import REFERENCE, Processor, Work, blocks_for, clocks

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from ptx_machine import Launch  # pyright: ignore[reportMissingImports]  (beside this file)
@@ -10,6 +13,7 @@ from ptx_runs import numbers  # pyright: ignore[reportMissingImports]  (beside t
 from tessera import bf16, f32
 from tessera.dtypes.types import DType
 from tessera.targets import text
+from tessera.targets.cuda.assembler import assemble
 from tessera.targets.cuda.compile import compile_lowered, lower_kernel
 
 ROW = """
@@ -66,3 +70,28 @@ def test_threads_add_up_a_row(dtype: DType, depth: int, width: int, block: int, 
     right = w.astype(np.float64).T if turned else w.astype(np.float64)
     expected = (x.astype(np.float64) @ right) ** 2
     assert np.linalg.norm(y - expected) <= 2e-6 * np.linalg.norm(expected)
+
+
+LOAD, WAIT = 0x981, 0x82E
+"""The operations LDG and ACQBULK of sm_90."""
+
+
+def operations(cubin: bytes) -> Iterator[int]:
+    """Of the machine instructions of an ELF file, in order: 16 bytes each, the first 12 bits say what it is."""
+    (table,) = struct.unpack_from("<Q", cubin, 40)
+    width, count, names = struct.unpack_from("<HHH", cubin, 58)
+    sections = [struct.unpack_from("<II4Q", cubin, table + width * place) for place in range(count)]
+    for name, _, _, _, at, nbytes in sections:
+        if cubin.startswith(b".text.", sections[names][4] + name):
+            yield from (word & 0xFFF for word in struct.unpack_from(f"<{nbytes // 8}Q", cubin, at)[::2])
+
+
+def test_weights_are_read_before_the_wait_in_machine_code_too() -> None:
+    sizes = {"type": "bf16", "depth": 2048, "width": 512, "block": 16, "rows": 2048, "columns": 512}
+    module = text.read(ROW.format(**sizes, load=PLAIN.format(**sizes), programs=32))
+    lowered, *_ = lower_kernel(module, "row", warps=16, lined=range(3), follows=True)
+    found = list(operations(assemble(compile_lowered(lowered, "row").ptx, "sm_90a").cubin))
+    assert found.count(WAIT) == 1
+    wait = found.index(WAIT)
+    assert found[:wait].count(LOAD) == 8
+    assert found[wait:].count(LOAD) == 8

@@ -139,8 +139,9 @@ def test_their_kernels_on_a_gpu(name: str) -> None:
     ptx = compile_lowered(lowered, kernel.sym_name.data).ptx
     assert "mma" not in ptx
     before, _, behind = ptx.partition("griddepcontrol.wait")
-    assert ("ld.global.nc" in before) == bool(still_places(kernel))
+    assert ("ld.global.v" in before or "ld.global.b" in before) == bool(still_places(kernel))
     assert "ld.global.b" in behind or "ld.global.v" in behind
+    assert "ld.global.nc" not in ptx
 
 
 def dtype_of(kernel: tile.FuncOp, place: int) -> DType:

@@ -9,7 +9,6 @@ from tessera.metatracing.analysis.hotspots import HotspotCandidate, HotspotCrite
 from tessera.metatracing.attention import BASELINE, AttentionParams, flash_attention
 from tessera.metatracing.client import Call, Client, Compiled, GuardType, Level, RuntimeGuard
 from tessera.metatracing.config import MOST_BRIDGES, RuntimeConfig
-from tessera.metatracing.heat import ManualClock
 from tessera.metatracing.manager import KernelManager, SpecializationContext, SpecializedKernel
 from tessera.metatracing.ranks import (
     CollectiveEvent,
@@ -25,6 +24,7 @@ from tessera.metatracing.records import (
     OptimizationOpportunities,
     PerformanceSample,
 )
+from tessera.metatracing.regions.heat import ManualClock
 from tessera.metatracing.risks import PerformanceRisk, RiskMitigationFramework, RiskType
 from tessera.metatracing.runtime import (
     MetaTracingRuntime,
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     )
     from tessera.metatracing.analysis.trends import PerformanceTrend, analyze_performance_trends
     from tessera.metatracing.analysis.trials import Trial
-    from tessera.metatracing.compilers import (
+    from tessera.metatracing.compiling.upper_tiers import (
         CompilationOptions,
         CompilationResult,
         EnhancedTesseraCompiler,
@@ -129,7 +129,7 @@ _LATER: dict[str, tuple[str, ...]] = {
     "analysis.recommendations": ("RecommendationType", "Recommender", "SpecializationRecommendation"),
     "analysis.trends": ("PerformanceTrend", "analyze_performance_trends"),
     "analysis.trials": ("Trial",),
-    "compilers": (
+    "compiling.upper_tiers": (
         "CompilationOptions",
         "CompilationResult",
         "EnhancedTesseraCompiler",

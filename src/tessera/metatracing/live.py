@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
 
-    from tessera.metatracing.region import Region
+    from tessera.metatracing.regions.region import Region
     from tessera.metatracing.runtime import MetaTracingRuntime
 
 _SIGNS = {1: "▁", 2: "▄", 3: "█"}

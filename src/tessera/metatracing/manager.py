@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from tessera.kernels.schedule import Schedule
 from tessera.metatracing.client import Choice, Compiled, GuardType, Level, RuntimeGuard, argument_about
-from tessera.metatracing.heat import Clock
 from tessera.metatracing.logs import log
-from tessera.metatracing.programs import Counts, Installed
 from tessera.metatracing.records import ExecutionTier, PerformanceSample
+from tessera.metatracing.regions.heat import Clock
+from tessera.metatracing.regions.programs import Counts, Installed
 from tessera.runtime import cache
 from tessera.runtime.meta import Meta
 

@@ -15,20 +15,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from tessera.forking import fork_waits_for, tell_in_child
 from tessera.kernels.function import Kernel
-from tessera.metatracing.analysis.experience import Experience
 from tessera.metatracing.attention import AttentionParams, attention_operations, flash_attention
-from tessera.metatracing.clerk import AtOnce, Behind, Clerk
 from tessera.metatracing.client import Call, Client, Level, argument_about
 from tessera.metatracing.clients.kernels import KernelClient
-from tessera.metatracing.compilers import EnhancedTesseraCompiler, SpecializedKernelGenerator
 from tessera.metatracing.compiling.background import Blocking, Compiling, Worker
+from tessera.metatracing.compiling.upper_tiers import EnhancedTesseraCompiler, SpecializedKernelGenerator
 from tessera.metatracing.config import RuntimeConfig
-from tessera.metatracing.contest import Contender
-from tessera.metatracing.heat import Clock, system_clock
 from tessera.metatracing.logs import log
 from tessera.metatracing.manager import KernelManager
 from tessera.metatracing.models.climbing import ClimbModel
-from tessera.metatracing.programs import Counts, Entry
 from tessera.metatracing.ranks import DistributedExecutionTracer
 from tessera.metatracing.records import (
     AttentionTrace,
@@ -39,8 +34,13 @@ from tessera.metatracing.records import (
     Record,
     bytes_of,
 )
-from tessera.metatracing.region import Region
-from tessera.metatracing.request import Request
+from tessera.metatracing.regions.clerk import AtOnce, Behind, Clerk
+from tessera.metatracing.regions.contest import Contender
+from tessera.metatracing.regions.experience import Experience
+from tessera.metatracing.regions.heat import Clock, system_clock
+from tessera.metatracing.regions.programs import Counts, Entry
+from tessera.metatracing.regions.region import Region
+from tessera.metatracing.regions.request import Request
 from tessera.metatracing.risks import RiskWatch
 from tessera.metatracing.stand_ins import values_of
 from tessera.metatracing.tiered import Tiered

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from tessera.errors import TesseraError
 from tessera.metatracing.client import Call, Client
 from tessera.metatracing.logs import log
-from tessera.metatracing.programs import Entry
 from tessera.metatracing.records import ExecutionTier
-from tessera.metatracing.region import FAULTS, Region
+from tessera.metatracing.regions.programs import Entry
+from tessera.metatracing.regions.region import FAULTS, Region
 from tessera.runtime.tensor import Tensor
 from tessera.runtime.written_calls import MISSING, as_given, mark_for, parameters_text, written
 

@@ -17,6 +17,7 @@ from tessera import jit
 from tessera.errors import EffectError
 from tessera.kernels.native import Settings
 from tessera.lang.operators import matmul
+from tessera.lang.programs.compile import machine_code
 from tessera.lang.programs.lowered import host_of
 from tessera.runtime.cuda.pool import Pool, rounded
 from tessera.runtime.cuda.streams import default_stream
@@ -32,6 +33,22 @@ def test_code_of_programs_assembles() -> None:
     assert text.count(".visible .entry") == len(program.host.kernels) == 5
     for part in text.split(".version")[1:]:
         assert assemble(f".version{part}", "sm_90a").cubin
+
+
+def test_code_that_is_shown_is_code_that_runs() -> None:
+    row, weights = tensor("1, 64"), tensor("64, 128")
+    program = program_of(
+        f"""
+    graph.func @main(%x: {row}, %w: {weights}) -> ({tensor("1, 128")}) {{
+      %p = graph.matmul %x, %w : {row}, {weights} -> {tensor("1, 128")}
+      graph.return %p : {tensor("1, 128")}
+    }}""",
+        HOPPER,
+    )
+    (kernel,) = program.host.kernels
+    _, code = machine_code(program.codes.tile_module, kernel, HOPPER, (True, True, True))
+    assert program.levels.asm.text.strip() == code.decode().strip()
+    assert b"griddepcontrol.wait" in code
 
 
 def test_launches_go_to_the_driver_in_order(gpu: Imitation) -> None:

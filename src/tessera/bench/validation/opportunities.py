@@ -9,7 +9,7 @@ from tessera.bench.validation.subjects import synchronize
 from tessera.dtypes.types import f16, f32
 from tessera.metatracing import AttentionParams, ExecutionTier, HotspotDetector, MetaTracingRuntime, RuntimeConfig
 from tessera.metatracing.compiling.background import Blocking
-from tessera.metatracing.request import Request
+from tessera.metatracing.regions.request import Request
 from tessera.runtime.creation import empty
 from tessera.runtime.random import randn
 

@@ -25,7 +25,7 @@ from tessera.metatracing import AttentionParams, MetaTracingRuntime, RuntimeConf
 from tessera.metatracing.client import facts_of
 from tessera.metatracing.compiling.background import Blocking
 from tessera.metatracing.reference import ReferenceFlashAttention, picked
-from tessera.metatracing.request import Request
+from tessera.metatracing.regions.request import Request
 from tessera.runtime.creation import empty
 from tessera.runtime.random import randn
 from tessera.runtime.tensor import Tensor

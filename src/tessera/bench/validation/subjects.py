@@ -23,10 +23,10 @@ from tessera.metatracing import (
     RuntimeConfig,
     flash_attention,
 )
-from tessera.metatracing.candidates import tier2_levels, tier3_levels
 from tessera.metatracing.client import facts_of
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.compiling.worker import build
+from tessera.metatracing.regions.candidates import tier2_levels, tier3_levels
 from tessera.metatracing.stand_ins import stand_in
 from tessera.runtime.creation import empty
 from tessera.runtime.device import device as device_named

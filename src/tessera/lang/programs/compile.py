@@ -153,6 +153,7 @@ def _for_gpu(module: ModuleOp, kernel: host.Kernel, chosen: Settings) -> tuple[s
         checks=chosen.checks,
         in_turn=chosen.deterministic,
         lined=range(len(symbol_in(module, kernel.name, tile.FuncOp).arguments)),
+        follows=True,
     )
     written = emit(lowered, kernel.name, chosen.level).text
     return written, ptx_of(written, chosen.level, chosen.optimization)

@@ -14,7 +14,7 @@ from tessera.metatracing.stand_ins import stand_in
 from tessera.runtime.meta import Meta
 
 if TYPE_CHECKING:
-    from tessera.metatracing.region import Region
+    from tessera.metatracing.regions.region import Region
     from tessera.metatracing.runtime import MetaTracingRuntime
 
 MOST = 4

@@ -1,1 +1,1 @@
-"""Compiling beside the caller: who hands out what is asked for, processes that compile, and what they do."""
+"""Compiling: what the upper tiers would have compiled, who hands out what is asked for, and processes that do it."""

@@ -22,7 +22,7 @@ from tessera.runtime.threads import before_work
 
 if TYPE_CHECKING:
     from tessera.metatracing.client import Compiled
-    from tessera.metatracing.request import Request
+    from tessera.metatracing.regions.request import Request
 
 MOST_DEATHS = 3
 """Processes that may die before no other is started."""

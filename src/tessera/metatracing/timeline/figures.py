@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tessera.metatracing.journal import Happening
 from tessera.metatracing.live import Timed, line_of, tier_now, timed_by_tier, words_of
 from tessera.metatracing.ranks import CollectiveEvent
 from tessera.metatracing.records import Record
+from tessera.metatracing.regions.journal import Happening
 from tessera.runtime.meta import Meta
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import groupby
 
-from tessera.metatracing.journal import Happening
 from tessera.metatracing.live import Timed
+from tessera.metatracing.regions.journal import Happening
 from tessera.metatracing.timeline.figures import Lane, Timeline
 
 _MOST_LANES = 24

@@ -15,7 +15,6 @@ from tessera.targets.cuda.thread_tiles import ThreadTile, per_word
 from tessera.targets.llvm import elements
 from tessera.targets.llvm.literals import constant, folded
 from tessera.targets.llvm.text import Value, number
-from tessera.transforms.mark_still import still_places
 
 INSIDE = "inside"
 """Marks a load or store whose whole tile is known to be inside the view."""
@@ -63,11 +62,11 @@ PROLOGUES.append(_test_arguments)
 
 def _is_constant(emitter: Emitter, view: SSAValue) -> bool:
     """Whether nobody writes the memory of a view while the kernel runs, as far as the kernel knows."""
-    base = tile.base_of(view)
-    if emitter.follows and emitter.source.arguments.index(base) not in still_places(emitter.source):
-        # The kernel begins while others still write what it will read.
+    if emitter.follows:
+        # The kernel begins while others still write what it will read. Nor of memory that stands still: assemblers move
+        # such loads behind the wait, which is no barrier to them, and weights would be read when it is over.
         return False
-    seen = [base]
+    seen = [tile.base_of(view)]
     while seen:
         for use in seen.pop().uses:
             user = use.operation

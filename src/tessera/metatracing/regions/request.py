@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from tessera.errors import TesseraError
 from tessera.metatracing.client import Call, Compiled, Level
 from tessera.metatracing.logs import log, told
-from tessera.metatracing.programs import Entry, Installed
 from tessera.metatracing.records import ExecutionTier
+from tessera.metatracing.regions.programs import Entry, Installed
 
 if TYPE_CHECKING:
-    from tessera.metatracing.region import Region
+    from tessera.metatracing.regions.region import Region
 
 
 _MOST_AHEAD = 4  # entries that a new program is bound to ahead

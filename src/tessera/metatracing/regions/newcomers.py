@@ -7,15 +7,15 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from tessera.kernels.schedule import Schedule
-from tessera.metatracing.candidates import general_beside, numbers_in
-from tessera.metatracing.contest import Contender, Contest
 from tessera.metatracing.logs import log
-from tessera.metatracing.programs import Entry, Installed
 from tessera.metatracing.records import Described, ExecutionTier
+from tessera.metatracing.regions.candidates import general_beside, numbers_in
+from tessera.metatracing.regions.contest import Contender, Contest
+from tessera.metatracing.regions.programs import Entry, Installed
 from tessera.runtime.meta import Meta
 
 if TYPE_CHECKING:
-    from tessera.metatracing.region import Region
+    from tessera.metatracing.regions.region import Region
 
 TIER3 = ExecutionTier.TIER3_SPECIALIZED
 _SLOWER = 1.1  # times what another program took: then that one gets another chance

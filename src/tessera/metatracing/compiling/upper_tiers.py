@@ -17,14 +17,14 @@ from tessera.errors import TesseraError
 from tessera.kernels.function import Kernel
 from tessera.kernels.native import settings_at, settings_of_gpu
 from tessera.kernels.schedule import Schedule
-from tessera.metatracing.analysis.experience import Experience
 from tessera.metatracing.attention import attention_operations, flash_attention
-from tessera.metatracing.candidates import Times, tier2_levels, tier3_levels
 from tessera.metatracing.client import Call, Client, Compiled, GuardType, Level, RuntimeGuard, facts_of
 from tessera.metatracing.clients.kernels import Context, KernelClient, KernelProgram
-from tessera.metatracing.invariants import invariant_words
 from tessera.metatracing.manager import SpecializationContext, SpecializedKernel
 from tessera.metatracing.records import AttentionTrace, Described, ExecutionTier, InputProfile, LaunchFacts, Record
+from tessera.metatracing.regions.candidates import Times, tier2_levels, tier3_levels
+from tessera.metatracing.regions.experience import Experience
+from tessera.metatracing.regions.invariants import invariant_words
 from tessera.metatracing.stand_ins import stand_in
 from tessera.runtime.memory import ALIGNMENT, contiguous_strides
 from tessera.runtime.meta import Meta

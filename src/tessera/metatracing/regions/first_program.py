@@ -11,7 +11,7 @@ from tessera.metatracing.logs import complain
 from tessera.metatracing.records import ExecutionTier
 
 if TYPE_CHECKING:
-    from tessera.metatracing.region import Region
+    from tessera.metatracing.regions.region import Region
 
 _FULL = Level(ExecutionTier.TIER1_INTERPRETER)
 _COMPILER = "xdsl.ir"

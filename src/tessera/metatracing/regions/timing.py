@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from tessera.metatracing.client import Runner
-from tessera.metatracing.heat import Clock
+from tessera.metatracing.regions.heat import Clock
 from tessera.runtime.device import Device
 
 Reading = Callable[[], "int | None"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tessera.metatracing.client import Runner
-    from tessera.metatracing.programs import Installed
+    from tessera.metatracing.regions.programs import Installed
 
 FAR_BEHIND = 1.5
 """Times the best: a program that takes so much longer gets no more turns."""

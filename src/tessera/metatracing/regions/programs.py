@@ -10,15 +10,15 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from tessera.metatracing.client import Call, Compiled, GuardType, Level, Runner, RuntimeGuard
-from tessera.metatracing.heat import Clock, Heat, system_clock
-from tessera.metatracing.journal import Journal
 from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts
+from tessera.metatracing.regions.heat import Clock, Heat, system_clock
+from tessera.metatracing.regions.journal import Journal
 from tessera.runtime.meta import Meta
 from tessera.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
-    from tessera.metatracing.contest import Contest
-    from tessera.metatracing.region import Region
+    from tessera.metatracing.regions.contest import Contest
+    from tessera.metatracing.regions.region import Region
 
 _RECENT = 5
 _MOST_TOLD = 8  # guards of one program

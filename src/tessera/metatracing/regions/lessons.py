@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tessera.metatracing.client import Level
-from tessera.metatracing.contest import Contender
 from tessera.metatracing.records import ExecutionTier
+from tessera.metatracing.regions.contest import Contender
 
 Kind = tuple[ExecutionTier, tuple[str, ...]]
 """A tier, and the words of what is assumed, whatever the values: programs for other sizes are of the same kind."""

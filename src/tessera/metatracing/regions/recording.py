@@ -7,14 +7,14 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from tessera.errors import TesseraError
-from tessera.metatracing.contest import Contender
-from tessera.metatracing.heat import Heat
-from tessera.metatracing.programs import Entry, Installed
 from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts, Record, Ring
-from tessera.metatracing.timing import Reading
+from tessera.metatracing.regions.contest import Contender
+from tessera.metatracing.regions.heat import Heat
+from tessera.metatracing.regions.programs import Entry, Installed
+from tessera.metatracing.regions.timing import Reading
 
 if TYPE_CHECKING:
-    from tessera.metatracing.region import Region
+    from tessera.metatracing.regions.region import Region
 
 _PERIODS = ((20_000, 255), (100_000, 127), (1_000_000, 63), (10_000_000, 7))
 """Calls between two that are recorded, by the nanoseconds below which they take."""

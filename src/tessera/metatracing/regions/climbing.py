@@ -7,19 +7,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tessera.kernels.schedule import Schedule
-from tessera.metatracing.candidates import bridge_levels
 from tessera.metatracing.client import Compiled, Level
-from tessera.metatracing.invariants import few_cases, invariant_words, times_shown
-from tessera.metatracing.lessons import Kind, Lessons
 from tessera.metatracing.logs import log
-from tessera.metatracing.newcomers import geometry
-from tessera.metatracing.programs import Entry, Installed
 from tessera.metatracing.records import Described, ExecutionTier
-from tessera.metatracing.request import Request
+from tessera.metatracing.regions.candidates import bridge_levels
+from tessera.metatracing.regions.invariants import few_cases, invariant_words, times_shown
+from tessera.metatracing.regions.lessons import Kind, Lessons
+from tessera.metatracing.regions.newcomers import geometry
+from tessera.metatracing.regions.programs import Entry, Installed
+from tessera.metatracing.regions.request import Request
 from tessera.metatracing.stand_ins import values_of
 
 if TYPE_CHECKING:
-    from tessera.metatracing.region import Region
+    from tessera.metatracing.regions.region import Region
 
 TIER1, TIER2, TIER3 = ExecutionTier
 _MOST_REMEMBERED = 256

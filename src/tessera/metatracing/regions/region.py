@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from tessera.errors import DeviceError, ResourceError
 from tessera.metatracing.client import Call, Compiled, Level, Runner, RuntimeGuard
-from tessera.metatracing.climbing import Climbing
-from tessera.metatracing.contest import Contender, Contest
-from tessera.metatracing.first_program import first_program
-from tessera.metatracing.lessons import kind_of
 from tessera.metatracing.logs import complain, log, told
-from tessera.metatracing.newcomers import Newcomers
-from tessera.metatracing.programs import Entry, Installed
-from tessera.metatracing.recording import Recording, Sampled
 from tessera.metatracing.records import ExecutionTier
-from tessera.metatracing.request import Request
+from tessera.metatracing.regions.climbing import Climbing
+from tessera.metatracing.regions.contest import Contender, Contest
+from tessera.metatracing.regions.first_program import first_program
+from tessera.metatracing.regions.lessons import kind_of
+from tessera.metatracing.regions.newcomers import Newcomers
+from tessera.metatracing.regions.programs import Entry, Installed
+from tessera.metatracing.regions.recording import Recording, Sampled
+from tessera.metatracing.regions.request import Request
+from tessera.metatracing.regions.timing import Reading, timer_for
 from tessera.metatracing.stand_ins import standing_in
-from tessera.metatracing.timing import Reading, timer_for
 from tessera.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
