@@ -19,6 +19,8 @@ PEERS = ("torch", "jax")
 
 gc.disable()  # what is collected stays: while thousands of tests are, to look for garbage takes a quarter of the time
 os.environ["TESSERA_VERIFY"] = "1"  # a pass that breaks a module is named at once
+# Products of tests are small: threads of NumPy's would turn round after each, on a processor that another test needs.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 if "TESSERA_CACHE_DIR" not in os.environ:  # what tests compile is kept for one run; worker processes inherit the folder
     _cache = TemporaryDirectory(prefix="tessera-tests-", ignore_cleanup_errors=True)
     os.environ["TESSERA_CACHE_DIR"] = _cache.name
@@ -61,6 +63,16 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _what_is_there_stays() -> None:  # pyright: ignore[reportUnusedFunction]
+    """What other files have loaded and made is not looked at again and again by collections of garbage.
+
+    There are a million objects where torch and JAX are loaded, and benchmarks collect before everything they measure.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

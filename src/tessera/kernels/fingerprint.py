@@ -8,7 +8,6 @@ compiled in each process anew.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from tessera import knobs
 from tessera.dtypes.types import DType, Policy
 from tessera.kernels.captures import outside
 from tessera.kernels.control import is_kernel_module
+from tessera.kernels.named import found_as
 from tessera.kernels.schedule import Schedule, Space
 from tessera.runtime.build import is_unedited
 
@@ -149,9 +149,7 @@ def _place(value: Any) -> tuple[str, str]:
 
     Under the name of a library's kernel there is the kernel, which has the function.
     """
-    found: Any = sys.modules.get(value.__module__)
-    for name in value.__qualname__.split("."):
-        found = getattr(found, name, None)
+    found = found_as(value)
     if found is not value and getattr(found, "__wrapped__", None) is not value:
         raise NoFingerprint(f"{value!r}, which its module does not have under its name")
     return value.__module__, value.__qualname__

@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Number
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -39,6 +39,7 @@ from tessera.kernels.choosing import (
 )
 from tessera.kernels.fingerprint import identity_of
 from tessera.kernels.fitting import suggesting
+from tessera.kernels.named import Made, Named, function_behind
 from tessera.kernels.native import Kept, Program, Programs, Settings, place_of, settings, settings_on
 from tessera.kernels.schedule import Schedule, Space
 from tessera.kernels.values import is_tracing
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 
 DEFAULT = Schedule(block=(64, 64))
 _MOST_GRIDS = 256  # that a kernel remembers; they are quick to make again
+_FORM = ("schedule", "space", "tuning", "grid", "free", "matched", "assumed")  # in which forms of a kernel differ
 _SCALARS: dict[type, DType | None] = {bool: bool_, int: None, float: f32}
 
 
@@ -85,7 +87,7 @@ class Bound(NamedTuple):
     identity: Callable[[], tuple[object, ...] | None]
 
 
-class Kernel:
+class Kernel(Named):
     """A kernel: call it on arrays, or `kernel[grid](...)`; `.with_schedule(s)` gives one cut up otherwise.
 
     `.assume(...)` gives one that is compiled for what its arguments turn out to be.
@@ -116,6 +118,8 @@ class Kernel:
         # Whether its programs may depend on leading sizes of arrays being equal: such have less to compute.
         self.matched = False
         self.__name__ = function.__name__
+        self.__qualname__ = function.__qualname__
+        self.__module__ = function.__module__
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
         self.assumed = Assumptions()
@@ -177,10 +181,13 @@ class Kernel:
 
     def changed(self, **parts: Any) -> Self:
         """Another form of this kernel; schedule and grid are part of the key, so instances are shared."""
-        other = copy(self)
-        vars(other).update(parts, _grids={})
+        other = object.__new__(type(self))
+        vars(other).update(vars(self) | parts, _grids={})
         other.__call__ = other.calling()
         return other
+
+    def as_made(self) -> Made:
+        return _made_again, (self.function, {name: getattr(self, name) for name in _FORM})
 
     def trace_and_run(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """A call that has an instance, whatever runs it."""
@@ -450,6 +457,14 @@ def facts_of(values: Sequence[Any], *, matched: bool = False) -> Facts:
 def scalar_type(name: str, value: Any) -> DType | None:
     """The type of a scalar argument: positions for int, f32 for float, i1 for bool."""
     if type(value) not in _SCALARS:
+        if isinstance(value, Number):
+            kind = next((one.__name__ for one in (int, float) if isinstance(value, one)), "float")
+            parts = f"pass its parts, {name}.real and {name}.imag" if isinstance(value, complex) else None
+            raise DtypeError(
+                f"argument {name}: {value!r} is of type {type(value).__name__}, and kernels take numbers of the types "
+                "bool, int and float alone",
+                hint=parts or f"pass {kind}({name}), or make it keyword-only if its value is to be part of the program",
+            )
         raise DtypeError(
             f"argument {name}: {type(value).__name__} is neither an array nor a number",
             hint="pass arrays, numbers, or an object whose attributes are arrays; make other values keyword-only",
@@ -554,6 +569,10 @@ class _Decorator:
 
 
 kernel = _Decorator()
+
+
+def _made_again(function: Any, form: Mapping[str, Any]) -> Kernel:
+    return Kernel(function_behind(function)).changed(**form)
 
 
 def symbols_for(path: str, rank: int) -> Shape:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from numbers import Number
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -33,6 +35,9 @@ class Attributes:
 
     def __init__(self, work: Tracer, path: str, held: Any, add: Any) -> None:
         self.__dict__.update(_work=work, _path=path, _held=held, _add=add, _found={})
+
+    def __repr__(self) -> str:
+        return f"{self._path}, an object of type {type(self._held).__name__},"
 
     def __getattr__(self, name: str) -> Any:
         if name not in self._found:
@@ -76,6 +81,8 @@ def trace(kernel: Kernel, given: Mapping[str, Any], static: Mapping[str, Any]) -
             seen.append(value)
             return work.add_scalar(path, scalar_type(path, value))
         if value is None or isinstance(value, str | bytes | tuple | list | dict | set):
+            scalar_type(path, value)
+        if isinstance(value, Number) and not isinstance(value, Enum):  # one of these may be there for its attributes
             scalar_type(path, value)
         return Attributes(work, path, value, add)
 

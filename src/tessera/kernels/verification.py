@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, cast, overload
 from tessera.errors import CompileError
 from tessera.interpreters.checks import NumericChecks, asked, checking
 from tessera.kernels.function import Instance, Kernel, interpret, kernel
+from tessera.kernels.named import Made
 
 Limits = tuple[float, float]
 
@@ -98,6 +99,10 @@ class Verified(Kernel):
     def description(self) -> str:
         return f"{super().description}, verified to be {self.promises}"
 
+    def as_made(self) -> Made:
+        make, (function, form) = super().as_made()
+        return _verified_again, (function, make, form, self.promises)
+
     def verification(self, *args: Any, **kwargs: Any) -> Report:
         """Which promises are proven for the program of these arguments, and which are checked when it runs."""
         return self._report(self._instance_for(args, kwargs)[0])
@@ -125,6 +130,12 @@ class Verified(Kernel):
         around = asked()
         with checking(NumericChecks(**left).beside(around.checks), trace=around.trace):
             return interpret(instance, values)
+
+
+def _verified_again(
+    function: Any, make: Callable[..., Kernel], form: Mapping[str, Any], promises: Numerics
+) -> Verified:
+    return Verified(make(function, form), promises)
 
 
 @overload

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import logging
 import types
-import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tessera import knobs
 from tessera.errors import CompileError, DeviceError, TesseraError, caller_span
 from tessera.forking import tell_in_child
+from tessera.kernels.named import Made, Named, function_behind
 from tessera.kernels.native import Settings, settings
 from tessera.lang import explain, watching
 from tessera.lang.asking import TraceAgain
@@ -22,6 +23,7 @@ from tessera.lang.dispatch import MOST_ENTRIES, Entry, Finish, Place, Quick, Sib
 from tessera.lang.functions import TracedFunction, trace_function
 from tessera.lang.inlining import inlined
 from tessera.lang.kept import Shelf
+from tessera.lang.methods import Held, Method, Methods, alive
 from tessera.lang.parameters import Call, Parameters, Static
 from tessera.lang.tiering import Tiers, tiers_of, wanted_tiers
 from tessera.lang.tracing import current_or_none
@@ -74,7 +76,7 @@ class Family:
     variants: list[Variant] = field(default_factory=list[Variant])
 
 
-class Jitted:
+class Jitted(Named):
     """A function that is traced, compiled and kept. Call it like the function itself."""
 
     # Each has a function of its own for its calls, written for the structure of its arguments; see `dispatch`.
@@ -83,7 +85,7 @@ class Jitted:
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Held,
         *,
         static_argnums: int | Iterable[int] = (),
         static_argnames: str | Iterable[str] = (),
@@ -95,10 +97,11 @@ class Jitted:
         identity: Callable[..., Any] | None = None,
         tiers: Any = "off",
     ) -> None:
-        functools.update_wrapper(self, function)
-        self.function = function
-        self.identity = function if identity is None else identity
-        """What stands for the function in keys on the disk."""
+        functools.update_wrapper(self, alive(function))
+        if alive(function) is not function:
+            del self.__dict__["__wrapped__"]  # whoever has the object has it
+        self._function = function
+        self._identity = identity
         self.name = name or getattr(function, "__name__", "function")
         self._options: dict[str, Any] = {
             "static_argnums": _several(static_argnums),
@@ -109,13 +112,14 @@ class Jitted:
         self.fast_math = fast_math
         self.graphs = graphs
         self._recorded = 0
-        self.donated = self.parameters.names_of(_several(donate_argnums))
+        self._donate_argnums = _several(donate_argnums)
+        self.donated = self.parameters.names_of(self._donate_argnums)
         self.families: dict[tuple[object, ...], Family] = {}
         self.reasons: list[Reason] = []
         self._known: dict[tuple[object, ...], Entry] = {}
         self._kinds: dict[tuple[object, ...], tuple[object, ...]] = {}
         self.quicks: list[Quick] = []
-        self._methods: dict[int, tuple[weakref.ref[Any], Jitted]] = {}
+        self._methods = Methods()
         self._lock = RLock()
         self.tiers = wanted_tiers(tiers)
         self._tiered: Tiers | None = None
@@ -129,19 +133,52 @@ class Jitted:
     def __repr__(self) -> str:
         return f"<jit {self.name}>"
 
+    @property
+    def function(self) -> Callable[..., Any]:
+        return alive(self._function)
+
+    @property
+    def identity(self) -> Callable[..., Any]:
+        """What stands for the function in keys on the disk."""
+        return self.function if self._identity is None else self._identity
+
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """A method: of an object that is a pytree, which is an argument then; else of this very object."""
         if instance is None:
             return self
-        if tree_leaves(instance) != [instance]:
-            return types.MethodType(self, instance)
-        found = self._methods.get(id(instance))
-        if found is None or found[0]() is not instance:
-            method = types.MethodType(self.function, instance)
-            options: dict[str, Any] = {"fast_math": self.fast_math, "graphs": self.graphs, **_shifted(self._options)}
-            bound = Jitted(method, name=self.name, tiers=self.tiers, **options)
-            found = self._methods[id(instance)] = (weakref.ref(instance), bound)
-        return found[1]
+        known = self._methods.known(instance)
+        if known is None:
+            if tree_leaves(instance) != [instance]:
+                return types.MethodType(self, instance)
+            with self._lock:
+                known = self._methods.of(self.function, instance, self._of_object)
+        return Method(known, instance)
+
+    def _of_object(self, method: Held) -> Jitted:
+        options = self._given()
+        for name in ("static_argnums", "donate_argnums"):  # the first parameter is given
+            options[name] = [place - (place > 0) for place in options[name] if place != 0]
+        return Jitted(method, **options)
+
+    def _given(self) -> dict[str, Any]:
+        """What it was made with, beside the function."""
+        return {
+            **self._options,
+            "donate_argnums": self._donate_argnums,
+            "fast_math": self.fast_math,
+            "graphs": self.graphs,
+            "name": self.name,
+            "tiers": self.tiers,
+        }
+
+    def as_made(self) -> Made:
+        return _made_again, (self.function, self._given())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Jitted:
+        """Of a method, that of the copied object."""
+        if not isinstance(self.function, types.MethodType):
+            return self
+        return _made_again(copy.deepcopy(self.function, memo), self._given())
 
     # Calls
 
@@ -364,10 +401,8 @@ def _several(given: int | Iterable[int]) -> tuple[int, ...]:
     return (given,) if isinstance(given, int) else tuple(given)
 
 
-def _shifted(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a function for the method of one object, whose first parameter is given."""
-    numbers = [place - 1 for place in options["static_argnums"] if place > 0]
-    return {**options, "static_argnums": numbers}
+def _made_again(function: Any, given: Mapping[str, Any]) -> Jitted:
+    return Jitted(function_behind(function), **given)
 
 
 def _compiled(traced: TracedFunction, device: Device, fast_math: bool) -> Program:

@@ -18,6 +18,7 @@ import numpy as np
 
 from tessera.dtypes.types import DType, bool_, f64, i64
 from tessera.errors import TesseraError
+from tessera.lang.methods import Held, alive
 from tessera.runtime.creation import asarray
 from tessera.runtime.memory import aligned
 from tessera.runtime.pytree import tree_flatten, tree_paths, tree_unflatten
@@ -75,19 +76,20 @@ class Parameters:
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Held,
         static_argnums: Iterable[int] = (),
         static_argnames: Iterable[str] = (),
         *,
         number_parameters: Iterable[str] | None = None,
     ) -> None:
-        self.function = function
-        self.signature = inspect.signature(function)
+        self._function = function
+        self.signature = inspect.signature(self.function)
         parameters = list(self.signature.parameters.values())
         names = set(static_argnames) | self.names_of(static_argnums)
         if unknown := names - {parameter.name for parameter in parameters}:
             raise TesseraError(
-                f"{_name(function)} has no parameter {', '.join(sorted(unknown))}", hint=f"it takes {self.signature}"
+                f"{_name(self.function)} has no parameter {', '.join(sorted(unknown))}",
+                hint=f"it takes {self.signature}",
             )
         self.static = frozenset(names)
         self._known: dict[tuple[str, Any], tuple[Leaf, ...]] = {}
@@ -98,6 +100,10 @@ class Parameters:
             if number_parameters is None
             else frozenset(number_parameters)
         )
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        return alive(self._function)
 
     @cached_property
     def annotations(self) -> Signature:

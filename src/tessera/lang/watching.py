@@ -13,9 +13,11 @@ from typing import Any, cast
 
 from tessera.kernels.captures import outside, unchanged
 from tessera.kernels.control import is_kernel_module
+from tessera.lang.methods import Method
 
 Check = Callable[[], bool]
 
+_METHODS = (types.MethodType, Method)
 _MOST_OBJECTS = 10_000
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type, types.ModuleType, types.BuiltinFunctionType)
 
@@ -29,7 +31,7 @@ class Watch:
 
     def __init__(self, function: Callable[..., Any], *more: Any) -> None:
         self.functions = [one for one in (function, *more) if _plain(one) is not None]
-        roots: list[Any] = [one.__self__ for one in self.functions if isinstance(one, types.MethodType)]
+        roots: list[Any] = [one.__self__ for one in self.functions if isinstance(one, _METHODS)]
         self.sees_names = False
         seen: set[int] = set()
         queue: list[Any] = list(self.functions)
@@ -41,7 +43,9 @@ class Watch:
             for capture in outside(plain):
                 self.sees_names = True
                 queue.append(capture.value)
-                if not isinstance(capture.value, types.FunctionType):
+                if isinstance(capture.value, _METHODS):
+                    roots.append(capture.value.__self__)
+                elif not isinstance(capture.value, types.FunctionType):
                     roots.append(capture.value)
         self.contents = list(_contents(roots))
 
@@ -57,7 +61,7 @@ class Watch:
 
 def _plain(value: Any) -> types.FunctionType | None:
     while True:
-        if isinstance(value, types.MethodType):
+        if isinstance(value, _METHODS):
             value = value.__func__
         elif not isinstance(value, types.FunctionType) and isinstance(
             wrapped := getattr(value, "__wrapped__", None), types.FunctionType

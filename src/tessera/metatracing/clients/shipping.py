@@ -19,6 +19,7 @@ from typing import Any, cast
 
 from tessera.kernels.captures import outside
 from tessera.kernels.control import is_kernel_module
+from tessera.kernels.named import Named
 
 
 class NotShippable(Exception):  # noqa: N818  (an answer, not an error: nobody sees it)
@@ -44,6 +45,8 @@ class _Packer(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, FunctionType):
             return _function(obj)
+        if isinstance(obj, Named) and is_kernel_module(cast("Any", obj).__module__):
+            return obj.as_made()
         if isinstance(obj, ModuleType):
             if obj.__name__ == "__main__" or sys.modules.get(obj.__name__) is not obj:
                 raise NotShippable(f"the module {obj.__name__}")

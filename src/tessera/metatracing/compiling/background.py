@@ -140,7 +140,6 @@ class Worker:
         ready = READY if build == BUILD else ()
         self._processes = [CompilingProcess(build, ready, timeout, self._died) for _ in range(count)]
         self._idle = list(self._processes)  # those that no thread asks
-        self._loading = 0  # those that a thread waits for
         # A child of a fork has neither the threads nor the right to the pipes.
         self._owner = os.getpid()
         if ready and (ahead := min(count, knobs.usable_processors() // TO_SPARE)):
@@ -189,7 +188,7 @@ class Worker:
     @property
     def is_free(self) -> bool:
         with self._lock:
-            return sum(len(job.left) for job in self._jobs) <= self._loading
+            return not any(job.left for job in self._jobs)
 
     def prepare(self) -> None:
         if self.is_usable and self.deaths == 0:
@@ -241,7 +240,7 @@ class Worker:
 
     def _begin(self) -> None:
         """Starts threads for programs that nobody has begun with. Whoever calls has the lock."""
-        for _ in range(sum(len(job.left) for job in self._jobs) - self._loading):
+        for _ in range(sum(len(job.left) for job in self._jobs)):
             if not self._idle or self._closed:
                 return
             process = max(self._idle, key=lambda one: (one.is_ready, one.pid is not None))
@@ -249,11 +248,7 @@ class Worker:
             threading.Thread(target=self._work, args=(process,), name="tessera compiling", daemon=True).start()
 
     def _work(self, process: CompilingProcess) -> None:
-        """Has a process make programs as long as there are any to make.
-
-        A process takes a while to load a compiler. What it makes then is chosen then: more may be wanted by that time.
-        """
-        loaded = False
+        """Has a process make programs as long as there are any to make."""
         while True:
             with self._lock:
                 # The first program of each request comes before the second of any.
@@ -269,10 +264,6 @@ class Worker:
             try:
                 # Settings that hold around the request hold here; a context is for one thread at a time.
                 around = job.request.context.copy()
-                if not loaded and not process.is_ready and around.run(_is_to_compile, job.request, level):
-                    self._load(process, job, level)
-                    loaded = True
-                    continue
                 if level is None:
                     around.run(self._open, job.request, process)
                 else:
@@ -291,17 +282,6 @@ class Worker:
                 over = not job.left and not job.under_way
             if over:
                 job.request.context.copy().run(self._hand_over, job)
-
-    def _load(self, process: CompilingProcess, job: _Job, level: Level | None) -> None:
-        """Puts back what is to be made, and waits for the process."""
-        with self._lock:
-            job.left.appendleft(level)
-            job.under_way -= 1
-            self._loading += 1
-        with suppress(Exception):  # what goes wrong there, the next request says
-            process.get_ready()
-        with self._lock:
-            self._loading -= 1
 
     def _open(self, request: Request, process: CompilingProcess) -> None:
         """To find levels takes a compiler, too: who has one leaves on the disk what it found."""
@@ -385,10 +365,6 @@ class Worker:
     def __del__(self) -> None:
         with suppress(Exception):  # at the end of the interpreter, anything may be gone
             self.close()
-
-
-def _is_to_compile(request: Request, level: Level | None) -> bool:
-    return level is None or (not request.recalls and request.known(level) is None)
 
 
 def _fail(request: Request, why: str) -> None:

@@ -38,12 +38,6 @@ class CompilingProcess:
             self._hear(self._process, 0)
         return self._said_ready
 
-    def get_ready(self) -> None:
-        """Waits until it has loaded what compiling takes; what goes wrong there, the next request says."""
-        if self._ready:
-            with suppress(OSError, EOFError):
-                self._hear(self.started(), self._timeout)
-
     def _hear(self, process: subprocess.Popen[bytes], timeout: float) -> None:
         if self._ready and not self._said_ready:
             with suppress(TimeoutError):
