@@ -48,6 +48,18 @@ def test_no_call_binds_a_program_that_it_is_the_first_to_try(bound: list[Call]) 
     assert bound == []
 
 
+def test_a_contest_begins_behind_the_first_call_that_could_be_a_turn_of_it() -> None:
+    later = Later()
+    made = Made(compiling=later)
+    made.client.starts_quickly = lambda call: False  # pyright: ignore[reportAttributeAccessIssue]
+    made.call(4, 8, times=20)
+    later.finish()
+    assert (made.call(4, 8), made["contests"]) == ([1], 1)
+    # What is there has the first turn, and after four of each all is clear.
+    tiers = made.call(4, 8, times=12)
+    assert tiers == [1, 2] * 4 + [2] * 4
+
+
 def test_a_program_that_cannot_be_bound_ahead_is_left_to_calls(bound: list[Call]) -> None:
     later = Later()
     made = Made(compiling=later)

@@ -195,13 +195,11 @@ class Region:
         clerk = self.runtime.clerk
         came, self.looking = self.clock() - self.looking, 0
         contender, stale = None, False
-        if entry.contest is not None or entry.awaited or entry.is_stale:
+        if entry.contest is not None or entry.is_stale:
             # Who keeps the books may be at work for long: then this call is like others.
             if not self._locked(clerk.is_at_once):
                 return self._unrecorded(entry, values, given)
             try:
-                if entry.awaited and entry.contest is None:
-                    self.newcomers.begin(entry, values)
                 stale = entry.is_stale
                 if entry.contest is not None:
                     contender = self._next(entry.contest, values)
@@ -291,6 +289,7 @@ class Region:
             self.recording.ran(call, took)
             recorded = self.clock()
             self.climbing.consider(call.entry, call.described)
+            self.newcomers.begin(call.entry, call.described)
         self.runtime.manager.sweep()
         self.recording.overheads = recorded - began, waited + self.clock() - recorded
         if self.runtime.watch is not None:
