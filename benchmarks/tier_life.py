@@ -1,7 +1,8 @@
 """What tiers cost and how they behave over time: calls, climbing, the next process, a changing workload, an edit.
 
 Every part that needs caches without anything in them, or a process of its own, is a child of this file:
-`python benchmarks/tier_life.py PART DEVICE` prints one line of JSON.
+`python benchmarks/tier_life.py PART DEVICE` prints one line of JSON. `workload DEVICE --slow` also prints what its
+slowest calls did (`slow_calls.py`); wrapping all that costs calls a little.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -199,33 +202,39 @@ class Stopwatch:
     `busy`, all is queued before the GPU gets there: so the other is how fast the program is.
     """
 
-    def __init__(self, device: str, busy: Callable[[], Any]) -> None:
-        self.device, self.busy = device, busy
+    def __init__(self, device: str, busy: Callable[[], Any], watcher: Any = None) -> None:
+        self.device, self.busy, self.watcher = device, busy, watcher
         self.events: tuple[Any, Any] | None = None
         if device != "cpu":
             from tessera.runtime.cuda.streams import Event
 
             self.events = Event(device, timing=True), Event(device, timing=True)
 
-    def waited(self, run: Callable[[], Any]) -> tuple[Any, float]:
-        """The result of a call, and the microseconds that its caller waits for it."""
+    def waited(self, run: Callable[[], Any], told: Callable[[], tuple[str, bool]] | None = None) -> tuple[Any, float]:
+        """The result of a call, and the microseconds that its caller waits for it; `told` says what serves it."""
+        if self.watcher is not None and told is not None:
+            return self.watcher.waited(run, lambda: synchronize(self.device), told)
         began = time.perf_counter_ns()
         result = run()
         synchronize(self.device)
         return result, (time.perf_counter_ns() - began) / 1e3
 
-    def compared(self, run: Callable[[], Any], baseline: Callable[[], Any]) -> tuple[Any, float, float, float]:
+    def compared(
+        self, run: Callable[[], Any], baseline: Callable[[], Any], told: Callable[[], tuple[str, bool]] | None = None
+    ) -> tuple[Any, float, float, float]:
         """The same; and how many times as fast as the baseline it was, with its launch and without."""
-        result, waited, took = self._launched(run)
+        result, waited, took = self._launched(run, told)
         _, _, other = self._launched(baseline)
         if self.events is None:
             return result, waited, other / took, other / took
         return result, waited, other / took, self._alone(baseline) / self._alone(run)
 
-    def _launched(self, run: Callable[[], Any]) -> tuple[Any, float, float]:
+    def _launched(
+        self, run: Callable[[], Any], told: Callable[[], tuple[str, bool]] | None = None
+    ) -> tuple[Any, float, float]:
         events = self.events
         if events is None:
-            result, waited = self.waited(run)
+            result, waited = self.waited(run, told)
             return result, waited, waited
         began, ended = events
 
@@ -235,7 +244,7 @@ class Stopwatch:
             ended.record()
             return result
 
-        result, waited = self.waited(between)
+        result, waited = self.waited(between, told)
         return result, waited, 1e3 * began.milliseconds_until(ended)
 
     def _alone(self, run: Callable[[], Any]) -> float:
@@ -254,12 +263,14 @@ class Stopwatch:
         return float("nan")
 
 
-def workload(device: str) -> dict[str, Any]:
+def workload(device: str, watcher: Any = None) -> dict[str, Any]:
     """Calls whose usual shape changes now and then, and of which one in five has another.
 
     They are compared with calls of the same mix when nothing changes any more: what caches hold is the same then. What
     callers wait for is measured for all calls; how fast programs are, in the calls 150 to 200 behind each shift.
     `after_shifts` is of programs alone, and has the bar; `after_shifts_launched` is with what an idle GPU waits for.
+    `p99` is of all calls; of those that are compared on a GPU the benchmark's own events are a part, so that
+    `p99_without_compared` is without them. A watcher sees what calls do.
     """
     shapes, random = shapes_for(device), np.random.default_rng(0)
     given, others = ([arrays(shape, device) for shape in shapes] for _ in range(2))
@@ -279,31 +290,36 @@ def workload(device: str) -> dict[str, Any]:
     # Calls of a GPU are over before anything could be compiled: as in a program that does other work, too, they have
     # their time.
     pause = 0.0 if device == "cpu" else PAUSE
-    watch = Stopwatch(device, lambda: baseline(*between, between[0].shape[-1] ** -0.5, causal=True))
+    watch = Stopwatch(device, lambda: baseline(*between, between[0].shape[-1] ** -0.5, causal=True), watcher)
 
     def called(which: int) -> Any:
         return runtime.execute_flash_attention(*given[which], CAUSAL)
 
-    def compared(which: int) -> tuple[Any, float, float, float]:
+    def compared(which: int, told: Callable[[], tuple[str, bool]] | None = None) -> tuple[Any, float, float, float]:
         time.sleep(pause)
         one = others[which]
-        return watch.compared(lambda: called(which), lambda: baseline(*one, one[0].shape[-1] ** -0.5, causal=True))
 
-    def waited(which: int) -> tuple[Any, float]:
+        def plainly() -> Any:
+            return baseline(*one, one[0].shape[-1] ** -0.5, causal=True)
+
+        return watch.compared(lambda: called(which), plainly, told)
+
+    def waited(which: int, told: Callable[[], tuple[str, bool]] | None = None) -> tuple[Any, float]:
         time.sleep(pause)
-        return watch.waited(lambda: called(which))
+        return watch.waited(lambda: called(which), told)
 
     calm: list[list[float]] = [[] for _ in given]
     speeds: list[list[tuple[float, float]]] = [[] for _ in given]
-    with MetaTracingRuntime() as runtime:
+    is_compared = [turn >= PHASE and 150 <= turn % PHASE < 200 for turn in range(CALLS)]
+    with MetaTracingRuntime() as runtime, watcher or nullcontext():
+        tells = [None if watcher is None else partial(watcher.serving, runtime, shape) for shape in shapes]
         for turn, which in enumerate(plan):
-            shift = turn - turn % PHASE
-            if shift and 150 <= turn - shift < 200:
-                result, took[turn], *speed = compared(which)
+            if is_compared[turn]:
+                result, took[turn], *speed = compared(which, tells[which])
                 if which == usual[turn]:
-                    behind[shift].append((speed[0], speed[1]))
+                    behind[turn - turn % PHASE].append((speed[0], speed[1]))
             else:
-                result, took[turn] = waited(which)
+                result, took[turn] = waited(which, tells[which])
             tiers[turn] = int(result.tier_used)
         runtime.wait_for_compilation()
         expected = [(turn // CALM) % len(given) for turn in range(2 * CALM * len(given))]
@@ -325,9 +341,12 @@ def workload(device: str) -> dict[str, Any]:
         for way, ended in ((0, launched), (1, fast))
     )
     highest = [turn for turn in range(CALLS) if tiers[turn] == 3]
+    if watcher is not None:
+        watcher.tell(plan, usual, is_compared, steady)
     return {
         "p99": float(np.percentile(slower, 99)),
         "p99_without_first_200": float(np.percentile(slower[200:], 99)),
+        "p99_without_compared": float(np.percentile(slower[~np.asarray(is_compared)], 99)),
         "slower_than_twice": int((slower > 2).sum()),
         "slowest": [[int(turn), round(float(took[turn]))] for turn in sorted(np.argsort(-slower)[:80])],
         "after_shift_least": float(np.min(after)),
@@ -450,4 +469,9 @@ def bars(found: dict[str, Any]) -> Bars:
 
 
 if __name__ == "__main__":
-    print(json.dumps(PARTS[sys.argv[1]](sys.argv[2])))
+    if sys.argv[1] == "workload" and "--slow" in sys.argv[3:]:
+        from slow_calls import Watcher
+
+        print(json.dumps(workload(sys.argv[2], Watcher(sys.argv[2]))))
+    else:
+        print(json.dumps(PARTS[sys.argv[1]](sys.argv[2])))

@@ -58,7 +58,7 @@ RUN_OTHERWISE: dict[type[Operation], str] = {
 
 # Raised for IR that text cannot spell, or that another check has refused already.
 UNREACHABLE = {
-    ("attributes", "verify_header"): "regions are declared with a single block",
+    ("functions", "verify_header"): "regions are declared with a single block",
     ("graph_types", "graph_type"): "operands and results are declared to be graph tensors",
     ("cpu_types", "_verify_shape"): "text spells no negative sizes",
 }

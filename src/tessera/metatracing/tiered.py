@@ -78,7 +78,7 @@ class Tiered:
             region.looking = self.runtime.clock() - came
         values = call.values
         entry = entry.for_numbers([values[place] for place in entry.region.numbers])
-        return entry.region.sampled(entry, values)
+        return entry.region.sampled(entry, values, entry.region.given(values))
 
     def _region(self, call: Call) -> Region:
         # Regions have locks of their own, which come first: those that are left are closed when this one is free again.
@@ -168,7 +168,8 @@ class Tiered:
         }
         values = "".join(f"{name}, " for name in names)
         taken = "" if self.client.takes_tensors else ".geometry"
-        run = f"{mark}entry.run({', '.join(f'{name}{taken}' if arrays[name] else name for name in names)})"
+        given = "".join(f"{name}{taken}, " if arrays[name] else f"{name}, " for name in names)
+        run = f"{mark}entry.run({given})"
         text = _TEMPLATE.format(
             mark=mark,
             parameters=parameters_text(signature, mark),
@@ -176,6 +177,7 @@ class Tiered:
             parts=", ".join(parts),
             numbers="".join(f"{name}, " for name in numbers),
             values=values,
+            given=given,
             static="".join(f"{one.name}, " for one in self._static),
             result=f"({run}, {mark}entry.program.level.tier)" if told else run,
             only="" if told else "[0]",
@@ -222,7 +224,7 @@ def {mark}call({parameters}):
         return {mark}otherwise(({values}), {mark}extra, ({static}), {mark}more){only}
     {mark}entry.left = {mark}left = {mark}entry.left - 1
     if {mark}left < 0:
-        return {mark}entry.region.sampled({mark}entry, ({values})){only}
+        return {mark}entry.region.sampled({mark}entry, ({values}), ({given})){only}
     try:
         return {result}
     except {mark}faults as {mark}fault:

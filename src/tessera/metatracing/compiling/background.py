@@ -296,8 +296,10 @@ class Worker:
             found = self._compiled(request, level, process)
         if found is not None and not self._closed:
             time.sleep(_BREATH)
-            request.installed(level, found)
+            program = request.installed(level, found)
             time.sleep(_BREATH)
+            for _ in request.bound_ahead(program):
+                time.sleep(_BREATH)
             request.region.arrived(request, level, found)
         return found
 

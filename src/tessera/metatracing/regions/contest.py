@@ -66,7 +66,10 @@ class Contest:
 
     def next(self) -> Contender:
         """Who runs next: whoever had the fewest turns."""
-        chosen = min(self.alive, key=lambda one: one.asked)
+        chosen = self.alive[0]
+        for one in self.alive:
+            if one.asked < chosen.asked:
+                chosen = one
         chosen.asked += 1
         return chosen
 

@@ -12,6 +12,7 @@ from tessera.metatracing.records import Described, ExecutionTier
 from tessera.metatracing.regions.candidates import general_beside, numbers_in
 from tessera.metatracing.regions.contest import Contender, Contest
 from tessera.metatracing.regions.programs import Entry, Installed
+from tessera.metatracing.stand_ins import values_of
 from tessera.runtime.meta import Meta
 
 if TYPE_CHECKING:
@@ -87,11 +88,14 @@ class Newcomers:
         """The program that lost to the one in use for such arguments, and what it took."""
         return self.rivals.get(geometry(described))
 
-    def begin(self, entry: Entry, values: tuple[Any, ...]) -> None:
-        """Lets new programs compete on the calls of an entry, with what they are to replace.
+    def begin(self, entry: Entry, described: Described) -> None:
+        """Lets programs that wait for calls of an entry compete there, with what they are to replace.
 
         That does not compete where it was made to be there soon, not to be fast.
         """
+        if not entry.awaited or entry.contest is not None or entry.is_stale:
+            return
+        values = values_of(entry.call, described)
         serving = [one for one in self.waiting if _may_replace(one, entry) and one.serves(values)]
         if any(one.tier is TIER3 for one in serving):  # others come after these, if these lose
             serving = [one for one in serving if one.tier is TIER3 or one.level.schedule is None]

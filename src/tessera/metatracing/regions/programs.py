@@ -135,6 +135,10 @@ class Installed:
             _remember(self._bound, metas, run, _MOST_BOUND)
         return run
 
+    def is_bound(self, call: Call) -> bool:
+        """Whether it need not be bound to such metas again."""
+        return _metas(call.values) in self._bound
+
     def let_go(self) -> None:
         """Forgets what it was bound to."""
         self._bound.clear()

@@ -18,7 +18,7 @@ from tessera.metatracing.client import Call, Compiled, Level, Runner, RuntimeGua
 from tessera.metatracing.logs import complain, log, told
 from tessera.metatracing.records import ExecutionTier
 from tessera.metatracing.regions.climbing import Climbing
-from tessera.metatracing.regions.contest import Contender
+from tessera.metatracing.regions.contest import Contender, Contest
 from tessera.metatracing.regions.first_program import first_program
 from tessera.metatracing.regions.lessons import kind_of
 from tessera.metatracing.regions.newcomers import Newcomers
@@ -187,42 +187,38 @@ class Region:
 
     # Running
 
-    def sampled(self, entry: Entry, values: tuple[Any, ...]) -> tuple[Any, ExecutionTier]:
-        """A call that is timed and recorded; its result, and the tier that it ran at."""
+    def sampled(self, entry: Entry, values: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ExecutionTier]:
+        """A call that is timed and recorded; its result, and the tier that it ran at. `given` is what programs take.
+
+        A GPU waits for what is done before the launch, and works during what is done behind it.
+        """
         clerk = self.runtime.clerk
         came, self.looking = self.clock() - self.looking, 0
-        # Who keeps the books may be at work for long: then this call is like others.
-        try:
-            is_free = self.lock.acquire(blocking=clerk.is_at_once)
-        except BaseException:  # a signal that came with the lock: nobody else would let go of it
-            with suppress(RuntimeError):
+        contender, stale = None, False
+        if entry.contest is not None or entry.is_stale:
+            # Who keeps the books may be at work for long: then this call is like others.
+            if not self._locked(clerk.is_at_once):
+                return self._unrecorded(entry, values, given)
+            try:
+                stale = entry.is_stale
+                if entry.contest is not None:
+                    contender = self._next(entry.contest, values)
+            finally:
                 self.lock.release()
-            raise
-        if not is_free:
-            return self._unrecorded(entry, values)
-        try:
-            before = entry.settle()
-            if entry.awaited and entry.contest is None:
-                self.newcomers.begin(entry, values)
-            stale, contender = entry.is_stale, None
-            if entry.contest is not None:
-                contender = entry.contest.next()
-                if not contender.program.serves(values):  # numbers that this one was not made for
-                    contender = None
-            entry.restart(self.recording.period(entry))
-        finally:
-            self.lock.release()
         if stale:
-            clerk.do(lambda: self._count(entry, before))
+            self._left(entry)
             return self.tiered.again(values, entry.call)
         program = entry.program if contender is None else contender.program
         run = entry.run if contender is None else contender.run
         began = self.clock()
         try:
-            result, took = self.timer.timed(run, self._taken(program, values))
+            result, took = self.timer.timed(run, given if program.compiled.is_native else values)
         except FAULTS as error:
-            clerk.do(lambda: self._count(entry, before))
+            self._left(entry)
             return self.recover(entry, contender, error, values)
+        before = self._counted(entry)
+        if before is None:
+            return result, program.tier
         if took is None:
             clerk.do(lambda: self._count(entry, before + 1))
             return result, program.tier
@@ -232,15 +228,51 @@ class Region:
         clerk.do(lambda: self._note(call, took, waited))
         return result, program.tier
 
-    def _taken(self, program: Installed, values: tuple[Any, ...]) -> Sequence[Any]:
-        """Arguments as a program takes them."""
-        if not program.compiled.is_native or self.client.takes_tensors:
-            return values
-        return [value.geometry if isinstance(value, Tensor) else value for value in values]
+    def _next(self, contest: Contest, values: tuple[Any, ...]) -> Contender | None:
+        """Whose turn it is; None where these are numbers that it was not made for. Metas are those of the entry."""
+        contender = contest.next()
+        holds = contender.program.holds
+        return contender if holds is None or holds(*[values[place] for place in self.numbers]) else None
 
-    def _unrecorded(self, entry: Entry, values: tuple[Any, ...]) -> tuple[Any, ExecutionTier]:
+    def _left(self, entry: Entry) -> None:
+        """Counts the calls before one that another entry makes."""
+        before = self._counted(entry)
+        if before is not None:
+            self.runtime.clerk.do(lambda: self._count(entry, before))
+
+    def _locked(self, blocking: bool) -> bool:
+        """Takes the lock, where it is free or worth waiting for."""
         try:
-            result = entry.run(*self._taken(entry.program, values))
+            return self.lock.acquire(blocking=blocking)
+        except BaseException:  # a signal that came with the lock: nobody else would let go of it
+            with suppress(RuntimeError):
+                self.lock.release()
+            raise
+
+    def _counted(self, entry: Entry) -> int | None:
+        """Begins to count down to the next recorded call; how many there were since the last one.
+
+        None where somebody else keeps the books: this call is not recorded after all, but perhaps the next.
+        """
+        if not self._locked(self.runtime.clerk.is_at_once):
+            entry.skip()
+            return None
+        try:
+            before = entry.settle()
+            entry.restart(self.recording.period(entry))
+            return before
+        finally:
+            self.lock.release()
+
+    def given(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Arguments as programs take them that were compiled."""
+        if self.client.takes_tensors:
+            return values
+        return tuple([value.geometry if isinstance(value, Tensor) else value for value in values])
+
+    def _unrecorded(self, entry: Entry, values: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ExecutionTier]:
+        try:
+            result = entry.run(*(given if entry.is_native else values))
         except FAULTS as error:
             return self.recover(entry, None, error, values)
         entry.skip()
@@ -257,6 +289,7 @@ class Region:
             self.recording.ran(call, took)
             recorded = self.clock()
             self.climbing.consider(call.entry, call.described)
+            self.newcomers.begin(call.entry, call.described)
         self.runtime.manager.sweep()
         self.recording.overheads = recorded - began, waited + self.clock() - recorded
         if self.runtime.watch is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING
@@ -11,10 +11,13 @@ from tessera.errors import TesseraError
 from tessera.metatracing.client import Call, Compiled, Level
 from tessera.metatracing.logs import log, told
 from tessera.metatracing.records import ExecutionTier
-from tessera.metatracing.regions.programs import Installed
+from tessera.metatracing.regions.programs import Entry, Installed
 
 if TYPE_CHECKING:
     from tessera.metatracing.regions.region import Region
+
+
+_MOST_AHEAD = 4  # entries that a new program is bound to ahead
 
 
 class Request:
@@ -79,6 +82,15 @@ class Request:
             with suppress(TesseraError, MemoryError):  # then the call that wants to run it learns of it
                 program.bind(self.call)
         return program
+
+    def bound_ahead(self, program: Installed) -> Iterator[Entry]:
+        """Binds a program to what is called most, too, step by step: a call that tries it there need not do that."""
+        entries = sorted(self.region.entries, key=lambda one: -one.heat.total)[:_MOST_AHEAD]
+        for entry in entries:
+            if not program.is_bound(entry.call) and program.broken_guard(entry.call.values) is None:
+                with suppress(TesseraError, MemoryError):  # as above
+                    program.bind(entry.call)
+                yield entry
 
     def compiled(self) -> list[tuple[Level, Compiled]]:
         """Compiles here and now; what fails is left out, and said."""

@@ -43,32 +43,44 @@ class CudaTimer:
         from tessera.runtime.cuda.context import Context
 
         self._place, self._streams, self._driver = place, streams, driver
+        self._current = streams.current_streams
         self._context = Context.of(place.index)
+        self._record = self._context.calls.record_event
         self._default = streams.default_stream(place)
-        self._spare: list[tuple[Any, Any]] = []  # pairs of events
+        self._spare: list[tuple[Any, Any, int, int]] = []  # pairs of events, and the driver's handles of them
 
     def timed(self, run: Runner, values: Sequence[Any]) -> tuple[Any, Reading | None]:
-        stream = self._streams.current_streams().get(self._place.index) or self._default
+        stream = self._current().get(self._place.index) or self._default
         if stream.graph is not None:
             return run(*values), None
         try:
             events = self._spare.pop()
         except IndexError:
-            events = tuple(self._streams.Event(self._place, timing=True) for _ in range(2))
-        began, ended = events
-        with self._context as context:
-            record = context.calls.record_event
-            status = record(began.handle, stream.handle)
-            result = run(*values)
-            status = status or record(ended.handle, stream.handle)
-        self._driver.check_status(status, f"recording events on {self._place}")
+            events = self._pair()
+        _, _, began, ended = events
+        # The context is current on threads that have launched something before: nobody asks for it first.
+        if self._record(began, stream.handle):
+            self._record_within(began, stream.handle)
+        result = run(*values)
+        if self._record(ended, stream.handle):
+            self._record_within(ended, stream.handle)
         return result, lambda: self._read(events)
 
-    def _read(self, events: tuple[Any, Any]) -> int | None:
+    def _pair(self) -> tuple[Any, Any, int, int]:
+        began, ended = (self._streams.Event(self._place, timing=True) for _ in range(2))
+        return began, ended, began.handle, ended.handle
+
+    def _record_within(self, event: int, stream: int) -> None:
+        """The same where another context was current, or none."""
+        with self._context:
+            status = self._record(event, stream)
+        self._driver.check_status(status, f"recording events on {self._place}")
+
+    def _read(self, events: tuple[Any, Any, int, int]) -> int | None:
         """The nanoseconds between two events; whoever has read them does not look again."""
         found = ctypes.c_float()
         with self._context as context:
-            status = context.calls.elapsed_time(ctypes.addressof(found), events[0].handle, events[1].handle)
+            status = context.calls.elapsed_time(ctypes.addressof(found), *events[2:])
         if status == self._driver.PENDING:
             return None
         self._driver.check_status(status, "telling the time between two events")

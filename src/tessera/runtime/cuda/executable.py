@@ -24,7 +24,7 @@ from tessera.runtime.cuda.modules import Function, check_grid, loaded
 from tessera.runtime.cuda.pool import Pool, rounded
 from tessera.runtime.cuda.staging import pinned
 from tessera.runtime.cuda.streams import SEVERAL, Stream, cuda_device, current_stream, current_streams, default_stream
-from tessera.runtime.cuda.tensor_maps import Maps, Sized
+from tessera.runtime.cuda.tensor_maps import Maps, Sized, lately
 from tessera.runtime.device import Device
 from tessera.runtime.executable import Runner, check_array, refuse_to_write
 from tessera.runtime.launch_plan import WORD, ArrayArgument, NumberArgument, Plan
@@ -160,7 +160,8 @@ class CudaExecutable:
         shapes = plan.result_shapes(sizes)
         fresh = [_fresh(one.dtype, shape, device) for one, shape in zip(plan.results, shapes, strict=True)]
         geometry = [None if array is None else Geometry(array.shape, _in_elements(array)) for array in arrays]
-        ready = self.ready([*geometry, *(Geometry(one.meta.shape, one.meta.strides) for one in fresh)], device)
+        whole = [*geometry, *(Geometry(one.meta.shape, one.meta.strides) for one in fresh)]
+        ready = self.ready(whole, device)
         return Bound(
             plan,
             device,
@@ -169,7 +170,7 @@ class CudaExecutable:
             ready.blocks,
             tuple(one.maker() for one in fresh),
             tuple(one.meta for one in fresh),
-            tuple(kind.maps(known.sizes, known.strides) for kind, known in ready.maps),
+            tuple(self._kept_maps(one, whole[one.kind.recipe.argument]) for one in ready.maps),
             starter(ready.params, ready.function, ready.blocks),
         )
 
@@ -215,6 +216,12 @@ class CudaExecutable:
             where = ", ".join(f"argument {place} on {device}" for device, place in known.items())
             raise DeviceError(f"@{self.plan.name} runs on one GPU: {where}", hint="bring all arrays to one: .to(...)")
         return next(iter(known), cuda_device(None))
+
+    def _kept_maps(self, sized: Sized, measured: Geometry | None) -> Maps:
+        """The maps of an argument, those of arrays that were given for it lately among them."""
+        kind, known = sized
+        argument = (self.plan.name, kind.recipe.argument, measured, kind.index)
+        return kind.maps(known.sizes, known.strides, lately(argument))
 
     def _maps(self, geometry: Sequence[Geometry | None], index: int) -> list[Sized]:
         assert self.plan.device is not None

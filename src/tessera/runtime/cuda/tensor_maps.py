@@ -2,13 +2,14 @@
 
 The recipe says which axes of the array become axes of the map, and how large a box moves at once. What the hardware
 demands of addresses and strides is checked here, where it can be said what is wrong. Maps are kept: calls with the same
-arrays find theirs.
+arrays find theirs, also those of another program of the kernel.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from ctypes import addressof, c_char, c_void_p, cast
 from functools import cache, cached_property, lru_cache, partial
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ import numpy as np
 
 from tessera.dtypes import types as dt
 from tessera.dtypes.types import DType
-from tessera.errors import ShapeError
+from tessera.errors import ShapeError, TesseraError
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.launching import has_entry, steps_on_host
@@ -29,6 +30,7 @@ from tessera.targets.cpu import launch as host_launch
 from tessera.targets.cpython import fresh_arrays
 
 MOST_MAPS = 512
+_MOST_LATELY = 4  # addresses of one argument for which maps are made ahead
 _NARROW, _WORDS = 4, np.dtype(np.uint64)
 # Of the args block of `encode_map` in host_steps.ll.
 MAP_WORD, ARRAY_WORD, _SIZES_WORD, _STRIDES_WORD, _BOX_WORD, _STEPS_WORD, _WORDS_OF_MAP = 13, 14, 15, 20, 25, 28, 31
@@ -111,9 +113,9 @@ class Kind:
     def __init__(self, recipe: TensorMap, dtype: DType, what: str, index: int) -> None:
         self.recipe, self.dtype, self.what, self.index = recipe, dtype, what, index
 
-    def maps(self, sizes: tuple[int, ...], strides: tuple[int, ...]) -> Maps:
+    def maps(self, sizes: tuple[int, ...], strides: tuple[int, ...], lately: Lately | None = None) -> Maps:
         """The maps of arrays with this extent, which has been checked."""
-        return Maps(self, (*sizes, *strides))
+        return Maps(self, (*sizes, *strides), lately)
 
     @cached_property
     def encode(self) -> Callable[..., int | tuple[int, ...]]:
@@ -186,15 +188,33 @@ class Sized(NamedTuple):
         return bytes(block), opened
 
 
+Lately = dict[int, None]
+"""Addresses that an argument of a kernel had lately, the last ones last."""
+
+
+@lru_cache(maxsize=256)
+def lately(argument: tuple[object, ...]) -> Lately:
+    """Those of an argument, by what tells it from others: the kernel, its place, and what arrays are given for it.
+
+    Another program of the kernel is going to be given the same arrays: where it is bound to such, by a thread that
+    nobody waits for, its maps of these are made then and there.
+    """
+    return {}
+
+
 class Maps:
     """The tensor maps of one argument of a kernel, for arrays of one type, shape and strides, by their addresses."""
 
-    __slots__ = ("extent", "kind", "made")
+    __slots__ = ("_lately", "extent", "kind", "made")
 
-    def __init__(self, kind: Kind, known: tuple[int, ...]) -> None:
+    def __init__(self, kind: Kind, known: tuple[int, ...], lately: Lately | None = None) -> None:
         self.kind = kind
         self.extent = known
         self.made: dict[int, Array] = {}
+        self._lately = lately
+        for pointer in list(lately or ()):
+            with suppress(TesseraError):  # the call that wants it learns of it
+                self.of(pointer)
 
     @staticmethod
     def sized(
@@ -212,6 +232,10 @@ class Maps:
             while len(self.made) >= MOST_MAPS:
                 self.made.pop(next(iter(self.made)), None)
             self.made[pointer] = found
+            if self._lately is not None:
+                self._lately[pointer] = None
+                if len(self._lately) > _MOST_LATELY:
+                    self._lately.pop(next(iter(self._lately)), None)
         return found
 
     def _encoded(self, pointer: int) -> Array:
