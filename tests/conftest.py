@@ -62,11 +62,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 10, 10)  # compilers make much that lives until they are done
     gc.enable()
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _what_is_there_stays() -> None:  # pyright: ignore[reportUnusedFunction]
+def _what_is_there_stays() -> None:
     """What other files have loaded and made is not looked at again and again by collections of garbage.
 
     There are a million objects where torch and JAX are loaded, and benchmarks collect before everything they measure.

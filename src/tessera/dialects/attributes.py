@@ -1,24 +1,14 @@
-"""The `ts` dialect: attributes that all levels share, and the header syntax of functions."""
+"""The `ts` dialect: attributes that all levels share."""
 
 from __future__ import annotations
 
 import math
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-from xdsl.dialects.builtin import (
-    I64,
-    ArrayAttr,
-    DenseArrayBase,
-    Float64Type,
-    FloatAttr,
-    FunctionType,
-    IntegerAttr,
-    StringAttr,
-    i64,
-)
-from xdsl.ir import Attribute, Block, Data, Dialect, Region
+from xdsl.dialects.builtin import I64, DenseArrayBase, Float64Type, FloatAttr, IntegerAttr, i64
+from xdsl.ir import Data, Dialect, Region
 from xdsl.irdl import IRDLOperation, eq, irdl_attr_definition
 from xdsl.irdl.declarative_assembly_format import (
     AttributeVariable,
@@ -29,7 +19,6 @@ from xdsl.irdl.declarative_assembly_format import (
 )
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
-from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from tessera.dialects.plain_classes import make_plain
@@ -231,57 +220,9 @@ def _parse_float(parser: Parser) -> float:
 _PLAIN = frozenset(struct.pack("<d", number) for number in (math.inf, -math.inf, math.nan))
 
 
-class Header(NamedTuple):
-    """The head of a function: `@name(%x: type, …)`."""
-
-    name: str
-    arguments: list[Parser.Argument]
-
-    @property
-    def types(self) -> list[Attribute]:
-        return [argument.type for argument in self.arguments]
-
-
-def parse_header(parser: Parser) -> Header:
-    name = parser.parse_symbol_name().data
-
-    def parse_argument() -> Parser.Argument:
-        argument = parser.parse_argument()
-        argument.location = parser.parse_optional_location()
-        return argument
-
-    return Header(name, parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_argument))
-
-
-def print_header(printer: Printer, name: StringAttr, block: Block) -> None:
-    printer.print_string(" ")
-    printer.print_symbol_name(name.data)
-    with printer.in_parens():
-        printer.print_list(block.args, printer.print_block_argument)
-
-
 def print_body(printer: Printer, body: Region) -> None:
     printer.print_string(" ")
     printer.print_region(body, print_entry_block_args=False, print_empty_block=False)
-
-
-def verify_header(function_type: FunctionType, body: Region) -> None:
-    """The entry block's arguments are the function's inputs."""
-    entry = body.blocks.first
-    if entry is None or len(body.blocks) != 1:
-        raise VerifyException("a function has exactly one block")
-    if tuple(function_type.inputs) != tuple(entry.arg_types):
-        raise VerifyException(
-            f"the entry block takes {', '.join(map(str, entry.arg_types))} "
-            f"but the function type says {', '.join(map(str, function_type.inputs))}"
-        )
-
-
-def verify_returned(expected: ArrayAttr[Attribute], values: Sequence[Attribute]) -> None:
-    if tuple(expected) != tuple(values):
-        raise VerifyException(
-            f"the function promises ({', '.join(map(str, expected))}) but returns ({', '.join(map(str, values))})"
-        )
 
 
 Ts = Dialect("ts", [], [Name, SizesAttr, PolicyAttr])

@@ -5,42 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    FlatSymbolRefAttrConstr,
-    FunctionType,
-    IndexType,
-    StringAttr,
-    SymbolNameConstraint,
-    SymbolRefAttr,
-)
-from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, FlatSymbolRefAttrConstr, IndexType, StringAttr, SymbolRefAttr
+from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     IRDLOperation,
     irdl_op_definition,
     opt_prop_def,
     prop_def,
-    region_def,
     traits_def,
     var_operand_def,
     var_result_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import EffectInstance, HasParent, IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
+from xdsl.traits import EffectInstance, HasParent, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.attributes import (
-    parse_header,
-    print_body,
-    print_header,
-    symbols_of,
-    verify_header,
-    verify_returned,
-)
+from tessera.dialects.attributes import symbols_of
 from tessera.dialects.effects import KINDS, HasEffects, World, effects_within, writes
 from tessera.dialects.elements import is_element
+from tessera.dialects.functions import Facts, Function
 from tessera.dialects.graph_effects import AnyTensor, look_up
 from tessera.dialects.graph_types import GraphTensorType
 from tessera.dialects.kernel_calls import kernel_effects, verify_kernel_call
@@ -48,17 +33,12 @@ from tessera.dialects.schedule_types import ConfigAttr
 
 
 @irdl_op_definition
-class FuncOp(IRDLOperation):
+class FuncOp(Function):
     """A function over tensors. It may have only the effects it declares."""
 
     name = "graph.func"
 
-    sym_name = prop_def(SymbolNameConstraint())
-    function_type = prop_def(FunctionType)
     effects_ = prop_def(ArrayAttr[StringAttr], prop_name="effects")
-    body = region_def("single_block")
-
-    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
 
     def __init__(
         self,
@@ -68,18 +48,7 @@ class FuncOp(IRDLOperation):
         effects: Sequence[str] = (),
         body: Region | None = None,
     ) -> None:
-        super().__init__(
-            properties={
-                "sym_name": StringAttr(name),
-                "function_type": FunctionType.from_lists(list(inputs), list(outputs)),
-                "effects": ArrayAttr([StringAttr(effect) for effect in effects]),
-            },
-            regions=[Region(Block(arg_types=inputs)) if body is None else body],
-        )
-
-    @property
-    def arguments(self) -> tuple[BlockArgument, ...]:
-        return tuple(self.body.block.args)
+        super().__init__(name, inputs, outputs, {"effects": _declared(effects)}, body)
 
     @property
     def worlds(self) -> frozenset[World]:
@@ -87,11 +56,15 @@ class FuncOp(IRDLOperation):
         return frozenset(World.parse(effect.data) for effect in self.effects_)
 
     def verify_(self) -> None:
-        verify_header(self.function_type, self.body)
+        self.verify_header()
         last = self.body.block.last_op
         if not isinstance(last, ReturnOp):
             raise VerifyException("a graph function ends with graph.return")
-        verify_returned(self.function_type.outputs, [value.type for value in last.values])
+        promised, returned = tuple(self.function_type.outputs), tuple(value.type for value in last.values)
+        if promised != returned:
+            raise VerifyException(
+                f"the function promises ({', '.join(map(str, promised))}) but returns ({', '.join(map(str, returned))})"
+            )
         self._verify_types()
         for effect in self.effects_:
             world = World.parse(effect.data)
@@ -125,21 +98,16 @@ class FuncOp(IRDLOperation):
                     )
 
     @classmethod
-    def parse(cls, parser: Parser) -> FuncOp:
-        header = parse_header(parser)
+    def parse_facts(cls, parser: Parser) -> tuple[Facts, Sequence[Attribute]]:
         outputs: list[Attribute] = []
         if parser.parse_optional_punctuation("->") is not None:
             outputs = list(parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type))
         effects: list[str] = []
         if parser.parse_optional_keyword("effects") is not None:
             effects = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_identifier_or_str_literal)
-        attributes = parser.parse_optional_attr_dict_with_keyword()
-        op = cls(header.name, header.types, outputs, effects, parser.parse_region(header.arguments))
-        op.attributes |= attributes.data if attributes else {}
-        return op
+        return {"effects": _declared(effects)}, outputs
 
-    def print(self, printer: Printer) -> None:
-        print_header(printer, self.sym_name, self.body.block)
+    def print_facts(self, printer: Printer) -> None:
         if self.function_type.outputs.data:
             printer.print_string(" -> ")
             with printer.in_parens():
@@ -150,8 +118,10 @@ class FuncOp(IRDLOperation):
                 printer.print_list(
                     [effect.data for effect in self.effects_], printer.print_identifier_or_string_literal
                 )
-        printer.print_op_attributes(self.attributes, print_keyword=True)
-        print_body(printer, self.body)
+
+
+def _declared(effects: Sequence[str]) -> ArrayAttr[StringAttr]:
+    return ArrayAttr([StringAttr(effect) for effect in effects])
 
 
 @irdl_op_definition

@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    Float64Type,
-    FloatAttr,
-    FunctionType,
-    IndexType,
-    IntegerType,
-    StringAttr,
-    SymbolNameConstraint,
-    TensorType,
-)
-from xdsl.ir import Attribute, Block, BlockArgument, Dialect, Region, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, Float64Type, FloatAttr, IndexType, IntegerType, StringAttr, TensorType
+from xdsl.ir import Attribute, Dialect, Region, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     AttrSizedOperandSegments,
@@ -26,14 +16,13 @@ from xdsl.irdl import (
     operand_def,
     opt_prop_def,
     prop_def,
-    region_def,
     result_def,
     traits_def,
     var_operand_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import EffectInstance, HasParent, IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
+from xdsl.traits import EffectInstance, HasParent, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tessera.dialects.attributes import (
@@ -44,14 +33,11 @@ from tessera.dialects.attributes import (
     SizesAttr,
     integer,
     integers,
-    parse_header,
-    print_body,
-    print_header,
     symbols_of,
-    verify_header,
 )
 from tessera.dialects.effects import IO, MEMORY, HasEffects, reads, writes
 from tessera.dialects.elements import is_element
+from tessera.dialects.functions import Facts, Function, extents, parse_count, parse_extents, print_extents
 from tessera.dialects.tile_types import (
     AnyTile,
     AnyView,
@@ -109,7 +95,7 @@ def verify_signature(types: Sequence[Attribute], shapes: ArrayAttr[SizesAttr], g
 
 
 @irdl_op_definition
-class FuncOp(IRDLOperation):
+class FuncOp(Function):
     """A tile program, run once per point of `grid`.
 
     `shapes` names the sizes of each argument (none for scalars); the grid is an expression in those names. The last
@@ -119,15 +105,10 @@ class FuncOp(IRDLOperation):
 
     name = "tile.func"
 
-    sym_name = prop_def(SymbolNameConstraint())
-    function_type = prop_def(FunctionType)
     outputs = prop_def(IntegerConstraint)
     fills = opt_prop_def(Integers)
     shapes = prop_def(ArrayAttr[SizesAttr])
     grid = prop_def(SizesAttr)
-    body = region_def("single_block")
-
-    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
 
     def __init__(
         self,
@@ -140,21 +121,8 @@ class FuncOp(IRDLOperation):
         *,
         fills: Sequence[int] = (),
     ) -> None:
-        super().__init__(
-            properties={
-                "sym_name": StringAttr(name),
-                "function_type": FunctionType.from_lists(list(arguments), []),
-                "outputs": integer(outputs),
-                "fills": integers(fills) if fills else None,
-                "shapes": ArrayAttr([SizesAttr(tuple(shape)) for shape in shapes]),
-                "grid": SizesAttr(tuple(grid)),
-            },
-            regions=[Region(Block(arg_types=arguments)) if body is None else body],
-        )
-
-    @property
-    def arguments(self) -> tuple[BlockArgument, ...]:
-        return tuple(self.body.block.args)
+        facts = {"outputs": integer(outputs), "fills": integers(fills) if fills else None}
+        super().__init__(name, arguments, [], facts | extents(shapes, grid), body)
 
     @property
     def input_count(self) -> int:
@@ -171,7 +139,7 @@ class FuncOp(IRDLOperation):
         return frozenset((*self.filled, *range(self.input_count, len(self.function_type.inputs))))
 
     def verify_(self) -> None:
-        verify_header(self.function_type, self.body)
+        self.verify_header()
         types, count = self.function_type.inputs.data, self.outputs.value.data
         if not 0 <= count <= len(types):
             raise VerifyException(f"outputs {count}: the function has {len(types)} arguments")
@@ -197,38 +165,20 @@ class FuncOp(IRDLOperation):
                 raise VerifyException(f"fills {place}: argument {place} must be a view, got {type_}")
 
     @classmethod
-    def parse(cls, parser: Parser) -> FuncOp:
-        header = parse_header(parser)
-        parser.parse_keyword("outputs")
-        outputs = parser.parse_integer(allow_boolean=False)
-        fills: list[int] | None = None
+    def parse_facts(cls, parser: Parser) -> tuple[Facts, Sequence[Attribute]]:
+        facts: Facts = {"outputs": integer(parse_count(parser, "outputs"))}
         if parser.parse_optional_keyword("fills") is not None:
             fills = parser.parse_comma_separated_list(
                 parser.Delimiter.SQUARE, lambda: parser.parse_integer(allow_boolean=False)
             )
-        parser.parse_keyword("shapes")
-        shapes = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: SizesAttr.parse_bare(parser))
-        parser.parse_keyword("grid")
-        grid = SizesAttr.parse_bare(parser)
-        attributes = parser.parse_optional_attr_dict_with_keyword()
-        op = cls(header.name, header.types, outputs, shapes, grid, parser.parse_region(header.arguments))
-        if fills is not None:
-            op.properties["fills"] = integers(fills)
-        op.attributes |= attributes.data if attributes else {}
-        return op
+            facts["fills"] = integers(fills)
+        return facts | parse_extents(parser), ()
 
-    def print(self, printer: Printer) -> None:
-        print_header(printer, self.sym_name, self.body.block)
+    def print_facts(self, printer: Printer) -> None:
         printer.print_string(f" outputs {self.outputs.value.data}")
         if self.fills is not None:
             printer.print_string(f" fills {list(self.filled)}")
-        printer.print_string(" shapes ")
-        with printer.in_square_brackets():
-            printer.print_list(self.shapes, lambda shape: shape.print_bare(printer))
-        printer.print_string(" grid ")
-        self.grid.print_bare(printer)
-        printer.print_op_attributes(self.attributes, print_keyword=True)
-        print_body(printer, self.body)
+        print_extents(printer, self.shapes, self.grid)
 
 
 @irdl_op_definition

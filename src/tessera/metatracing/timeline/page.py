@@ -115,17 +115,14 @@ def _beside(timeline: Timeline, first: int, last: int) -> str:
         return ""
     rows: list[str] = []
     width = max(1, last - first)
+
+    def bar(ended: int, took: int, what: str, more: str = "") -> str:
+        begins = 1000 * (ended - took - first) / width
+        return _box(begins, 1000 * took / width, "compile", f"{what}, {_time(took)}{more}")
+
     compiles = [one for one in timeline.happenings if one.kind == "compile"]
     if compiles:
-        bars = "".join(
-            _box(
-                1000 * (one.timestamp - one.duration - first) / width,
-                1000 * one.duration / width,
-                "compile",
-                f"{one.region}: {one.what}, {_time(one.duration)}",
-            )
-            for one in compiles
-        )
+        bars = "".join(bar(one.timestamp, one.duration, f"{one.region}: {one.what}") for one in compiles)
         rows.append(_row("compiling", _drawing(bars, "compiles")))
     for kind, words in _MOMENTS.items():
         some = [one for one in timeline.happenings if one.kind == kind]
@@ -134,11 +131,8 @@ def _beside(timeline: Timeline, first: int, last: int) -> str:
             rows.append(_row(kind.replace("_", " "), _drawing(marks, kind), words))
     if timeline.collectives:
         bars = "".join(
-            _box(
-                1000 * (one.timestamp - one.took - first) / width,
-                1000 * one.took / width,
-                "compile",
-                f"{one.kind} of {one.dtype} {list(one.shape)}, {_time(one.took)}, waited {_time(one.waited)}",
+            bar(
+                one.timestamp, one.took, f"{one.kind} of {one.dtype} {list(one.shape)}", f", waited {_time(one.waited)}"
             )
             for one in timeline.collectives[-_MOST_DOTS:]
         )

@@ -8,16 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    FunctionType,
-    IndexType,
-    IntegerType,
-    StringAttr,
-    SymbolNameConstraint,
-    UnitAttr,
-)
-from xdsl.ir import Attribute, Block, BlockArgument, Dialect, Region, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerType, UnitAttr
+from xdsl.ir import Attribute, Dialect, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     BaseAttr,
@@ -34,22 +26,12 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import EffectInstance, HasParent, IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
+from xdsl.traits import EffectInstance, HasParent, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.attributes import (
-    IntegerConstraint,
-    Integers,
-    Name,
-    SizesAttr,
-    integer,
-    integers,
-    parse_header,
-    print_body,
-    print_header,
-    verify_header,
-)
+from tessera.dialects.attributes import IntegerConstraint, Integers, Name, SizesAttr, integer, integers
 from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
+from tessera.dialects.functions import Facts, Function, extents, parse_extents, print_extents
 from tessera.dialects.tile import ProgramIdOp, base_of, verify_signature
 from tessera.dialects.tile_types import AnyTile, AnyView, check_axis, check_tile, tile_dtype, tile_type, view_type
 from tessera.dialects.tile_values import verify_reduction
@@ -70,18 +52,13 @@ _index = IndexType()
 
 
 @irdl_op_definition
-class FuncOp(IRDLOperation):
+class FuncOp(Function):
     """A kernel as each thread runs it. Arguments, shapes and grid are those of the tile function it came from."""
 
     name = "cpu.func"
 
-    sym_name = prop_def(SymbolNameConstraint())
-    function_type = prop_def(FunctionType)
     shapes = prop_def(ArrayAttr[SizesAttr])
     grid = prop_def(SizesAttr)
-    body = region_def("single_block")
-
-    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
 
     def __init__(
         self,
@@ -91,22 +68,10 @@ class FuncOp(IRDLOperation):
         grid: Sequence[Size],
         body: Region | None = None,
     ) -> None:
-        super().__init__(
-            properties={
-                "sym_name": StringAttr(name),
-                "function_type": FunctionType.from_lists(list(arguments), []),
-                "shapes": ArrayAttr([SizesAttr(tuple(shape)) for shape in shapes]),
-                "grid": SizesAttr(tuple(grid)),
-            },
-            regions=[Region(Block(arg_types=arguments)) if body is None else body],
-        )
-
-    @property
-    def arguments(self) -> tuple[BlockArgument, ...]:
-        return tuple(self.body.block.args)
+        super().__init__(name, arguments, [], extents(shapes, grid), body)
 
     def verify_(self) -> None:
-        verify_header(self.function_type, self.body)
+        self.verify_header()
         verify_signature(self.function_type.inputs.data, self.shapes, self.grid)
         if any(isinstance(op, ProgramIdOp) for op in self.body.walk()):
             raise VerifyException("tile.program_id has no place at the cpu level: cpu.parallel gives its indices")
@@ -116,26 +81,11 @@ class FuncOp(IRDLOperation):
             raise VerifyException("a cpu function ends with cpu.return")
 
     @classmethod
-    def parse(cls, parser: Parser) -> FuncOp:
-        header = parse_header(parser)
-        parser.parse_keyword("shapes")
-        shapes = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: SizesAttr.parse_bare(parser))
-        parser.parse_keyword("grid")
-        grid = SizesAttr.parse_bare(parser)
-        attributes = parser.parse_optional_attr_dict_with_keyword()
-        op = cls(header.name, header.types, shapes, grid, parser.parse_region(header.arguments))
-        op.attributes |= attributes.data if attributes else {}
-        return op
+    def parse_facts(cls, parser: Parser) -> tuple[Facts, Sequence[Attribute]]:
+        return parse_extents(parser), ()
 
-    def print(self, printer: Printer) -> None:
-        print_header(printer, self.sym_name, self.body.block)
-        printer.print_string(" shapes ")
-        with printer.in_square_brackets():
-            printer.print_list(self.shapes, lambda shape: shape.print_bare(printer))
-        printer.print_string(" grid ")
-        self.grid.print_bare(printer)
-        printer.print_op_attributes(self.attributes, print_keyword=True)
-        print_body(printer, self.body)
+    def print_facts(self, printer: Printer) -> None:
+        print_extents(printer, self.shapes, self.grid)
 
 
 @irdl_op_definition

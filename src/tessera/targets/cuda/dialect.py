@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
-from xdsl.dialects.builtin import ArrayAttr, FunctionType, IndexType, StringAttr, SymbolNameConstraint, UnitAttr, i32
-from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
+from xdsl.dialects.builtin import ArrayAttr, IndexType, UnitAttr, i32
+from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.irdl import (
     BaseAttr,
     EqAttrConstraint,
@@ -20,27 +20,19 @@ from xdsl.irdl import (
     operand_def,
     opt_prop_def,
     prop_def,
-    region_def,
     result_def,
     traits_def,
     var_operand_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import EffectInstance, HasParent, IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface
+from xdsl.traits import EffectInstance, HasParent, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.attributes import (
-    IntegerConstraint,
-    SizesAttr,
-    integer,
-    parse_header,
-    print_body,
-    print_header,
-    verify_header,
-)
+from tessera.dialects.attributes import IntegerConstraint, SizesAttr, integer
 from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
 from tessera.dialects.elements import dtype_of
+from tessera.dialects.functions import Facts, Function, extents, parse_count, parse_extents, print_extents
 from tessera.dialects.tile import base_of, verify_signature
 from tessera.dialects.tile_types import AnyTile, AnyView, check_tile, view_type
 from tessera.shapes.expr import Size
@@ -53,7 +45,7 @@ MOST_THREADS = 1024
 
 
 @irdl_op_definition
-class FuncOp(IRDLOperation):
+class FuncOp(Function):
     """A kernel as a block of `threads` threads runs it; the last `outputs` arguments are its results.
 
     Attributes say what launching it takes besides (see `host_plan`): `cluster`, `persistent`, `blocks` (the least
@@ -63,15 +55,10 @@ class FuncOp(IRDLOperation):
 
     name = "nv.func"
 
-    sym_name = prop_def(SymbolNameConstraint())
-    function_type = prop_def(FunctionType)
     outputs = prop_def(IntegerConstraint)
     shapes = prop_def(ArrayAttr[SizesAttr])
     grid = prop_def(SizesAttr)
     threads = prop_def(IntegerConstraint)
-    body = region_def("single_block")
-
-    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface())
 
     def __init__(
         self,
@@ -83,28 +70,15 @@ class FuncOp(IRDLOperation):
         threads: int,
         body: Region | None = None,
     ) -> None:
-        super().__init__(
-            properties={
-                "sym_name": StringAttr(name),
-                "function_type": FunctionType.from_lists(list(arguments), []),
-                "outputs": integer(outputs),
-                "shapes": ArrayAttr([SizesAttr(tuple(shape)) for shape in shapes]),
-                "grid": SizesAttr(tuple(grid)),
-                "threads": integer(threads),
-            },
-            regions=[Region(Block(arg_types=arguments)) if body is None else body],
-        )
-
-    @property
-    def arguments(self) -> tuple[BlockArgument, ...]:
-        return tuple(self.body.block.args)
+        facts = {"outputs": integer(outputs), **extents(shapes, grid), "threads": integer(threads)}
+        super().__init__(name, arguments, [], facts, body)
 
     @property
     def thread_count(self) -> int:
         return self.threads.value.data
 
     def verify_(self) -> None:
-        verify_header(self.function_type, self.body)
+        self.verify_header()
         verify_signature(self.function_type.inputs.data, self.shapes, self.grid)
         threads = self.thread_count
         if not 0 < threads <= MOST_THREADS or threads % WARP:
@@ -120,31 +94,14 @@ class FuncOp(IRDLOperation):
                     raise VerifyException(f"{op.name} gives {value.type}: tiles of the nv level have layouts")
 
     @classmethod
-    def parse(cls, parser: Parser) -> FuncOp:
-        header = parse_header(parser)
-        parser.parse_keyword("outputs")
-        outputs = parser.parse_integer(allow_boolean=False)
-        parser.parse_keyword("shapes")
-        shapes = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: SizesAttr.parse_bare(parser))
-        parser.parse_keyword("grid")
-        grid = SizesAttr.parse_bare(parser)
-        parser.parse_keyword("threads")
-        threads = parser.parse_integer(allow_boolean=False)
-        attributes = parser.parse_optional_attr_dict_with_keyword()
-        op = cls(header.name, header.types, outputs, shapes, grid, threads, parser.parse_region(header.arguments))
-        op.attributes |= attributes.data if attributes else {}
-        return op
+    def parse_facts(cls, parser: Parser) -> tuple[Facts, Sequence[Attribute]]:
+        outputs = integer(parse_count(parser, "outputs"))
+        return {"outputs": outputs, **parse_extents(parser), "threads": integer(parse_count(parser, "threads"))}, ()
 
-    def print(self, printer: Printer) -> None:
-        print_header(printer, self.sym_name, self.body.block)
-        printer.print_string(f" outputs {self.outputs.value.data} shapes ")
-        with printer.in_square_brackets():
-            printer.print_list(self.shapes, lambda shape: shape.print_bare(printer))
-        printer.print_string(" grid ")
-        self.grid.print_bare(printer)
+    def print_facts(self, printer: Printer) -> None:
+        printer.print_string(f" outputs {self.outputs.value.data}")
+        print_extents(printer, self.shapes, self.grid)
         printer.print_string(f" threads {self.thread_count}")
-        printer.print_op_attributes(self.attributes, print_keyword=True)
-        print_body(printer, self.body)
 
 
 @irdl_op_definition

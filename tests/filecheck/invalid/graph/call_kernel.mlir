@@ -66,7 +66,7 @@ graph.func @f() {
   graph.call_kernel @k() : () -> ()
   graph.return
 }
-// expected: property 'function_type' expected in operation 'tile.func'
+// expected: property 'outputs' expected in operation 'tile.func'
 "tile.func"() <{sym_name = "k"}> ({
   tile.return
 }) : () -> ()
