@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from types import SimpleNamespace
 from typing import Any
 
@@ -72,6 +75,27 @@ def test_maps_that_cannot_be_made_ahead_are_left_to_calls(monkeypatch: pytest.Mo
     assert gpu.mapped == [one.ctypes.data for one in arrays[3:]]  # of the last four, but for the one that failed
     second.maps_of(arrays[2:3])
     assert gpu.mapped[-1] == arrays[2].ctypes.data
+
+
+def test_threads_that_forget_the_oldest_do_not_disturb_each_other() -> None:
+    known: dict[tuple[int, int], None] = {}
+    barrier = Barrier(4)
+
+    def add(who: int) -> None:
+        barrier.wait()
+        for number in range(20_000):
+            known[who, number] = None
+            tensor_maps.shorten(known, 16)
+
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(add, range(4)))  # raises what they raised
+    finally:
+        sys.setswitchinterval(usual)
+    assert 0 < len(known) <= 16
+    assert max(number for _, number in known) == 19_999
 
 
 def test_events_are_recorded_without_asking_for_the_context_where_it_is_current(gpu: Imitation) -> None:

@@ -13,6 +13,7 @@ from tessera.lang.programs.device_site import DeviceSite
 from tessera.lang.programs.writing import Extra, Prepared, Source, Writer
 from tessera.runtime.cuda.recordings import GRAPH_WORD, Recording, Score
 from tessera.runtime.cuda.streams import Stream
+from tessera.runtime.cuda.tensor_maps import shorten
 from tessera.runtime.launch_plan import WORD
 from tessera.targets.cpu import launch as host_launch
 
@@ -78,9 +79,8 @@ class GraphSite(DeviceSite):
         writer.line("    waiting_here.append(recording)")
 
     def _record(self, stream: Stream) -> Recording:
-        while len(self.waiting) >= _MOST_STREAMS and stream not in self.waiting:
-            self.waiting.pop(next(iter(self.waiting)), None)
         self.waiting.setdefault(stream, [])
+        shorten(self.waiting, _MOST_STREAMS)
         return self.score.recording(stream)
 
     def may_try_again(self, number: int) -> bool:

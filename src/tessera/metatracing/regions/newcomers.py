@@ -161,12 +161,12 @@ class Newcomers:
         if any(best.program.tier < one.tier for one in losers):
             region.counts.add("switch_backs", region=region.name, what=str(best.program.level))
             log("tiers", f"{region.name}: more facts were not faster, it stays at {best.program.level}")
-        for program in losers:
-            if program in region.programs and best.program.replaces(program):
-                region.drop(program)
+        replaced = [one for one in losers if one in region.programs and best.program.replaces(one)]
+        for program in replaced:
+            region.remove(program)
         if general is not None and general.program not in region.programs:
             region.install(general.program)  # for entries to come: those that are there soon have a bridge
-        region.take(best.program)
+        region.take(best.program, replaced)
 
     def look_back(self, entry: Entry, values: tuple[Any, ...]) -> bool:
         """Gives the program before another chance, where this one has become slower than that one was."""

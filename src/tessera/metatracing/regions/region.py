@@ -168,8 +168,8 @@ class Region:
             self.runtime.manager.admit(program)
         return program
 
-    def take(self, program: Installed) -> None:
-        """Puts a program to use."""
+    def take(self, program: Installed, replaced: Sequence[Installed] = ()) -> None:
+        """Puts a program to use, also where others were that have been removed."""
         if program not in self.programs:
             self.install(program)
         if program.tier is TIER3:
@@ -178,7 +178,7 @@ class Region:
         served: list[Entry] = []
         for entry in self.entries:
             broken = program.broken_guard(entry.call.values)
-            if broken is None:
+            if broken is None or any(map(entry.has, replaced)):
                 served.append(entry)
             elif entry.failed is None and program.tier > entry.tier:
                 self.recording.settle(entry)
@@ -330,11 +330,15 @@ class Region:
         with self.lock:
             self.newcomers.remove(program)
             if program in self.programs:
-                self.programs.remove(program)
-                self.runtime.manager.released(program)
-                if program.tier is TIER3:
-                    self.climbing.dropped()
+                self.remove(program)
                 self.forget(program)
+
+    def remove(self, program: Installed) -> None:
+        """Takes a program from those that new entries choose from; who has it runs it until somebody says otherwise."""
+        self.programs.remove(program)
+        self.runtime.manager.released(program)
+        if program.tier is TIER3:
+            self.climbing.dropped()
 
     def fail(self, program: Installed, error: Exception) -> None:
         """Takes a program out of use that could not begin."""

@@ -188,6 +188,13 @@ class Sized(NamedTuple):
         return bytes(block), opened
 
 
+def shorten(known: dict[Any, Any], most: int) -> None:
+    """Forgets the oldest, some at a time, where there are too many; threads may add and forget meanwhile."""
+    if len(known) > most:
+        for old in list(known)[: most // 4 + 1]:
+            known.pop(old, None)
+
+
 Lately = dict[int, None]
 """Addresses that an argument of a kernel had lately, the last ones last."""
 
@@ -229,13 +236,11 @@ class Maps:
         found = self.made.get(pointer)
         if found is None:
             found = self._encoded(pointer)
-            while len(self.made) >= MOST_MAPS:
-                self.made.pop(next(iter(self.made)), None)
             self.made[pointer] = found
+            shorten(self.made, MOST_MAPS)
             if self._lately is not None:
                 self._lately[pointer] = None
-                if len(self._lately) > _MOST_LATELY:
-                    self._lately.pop(next(iter(self._lately)), None)
+                shorten(self._lately, _MOST_LATELY)
         return found
 
     def _encoded(self, pointer: int) -> Array:
@@ -280,9 +285,8 @@ class Together(dict[tuple[int, ...], Array]):
         if status:
             assert isinstance(status, tuple)
             driver.check_status(status[0], f"{self.kinds[status[1]].what}: making a tensor map")
-        while len(self) >= MOST_MAPS:
-            self.pop(next(iter(self)), None)
         self[key] = found
+        shorten(self, MOST_MAPS)
         return found
 
 
