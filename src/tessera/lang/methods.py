@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any, cast
 
 from tessera.errors import TesseraError
+from tessera.runtime.newest import shorten
 
 _MOST_STRONG = 8
 """Objects that cannot be referred to weakly: so many of them are kept, the latest."""
@@ -91,19 +92,14 @@ class Methods:
         except TypeError:  # nothing can refer to it weakly
             made = make(method)
             self._strong[place] = (instance, made)
-            _shortened(self._strong, _MOST_STRONG)
+            shorten(self._strong, _MOST_STRONG)
             return made
         weak = self._weak
 
         def gone(gone_one: weakref.ref[Any]) -> None:
             if (found := weak.get(place)) is not None and found[0] is gone_one:  # another may be there by now
-                del weak[place]
+                weak.pop(place, None)
 
         weak[place] = (weakref.ref(instance, gone), made)
-        _shortened(weak, _MOST_WEAK)
+        shorten(weak, _MOST_WEAK)
         return made
-
-
-def _shortened(known: dict[int, Any], most: int) -> None:
-    while len(known) > most:
-        del known[next(iter(known))]

@@ -21,6 +21,7 @@ from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.executable import CudaExecutable
 from tessera.runtime.device import Device
 from tessera.runtime.launch_plan import ArrayArgument, DeviceLaunch, MapAxis, Plan, TensorMap
+from tessera.runtime.newest import shorten
 from tessera.shapes.expr import dim
 
 _LOST = 201
@@ -85,7 +86,7 @@ def test_threads_that_forget_the_oldest_do_not_disturb_each_other() -> None:
         barrier.wait()
         for number in range(20_000):
             known[who, number] = None
-            tensor_maps.shorten(known, 16)
+            shorten(known, 16)
 
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)

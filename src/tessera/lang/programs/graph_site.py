@@ -13,8 +13,8 @@ from tessera.lang.programs.device_site import DeviceSite
 from tessera.lang.programs.writing import Extra, Prepared, Source, Writer
 from tessera.runtime.cuda.recordings import GRAPH_WORD, Recording, Score
 from tessera.runtime.cuda.streams import Stream
-from tessera.runtime.cuda.tensor_maps import shorten
 from tessera.runtime.launch_plan import WORD
+from tessera.runtime.newest import shorten
 from tessera.targets.cpu import launch as host_launch
 
 LEAST = 2

@@ -24,6 +24,7 @@ from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.launching import has_entry, steps_on_host
 from tessera.runtime.launch_plan import MAP_BYTES, WORD, TensorMap
 from tessera.runtime.memory import Array, aligned_empty, data_address
+from tessera.runtime.newest import shorten
 from tessera.shapes.expr import format_shape
 from tessera.shapes.tracked import is_tracked, plain
 from tessera.targets.cpu import launch as host_launch
@@ -186,13 +187,6 @@ class Sized(NamedTuple):
             if is_tracked(number):
                 opened.append((WORD * word, number))
         return bytes(block), opened
-
-
-def shorten(known: dict[Any, Any], most: int) -> None:
-    """Forgets the oldest, some at a time, where there are too many; threads may add and forget meanwhile."""
-    if len(known) > most:
-        for old in list(known)[: most // 4 + 1]:
-            known.pop(old, None)
 
 
 Lately = dict[int, None]
