@@ -206,6 +206,27 @@ def test_the_ignore_check_sees_planted_faults() -> None:
     assert not any(blanket_ignores(f"x = 1  {comment}\n") for comment in named)
 
 
+# What an address is asked of has a name, or it is gone before anybody looks there. These give a view of what has one.
+VIEWS = ("from_buffer", "in_dll")
+
+
+def lost_addresses(text: str) -> list[str]:
+    """Addresses of objects that nobody holds."""
+    asked = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and node.args)
+    of = [node.args[0] for node in asked if ast.unparse(node.func).split(".")[-1] in ("addressof", "data_address")]
+    made = [node for node in of if isinstance(node, ast.Call)]
+    return [ast.unparse(node) for node in made if ast.unparse(node.func).split(".")[-1] not in VIEWS]
+
+
+def test_nobody_asks_for_the_address_of_what_is_gone() -> None:
+    assert [(path, said) for path in SOURCES for said in lost_addresses(text_of(path))] == []
+
+
+def test_the_check_of_addresses_sees_planted_faults() -> None:
+    assert lost_addresses("call(ctypes.addressof(ctypes.c_int(2)))") == ["ctypes.c_int(2)"]
+    assert lost_addresses("x = addressof(c_char.from_buffer(memory)) + addressof(x)") == []
+
+
 # Passes and lowerings work on programs, whatever they compute. Comments and docstrings may give examples.
 OPERATORS = re.compile(
     r"softmax|attention|attend|gelu|silu|swish|(?:layer|rms|batch|group)_?norm|logsumexp|cross_?entropy|dropout|rotary"

@@ -325,7 +325,7 @@ def test_a_crash_has_a_name_and_the_others_run() -> None:
         "crashes": "crash",
         "exits": "crash",
         "eats_memory_slowly": "out_of_memory",
-    }
+    }, [(row.error_message, row.stack_trace) for row in failed.values()]
     assert "SIGSEGV" in failed["crashes"].error_message
     assert "Segmentation fault" in (failed["crashes"].stack_trace or "")
     assert "status 7" in failed["exits"].error_message

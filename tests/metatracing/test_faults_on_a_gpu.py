@@ -102,6 +102,7 @@ def test_what_the_driver_refuses_runs_a_tier_down(
     assert runtime.get_runtime_stats().total_executions == 60
 
 
+@pytest.mark.alone
 def test_a_gpu_without_memory_left() -> None:
     """Everything that can be had is taken by others: whatever cannot be loaded then, calls are right."""
     attention, runtime = Attention(), MetaTracingRuntime(hot())

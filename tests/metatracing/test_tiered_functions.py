@@ -359,6 +359,7 @@ def test_a_decoder_takes_steps_in_tiers() -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 def test_a_decoder_climbs_on_a_gpu_and_its_launches_become_a_graph() -> None:
     runtime = eager_runtime()
     sizes = {"layers": 2, "width": 64, "heads": 4, "length": 16}

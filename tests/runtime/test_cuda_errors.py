@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import sys
 from collections.abc import Generator
 from types import SimpleNamespace
@@ -14,6 +16,7 @@ from cuda_kernels import SCALE
 import tessera as ts
 from tessera.cli.environment import cuda_facts
 from tessera.errors import CompileError, DeviceError, ResourceError, TesseraError
+from tessera.runtime import threads
 from tessera.runtime.cuda import driver, nvml, ranges
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.executable import CudaExecutable, data_address, place_of
@@ -266,3 +269,27 @@ def test_memory_that_other_streams_used_goes_home_when_its_stream_waits(monkeypa
     del held
     assert (waits, synchronized, home) == ([(77, 1)], [True], [0x7000_0000])
     note_use(Buffer(0, 0, CPU, None), None)  # memory of others is none of our business
+
+
+def test_the_driver_writes_the_mode_of_captures_into_memory_that_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does so while other threads run: whatever they allocate meanwhile lies elsewhere."""
+    modes: list[int] = []
+
+    def exchange(address: int) -> int:
+        others = [ctypes.c_int(7) for _ in range(1000)]
+        asked = ctypes.c_int.from_address(address)
+        modes.append(asked.value)
+        asked.value = 0
+        assert all(one.value == 7 for one in others)
+        return 0
+
+    monkeypatch.setattr(driver, "calls", lambda: SimpleNamespace(exchange_capture_mode=exchange))
+    monkeypatch.setattr(threads, "BEFORE_WORK", [driver.stay_beside_captures])
+    gc.disable()  # what is collected may have to be ended beside captures, too
+    try:
+        threads.before_work()
+        with driver.beside_captures():
+            pass
+    finally:
+        gc.enable()
+    assert modes == [2, 2, 0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import timeit
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import numpy as np
 import pytest
@@ -232,6 +233,8 @@ def test_reshape_divides_polynomials() -> None:
         ),
         (lambda: rules.normalize_axis(2, 1), "axis: axis 2 is out of range for 1 axis"),
         (lambda: rules.normalize_axis(0, 0), "axis: axis 0 is out of range for 0 axes"),
+        (lambda: rules.normalize_axis(cast("int", (1, 0)), 2), "axis: expected an integer for an axis, got (1, 0)"),
+        (lambda: rules.normalize_axis(cast("int", 0.5), 2), "axis: expected an integer for an axis, got 0.5"),
         (lambda: rules.reduce((2, 3), (0, -2)), "reduce: [0, -2] names an axis twice"),
         (lambda: rules.transpose((2, 3), (0,)), "transpose: expected a permutation of 2 axes, got [0]"),
         (lambda: rules.squeeze((2, 3), 1), "squeeze: axis 1 has size 3"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import math
 import struct
@@ -295,3 +296,17 @@ def test_objects_laid_out_differently_are_noticed(monkeypatch: pytest.MonkeyPatc
         assert made() == 0
     finally:
         objects.are_known.cache_clear()
+
+
+def test_a_function_in_a_cycle_has_its_definition_to_the_end() -> None:
+    """Python's collector empties what it finds in some order: not what a function still looks at."""
+    place = objects.definition("nothing", 1)
+    before = ctypes.string_at(place, 32)
+    for _ in range(10):
+        holds: list[object] = []
+        holds.append(objects.built_in("nothing", 1, b"", holds))
+        del holds
+        gc.collect()
+        assert [float(number) for number in range(1000)]  # they would take its memory
+        assert ctypes.string_at(place, 32) == before
+    assert objects.definition("nothing", 1) == place

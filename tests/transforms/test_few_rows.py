@@ -159,6 +159,21 @@ def test_in_loops_over_blocks(name: str) -> None:
     assert ("scf.for" in text.write(kernel)) == (name == "a long cache")
 
 
+@pytest.mark.parametrize("way", ["a part", "repeated", "a part, repeated"])
+def test_keys_of_which_each_is_not_read_once_are_made_apart(way: str) -> None:
+    """There are as many as are read in "a part, repeated": half of them by two programs each."""
+
+    def made_keys(g: Builder, q: Value, k: Value, v: Value) -> tuple[Value, Value]:
+        keys = k.ew("exp")
+        used = keys.slice(0, 0, 32) if "part" in way else keys
+        return softmax(q @ used.T) @ v, keys
+
+    many = 32 if way == "repeated" else 64
+    batch = 1 if way == "a part" else 2
+    types: Types = [((batch, 1, 64), f32), ((many, 64), f32), ((32, 64), f32)]
+    check(build(made_keys, *types), drawn(types), joined(made_keys, types))
+
+
 def test_too_much_to_hold_stays_apart() -> None:
     make, types, _ = cache(bf16, 2, 2048, 64)
     assert len(kernels(joined(make, types))) > 1

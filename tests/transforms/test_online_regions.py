@@ -250,6 +250,29 @@ def test_numbers_of_keys(size: Any, keys: int) -> None:
     check(module, arguments(f32, keys=keys), made)
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("sizes", [("S", "T"), ("S", 0), (0, "T")], ids=str)
+def test_no_keys_and_no_queries(form: str, sizes: tuple[Any, Any]) -> None:
+    """A sum of nothing is 0, whatever it is divided by in front of the product."""
+    heads = form == "heads_last"
+    rows, keys = sizes
+    for count in (0, 3):
+        known = {"S": count and 5, "T": count if rows == 0 else 0}
+        types = [["B", one, 3, WIDTH] if heads else ["B", 3, one, WIDTH] for one in (rows, keys, keys)]
+        made = compile_module(module := build(FORMS[form], *((shape, f32) for shape in types)))
+        shapes: list[list[Any]] = [[{"B": 2, **known}.get(str(one), one) for one in shape] for shape in types]
+        check(module, [normal(shape, f32, seed) for seed, shape in enumerate(shapes)], made)
+
+
+def test_what_is_made_of_keys_is_stored_where_there_is_no_query() -> None:
+    def made_keys(g: Builder, q: Value, k: Value, v: Value) -> tuple[Value, Value]:
+        keys = k.ew("exp")
+        return softmax(scores(q, keys)) @ v, keys
+
+    module = build(made_keys, *(([one, WIDTH], f32) for one in (0, 8, 8)))
+    check(module, [normal((one, WIDTH), f32, one) for one in (0, 8, 8)], compile_module(module))
+
+
 def test_weights_that_somebody_wants_are_not_hidden() -> None:
     def returned(g: Builder, q: Value, k: Value, v: Value) -> tuple[Value, Value]:
         weights = softmax(scores(q, k))

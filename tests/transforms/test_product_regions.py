@@ -155,6 +155,16 @@ def test_a_factor_is_computed_beforehand_unless_few_rows_are_multiplied() -> Non
         assert kinds(scheduled(narrow, ([rows, 32], bf16), ([32, 16], i8))) == expected
 
 
+@pytest.mark.parametrize(
+    "shapes", [[(0, 4, 5), (5, 6)], [(0, 2, 4, 5), (0, 2, 5, 6)], [(2, 0, 4, 5), (1, 1, 5, 6)]], ids=str
+)
+def test_a_batch_of_none(shapes: list[tuple[int, ...]]) -> None:
+    def beside(g: Builder, a: Value, b: Value) -> tuple[Value, Value]:
+        return a @ b + 1.0, b.ew("exp")
+
+    check(build(beside, *((shape, f32) for shape in shapes)), [normal(shape, f32) for shape in shapes])
+
+
 def test_gates_are_one_product_after_the_other() -> None:
     def gated(g: Builder, x: Value, gate: Value, up: Value, down: Value) -> Value:
         a, b = x @ gate, x @ up

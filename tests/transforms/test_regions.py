@@ -33,6 +33,7 @@ from tessera.dialects import graph, schedule, tile
 from tessera.dialects import text as dialects_text
 from tessera.dialects.graph_effects import PrintOp
 from tessera.dialects.graph_indexing import CumulateOp, DynamicSliceOp, DynamicUpdateSliceOp, ScatterOp
+from tessera.dialects.graph_slices import LEAST, least_sizes
 from tessera.dialects.graph_types import GraphTensorType, graph_type
 from tessera.dialects.schedule_types import Config, ConfigAttr
 from tessera.dtypes.types import DType, bf16, f16, f32, f64, i8, i32, i64, u8, u32
@@ -224,6 +225,20 @@ def test_a_region_goes_through_all_of_its_results() -> None:
     assert isinstance(grown.owner, Operation)
     with pytest.raises(UnfitError, match="goes through a part"):
         space_of([grown.owner, part.owner], [part, grown])
+
+
+@pytest.mark.parametrize(
+    ("length", "least", "kernels"), [(0, 0, 2), (1, 0, 2), (65, 0, 2), (1, 1, 1), (65, 1, 1)], ids=str
+)
+def test_a_result_is_made_where_wider_ones_have_no_elements(length: int, least: int, kernels: int) -> None:
+    build = Build([["M", "N"], ["M", 1]], [f32, f32])
+    grown = build.ew("exp", build.args[1])
+    module = build.finish(build.ew("add", build.args[0], grown), grown)
+    if (told := least_sizes({"N": (least, None)})) is not None:
+        function = module.body.block.first_op
+        assert function is not None
+        function.attributes[LEAST] = told
+    assert check(module, {"M": 5, "N": length}) == kernels
 
 
 def test_a_value_that_others_use_is_a_second_result() -> None:

@@ -285,6 +285,8 @@ class Case:
             entry.found["trace"] = traceback.format_exc()
         finally:
             self.watch.entering("")
+        if side.error_type == "out_of_memory":  # what it holds is wanted by those that go on
+            side.call, entry.built = _not_built, Built(_not_built)
 
     def _call_once(self, entry: Entry, inputs: Sequence[Array]) -> tuple[float, Any]:
         """A call that does not count; its seconds and its result."""

@@ -28,6 +28,12 @@ def bounds(value: DimLike, known: Mapping[str, Interval] | None = None) -> Inter
     return low, high
 
 
+def at_least(value: DimLike, least: int, known: Mapping[str, Interval] | None = None) -> bool:
+    """Whether `value` is known to be no less."""
+    low = bounds(value, known)[0]
+    return low is not None and low >= least
+
+
 def _atom_bounds(atom: Atom, known: Mapping[str, Interval]) -> Interval:
     if isinstance(atom, str):
         return known.get(atom, ANY_SIZE)

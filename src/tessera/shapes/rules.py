@@ -8,9 +8,10 @@ its story.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import index
 
 from tessera.errors import ShapeError
-from tessera.shapes.bounds import Interval, bounds
+from tessera.shapes.bounds import Interval, at_least
 from tessera.shapes.expr import Dim, Shape, Size, ceil_div, dim, element_count, exact_quotient, format_shape, size
 from tessera.shapes.history import ShapeHistory, tell
 
@@ -94,8 +95,12 @@ def _no_matmul(a: Sequence[Size], b: Sequence[Size], where: str, histories: Hist
 
 def normalize_axis(axis: int, rank: int, *, where: str = "axis") -> int:
     """`axis` counted from the front; negative axes count from the back."""
-    if -rank <= axis < rank:
-        return axis % rank
+    try:
+        number = index(axis)
+    except TypeError:
+        raise ShapeError(f"{where}: expected an integer for an axis, got {axis!r}", hint="name one axis") from None
+    if -rank <= number < rank:
+        return number % rank
     hint = f"use an axis from {-rank} to {rank - 1}" if rank else "a shape without axes has none to name"
     raise ShapeError(f"{where}: axis {axis} is out of range for {_axes(rank)}", hint=hint)
 
@@ -282,19 +287,15 @@ def _slice_length(
     if step < 0:
         return size(ceil_div(item, -step)) if start is None and stop is None else None
 
-    def at_least(value: Size, least: int) -> bool:
-        low = bounds(value, known)[0]
-        return low is not None and low >= least
-
     ends: list[Size] = []
     for bound, default in ((start, 0), (stop, item)):
         end = default if bound is None else bound
-        if at_least(-end, 1):
+        if at_least(-end, 1, known):
             end = item + end
-        if not (at_least(end, 0) and at_least(item - end, 0)):
+        if not (at_least(end, 0, known) and at_least(item - end, 0, known)):
             return None
         ends.append(end)
     length = dim(ends[1]) - ends[0]
-    if at_least(-length, 0):
+    if at_least(-length, 0, known):
         return 0
-    return size(ceil_div(length, step)) if at_least(length, 0) else None
+    return size(ceil_div(length, step)) if at_least(length, 0, known) else None

@@ -20,6 +20,8 @@ from tessera.transforms.region_tiles import refusal
 from tessera.transforms.regions import enclosable, enclose, users_of
 from tessera.transforms.write_products import COLUMN, ROW, positions_after
 
+_REARRANGE = (graph.ReshapeOp, graph.TransposeOp)
+
 
 def form_online(block: Block, few: int = 0) -> None:
     """Puts weighted means with exponential weights into regions of their own.
@@ -36,7 +38,7 @@ def _form(online: Online, block: Block, few: int) -> None:
     spaces = online.spaces
     made: dict[Operation, None] = {}
     sides: dict[Operation, None] = {}
-    if isinstance(spaces.rows, int) and spaces.rows <= few and is_held(spaces.depth, *width_of(online)):
+    if isinstance(spaces.rows, int) and 0 < spaces.rows <= few and is_held(spaces.depth, *width_of(online)):
         for place in ((online.scores.b, online.right), (online.values.b, spaces.right)):
             found = _made_ops(place, online, block)
             if found is not None:
@@ -61,7 +63,8 @@ def _form(online: Online, block: Block, few: int) -> None:
 def _made_ops(place: Place, online: Online, block: Block) -> tuple[list[Operation], list[Operation]] | None:
     """The op that computes keys or values, with the maps by which they are read, and what has to be copied for it.
 
-    Others may want what is computed, if every element of it is read by one program.
+    Others may want what is computed, if every element of it is read by one program: there are as many, and none is left
+    out or read twice on the way.
     """
     places = places_of(place)
     value, where = places[-1]
@@ -75,7 +78,7 @@ def _made_ops(place: Place, online: Online, block: Block) -> tuple[list[Operatio
         return None
     if any(user not in inside for one in (op, *maps) for user in users_of(one, block)):
         read = element_count((online.spaces.batch, *graph_type(place[0]).shape[-2:]))
-        if element_count(graph_type(value).shape) != read:
+        if element_count(graph_type(value).shape) != read or not all(isinstance(one, _REARRANGE) for one in maps):
             return None
     return [op, *maps], [one for ops in found for one in ops or ()]
 

@@ -7,15 +7,17 @@ reshape inside asks for that, and the axes that reductions fold away, which are 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, SSAValue
 
 from tessera.dialects import graph
+from tessera.dialects.graph_slices import known_sizes
 from tessera.dialects.graph_types import graph_type
 from tessera.dialects.locations import span_of
 from tessera.errors import SourceSpan
+from tessera.shapes.bounds import Interval, at_least
 from tessera.shapes.expr import Size, dim, exact_quotient, size
 from tessera.transforms.index_maps import (
     RULES,
@@ -136,6 +138,11 @@ class _Search:
                 raise UnfitError(
                     "a region makes all of its results, and goes through a part of this one", _owner(value)
                 )
+            if self.may_be_left_out(value):
+                raise UnfitError(
+                    "a region makes all of its results, and this one would not be made where others have no elements",
+                    _owner(value),
+                )
         for value in results:
             self.visit(value, self.placed[value])
         return self.space
@@ -149,6 +156,14 @@ class _Search:
         for extent in graph_type(value).shape:
             elements *= extent
         return positions == elements
+
+    def may_be_left_out(self, value: SSAValue) -> bool:
+        """Whether programs run along an axis that the result does not have, of which nobody says that there are any."""
+        used = {var for index in self.placed[value] for var in index.variables()}
+        owner = _owner(value)
+        known: Mapping[str, Interval] = {} if owner is None else known_sizes(owner)
+        others = (var for var in self.kept if var not in used and var not in self.rows)
+        return not all(at_least(var.extent, 1, known) for var in others)
 
     def settle(self) -> None:
         """Places all values that hang together with those that are placed."""

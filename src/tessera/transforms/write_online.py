@@ -15,12 +15,14 @@ from xdsl.ir import Operation, SSAValue
 
 from tessera.dialects import graph, schedule, tile
 from tessera.dialects.elements import element_of, tile_of
+from tessera.dialects.graph_slices import known_sizes
 from tessera.dialects.graph_types import graph_type
 from tessera.dialects.locations import span_of
 from tessera.dtypes.promotion import accumulator
 from tessera.dtypes.types import DType, f32, f64, i64
 from tessera.errors import CompileError
-from tessera.shapes.expr import Size, ceil_div, size
+from tessera.shapes.bounds import at_least
+from tessera.shapes.expr import Size, ceil_div, dim, size
 from tessera.transforms.online_algebra import INNER, KEY, Online, Place, find_online, is_row, places_of
 from tessera.transforms.region_tiles import Axis, RegionTiles, Value
 from tessera.transforms.write_products import BATCH, COLUMN, ROW, factor, finish, narrow_sums, positions_after
@@ -181,6 +183,8 @@ class _Loop:
                     tiles.carried(tiles.evaluate(one, where)) if is_row(one, where) else acc for one in op.operands_
                 ]
                 acc = tiles.ew(op.fn.data, *operands)
+        if (empty := self._is_empty()) is not None:
+            acc = tiles.ew("select", empty, tiles.full(0.0, self.dtype), acc)
         if online.shift_cancels and self._needs_totals():
             tiles.known = before
             total = tiles.ew("mul", total, self.correction(top))
@@ -196,7 +200,20 @@ class _Loop:
         if online.shift is None:
             return tiles.ew(online.base, own)
         shift = tiles.rounded(tiles.evaluate(online.shift, online.exponent[1]), self.dtype)
-        return tiles.ew(online.base, tiles.ew("sub", own, shift))
+        found = tiles.ew(online.base, tiles.ew("sub", own, shift))
+        empty = self._is_empty()
+        return found if empty is None else tiles.ew("select", empty, tiles.full(1.0, self.dtype), found)
+
+    def _is_empty(self) -> Value | None:
+        """Whether there are no keys: then sums are 0 whatever they are divided by. None where nobody need ask.
+
+        That is where there are some, or at least as many as there are queries.
+        """
+        tiles, count, known = self.tiles, self.online.spaces.depth, known_sizes(self.tiles.region)
+        if at_least(count, 1, known) or at_least(dim(count) - self.online.spaces.rows, 0, known):
+            return None
+        number = tiles.scalar(_as_number, tiles.number(tiles.size(count)))
+        return tiles.ew("eq", Value(number, splat=True), tiles.full(0, i64))
 
     def _needs_totals(self) -> bool:
         """Whether a result is made of sums of weights other than by the weighted mean."""

@@ -45,7 +45,8 @@ def spaces_of(op: graph.MatmulOp) -> Spaces:
     rows, depth, columns = left[-2], left[-1], right[-1]
     outer = result[:-2]
     batch = element_count(outer) if outer else 1
-    coordinates = regroup((whole(BATCH, batch),), (batch,), outer)
+    # Of none there is no place: whatever is said of it, no program asks.
+    coordinates = (index_of(()),) * len(outer) if batch == 0 else regroup((whole(BATCH, batch),), (batch,), outer)
     assert coordinates is not None
 
     def leading(shape: Shape) -> Map:

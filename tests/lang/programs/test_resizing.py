@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from imitated_gpu import Imitation
 from program_cases import CHAIN, check_close, drawn, expected, program_of
@@ -191,3 +192,22 @@ def test_tables_of_products_are_the_same(tables: list[bytes]) -> None:
     program = variant(jit(layers), *values())
     for _ in range(30):
         check_tables(tables, program, values())
+
+
+@pytest.mark.parametrize("sizes", [(3, 4), (0, 4), (3, 0), (0, 0), (1, 1), (70, 65)], ids=str)
+def test_a_result_is_made_at_every_size_of_the_others(sizes: tuple[int, int]) -> None:
+    """Sizes that are declared to be open may be 0: what does not have such an axis is made all the same."""
+
+    def beside(x: Any, rows: Any, columns: Any) -> Any:
+        grown, small = ts.exp(rows), ts.exp(columns)
+        return x * grown + small, grown, small, ts.sum(rows)
+
+    beside.__annotations__ |= {"x": Tensor["M", "N"], "rows": Tensor["M", 1], "columns": Tensor["N"]}
+    function = jit(beside)
+    for seed, (m, n) in enumerate(((7, 9), sizes)):
+        x, rows, columns = (drawn(shape, seed=10 * seed + place) for place, shape in enumerate(((m, n), (m, 1), (n,))))
+        grown, small = np.exp(rows.numpy()), np.exp(columns.numpy())
+        wanted = (x.numpy() * grown + small, grown, small, rows.numpy().sum())
+        for found, exact in zip(function(x, rows, columns), wanted, strict=True):
+            np.testing.assert_allclose(found.numpy(), exact, rtol=1e-5, atol=1e-6)
+    assert len([one for family in function.families.values() for one in family.variants]) == 1

@@ -76,7 +76,7 @@ def axes_of(x: Traced, axis: Axis, where: str) -> tuple[int, ...]:
     """Axes counted from the front; None means all."""
     if axis is None:
         return tuple(range(x.ndim))
-    given = (axis,) if isinstance(axis, int) else tuple(axis)
+    given = tuple(axis) if isinstance(axis, tuple | list | range) else (axis,)
     found = tuple(rules.normalize_axis(one, x.ndim, where=where) for one in given)
     if len(set(found)) != len(found):
         raise ShapeError(f"{where}: {list(given)} names an axis twice", shapes=shown(x), hint="name each axis once")

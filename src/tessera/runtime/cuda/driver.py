@@ -186,7 +186,7 @@ def calls() -> Calls:
     """The quick functions, with the driver started."""
     bindings()
     found = Calls(library())
-    BEFORE_WORK.append(_stay_beside_captures)
+    BEFORE_WORK.append(stay_beside_captures)
     return found
 
 
@@ -205,9 +205,10 @@ def beside_captures() -> Generator[None]:
         exchange(ctypes.addressof(mode))
 
 
-def _stay_beside_captures() -> None:
+def stay_beside_captures() -> None:
     """The same from now on: for threads of ours, which no caller runs on."""
-    calls().exchange_capture_mode(ctypes.addressof(ctypes.c_int(_RELAXED)))
+    mode = ctypes.c_int(_RELAXED)  # the driver writes there what it was
+    calls().exchange_capture_mode(ctypes.addressof(mode))
 
 
 @cache

@@ -66,7 +66,7 @@ def maker(
             kernel_address, template, arguments, workspace_bytes, threads, keep
         )
     head = _record(kernel_address, len(example), arguments, workspace_bytes, threads)
-    build, address = objects.builder(), ctypes.addressof(_entry())
+    build, address = objects.builder(), _entry()
     return lambda template, keep: build(address, head + template, keep)
 
 
@@ -88,8 +88,8 @@ def _check(template: bytes, arguments: Sequence[tuple[str, int]], workspace_byte
 
 
 @cache
-def _entry() -> objects.MethodDefinition:
-    """The entry's definition, for all launches."""
+def _entry() -> int:
+    """Where the entry is defined, for all launches."""
     runtime = pool.start()
     introduced = (np.ndarray, np.bool_, True, False, TypeError)
     introduce = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(introduced))(runtime.image.address("introduce"))
@@ -102,7 +102,7 @@ def through_entry(
 ) -> Launch:
     """The callable as a built-in function of the machine-code entry."""
     record = _record(kernel, len(template), arguments, scratch, threads) + template
-    return objects.builder()(ctypes.addressof(_entry()), record, keep)
+    return objects.builder()(_entry(), record, keep)
 
 
 def _record(kernel: int, nbytes: int, arguments: Sequence[tuple[str, int]], scratch: int, threads: int) -> bytes:

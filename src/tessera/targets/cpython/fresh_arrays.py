@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,10 +16,5 @@ def maker(shape: tuple[int, ...], storage: np.dtype[Any]) -> Callable[[], np.nda
     if not (code.is_loaded() and objects.are_known()):
         return None
     described = (np.ndarray, shape, storage, math.prod(shape) * storage.itemsize)
-    return objects.builder()(ctypes.addressof(_definition()), described, None)
-
-
-@cache
-def _definition() -> objects.MethodDefinition:
-    """One for all shapes."""
-    return objects.definition("fresh", code.address("fresh"), takes=False)
+    defined = objects.definition("fresh", code.address("fresh"), takes=False)  # one for all shapes
+    return objects.builder()(defined, described, None)

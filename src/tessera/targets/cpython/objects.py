@@ -69,7 +69,7 @@ def slot_of(example: Any, name: str) -> int | None:
     return place if word(id(example) + place) == id(value) else None
 
 
-class MethodDefinition(ctypes.Structure):
+class _Method(ctypes.Structure):
     """CPython's PyMethodDef."""
 
     _fields_ = (
@@ -80,10 +80,17 @@ class MethodDefinition(ctypes.Structure):
     )
 
 
-def definition(name: str, address: int, *, takes: bool = True, names: bool = False) -> MethodDefinition:
-    """Machine code as a built-in function that takes arguments, perhaps by name, or none."""
+@cache
+def definition(name: str, address: int, *, takes: bool = True, names: bool = False) -> int:
+    """Where machine code is defined as a built-in function that takes arguments, perhaps by name, or none.
+
+    Definitions stay: a function looks at its own until it is gone, and if a cycle held both, Python's collector would
+    empty the definition first.
+    """
     flags = _FASTCALL | (_KEYWORDS if names else 0) if takes else _NO_ARGUMENTS
-    return MethodDefinition(name.encode(), address, flags, None)
+    defined = _Method(name.encode(), address, flags, None)
+    _kept.append(defined)
+    return ctypes.addressof(defined)
 
 
 @cache
@@ -100,8 +107,7 @@ def built_in(
     name: str, address: int, record: bytes | bytearray, keep: object, *, takes: bool = True, names: bool = False
 ) -> Callable[..., Any]:
     """The built-in function of machine code that has a record for its `self`. It keeps alive what it is told to."""
-    defined = definition(name, address, takes=takes, names=names)
-    return builder()(ctypes.addressof(defined), record, (keep, defined))
+    return builder()(definition(name, address, takes=takes, names=names), record, keep)
 
 
 class _Member(ctypes.Structure):

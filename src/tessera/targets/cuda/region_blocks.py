@@ -33,8 +33,8 @@ MANY = 2048
 _MOST = 4
 SECTOR = 256
 """Bits that memory is read by."""
-READS = 4
-"""Pieces that a thread has under way."""
+READS = {"online": 4, "product": 16}
+"""Pieces that a thread has under way: of a product many, since its sums are joined over all warps in the end."""
 PIECE = 128
 """Bits that a thread reads at once."""
 THREADS_OF_A_WARP = 32
@@ -70,7 +70,7 @@ def _of_one_row(region: schedule.RegionOp, multiprocessors: int) -> list[Config]
         width, bits = width_of(online_of(region))
         if not is_held(spaces.depth, width, bits):
             return None
-        return [Config(block=(1, spaces.depth), warps=_warps(spaces.depth * width * bits))]
+        return [Config(block=(1, spaces.depth), warps=_warps(spaces.depth * width * bits, READS["online"]))]
     op = product_of(region)
     narrow = SECTOR // graph_type(op.b).dtype.bits
     wide = [narrow * 2**more for more in range(3) if is_held(spaces.depth, narrow * 2**more, bits)]
@@ -79,12 +79,12 @@ def _of_one_row(region: schedule.RegionOp, multiprocessors: int) -> list[Config]
     filling = [n for n in wide if _count(spaces.columns) * _count(spaces.batch) >= n * multiprocessors]
     first = filling[-1] if filling else narrow
     order = sorted(wide, key=lambda n: abs(n - first))
-    return [Config(block=(1, n, spaces.depth), warps=_warps(spaces.depth * n * bits)) for n in order]
+    return [Config(block=(1, n, spaces.depth), warps=_warps(spaces.depth * n * bits, READS["product"])) for n in order]
 
 
-def _warps(bits: int) -> int:
+def _warps(bits: int, reads: int) -> int:
     """So many that a thread reads some pieces of 16 bytes at once, and not too many."""
-    threads = bits // (READS * PIECE)
+    threads = bits // (reads * PIECE)
     return max(4, min(16, 1 << max(0, (threads // THREADS_OF_A_WARP).bit_length() - 1)))
 
 
