@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import sys
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -32,9 +34,9 @@ def test_a_call_that_took_long_collects_once(full: list[int], monkeypatch: pytes
     assert full.count(2) == 1
     garbage.collect_after(1000.0)  # there is little more than before
     assert full.count(2) == 1
-    kept = [[number] for number in range(len(gc.get_objects()) // 5)]
+    kept = [[number] for number in range(sys.getallocatedblocks() // 5)]
     with monkeypatch.context() as slow:
-        slow.setattr(garbage, "_SECONDS_FOR_AN_OBJECT", 1.0)
+        slow.setattr(garbage, "_SECONDS_FOR_A_BLOCK", 1.0)
         garbage.collect_after(1000.0)  # it would take a larger part of that
     assert full.count(2) == 1
     garbage.collect_after(1000.0)
@@ -49,3 +51,30 @@ def test_who_has_turned_the_collector_off_has_a_reason(full: list[int]) -> None:
     finally:
         gc.enable()
     assert full == []
+
+
+def test_other_threads_fill_tuples_meanwhile(full: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    switches, done, failures = sys.getswitchinterval(), threading.Event(), list[BaseException]()
+
+    def fill() -> None:
+        try:
+            while not done.is_set():
+                tuple(number for number in range(50))
+        except SystemError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=fill) for _ in range(3)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for _ in range(10):
+            monkeypatch.setattr(garbage, "_kept", 0)
+            garbage.collect_after(1000.0)
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+        sys.setswitchinterval(switches)
+    assert failures == []
+    assert full.count(2) == 10

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
+import sys
 from typing import Final
 
 _LONG_SECONDS: Final = 0.3  # of compiling
-_SECONDS_FOR_AN_OBJECT: Final = 5e-7  # of a collection
-_MORE: Final = 1.1  # times as many objects as there were after the last time
+_SECONDS_FOR_A_BLOCK: Final = 1.5e-7  # of a collection, for each block of memory that Python holds
+_MORE: Final = 1.1  # times as many blocks as there were after the last time
 _kept = 0
 
 
@@ -16,11 +17,14 @@ def collect_after(seconds: float) -> None:
 
     Much of what compilers make and load lives on, so that a full collection is due in one of the next calls. It takes
     tens of milliseconds: much beside such a call.
+
+    Blocks of memory are counted, not objects: a list of all objects has tuples that other threads are still filling,
+    and Python refuses to go on with a tuple that somebody else holds.
     """
     global _kept  # noqa: PLW0603  (there is one collector in a process)
     if seconds < _LONG_SECONDS or not gc.isenabled():
         return
-    count = len(gc.get_objects())
-    if count > _MORE * _kept and _SECONDS_FOR_AN_OBJECT * count < seconds / 10:
+    count = sys.getallocatedblocks()
+    if count > _MORE * _kept and _SECONDS_FOR_A_BLOCK * count < seconds / 10:
         gc.collect()
-        _kept = len(gc.get_objects())
+        _kept = sys.getallocatedblocks()
