@@ -212,6 +212,8 @@ VIEWS = ("from_buffer", "in_dll")
 
 def lost_addresses(text: str) -> list[str]:
     """Addresses of objects that nobody holds."""
+    if "addressof" not in text and "data_address" not in text:
+        return []
     asked = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and node.args)
     of = [node.args[0] for node in asked if ast.unparse(node.func).split(".")[-1] in ("addressof", "data_address")]
     made = [node for node in of if isinstance(node, ast.Call)]
