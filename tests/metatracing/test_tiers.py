@@ -350,6 +350,23 @@ def test_recording_is_sampled() -> None:
     assert 10 <= chosen["traces"] <= 12
 
 
+@pytest.mark.parametrize(("room", "calls"), [(False, [100]), (True, [25, 250])])
+@pytest.mark.parametrize("late", [False, True])
+def test_the_call_that_makes_a_region_hot_is_recorded(room: bool, calls: list[int], late: bool) -> None:
+    later = Later(room=room)
+    made = Made(lambda level, call: 100_000, later, sample_period=None)
+    made.client.starts_quickly = lambda call: False
+    made.call(4, 8)
+    if late:
+        (region,) = made.runtime.regions()
+        region.timer = LateTimer(made)
+    asked = [made.call(4, 8) and len(later.requests) for _ in range(299)]
+    first = [asked.index(count + 1) + 2 for count in range(len(calls))]
+    assert first == [call + 1 for call in calls]  # time decays a little
+    assert asked[-1] == len(calls)
+    assert made["traces"] < 20
+
+
 def test_calls_go_on_while_something_is_compiled() -> None:
     later = Later()
     made = Made(compiling=later)

@@ -71,7 +71,11 @@ class Climbing:
                 continue
             first = self._is_first(wanted)
             general = () if first is not False or wanted is TIER2 else self._outgrown(entry, described)
-            if first is None or not self._is_hot(entry, wanted, part * threshold, first or bool(general)):
+            if first is None:
+                continue
+            if not self._is_hot(entry, wanted, part * threshold, first or bool(general)):
+                if first:
+                    self._look_again(entry, part * threshold)
                 continue
             if not first and not general and entry.calls < config.bridge_calls:
                 return
@@ -149,6 +153,13 @@ class Climbing:
         if along and all_heat >= threshold and heat >= _SMALL_PART * all_heat:
             return True
         return heat >= threshold * self.lessons.harder(kind, now)
+
+    def _look_again(self, entry: Entry, threshold: float) -> None:
+        """Records the call that will make the region hot, if those of other cases do not: nobody else would notice."""
+        region, typical = self.region, entry.typical
+        missing = threshold - region.heat.at(region.clock()) - region.recording.uncounted
+        if region.config.sample_period is None and typical > 0:
+            entry.hurry(max(0, int(missing / typical)))
 
     def _hottest(self, entry: Entry, described: Described) -> tuple[Entry, Described]:
         """The case that takes most of a region's time, whoever calls: the most programs are tried for that."""

@@ -281,11 +281,17 @@ class Entry:
     @property
     def uncounted(self) -> float:
         """Nanoseconds of these, if they took as long as those that were recorded: not in the heat yet."""
-        return self.unrecorded * median(self.recent) if self.recent else 0.0
+        return self.unrecorded * self.typical
 
-    def hurry(self) -> None:
-        """Makes the next call a recorded one."""
-        self.period, self.left = self.unrecorded, 0
+    @property
+    def typical(self) -> float:
+        """Nanoseconds of a call, by the last recorded ones."""
+        return median(self.recent) if self.recent else 0.0
+
+    def hurry(self, calls: int = 0) -> None:
+        """Lets no more than so many calls pass before the next recorded one."""
+        if calls < self.left:
+            self.period, self.left = self.unrecorded + calls, calls
 
     def skip(self) -> None:
         """This call is not recorded after all; the next one may be."""

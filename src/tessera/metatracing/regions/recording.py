@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from tessera.errors import TesseraError
@@ -119,13 +118,17 @@ class Recording:
 
     @staticmethod
     def _pace(entry: Entry) -> int:
-        typical = median(entry.recent) if entry.recent else 0
+        typical = entry.typical
         return next((period for below, period in _PERIODS if typical < below), 1)
 
     @property
     def uncounted(self) -> float:
-        """Nanoseconds of calls since the last recorded ones, if they took as long as those: not in the heat yet."""
-        return sum(entry.uncounted for entry in self.region.entries)
+        """Nanoseconds of calls since the last recorded ones, if they took as long as those: not in the heat yet.
+
+        Nor is what a GPU has not told of.
+        """
+        untold = sum(call.calls * call.entry.typical for call, _ in self.pending)
+        return untold + sum(entry.uncounted for entry in self.region.entries)
 
     def unrecorded(self, tier: ExecutionTier) -> int:
         """Calls at a tier since the last recorded ones: those that nobody has counted yet."""
