@@ -23,7 +23,7 @@ TESTS = sorted(path for path in (ROOT / "tests").rglob("*.py") if path.parent.pa
 
 # Lowest first. A part imports itself and what is on lower lines; "" is the package's own __init__.
 LAYERS: list[set[str]] = [
-    {"errors", "forking"},
+    {"cached", "errors", "forking"},
     {"dtypes", "knobs"},
     {"shapes"},
     {"dialects"},
@@ -234,6 +234,13 @@ def test_nobody_takes_hold_of_all_objects() -> None:
     takes = re.compile(r"gc\.get_(objects|referrers)\b")
     assert takes.search("count = len(gc.get_objects())")
     assert [path for path in SOURCES if takes.search(text_of(path))] == []
+
+
+def test_nobody_caches_under_a_lock_of_pythons() -> None:
+    """A child that is forked while a thread computes such a property waits for ever. `tessera.cached` has no lock."""
+    locks = re.compile(r"functools\.cached_property|from functools import .*\bcached_property")
+    assert locks.search("from functools import cache, cached_property")
+    assert [path for path in SOURCES if locks.search(text_of(path))] == []
 
 
 # Passes and lowerings work on programs, whatever they compute. Comments and docstrings may give examples.

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from tessera.bench import clock
 from tessera.bench.frameworks import Array, Framework
 from tessera.bench.operator import Call, OperatorBenchmark
 from tessera.bench.precision import Precision
+from tessera.cached import cached_property
 
 _MOST_CALLS = 256
 _INPUT_BYTES = 256 << 20

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import prod
 from typing import Any
 from typing import cast as cast_type
@@ -15,6 +14,7 @@ from numpy.lib.stride_tricks import as_strided
 from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.ir import Block, SSAValue
 
+from tessera.cached import cached_property
 from tessera.dialects import elementwise, reductions, tile
 from tessera.dialects.attributes import SizesAttr
 from tessera.dialects.elements import dtype_of

@@ -6,12 +6,12 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Number
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from tessera import knobs
+from tessera.cached import cached_property
 from tessera.dtypes.types import DType, bool_, f32
 from tessera.errors import (
     AutotuneError,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tessera import knobs
+from tessera.cached import cached_property
 from tessera.errors import SourceSpan
 from tessera.kernels.native import Settings
 from tessera.lang.parameters import Call

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from tessera.cached import cached_property
 from tessera.dtypes.types import DType, f32
 from tessera.errors import SourceSpan
 from tessera.lang.parameters import is_array

@@ -13,6 +13,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from tessera import knobs
+from tessera.cached import cached_property
 from tessera.errors import CompileError, DeviceError, TesseraError, caller_span
 from tessera.forking import tell_in_child
 from tessera.kernels.named import Made, Named, function_behind
@@ -60,7 +61,7 @@ class Variant:
     found: bool = False
     """Whether another process made it."""
 
-    @functools.cached_property
+    @cached_property
     def has_same_symbols(self) -> bool:
         """Whether its program's symbols are those of its own arguments."""
         whole, mine = self.program.symbols, self.traced.symbols

@@ -10,12 +10,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import copysign
 from typing import Any
 
 import numpy as np
 
+from tessera.cached import cached_property
 from tessera.dtypes.types import DType, bool_, f64, i64
 from tessera.errors import TesseraError
 from tessera.lang.methods import Held, alive

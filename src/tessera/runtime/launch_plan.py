@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
+from tessera.cached import cached_property
 from tessera.dtypes.types import BY_NAME, DType
 from tessera.errors import CompileError, DtypeError, ShapeError, SourceSpan, TesseraError
 from tessera.shapes.conditions import Condition, Geometry, evaluate, frozen

@@ -8,12 +8,13 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any, cast, get_args, get_origin
 
 import numpy as np
 
+from tessera.cached import cached_property
 from tessera.errors import DtypeError, ShapeError, SourceSpan, TesseraError
 from tessera.shapes.annotations import FORM_NAMES, KTile, Out, TensorType, Tile
 from tessera.shapes.environment import Origin, ShapeEnvironment

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
 from typing import Any
 
+from tessera.cached import cached_property
 from tessera.shapes.expr import NAME, Dim, Shape, dim, evaluator
 
 _WHOLE = """

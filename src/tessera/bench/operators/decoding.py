@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 from tessera.bench.operators.kernels import attention_into
+from tessera.cached import cached_property
 from tessera.dtypes.types import f32
 from tessera.kernels import intrinsics as tile
 from tessera.kernels.function import kernel

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import blake2b
+
+from tessera.cached import cached_property
 
 
 @dataclass(frozen=True)

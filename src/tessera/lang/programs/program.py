@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from tessera.cached import cached_property
 from tessera.errors import DeviceError, DtypeError, ShapeError
 from tessera.interpreters.machine import Machine
 from tessera.kernels.native import Settings, place_of

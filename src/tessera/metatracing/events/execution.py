@@ -8,12 +8,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tessera.cached import cached_property
 from tessera.errors import DeviceError, ResourceError
 from tessera.metatracing.events.walk import Walk, Walked
 from tessera.metatracing.records import Described, LaunchFacts

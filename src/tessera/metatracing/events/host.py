@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
 from tessera import knobs
+from tessera.cached import cached_property
 from tessera.dialects import tile
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.errors import DeviceError

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
+from tessera.cached import cached_property
 from tessera.dialects import tile, tile_values
 from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.interpreters.engine import symbol_in

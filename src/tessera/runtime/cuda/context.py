@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from threading import Lock
 from typing import Any, ClassVar, Self
 
+from tessera.cached import cached_property
 from tessera.errors import DeviceError, TesseraError
 from tessera.runtime.cuda import driver
 

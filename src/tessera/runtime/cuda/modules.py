@@ -11,9 +11,9 @@ import ctypes
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from tessera.cached import cached_property
 from tessera.errors import CompileError, ResourceError, TesseraError
 from tessera.runtime import cache
 from tessera.runtime.cuda import driver

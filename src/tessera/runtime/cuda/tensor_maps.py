@@ -11,11 +11,12 @@ import struct
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from ctypes import addressof, c_char, c_void_p, cast
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tessera.cached import cached_property
 from tessera.dtypes import types as dt
 from tessera.dtypes.types import DType
 from tessera.errors import ShapeError, TesseraError

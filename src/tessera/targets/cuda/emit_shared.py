@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
+from tessera.cached import cached_property
 from tessera.dtypes.types import DType
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.emitter import Emitter, Shared, emits

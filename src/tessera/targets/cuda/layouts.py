@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from math import prod
 from typing import NamedTuple
+
+from tessera.cached import cached_property
 
 WARP = 32
 REPLICA = -1

@@ -7,8 +7,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
+from tessera.cached import cached_property
 from tessera.errors import CompileError
 
 _COMMENT = re.compile(r"//[^\n]*")
