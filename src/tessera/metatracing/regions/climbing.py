@@ -146,7 +146,7 @@ class Climbing:
         """
         region = self.region
         now, kind = region.clock(), self._kind(wanted)
-        all_heat, heat = region.heat.at(now) + region.recording.uncounted, entry.heat.at(now)
+        all_heat, heat = region.recording.heat_now(), entry.heat.at(now)
         if first:
             return all_heat >= threshold
         along = self.lessons.has_paid(kind) or any(one.tier is wanted and not one.is_bridge for one in self.requests)
@@ -157,9 +157,8 @@ class Climbing:
     def _look_again(self, entry: Entry, threshold: float) -> None:
         """Records the call that will make the region hot, if those of other cases do not: nobody else would notice."""
         region, typical = self.region, entry.typical
-        missing = threshold - region.heat.at(region.clock()) - region.recording.uncounted
         if region.config.sample_period is None and typical > 0:
-            entry.hurry(max(0, int(missing / typical)))
+            entry.hurry(max(0, int((threshold - region.recording.heat_now()) / typical)))
 
     def _hottest(self, entry: Entry, described: Described) -> tuple[Entry, Described]:
         """The case that takes most of a region's time, whoever calls: the most programs are tried for that."""

@@ -121,6 +121,10 @@ class Recording:
         typical = entry.typical
         return next((period for below, period in _PERIODS if typical < below), 1)
 
+    def heat_now(self) -> float:
+        """How hot the region is, calls that are not in its heat yet among them."""
+        return self.heat.at(self.region.clock()) + self.uncounted
+
     @property
     def uncounted(self) -> float:
         """Nanoseconds of calls since the last recorded ones, if they took as long as those: not in the heat yet.
