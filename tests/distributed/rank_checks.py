@@ -142,7 +142,7 @@ def traces() -> None:
         assert heard is not None
         with DistributedExecutionTracer(threshold=0.3) as tracer:
             distributed.barrier()
-            time.sleep(0.06 if rank == size - 1 else 0.0)
+            time.sleep(0.6 if rank == size - 1 else 0.0)  # much longer than ranks wait for a busy machine's processors
             distributed.all_reduce(ts.ones((8, 3)))
             for _ in range(2):
                 distributed.all_gather(ts.ones((2,), ts.bf16))
@@ -155,8 +155,8 @@ def traces() -> None:
     (uneven,) = [one for one in trace.load_imbalance if one.kind == "all_reduce"]
     assert uneven.slowest_rank == size - 1
     assert uneven.imbalance > 0.5
-    assert uneven.work_ms[-1] > 55
-    assert (uneven.waited_ms > 20) == (rank < size - 1)
+    assert uneven.work_ms[-1] > 550
+    assert (uneven.waited_ms > 200) == (rank < size - 1)
     sent = {one.kind: one.bytes_sent for one in trace.network_stats}
     assert sent == {"barrier": 0, "all_reduce": round(2 * (size - 1) / size * 96), "all_gather": 2 * (size - 1) * 4}
     distributed.barrier()
