@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -70,10 +71,12 @@ FLOATS = [
     (ts.f32, ts.f64),
     (ts.f64, ts.f64),
 ]
-# What processors have instructions for is tried at every level by the quick tests, of the rest some at the highest.
+# What processors have instructions for is tried by the quick tests at the highest level and one of the others, of the
+# rest some at the highest.
+HAVE_INSTRUCTIONS = [*WHOLE[:2], *FLOATS[:4]]
 QUICK = [
-    *((types, level) for types in (*WHOLE[:2], *FLOATS[:4]) for level in MACHINES),
-    *((types, MACHINES[-1]) for types in (*WHOLE[2:6:3], *WHOLE[8:], *FLOATS[5:])),
+    *((types, MACHINES[-1]) for types in (*HAVE_INSTRUCTIONS, *WHOLE[2:6:3], *WHOLE[8:], *FLOATS[5:])),
+    *zip(HAVE_INSTRUCTIONS, cycle(MACHINES[:-1]), strict=False),
 ]
 
 

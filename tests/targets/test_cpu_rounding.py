@@ -70,6 +70,7 @@ def both(run: Any, *arguments: Any) -> list[Any]:
     return found
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("size", [1.0, 1e6, 1e30])
 def test_nothing_is_above_the_maximum(level: str, size: float) -> None:
@@ -82,6 +83,7 @@ def test_nothing_is_above_the_maximum(level: str, size: float) -> None:
     np.testing.assert_allclose(native, meant, rtol=2e-6, atol=1e-30)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16, ml_dtypes.float8_e5m2, ml_dtypes.float8_e4m3fn])
 def test_narrow_floats_are_summed_in_f32(level: str, dtype: Any) -> None:
@@ -111,6 +113,7 @@ def test_whole_numbers_have_extremes(level: str, dtype: Any) -> None:
             np.testing.assert_array_equal(native, meant)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16])
 def test_products_into_narrow_floats(level: str, dtype: Any) -> None:

@@ -250,6 +250,7 @@ def test_numbers_of_keys(size: Any, keys: int) -> None:
     check(module, arguments(f32, keys=keys), made)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("sizes", [("S", "T"), ("S", 0), (0, "T")], ids=str)
 def test_no_keys_and_no_queries(form: str, sizes: tuple[Any, Any]) -> None:
