@@ -299,6 +299,7 @@ def test_equal_code_raises_no_alarm(correlation: float):
     assert found.count(UNDECIDED) <= 25
 
 
+@pytest.mark.quick(correlation=[0.0])
 @pytest.mark.parametrize(("correlation", "budget"), [(0.0, 700), (0.3, 1200)])
 def test_a_slowdown_of_five_percent_is_caught(correlation: float, budget: int):
     found = simulated(120, 1.05, correlation, budget, seed=7)

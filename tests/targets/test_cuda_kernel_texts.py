@@ -135,7 +135,7 @@ def has_agents(name: str, dtype: DType, rung: int) -> bool:
 
 
 @pytest.mark.quick(
-    name=[name for name in CASES if name not in ("softcap_attention", "alibi_attention")], dtype=[f32, bf16]
+    name=[name for name in CASES if name not in ("softcap_attention", "alibi_attention")], dtype=[f32, bf16], rung=[0]
 )
 @pytest.mark.parametrize(("name", "dtype", "rung"), EACH, ids=str)
 def test_a_kernel_assembles_clean_and_has_the_intended_instructions(name: str, dtype: DType, rung: int) -> None:

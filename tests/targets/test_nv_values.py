@@ -114,7 +114,7 @@ def test_loss_scales_of_tiles(name: str) -> None:
         assert agreement(name, row[2], found, reference(row, given_), given_) == ""
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", [0, 2])
 def test_rows_have_the_bits_of_the_reference(part: int) -> None:
     """A few of the rows and types; all of them are an acceptance test."""
     check_rows([(seed, row) for seed, row in enumerate(cases()) if seed % 29 == 7 * part], 128)

@@ -156,7 +156,7 @@ def by_chance(seed: int) -> Machine:
     return Machine(workers=2, chance=np.random.default_rng(seed))
 
 
-@pytest.mark.quick(name=["full", "prefix"])
+@pytest.mark.quick(name=["prefix"])
 @pytest.mark.parametrize("name", at_length(STAGES, "full", "soft cap", "prefix"))
 def test_skewed_kernels_give_the_same_bits(name: str) -> None:
     """The second product runs while the first is waited for, and both while the first factors are made."""

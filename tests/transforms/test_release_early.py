@@ -37,6 +37,7 @@ def released(function: tile.FuncOp) -> dict[SSAValue, list[ReleaseOp]]:
     return found
 
 
+@pytest.mark.quick(name=["window"])
 @pytest.mark.parametrize("name", at_length(STAGES, "causal", "window"))
 def test_kernels_give_the_same_bits(name: str) -> None:
     for length in (0, 1, 8, 41):
