@@ -1,8 +1,7 @@
 # Tessera's own chores. `make demo` and `make test` need Python 3.11 or newer and nothing else.
 
 PYTHON ?= python3
-# One more than two processors: tests wait for processes, and those that measure for silence.
-JOBS ?= 3
+JOBS ?= 2
 BIN := .venv/bin
 MARKERS := not acceptance and not gpu$(if $(PEERS),, and not peers)
 STAMP := .venv/$(if $(PEERS),peers,test).stamp
