@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from tessera.bench import frameworks, registry
-from tessera.bench.comparison import Verdict
+from tessera.bench.comparison import Change, Verdict
 from tessera.bench.definitions import BenchError
 from tessera.bench.duel import BUDGET, calibrate, duel, slowed
 from tessera.bench.operator import OperatorBenchmark
@@ -39,16 +39,25 @@ def ours(benchmark: OperatorBenchmark) -> Any:
     return next(iter(benchmark.implementations.values()))
 
 
+def decided(benchmark: OperatorBenchmark, name: str, first: Any, second: Any) -> Change:
+    """A duel that was decided: on a machine that is busy some are not within their time, and are begun again."""
+    change = duel(benchmark, KERNELS[name], F32, first, second, BRIEF)
+    for _ in range(4):
+        if change.verdict is Verdict.UNDECIDED:
+            change = duel(benchmark, KERNELS[name], F32, first, second, BRIEF)
+    return change
+
+
 @pytest.mark.parametrize("name", KERNELS)
 def test_half_as_fast_again_is_a_regression_and_the_other_way_round_an_improvement(name: str) -> None:
     benchmark = benchmark_of(name)
     own = ours(benchmark)
     slower = slowed(own, 100.0)
-    worse = duel(benchmark, KERNELS[name], F32, own, slower, BRIEF)
+    worse = decided(benchmark, name, own, slower)
     assert worse.verdict is Verdict.REGRESSION, worse.reason
     assert worse.change_percent is not None
     assert 50 < worse.change_percent < 200
-    better = duel(benchmark, KERNELS[name], F32, slower, own, BRIEF)
+    better = decided(benchmark, name, slower, own)
     assert better.verdict is Verdict.IMPROVEMENT, better.reason
 
 
