@@ -275,7 +275,7 @@ def test_histories_are_told_once_and_oldest_first() -> None:
 
 
 def test_known_sizes_cost_little() -> None:
-    """Beside a loop of Python's over two pairs, a microsecond or so, which is as slow as the machine is at the time."""
+    """Beside a loop of Python's over two pairs, 1.3 µs on a Xeon of 2.5 GHz and as slow as the machine is at the time."""
 
     def loop() -> object:
         return tuple(max(a, b) for a, b in zip((128, 1), (1, 64), strict=True))
@@ -289,9 +289,9 @@ def test_known_sizes_cost_little() -> None:
     rounds = [[timeit.timeit(call, number=200) for call in calls] for _ in range(200)]
     yardstick, *quietest = map(min, zip(*rounds, strict=True))
     joined, extended, reshaped = (one / yardstick for one in quietest)
-    assert joined < 2
-    assert extended < 2
-    assert reshaped < 4
+    assert joined < 1.5
+    assert extended < 1.5
+    assert reshaped < 3
 
 
 def test_dims_in_results_are_never_constant() -> None:
