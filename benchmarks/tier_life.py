@@ -7,6 +7,7 @@ slowest calls did (`slow_calls.py`); wrapping all that costs calls a little.
 
 from __future__ import annotations
 
+import compileall
 import json
 import os
 import subprocess
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xdsl
 
 import tessera as ts
 from tessera.metatracing import AttentionParams, MetaTracingRuntime, RuntimeConfig
@@ -410,6 +412,15 @@ PARTS: dict[str, Callable[[str], dict[str, Any]]] = {
 }
 
 
+def have_bytecode() -> None:
+    """Processes find bytecode of the compiler, as they do wherever it was installed; cold is the compile cache alone.
+
+    Where Python may not write any (PYTHONDONTWRITEBYTECODE), each process that compiles reads a thousand sources first.
+    """
+    for package in (ts, xdsl):
+        compileall.compile_dir(package.__path__[0], quiet=2, workers=0)
+
+
 def child(part: str, device: str, cache: Path) -> dict[str, Any]:
     environment = {**os.environ, "TESSERA_CACHE_DIR": str(cache), "CUDA_CACHE_PATH": str(cache / "driver")}
     command = [sys.executable, __file__, part, device]
@@ -423,6 +434,7 @@ def child(part: str, device: str, cache: Path) -> dict[str, Any]:
 def measured(device: str) -> tuple[dict[str, Any], Bars]:
     """Everything, and the bars."""
     found: dict[str, Any] = {}
+    have_bytecode()
     with tempfile.TemporaryDirectory() as folder:
         for part, cache in (
             ("costs", "warm"),
