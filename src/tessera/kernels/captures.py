@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import dis
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import lru_cache, partial
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple, cast
@@ -49,7 +49,7 @@ def unchanged(*functions: Any) -> Callable[[], bool]:
             names.setdefault(id(found.scope), (found.scope, {}))[1][found.name] = found.value
     checks = [_same_names(scope, seen) for scope, seen in names.values()]
     checks += [_same_cells(tuple(cells.values()))] if cells else []
-    return checks[0] if len(checks) == 1 else lambda: all(check() for check in checks)
+    return checks[0] if len(checks) == 1 else _written(checks, "{}()")
 
 
 def _same_names(scope: dict[str, Any], seen: dict[str, Any]) -> Callable[[], bool]:
@@ -68,7 +68,14 @@ def _same_names(scope: dict[str, Any], seen: dict[str, Any]) -> Callable[[], boo
 
 
 def _same_cells(seen: tuple[tuple[CellType, Any], ...]) -> Callable[[], bool]:
-    return lambda: all(cell.cell_contents is value for cell, value in seen)
+    return _written(seen, "{0}[0].cell_contents is {0}[1]")
+
+
+def _written(asked: Sequence[Any], test: str) -> Callable[[], bool]:
+    """Whether a test holds of everything: one after the other, for every call asks, and a loop would take long."""
+    names = [f"asked{place}" for place in range(len(asked))]
+    tests = " and ".join(test.format(name) for name in names) or "True"
+    return eval(f"lambda {', '.join(names)}: lambda: {tests}")(*asked)
 
 
 def _reached(functions: tuple[Any, ...]) -> Iterator[Capture]:

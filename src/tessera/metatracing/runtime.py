@@ -9,6 +9,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -242,15 +243,16 @@ class MetaTracingRuntime:
             from tessera.runtime.creation import empty_like
 
             o = empty_like(asarray(q))
-        scale = wanted.softmax_scale
         # A call finds the caches full of arrays: every object that is looked at here is fetched from memory.
+        scale = wanted.softmax_scale
+        if scale is None:
+            array = q.geometry if q.__class__ is Tensor else q
+            scale = array.shape[-1] ** -0.5
         tiered = self._attention
         if tiered is None:
             tiered = self._attention = self.tiered(flash_attention)
-        _, tier = tiered.told(
-            q, k, v, o, q.shape[-1] ** -0.5 if scale is None else float(scale), causal=wanted.is_causal
-        )
-        return RuntimeResult(o, tier)
+        _, tier = tiered.told(q, k, v, o, float(scale), causal=wanted.is_causal)
+        return _result((o, tier, True))
 
     # What it tells
 
@@ -339,6 +341,7 @@ class MetaTracingRuntime:
 
 
 _DEFAULT_PARAMS = AttentionParams()
+_result = partial(tuple.__new__, RuntimeResult)  # as RuntimeResult does, without a function of Python's in between
 
 
 def _trace(region: Region, record: Record) -> AttentionTrace:

@@ -35,8 +35,9 @@ class Tiered:
     """A client under a runtime. Call it as the client is called; `told` also gives the tier that it ran at."""
 
     # Each has functions of its own for its calls, written for its parameters.
-    __slots__ = ("__call__", "__dict__", "__weakref__")
+    __slots__ = ("__call__", "__dict__", "__weakref__", "told")
     __call__: Callable[..., Any]
+    told: Callable[..., tuple[Any, ExecutionTier]]
 
     def __init__(self, runtime: MetaTracingRuntime, client: Client) -> None:
         self.runtime = runtime
@@ -49,7 +50,7 @@ class Tiered:
         self._static = [one for one in parameters if one.name not in client.paths]
         self._arrays: tuple[bool, ...] | None = None  # which arguments are; unknown before the first call
         self.__call__ = lambda *args, **kwargs: self.slowly(args, kwargs)[0]
-        self.told: Callable[..., tuple[Any, ExecutionTier]] = lambda *args, **kwargs: self.slowly(args, kwargs)
+        self.told = lambda *args, **kwargs: self.slowly(args, kwargs)
 
     def forked(self) -> None:
         """In the child of a fork: whoever held the locks is not there, and neither is who compiles."""
@@ -179,7 +180,7 @@ class Tiered:
             values=values,
             given=given,
             static="".join(f"{one.name}, " for one in self._static),
-            result=f"({run}, {mark}entry.program.level.tier)" if told else run,
+            result=f"({run}, {mark}entry.tier)" if told else run,
             only="" if told else "[0]",
         )
         return written(self.client.name, text, signature, mark, scope, __name__)

@@ -83,15 +83,17 @@ class Problem:
     def plainly(self, kernel: Any) -> Callable[[], Any]:
         """A call of a kernel without tiers."""
         q, k, v, o = self.arrays
-        scale = self.params.scale(self.config.head_dim)
-        return lambda: kernel(q, k, v, o, scale, causal=self.config.is_causal)
+        scale, causal = self.params.scale(self.config.head_dim), self.config.is_causal
+        return lambda: kernel(q, k, v, o, scale, causal=causal)
 
     def baseline(self) -> Callable[[], Any]:
         """The frozen program that tiers are compared with."""
         return self.plainly(flash_attention.with_schedule(BASELINE))
 
     def by(self, runtime: MetaTracingRuntime) -> Callable[[], Any]:
-        return lambda: runtime.execute_flash_attention(*self.arrays, self.params)
+        """The same call under a runtime; as above, it makes nothing of its own while it is measured."""
+        (q, k, v, o), params = self.arrays, self.params
+        return lambda: runtime.execute_flash_attention(q, k, v, o, params)
 
     def clear(self) -> None:
         """So that nobody takes the last result for the next one."""

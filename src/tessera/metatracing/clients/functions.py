@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from tessera.errors import CompileError
 from tessera.forking import tell_in_child
-from tessera.kernels.native import Settings, settings, settings_at, settings_on, target_of
+from tessera.kernels.native import Settings, quick_settings, settings, settings_at, settings_on, target_of
 from tessera.kernels.schedule import Schedule
 from tessera.lang import parameters
 from tessera.lang.jit import Family, Jitted, Variant, device_of, interpreted, log_fallback
@@ -84,7 +84,6 @@ class ProgramClient:
         self.paths = _names(call.leaves)
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         self.signature = inspect.Signature([inspect.Parameter(path, kind) for path in self.paths])
-        self.token = settings
         self._key = call.key
         self._rebuild = call.rebuild
         self._epoch = Epoch()
@@ -97,6 +96,10 @@ class ProgramClient:
     def forked(self) -> None:
         """In the child of a fork: whoever held the lock is not there."""
         self._lock = threading.RLock()
+
+    @property
+    def token(self) -> Callable[[], Settings | None]:
+        return quick_settings()
 
     # Calls
 

@@ -19,6 +19,7 @@ from tessera.kernels.native import (
     Programs,
     Settings,
     place_of,
+    quick_settings,
     settings,
     settings_at,
     settings_of_level,
@@ -63,10 +64,14 @@ class KernelClient:
         parameters = self.signature.parameters.values()
         self.paths = tuple(one.name for one in parameters if one.kind is not one.KEYWORD_ONLY)
         self._is_traceable = is_traceable(self.signature) and not isinstance(kernel, Verified)
-        self.token = settings
         self._sent: Call | None = None
 
     # Calls
+
+    @property
+    def token(self) -> Callable[[], Settings | None]:
+        """In machine code once that is loaded: it looks at a few words, where Python would look at many objects."""
+        return quick_settings()
 
     def call(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call | None:
         if not self._is_traceable or is_tracing():

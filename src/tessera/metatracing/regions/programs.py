@@ -187,7 +187,20 @@ def _remember(known: dict[Metas, Any], metas: Metas, found: Any, most: int) -> N
     known[metas] = found
 
 
-class Entry:
+class _EveryCall:
+    """What every call by an entry looks at. It lies together, in front: caches are full of arrays then."""
+
+    __slots__ = ("holds", "left", "run", "tier", "unchanged")
+
+    def __init__(self, program: Installed, run: Runner, unchanged: Callable[[], bool]) -> None:
+        self.run = run
+        self.holds = program.holds
+        self.unchanged = unchanged
+        self.tier: ExecutionTier = program.tier
+        self.left = 0
+
+
+class Entry(_EveryCall):
     """What a call with certain metas leads to: a program bound to them, whether it serves the numbers, and what if not.
 
     `left` counts down the calls to the next recorded one, of `period` that are not; `pace` is what that should be by
@@ -203,10 +216,8 @@ class Entry:
         "facts",
         "failed",
         "heat",
-        "holds",
         "is_native",
         "is_stale",
-        "left",
         "other",
         "pace",
         "period",
@@ -214,19 +225,15 @@ class Entry:
         "recent",
         "region",
         "rival",
-        "run",
         "seen",
-        "unchanged",
     )
 
     def __init__(self, region: Region, program: Installed, run: Runner, call: Call, half_life: float) -> None:
+        super().__init__(program, run, region.unchanged)
         self.region = region
-        self.unchanged = region.unchanged
         self.program = program
-        self.run = run
         self.is_native = program.compiled.is_native
         self.call = call
-        self.holds = program.holds
         self.other: Entry | None = None
         self.failed: RuntimeGuard | None = None
         self.contest: Contest | None = None
@@ -236,15 +243,10 @@ class Entry:
         self.is_stale = False  # nobody finds it any more; who has it may still run it
         self.heat = Heat(half_life)
         self.recent: deque[int] = deque(maxlen=_RECENT)
-        self.left = 0
         self.period = 0
         self.pace = 0
         self.calls = 0
         self.seen = 0
-
-    @property
-    def tier(self) -> ExecutionTier:
-        return self.program.level.tier
 
     @property
     def described(self) -> Described:
