@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
@@ -30,6 +31,8 @@ from tessera.metatracing import (
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.clients.shipping import pack, unpack
 from tessera.metatracing.stand_ins import stand_in
+from tessera.metatracing.tiered import Tiered
+from tessera.targets.cpython import standing_answers
 
 HAS_CODE = settings() is not None
 native = pytest.mark.skipif(not HAS_CODE, reason="kernels have machine code on x86-64 Linux only")
@@ -131,6 +134,38 @@ def test_a_captured_value_that_changes_is_noticed(monkeypatch: pytest.MonkeyPatc
         assert float(run(x).numpy()[0]) == 3.0
     monkeypatch.setattr(sys.modules[__name__], "FACTOR", 4.0)
     assert float(run(x).numpy()[0]) == 4.0
+
+
+@native
+def test_settings_that_change_are_noticed_and_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However they are set; calls ask for them in machine code, and those that have an entry take no other way."""
+    slow: list[object] = []
+    slowly = Tiered.slowly
+    monkeypatch.setattr(Tiered, "slowly", lambda *given: (slow.append(given), slowly(*given))[1])
+    run = MetaTracingRuntime(RuntimeConfig(background_compilation=False)).tiered(tripled)
+    x = ts.ones(10)
+
+    def called() -> tuple[int, int]:
+        before = len(slow)
+        assert all(run(x).tolist() == [3.0] * 10 for _ in range(4))
+        return len(run.regions), len(slow) - before
+
+    assert called() == (1, 1)
+    if standing_answers.is_possible(knobs.watched()[2]):
+        assert not inspect.isfunction(run.client.token)
+    with knobs.optimization.using(1):
+        assert called() == (2, 1)
+    with monkeypatch.context() as around:
+        around.setenv("TESSERA_OPTIMIZATION", "2")
+        assert called() == (3, 1)
+    knobs.optimization.set(0)
+    try:
+        assert called() == (4, 1)
+        with knobs.optimization.using(1):
+            assert called() == (4, 0)
+    finally:
+        knobs.optimization.reset()
+    assert called() == (4, 0)
 
 
 def test_arguments_of_other_libraries_and_by_name() -> None:
