@@ -141,7 +141,12 @@ def test_settings_that_change_are_noticed_and_come_back(monkeypatch: pytest.Monk
     """However they are set; calls ask for them in machine code, and those that have an entry take no other way."""
     slow: list[object] = []
     slowly = Tiered.slowly
-    monkeypatch.setattr(Tiered, "slowly", lambda *given: (slow.append(given), slowly(*given))[1])
+
+    def counted(tiered: Tiered, args: Any, kwargs: Any) -> Any:
+        slow.append(args)
+        return slowly(tiered, args, kwargs)
+
+    monkeypatch.setattr(Tiered, "slowly", counted)
     run = MetaTracingRuntime(RuntimeConfig(background_compilation=False)).tiered(tripled)
     x = ts.ones(10)
 

@@ -193,8 +193,9 @@ class Client(Protocol):
         """Its parameters. Those that `paths` does not name are static: programs depend on their values."""
         ...
 
-    def token(self) -> object:
-        """What settings programs are made for here and now: the same object as long as they are the same. Quick."""
+    @property
+    def token(self) -> Callable[[], object]:
+        """Tells for which settings programs are made here and now: the same object while they are the same. Quick."""
         ...
 
     def static_values(self, call: Call) -> Sequence[Any]:

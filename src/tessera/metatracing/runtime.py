@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from tessera.forking import fork_waits_for, tell_in_child
 from tessera.kernels.function import Kernel
@@ -341,7 +341,10 @@ class MetaTracingRuntime:
 
 
 _DEFAULT_PARAMS = AttentionParams()
-_result = partial(tuple.__new__, RuntimeResult)  # as RuntimeResult does, without a function of Python's in between
+# As RuntimeResult does, without a function of Python's in between.
+_result: Callable[[tuple[Tensor, ExecutionTier, bool]], RuntimeResult] = partial(
+    cast("Any", tuple).__new__, RuntimeResult
+)
 
 
 def _trace(region: Region, record: Record) -> AttentionTrace:
