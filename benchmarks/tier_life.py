@@ -272,7 +272,8 @@ def workload(device: str, watcher: Any = None) -> dict[str, Any]:
     callers wait for is measured for all calls; how fast programs are, in the calls 150 to 200 behind each shift.
     `after_shifts` is of programs alone, and has the bar; `after_shifts_launched` is with what an idle GPU waits for.
     `p99` is of all calls; of those that are compared on a GPU the benchmark's own events are a part, so that
-    `p99_without_compared` is without them. A watcher sees what calls do.
+    `p99_without_compared` is without them. `p99_when_calm` is of calls when nothing changes any more: what the host
+    does by itself. A watcher sees what calls do.
     """
     shapes, random = shapes_for(device), np.random.default_rng(0)
     given, others = ([arrays(shape, device) for shape in shapes] for _ in range(2))
@@ -338,6 +339,7 @@ def workload(device: str, watcher: Any = None) -> dict[str, Any]:
     steady = [float(np.median(one)) for one in calm]
     launched, fast = ([float(np.nanmedian([pair[way] for pair in one])) for one in speeds] for way in range(2))
     slower = took / np.asarray([steady[which] for which in plan])
+    at_rest = [(one, usual) for found, usual in zip(calm, steady, strict=True) for one in found]
     with_launch, after = (
         [float(np.nanmedian([pair[way] for pair in found])) / ended[usual[shift]] for shift, found in behind.items()]
         for way, ended in ((0, launched), (1, fast))
@@ -349,6 +351,7 @@ def workload(device: str, watcher: Any = None) -> dict[str, Any]:
         "p99": float(np.percentile(slower, 99)),
         "p99_without_first_200": float(np.percentile(slower[200:], 99)),
         "p99_without_compared": float(np.percentile(slower[~np.asarray(is_compared)], 99)),
+        "p99_when_calm": float(np.percentile([one / usual for one, usual in at_rest], 99)),
         "slower_than_twice": int((slower > 2).sum()),
         "slowest": [[int(turn), round(float(took[turn]))] for turn in sorted(np.argsort(-slower)[:80])],
         "after_shift_least": float(np.min(after)),
