@@ -10,13 +10,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from contextvars import copy_context
-from typing import Protocol
+from contextvars import Context, copy_context
+from typing import Any, Protocol, TypeAlias
 
 from tessera.metatracing.logs import complain
 from tessera.runtime.threads import before_work
 
-Job = Callable[[], object]
+Job: TypeAlias = "tuple[Context, Callable[..., object], tuple[Any, ...]]"
+"""Something to do with what it is given, and the settings that hold for it."""
 _LATER = 0.002
 """Seconds after which the thread looks again for something to do: waking it would take the caller too long."""
 _IDLE = 2.0
@@ -34,7 +35,7 @@ class Clerk(Protocol):
         """Whether a job is done when `do` returns."""
         ...
 
-    def do(self, job: Job) -> None: ...
+    def do(self, job: Callable[..., object], *given: Any) -> None: ...
 
     def settle(self) -> None:
         """Waits until all is done that was given so far."""
@@ -50,8 +51,8 @@ class AtOnce:
 
     is_at_once = True
 
-    def do(self, job: Job) -> None:
-        job()
+    def do(self, job: Callable[..., object], *given: Any) -> None:
+        job(*given)
 
     def settle(self) -> None:
         return
@@ -73,16 +74,17 @@ class Behind:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def do(self, job: Job) -> None:
-        if len(self._jobs) >= _MOST:
-            _done(job)
-            return
+    def do(self, job: Callable[..., object], *given: Any) -> None:
         context = copy_context()  # settings that hold around the call hold for what it leads to
-        self._add(lambda: context.run(job))
+        if len(self._jobs) >= _MOST:
+            _done((context, job, given))
+            return
+        self._jobs.append((context, job, given))
+        if self._thread is None:
+            self._start()
 
-    def _add(self, job: Job) -> None:
+    def _start(self) -> None:
         with self._lock:
-            self._jobs.append(job)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="tessera clerk", daemon=True)
                 self._thread.start()
@@ -95,23 +97,32 @@ class Behind:
             while self._jobs:
                 before_work()
                 _done(self._jobs.popleft())
-            if idle > _IDLE:
-                with self._lock:
-                    if not self._jobs:
-                        self._thread = None
-                        return
+            if idle > _IDLE and self._is_over():
+                return
+
+    def _is_over(self) -> bool:
+        """Whether this thread may end. Who brings a job looks for a thread behind that, this one for jobs once more."""
+        with self._lock:
+            thread, self._thread = self._thread, None
+            if self._jobs:
+                self._thread = thread
+            return self._thread is None
 
     def settle(self) -> None:
-        thread = self._thread
+        with self._lock:
+            thread = self._thread
         if thread is None or thread is threading.current_thread() or not thread.is_alive():
             return
         over = threading.Event()
-        self._add(over.set)
+        self._jobs.append((copy_context(), over.set, ()))
+        if self._thread is None:
+            self._start()
         over.wait(_PATIENCE)
 
 
-def _done(job: Job) -> None:
+def _done(waiting: Job) -> None:
+    context, job, given = waiting
     try:
-        job()
+        context.run(job, *given)
     except Exception as error:  # whatever it is, a call must not learn of it
         complain(f"what a recorded call led to failed: {type(error).__name__}: {error}")

@@ -278,7 +278,8 @@ class Entry(_EveryCall):
     @property
     def unrecorded(self) -> int:
         """Calls since the last recorded one; some are missed where another thread counts down at the same moment."""
-        return max(0, self.period - max(self.left, 0))
+        left, period = self.left, self.period
+        return period if left <= 0 else period - left if left < period else 0
 
     @property
     def uncounted(self) -> float:
@@ -306,10 +307,12 @@ class Entry(_EveryCall):
         self.calls += count
         return count
 
-    def restart(self, period: int) -> None:
-        """Begins to count down anew, behind a recorded call."""
+    def restart(self, period: int) -> int:
+        """Begins to count down anew, behind a recorded call; how many there were since the last one."""
+        count = self.unrecorded
         self.period = self.left = period
-        self.calls += 1
+        self.calls += count + 1
+        return count
 
 
 def numbers_hold(guards: Sequence[RuntimeGuard], places: Sequence[int]) -> Callable[..., bool] | None:

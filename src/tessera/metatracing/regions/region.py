@@ -216,16 +216,15 @@ class Region:
         except FAULTS as error:
             self._left(entry)
             return self.recover(entry, contender, error, values)
+        # A GPU may be done before this is: whoever keeps the books does all that can be done there.
         before = self._counted(entry)
         if before is None:
             return result, program.tier
         if took is None:
-            clerk.do(lambda: self._count(entry, before + 1))
+            clerk.do(self._count, entry, before + 1)
             return result, program.tier
-        waited = began - came
-        described = tuple([value.meta if isinstance(value, Tensor) else value for value in values])
-        call = Sampled(entry, program, contender, before + 1, described)
-        clerk.do(lambda: self._note(call, took, waited))
+        numbers = [values[place] for place in self.numbers]
+        clerk.do(self._note, entry, program, contender, before + 1, numbers, took, began - came)
         return result, program.tier
 
     def _next(self, contest: Contest, values: tuple[Any, ...]) -> Contender | None:
@@ -238,7 +237,7 @@ class Region:
         """Counts the calls before one that another entry makes."""
         before = self._counted(entry)
         if before is not None:
-            self.runtime.clerk.do(lambda: self._count(entry, before))
+            self.runtime.clerk.do(self._count, entry, before)
 
     def _locked(self, blocking: bool) -> bool:
         """Takes the lock, where it is free or worth waiting for."""
@@ -258,9 +257,7 @@ class Region:
             entry.skip()
             return None
         try:
-            before = entry.settle()
-            entry.restart(self.recording.period(entry))
-            return before
+            return entry.restart(self.recording.period(entry))
         finally:
             self.lock.release()
 
@@ -282,14 +279,27 @@ class Region:
         with self.lock:
             self.recording.count(entry.program, entry, count)
 
-    def _note(self, call: Sampled, took: int | Reading, waited: int) -> None:
+    def _note(
+        self,
+        entry: Entry,
+        program: Installed,
+        contender: Contender | None,
+        calls: int,
+        numbers: Sequence[Any],
+        took: int | Reading,
+        waited: int,
+    ) -> None:
         """What a recorded call leads to: a record, perhaps the end of a contest, perhaps a request."""
         began = self.clock()
+        described = list(entry.described)
+        for place, number in zip(self.numbers, numbers, strict=True):
+            described[place] = number
+        call = Sampled(entry, program, contender, calls, tuple(described))
         with self.lock:
             self.recording.ran(call, took)
             recorded = self.clock()
-            self.climbing.consider(call.entry, call.described)
-            self.newcomers.begin(call.entry, call.described)
+            self.climbing.consider(entry, call.described)
+            self.newcomers.begin(entry, call.described)
         self.runtime.manager.sweep()
         self.recording.overheads = recorded - began, waited + self.clock() - recorded
         if self.runtime.watch is not None:
