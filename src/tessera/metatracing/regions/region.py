@@ -242,7 +242,7 @@ class Region:
     def _locked(self, blocking: bool) -> bool:
         """Takes the lock, where it is free or worth waiting for."""
         try:
-            return self.lock.acquire(blocking=blocking)
+            return self.lock.acquire(blocking)  # by name it takes longer
         except BaseException:  # a signal that came with the lock: nobody else would let go of it
             with suppress(RuntimeError):
                 self.lock.release()
