@@ -103,8 +103,8 @@ def test_an_interrupt_that_comes_with_a_lock_does_not_keep_it() -> None:
         def __init__(self) -> None:
             self.lock = threading.RLock()
 
-        def acquire(self, *, blocking: bool) -> bool:
-            self.lock.acquire(blocking=blocking)
+        def acquire(self, *given: bool) -> bool:
+            self.lock.acquire(*given)
             raise KeyboardInterrupt
 
         def release(self) -> None:
