@@ -339,7 +339,7 @@ def workload(device: str, watcher: Any = None) -> dict[str, Any]:
     steady = [float(np.median(one)) for one in calm]
     launched, fast = ([float(np.nanmedian([pair[way] for pair in one])) for one in speeds] for way in range(2))
     slower = took / np.asarray([steady[which] for which in plan])
-    at_rest = [(one, usual) for found, usual in zip(calm, steady, strict=True) for one in found]
+    at_rest = [one / typical for found, typical in zip(calm, steady, strict=True) for one in found]
     with_launch, after = (
         [float(np.nanmedian([pair[way] for pair in found])) / ended[usual[shift]] for shift, found in behind.items()]
         for way, ended in ((0, launched), (1, fast))
@@ -351,7 +351,7 @@ def workload(device: str, watcher: Any = None) -> dict[str, Any]:
         "p99": float(np.percentile(slower, 99)),
         "p99_without_first_200": float(np.percentile(slower[200:], 99)),
         "p99_without_compared": float(np.percentile(slower[~np.asarray(is_compared)], 99)),
-        "p99_when_calm": float(np.percentile([one / usual for one, usual in at_rest], 99)),
+        "p99_when_calm": float(np.percentile(at_rest, 99)),
         "slower_than_twice": int((slower > 2).sum()),
         "slowest": [[int(turn), round(float(took[turn]))] for turn in sorted(np.argsort(-slower)[:80])],
         "after_shift_least": float(np.min(after)),

@@ -9,7 +9,7 @@ from made_up_client import Later, Made, MadeUpProgram, usual_costs
 
 from tessera import Schedule
 from tessera.errors import ResourceError
-from tessera.metatracing import Call, Level, Tiered
+from tessera.metatracing import Call, Level
 from tessera.metatracing.regions.recording import Recording
 
 
@@ -63,20 +63,10 @@ def test_a_contest_begins_behind_the_first_call_that_could_be_a_turn_of_it() -> 
     assert tiers == [1, 2] * 4 + [2] * 4
 
 
-def test_nobody_looks_for_another_program_where_one_takes_the_place_of_its_like(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_nobody_looks_for_another_program_where_one_takes_the_place_of_its_like(slow_calls: list[Any]) -> None:
     def costs(level: Level, call: Call) -> int:
         return 400_000 if level.schedule is not None else usual_costs(level, call)
 
-    looked: list[object] = []
-    real = Tiered.slowly
-
-    def slowly(self: Tiered, args: Any, kwargs: Any) -> Any:
-        looked.append(args)
-        return real(self, args, kwargs)
-
-    monkeypatch.setattr(Tiered, "slowly", slowly)
     later = Later()
     made = Made(costs, compiling=later, enable_tier3_specialization=False)
     made.client.options = [None, Schedule(block=(64, 64))]
@@ -88,13 +78,13 @@ def test_nobody_looks_for_another_program_where_one_takes_the_place_of_its_like(
     (region,) = made.runtime.regions()
     first = region.programs[0]
     later.finish()
-    looked.clear()
+    slow_calls.clear()
     for _ in range(12):
         assert made.call(4, 8) == [2]
     assert first not in region.programs
     assert [made.call(rows, 8) for rows in (4, 5, 6)] == [[2]] * 3
     assert {level.schedule for level in list(made.client.ran)[-3:]} == {Schedule(block=(64, 64))}
-    assert looked == []
+    assert slow_calls == []
 
 
 def test_a_program_that_cannot_be_bound_ahead_is_left_to_calls(bound: list[Call]) -> None:

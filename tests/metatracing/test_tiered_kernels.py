@@ -31,7 +31,6 @@ from tessera.metatracing import (
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.clients.shipping import pack, unpack
 from tessera.metatracing.stand_ins import stand_in
-from tessera.metatracing.tiered import Tiered
 from tessera.targets.cpython import standing_answers
 
 HAS_CODE = settings() is not None
@@ -137,23 +136,15 @@ def test_a_captured_value_that_changes_is_noticed(monkeypatch: pytest.MonkeyPatc
 
 
 @native
-def test_settings_that_change_are_noticed_and_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_that_change_are_noticed_and_come_back(slow_calls: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """However they are set; calls ask for them in machine code, and those that have an entry take no other way."""
-    slow: list[object] = []
-    slowly = Tiered.slowly
-
-    def counted(tiered: Tiered, args: Any, kwargs: Any) -> Any:
-        slow.append(args)
-        return slowly(tiered, args, kwargs)
-
-    monkeypatch.setattr(Tiered, "slowly", counted)
     run = MetaTracingRuntime(RuntimeConfig(background_compilation=False)).tiered(tripled)
     x = ts.ones(10)
 
     def called() -> tuple[int, int]:
-        before = len(slow)
+        before = len(slow_calls)
         assert all(run(x).tolist() == [3.0] * 10 for _ in range(4))
-        return len(run.regions), len(slow) - before
+        return len(run.regions), len(slow_calls) - before
 
     assert called() == (1, 1)
     if standing_answers.is_possible(knobs.watched()[2]):

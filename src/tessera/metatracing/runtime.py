@@ -245,13 +245,12 @@ class MetaTracingRuntime:
             o = empty_like(asarray(q))
         # A call finds the caches full of arrays: every object that is looked at here is fetched from memory.
         scale = wanted.softmax_scale
-        if scale is None:
-            array = q.geometry if q.__class__ is Tensor else q
-            scale = array.shape[-1] ** -0.5
         tiered = self._attention
         if tiered is None:
             tiered = self._attention = self.tiered(flash_attention)
-        _, tier = tiered.told(q, k, v, o, float(scale), causal=wanted.is_causal)
+        _, tier = tiered.told(
+            q, k, v, o, q.shape[-1] ** -0.5 if scale is None else float(scale), causal=wanted.is_causal
+        )
         return _result((o, tier, True))
 
     # What it tells

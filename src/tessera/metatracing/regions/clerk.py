@@ -79,15 +79,15 @@ class Behind:
         if len(self._jobs) >= _MOST:
             _done((context, job, given))
             return
-        self._jobs.append((context, job, given))
-        if self._thread is None:
-            self._start()
+        self._add((context, job, given))
 
-    def _start(self) -> None:
-        with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="tessera clerk", daemon=True)
-                self._thread.start()
+    def _add(self, waiting: Job) -> None:
+        self._jobs.append(waiting)
+        if self._thread is None:
+            with self._lock:
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._work, name="tessera clerk", daemon=True)
+                    self._thread.start()
 
     def _work(self) -> None:
         idle = 0.0
@@ -114,9 +114,7 @@ class Behind:
         if thread is None or thread is threading.current_thread() or not thread.is_alive():
             return
         over = threading.Event()
-        self._jobs.append((copy_context(), over.set, ()))
-        if self._thread is None:
-            self._start()
+        self._add((copy_context(), over.set, ()))
         over.wait(_PATIENCE)
 
 

@@ -278,8 +278,7 @@ class Entry(_EveryCall):
     @property
     def unrecorded(self) -> int:
         """Calls since the last recorded one; some are missed where another thread counts down at the same moment."""
-        left, period = self.left, self.period
-        return period if left <= 0 else period - left if left < period else 0
+        return max(0, self.period - max(self.left, 0))
 
     @property
     def uncounted(self) -> float:

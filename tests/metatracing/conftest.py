@@ -1,0 +1,23 @@
+"""What several tests of tiers look at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tessera.metatracing.tiered import Tiered
+
+
+@pytest.fixture(name="slow_calls")
+def _slow_calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The arguments of tiered calls that went the long way."""
+    calls: list[Any] = []
+    slowly = Tiered.slowly
+
+    def noted(self: Tiered, args: Any, kwargs: Any) -> Any:
+        calls.append(args)
+        return slowly(self, args, kwargs)
+
+    monkeypatch.setattr(Tiered, "slowly", noted)
+    return calls
