@@ -362,7 +362,7 @@ def to_executable(target_ir: TargetIR) -> CompiledKernel:
     made = MachineProgram(instance.name, flat, emitted.layout, emitted.messages, target_ir.guards)
     program = Program.of(instance, Executable(_plan(instance, made), flat), target_ir.guards)
     profiler.lap("load")
-    signature = inspect.signature(target_ir.origin.kernel.function)
+    signature = target_ir.origin.kernel.signature
     return CompiledKernel(instance.name, program, flat, profiler.stages_ms, chosen, signature)
 
 
@@ -538,7 +538,7 @@ def _traced(kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> t
     """A fresh trace, without what is assumed, and the values of its arguments."""
     fresh = kernel.changed(_instances={}, _programs=Programs(), assumed=Assumptions())
     instance = fresh.lower(*args, **kwargs)
-    return instance, collect(instance.paths, _given(inspect.signature(kernel.function), args, kwargs))
+    return instance, collect(instance.paths, _given(kernel.signature, args, kwargs))
 
 
 def _through(level: str, module: ModuleOp, profiler: CompilationProfiler) -> ModuleOp:

@@ -7,7 +7,7 @@ import re
 import runpy
 import sys
 from collections.abc import Mapping
-from inspect import Parameter, signature
+from inspect import Parameter
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ def _instance(kernel: Kernel, sizes: Mapping[str, int], call: str | None, names:
 def _example_arguments(kernel: Kernel, sizes: Mapping[str, int]) -> list[Any]:
     """Zeros of the annotated types, with every symbol that is not given at its default."""
     made: list[Any] = []
-    for name, parameter in signature(kernel.function).parameters.items():
+    for name, parameter in kernel.signature.parameters.items():
         if parameter.kind is Parameter.KEYWORD_ONLY or parameter.default is not Parameter.empty:
             continue
         annotated = kernel.annotation(name)

@@ -48,7 +48,7 @@ class Calls:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.signature = inspect.signature(kernel.function)
+        self.signature = kernel.signature
         parameters = self.signature.parameters.values()
         self.given = [p for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
         self.static = [p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]

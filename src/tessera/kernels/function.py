@@ -123,7 +123,7 @@ class Kernel(Named):
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
         self.assumed = Assumptions()
-        self._signature = inspect.signature(function)
+        self.signature = inspect.signature(function)
         self._instances = {} if instances is None else instances
         self._programs = Programs()
         self._choices = Choices()
@@ -163,7 +163,7 @@ class Kernel(Named):
         `what` are `sizes`, `strides` and `values`, or single ones such as `a.size[1]`, `b.stride[0]` and `scale`;
         without any, sizes and strides. They add to what is assumed already.
         """
-        parameters = self._signature.parameters.values()
+        parameters = self.signature.parameters.values()
         given = [one.name for one in parameters if one.kind is not inspect.Parameter.KEYWORD_ONLY]
         words = what or (GROUPS[Kind.SIZE], GROUPS[Kind.STRIDE])
         return self.changed(assumed=self.assumed.more(words, self.__name__, given))
@@ -348,20 +348,20 @@ class Kernel(Named):
     def _bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Arguments by name: arrays, objects and scalars of the program; and keyword-only ones, which are static."""
         try:
-            bound = self._signature.bind(*args, **kwargs)
+            bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise CompileError(f"{self.__name__}: {error}", hint=f"it takes {self._signature}") from None
+            raise CompileError(f"{self.__name__}: {error}", hint=f"it takes {self.signature}") from None
         bound.apply_defaults()
         given: dict[str, Any] = {}
         static: dict[str, Any] = {}
         for name, value in bound.arguments.items():
-            if self._signature.parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
+            if self.signature.parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
                 static[name] = value
             else:
                 given[name] = asarray(value) if is_array(value) else value
         # Of what is no array only a tile must be one; other objects may hold arrays.
         shaped = {name: value for name, value in given.items() if isinstance(value, Tensor) or name in self.tiles}
-        Signature.of(self.function).bind(shaped)
+        self.annotations.bind(shaped)
         self.assumed.check(self.__name__, given)
         return given, static
 
@@ -387,7 +387,7 @@ class Kernel(Named):
     def _identity(self, given: Mapping[str, Any], static: Mapping[str, Any]) -> tuple[object, ...] | None:
         """The same as `_key` for other processes; None where something in it means nothing there."""
         kinds = tuple([_kind_text(value) for value in given.values()])
-        types = tuple([(name, str(found)) for name, found in Signature.of(self.function).parameters.items()])
+        types = tuple([(name, str(found)) for name, found in self.annotations.parameters.items()])
         parts = identity_of(self.function, tuple(static.items()), self.schedule, self.space, (self.grid, self.matched))
         return None if parts is None else (*parts, kinds, types)
 
@@ -412,18 +412,23 @@ class Kernel(Named):
         )
 
     @cached_property
+    def annotations(self) -> Signature:
+        """The shapes and dtypes that annotations ask for, as they are when the kernel is first called."""
+        return Signature.of(self.function)
+
+    @cached_property
     def tiles(self) -> Mapping[str, SourceSpan | None]:
         """The parameters annotated `Tile`, and where: they are tiles, not arrays to load from."""
-        signature = Signature.of(self.function)
-        return {name: signature.span(name) for name, found in signature.parameters.items() if found is Tile}
+        read = self.annotations
+        return {name: read.span(name) for name, found in read.parameters.items() if found is Tile}
 
     @cached_property
     def outputs(self) -> frozenset[str]:
         """The parameters annotated `Out`: arrays that the kernel fills."""
-        return Signature.of(self.function).outputs
+        return self.annotations.outputs
 
     def annotation(self, name: str) -> TensorType | None:
-        found = Signature.of(self.function).parameters.get(name)
+        found = self.annotations.parameters.get(name)
         return found if isinstance(found, TensorType) else None
 
 

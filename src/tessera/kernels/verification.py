@@ -7,7 +7,6 @@ program and the numbers.
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -208,7 +207,7 @@ def _inputs(given: Any) -> dict[str | None, Limits]:
 
 def _check_names(promises: Numerics, made: Kernel) -> None:
     """Names are parameters, or attributes of one: `cache.K`."""
-    known = inspect.signature(made.function).parameters
+    known = made.signature.parameters
     for name in promises.inputs:
         if name is not None and name.split(".")[0] not in known:
             raise CompileError(

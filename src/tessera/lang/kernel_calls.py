@@ -6,7 +6,6 @@ call: their shapes follow from annotations, and they are what the call gives.
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,6 @@ from tessera.lang.tracing import Traced, current, shown
 from tessera.runtime.tensor import Tensor
 from tessera.shapes.annotations import TensorType
 from tessera.shapes.expr import Size, dim, size
-from tessera.shapes.signature import Signature
 from tessera.transforms.facts import Kind
 
 if TYPE_CHECKING:
@@ -65,7 +63,7 @@ def _arguments(
     kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, _Described]]:
     """Traced values and numbers by name, static values, and the types of what the kernel fills."""
-    signature = inspect.signature(kernel.function)
+    signature = kernel.signature
     try:
         bound = signature.bind_partial(*args, **kwargs)
     except TypeError as error:
@@ -103,7 +101,7 @@ def _array(value: Traced) -> Traced:
 
 def _filled(kernel: Kernel, given: Mapping[str, Any]) -> dict[str, _Described]:
     """The types of the arrays that a kernel fills, from its annotations and the arguments' sizes."""
-    annotations = Signature.of(kernel.function)
+    annotations = kernel.annotations
     described = {
         name: _Described(value.sizes, value.dtype) for name, value in given.items() if isinstance(value, Traced)
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
@@ -60,7 +59,7 @@ class KernelClient:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.name = kernel.__name__
-        self.signature = inspect.signature(kernel.function)
+        self.signature = kernel.signature
         parameters = self.signature.parameters.values()
         self.paths = tuple(one.name for one in parameters if one.kind is not one.KEYWORD_ONLY)
         self._is_traceable = is_traceable(self.signature) and not isinstance(kernel, Verified)
