@@ -431,6 +431,7 @@ def configurations(device: str, only: Sequence[str]) -> list[InputConfiguration]
 def write(record: dict[str, Any], options: argparse.Namespace) -> None:
     if options.name:
         path = options.folder / f"{options.name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(record, indent=1, default=str) + "\n", "utf-8")
         path.with_suffix(".md").write_text(markdown(record, options.name), "utf-8")
 
