@@ -9,6 +9,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,10 @@ HELPERS = """
 FACTOR = {factor}
 def scaled(x):
     return x * FACTOR
+"""
+WITHIN = """
+def scaled(x):
+    return x * {factor}
 """
 
 SCRIPT = """
@@ -66,24 +71,34 @@ class Processes:
         self.written = 0
         self.write()
 
-    def write(self, factor: float = 2.0, script: str = SCRIPT) -> None:
-        helpers = self.folder / "helpers.py"
-        helpers.write_text(HELPERS.format(factor=factor))
+    def write(self, factor: float = 2.0, script: str = SCRIPT, helpers: str = HELPERS) -> None:
         # Python takes bytecode of a file as long and as old for its own, and tells ages by whole seconds.
         self.written += 1
-        os.utime(helpers, (0, 1_000_000_000 + self.written))
+        self.write_helpers(helpers.format(factor=factor), 1_000_000_000 + self.written)
         (self.folder / "script.py").write_text(script)
+
+    def write_helpers(self, text: str, when: float) -> None:
+        (self.folder / "helpers.py").write_text(text)
+        os.utime(self.folder / "helpers.py", (when, when))
+
+    @property
+    def bytecode(self) -> Path:
+        """Where processes keep it, as it is kept for installed packages; for all tests together."""
+        return Path(os.environ["TESSERA_CACHE_DIR"]) / "bytecode"
 
     def run(self, rows: int = 37, width: int = 12, **environment: str) -> dict[str, Any]:
         given = {name: value for name, value in os.environ.items() if not name.startswith(("TESSERA_", "PYTHON"))}
         given |= {"TESSERA_CACHE_DIR": str(self.folder / "cache"), "OPENBLAS_NUM_THREADS": "1"}
-        # Bytecode is kept, as it is for installed packages; for all tests together.
-        given |= {"PYTHONPYCACHEPREFIX": str(Path(os.environ["TESSERA_CACHE_DIR"]) / "bytecode")} | environment
+        given |= {"PYTHONPYCACHEPREFIX": str(self.bytecode)} | environment
         command = [sys.executable, str(self.folder / "script.py"), str(rows), str(width)]
         return json.loads(subprocess.run(command, check=True, capture_output=True, text=True, env=given).stdout)
 
 
 COMPILER = ["llvmlite", "xdsl"]
+
+
+def floats_of(said: dict[str, Any]) -> Any:
+    return np.frombuffer(bytes.fromhex(said["result"]), np.float32)
 
 
 @pytest.fixture(name="processes")
@@ -118,15 +133,34 @@ def test_the_next_process_needs_no_compiler(later: tuple[Processes, dict[str, An
 
 
 def test_what_has_changed_is_not_found(processes: Processes) -> None:
-    first = np.frombuffer(bytes.fromhex(processes.run()["result"]), np.float32)
+    first = processes.run()
     processes.write(factor=3.0)
     changed = processes.run()
     assert changed["compiler"] == COMPILER
-    assert np.allclose(np.frombuffer(bytes.fromhex(changed["result"]), np.float32), first * 1.5)
+    assert np.allclose(floats_of(changed), floats_of(first) * 1.5)
     processes.write(script=SCRIPT.replace("1e-6", "1.0"))
     assert processes.run()["compiler"] == COMPILER
     processes.write(script=SCRIPT.replace("rows * rows", "rows * rows + 0.0"))
     assert processes.run()["compiler"] == COMPILER
+
+
+def test_programs_of_a_text_that_python_overlooks_are_not_kept(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An edit as long as what was there, in the same second: the bytecode is the old one, and the text is traced."""
+    monkeypatch.setattr(sys, "pycache_prefix", str(processes.bytecode))
+    processes.write(helpers=WITHIN)
+    processes.write_helpers(WITHIN.format(factor=2.0), 1_100_000_000.25)
+    assert processes.run()["compiler"] == COMPILER
+    bytecode = Path(cache_from_source(str(processes.folder / "helpers.py")))
+    os.utime(bytecode, (1_100_000_000.5, 1_100_000_000.5))
+    processes.write_helpers(WITHIN.format(factor=3.0), 1_100_000_000.75)
+    overlooked = processes.run(width=13)
+    processes.write(helpers=WITHIN)
+    first = processes.run(width=13)
+    assert first["compiler"] == COMPILER
+    assert np.allclose(floats_of(overlooked), floats_of(first) * 1.5)
+    assert processes.run(width=13)["compiler"] == []
 
 
 @pytest.mark.parametrize(

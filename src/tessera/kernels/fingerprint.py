@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
+from importlib.util import cache_from_source
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, EllipsisType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
@@ -46,19 +47,31 @@ def identity_of(*values: Any) -> tuple[object, ...] | None:
 def _is_as_written(code: CodeType) -> bool:
     """Whether the file of a function has what runs: tracing reads it.
 
-    That is so where it was not edited since this process began, and where it was loaded again after that.
+    That is so where it was not edited since this process began, and bytecode is younger. Python takes bytecode of the
+    same second for the file's. Otherwise the file is compiled, to see whether it has the function.
     """
-    if is_unedited([code.co_filename]):
+    file = code.co_filename
+    if is_unedited([file]) and not _has_old_bytecode(file):
         return True
     try:
-        return _is_in(code, code.co_filename, os.stat(code.co_filename).st_mtime_ns)
+        return code in _codes_in(file, os.stat(file).st_mtime_ns)
     except (OSError, SyntaxError, ValueError):
         return False
 
 
+def _has_old_bytecode(file: str) -> bool:
+    try:
+        return os.stat(_bytecode_of(file)).st_mtime_ns <= os.stat(file).st_mtime_ns
+    except (OSError, NotImplementedError):  # there is none, or no such thing
+        return False
+
+
+_bytecode_of = lru_cache(maxsize=1024)(cache_from_source)
+
+
 @lru_cache(maxsize=64)
-def _is_in(code: CodeType, file: str, _changed: int) -> bool:
-    return code in _within(compile(Path(file).read_bytes(), file, "exec", dont_inherit=True))
+def _codes_in(file: str, _changed: int) -> frozenset[CodeType]:
+    return frozenset(_within(compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)))
 
 
 def _within(code: CodeType) -> Iterator[CodeType]:
