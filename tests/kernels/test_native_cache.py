@@ -149,7 +149,6 @@ def test_programs_of_a_text_that_python_overlooks_are_not_kept(
 ) -> None:
     """An edit as long as what was there, in the same second: the bytecode is the old one, and the text is traced."""
     monkeypatch.setattr(sys, "pycache_prefix", str(processes.bytecode))
-    processes.write(helpers=WITHIN)
     processes.write_helpers(WITHIN.format(factor=2.0), 1_100_000_000.25)
     assert processes.run()["compiler"] == COMPILER
     bytecode = Path(cache_from_source(str(processes.folder / "helpers.py")))

@@ -7,19 +7,23 @@ import threading
 import time
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import tessera as ts
-from tessera import CompileError, Schedule, f32, kernel, knobs, tile
+from tessera import CompileError, KTile, Schedule, ShapeError, f32, kernel, knobs, tile
 from tessera.targets.cpu import pool
 
 pytestmark = pytest.mark.usefixtures("compiles")
 
 scale = 2.0
 unused_by_most = 1
+if TYPE_CHECKING:
+    Line = Any
+else:
+    Line = KTile["N", f32]
 
 
 def helper(x: Any) -> Any:
@@ -341,3 +345,20 @@ def test_values_of_the_interpreter_are_not_kept_for_machine_code() -> None:
     assert plus(x).tolist() == [2.0] * 3
     with knobs.interpret.using(True):
         assert plus(x).tolist() == [2.0] * 3
+
+
+def test_annotations_are_read_by_the_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls are checked against the same ones then, whatever their names are given to later, in all forms."""
+
+    @kernel
+    def doubled(x: Line):
+        return tile.load(x) * 2
+
+    assert doubled(ts.ones(3)).tolist() == [2.0] * 3
+    wide = doubled.with_schedule(Schedule(block=(8, 8)))
+    monkeypatch.setitem(globals(), "Line", KTile["N", "N", f32])
+    assert doubled(ts.ones(5)).tolist() == wide(ts.ones(7)).tolist()[:5] == [2.0] * 5
+    assert wide.annotations is doubled.annotations
+    with pytest.raises(ShapeError, match="argument 'x'"):
+        doubled(ts.ones((3, 3)))
+    assert kernel(doubled.function).annotations.parameters["x"] == KTile["N", "N", f32]

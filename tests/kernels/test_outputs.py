@@ -242,20 +242,3 @@ def test_in_a_graph_what_is_filled_is_a_result() -> None:
         assert (filled == -x).all()
         assert (returned == x).all()
     assert program(instance).filled == (1,), "the instance itself has not changed"
-
-
-def test_annotations_are_read_by_the_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls are checked against the same ones then, whatever their names are given to later, in all forms."""
-
-    @kernel
-    def doubled(x: Line):
-        return tile.load(x) * 2
-
-    assert doubled(ts.ones(3)).tolist() == [2.0] * 3
-    wide = doubled.with_schedule(Schedule(block=(8, 8)))
-    monkeypatch.setitem(globals(), "Line", KTile["N", "N", f32])
-    assert doubled(ts.ones(5)).tolist() == wide(ts.ones(7)).tolist()[:5] == [2.0] * 5
-    assert wide.annotations is doubled.annotations
-    with pytest.raises(ShapeError, match="argument 'x'"):
-        doubled(ts.ones((3, 3)))
-    assert kernel(doubled.function).annotations.parameters["x"] == KTile["N", "N", f32]

@@ -60,13 +60,13 @@ def _is_as_written(code: CodeType) -> bool:
 
 
 def _has_old_bytecode(file: str) -> bool:
+    """Whether Python may have run bytecode that was there before the file was as it is."""
     try:
-        return os.stat(_bytecode_of(file)).st_mtime_ns <= os.stat(file).st_mtime_ns
-    except (OSError, NotImplementedError):  # there is none, or no such thing
+        return os.stat(cache_from_source(file)).st_mtime_ns <= os.stat(file).st_mtime_ns
+    except OSError:  # there was no bytecode to run: Python read the file
         return False
-
-
-_bytecode_of = lru_cache(maxsize=1024)(cache_from_source)
+    except NotImplementedError:  # this interpreter keeps none
+        return False
 
 
 @lru_cache(maxsize=64)
