@@ -45,6 +45,7 @@ def spin(torch: Any, milliseconds: float) -> None:
     torch.cuda._sleep(int(milliseconds * 1.5e6))
 
 
+@pytest.mark.alone
 def test_events_tell_the_time_on_the_gpu(torch: Any) -> None:
     spin(torch, 1.0)
     timer = timing.event_timer()
