@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain, cycle
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tessera.kernels.schedule import Schedule
 from tessera.metatracing.client import Choice, Level
@@ -17,11 +21,19 @@ from tessera.metatracing.regions.contest import Contender, Contest
 TIER2, TIER3 = ExecutionTier.TIER2_STANDARD, ExecutionTier.TIER3_SPECIALIZED
 
 
-def contender(tier: ExecutionTier, times: Sequence[int], assumed: tuple[str, ...] = ()) -> Contender:
+def contender(tier: ExecutionTier, assumed: tuple[str, ...] = ()) -> Contender:
     program: Any = SimpleNamespace(level=Level(tier, assumed, None))
-    made = Contender(program, lambda *_: None)
-    made.times = [times[0], *times]  # the first does not count
-    return made
+    return Contender(program, lambda *_: None)
+
+
+def held(runs: Mapping[Contender, Sequence[int]], rounds: int = 5) -> Contest:
+    """A contest in which contenders take so long, in turns, and begin anew where there are more rounds."""
+    contest = Contest(list(runs), rounds, None)
+    left = {one: chain([9999], cycle(times)) for one, times in runs.items()}  # the first does not count
+    while not contest.is_over:
+        one = contest.next()
+        contest.note(one, next(left[one]))
+    return contest
 
 
 @pytest.mark.parametrize(
@@ -29,47 +41,79 @@ def contender(tier: ExecutionTier, times: Sequence[int], assumed: tuple[str, ...
     [
         ([1000] * 5, [1000] * 5, TIER3),  # among equals who knows more
         ([1000] * 5, [1010] * 5, TIER2),  # runs are all alike: a hundredth is a hundredth
-        ([990, 1000, 1030, 970, 1012], [1000, 1010, 1035, 980, 1025], TIER3),  # here it is chance
+        ([990, 1000, 1030, 970, 1012], [1000, 990, 1045, 965, 1030], TIER3),  # here it is chance
         ([900, 1000, 1300, 700, 1120], [1030] * 5, TIER2),  # but no more than that
         ([1000] * 5, [990] * 5, TIER3),
     ],
 )
 def test_knowing_more_is_no_reason_to_be_slower(before: list[int], after: list[int], taken: ExecutionTier) -> None:
-    contest = Contest([contender(TIER2, before), contender(TIER3, after)], 5, None)
-    assert contest.is_over
+    contest = held({contender(TIER2): before, contender(TIER3): after})
     assert contest.winner().program.level.tier is taken
 
 
 def test_numbers_alone_are_no_better_than_all_facts_by_chance() -> None:
-    every = contender(TIER3, [727, 731, 720, 740, 722], ("scale", "x.size[0]"))
-    alone = contender(TIER3, [724, 733, 719, 741, 721], ("scale",))
-    assert Contest([every, alone], 5, None).winner() is every
-    assert Contest([alone, every], 5, None).winner() is every
-    better = contender(TIER3, [700, 703, 701, 706, 702], ("scale",))
-    assert Contest([every, better], 5, None).winner() is better
+    every, alone = contender(TIER3, ("scale", "x.size[0]")), contender(TIER3, ("scale",))
+    runs = {every: [727, 731, 720, 740, 722], alone: [724, 733, 719, 741, 721]}
+    assert held(runs).winner() is every
+    assert held({alone: runs[alone], every: runs[every]}).winner() is every
+    better = contender(TIER3, ("scale",))
+    assert held({every: runs[every], better: [700, 703, 701, 706, 702]}).winner() is better
 
 
 @pytest.mark.parametrize(
     ("before", "after", "turns"),
     [
-        ([1000] * 5, [900] * 5, 4),  # three that count, and all are quicker: nobody need run more
-        ([1000] * 5, [990] * 5, 6),  # so little may be chance
-        ([1000, 1200, 950, 1000, 1000], [900, 960, 900, 900, 900], 6),  # they overlap
-        ([1000, 2000, 1000, 1000, 1000], [900, 900, 900, 900, 900], 4),  # a slow run proves nothing for the other
+        ([1000] * 5, [900] * 5, 5),  # four that count, and all are quicker: nobody need run more
+        ([1000, 1200, 950, 1000, 1000], [900, 960, 900, 900, 900], 5),  # they overlap, but not in any round
+        ([1000, 2000, 1000, 1000, 1000], [900, 900, 900, 900, 900], 5),  # a slow run proves nothing for the other
+        ([1000, 2000, 500, 1700, 3000], [970, 1950, 490, 1650, 2900], 5),  # the machine changes its speed
+        ([1000, 996, 1004, 1000, 1001], [1000, 1002, 998, 1000, 1000], 6),  # equal, and little is at stake
         ([1000] * 5, [2000] * 5, 3),  # far behind
+        ([1000, 1100, 980, 1060, 1000, 990, 1080], [980, 990, 1060, 1000, 1090, 1010, 1000], 21),  # nobody knows
     ],
 )
-def test_who_is_behind_for_certain_gets_no_more_turns(before: list[int], after: list[int], turns: int) -> None:
-    made = [contender(tier, [0]) for tier in (TIER2, TIER3)]
-    for one in made:
-        one.times = []
-    contest = Contest(made, 5, None)
-    left = {made[0]: iter([before[0], *before]), made[1]: iter([after[0], *after])}
-    while not contest.is_over:
-        runs = contest.next()
-        contest.note(runs, next(left[runs]))
-    assert max(one.asked for one in made) == turns
-    assert contest.winner() is min(made, key=lambda one: sorted(one.counted)[len(one.counted) // 2])
+def test_turns_are_taken_until_the_fastest_is_known(before: list[int], after: list[int], turns: int) -> None:
+    contest = held({contender(TIER2): before, contender(TIER3): after})
+    assert max(one.asked for one in contest.contenders) == turns
+
+
+def test_times_are_those_of_the_same_moments() -> None:
+    faster, gone = contender(TIER3), contender(TIER2)
+    faster.times = [9999, 1000, 1000, 2000, 2000, 2000]
+    gone.times = [9999, 1100, 1098]  # it was the slower one when the machine was fast
+    assert Contest([gone, faster], 5, None).times(faster) == {gone: pytest.approx(2198), faster: 2000}
+
+
+def test_where_nobody_ran_whoever_knows_more_wins() -> None:
+    one, same, other = contender(TIER2), contender(TIER2), contender(TIER3)
+    contest = Contest([one, same, other], 5, None)
+    assert not contest.is_over
+    assert contest.winner() is other
+    assert contest.times(other) == {one: None, same: None, other: None}
+    contest.withdraw(other)
+    assert contest.winner() is one
+    contest.withdraw(same)
+    assert contest.is_over
+    contest.withdraw(one)
+    assert contest.winner() is one
+
+
+@given(
+    speeds=st.lists(st.floats(0.8, 1.25), min_size=2, max_size=6),
+    drift=st.lists(st.floats(0.5, 2.0), min_size=30, max_size=30),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_a_machine_that_changes_its_speed_does_not_choose(speeds: list[float], drift: list[float], seed: int) -> None:
+    """Runs differ by a thousandth, and the machine by a factor of four: whoever wins is a fiftieth behind at most."""
+    noise = Random(seed)
+    runs = {
+        contender(TIER3, (str(place),)): [round(1e6 * speed * now * noise.gauss(1, 1e-3)) for now in drift]
+        for place, speed in enumerate(speeds)
+    }
+    contest = held(runs)
+    won = speeds[contest.contenders.index(contest.winner())]
+    assert won <= 1.02 * min(speeds)
+    assert max(one.asked for one in contest.contenders) <= 21
 
 
 def test_what_runs_without_traces_competes_with_what_knows_more() -> None:

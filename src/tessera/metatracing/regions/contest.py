@@ -1,8 +1,11 @@
 """Contests: which of several programs is the fastest, found on the calls that would be made anyhow.
 
 Programs take turns at the calls of one entry, so every result counts and nothing runs twice: kernels that add to memory
-could not be run for the sake of measuring. The first run of each is not counted, and whoever is far behind is out at
-once, so that few calls pay for it.
+could not be run for the sake of measuring. The first run of each is not counted, and whoever is behind for certain is
+out, so that few calls pay for it.
+
+Machines change their speed from one moment to the next, and all runs of a round with it. So runs are compared with
+those of others in the same round. Where that leaves more in doubt than could be forgiven, there are more rounds.
 """
 
 from __future__ import annotations
@@ -17,11 +20,14 @@ if TYPE_CHECKING:
 
 FAR_BEHIND = 1.5
 """Times the best: a program that takes so much longer gets no more turns."""
-TOLERANCE = 1.02
-"""A program that knows more may take so much longer than the best and still win, where that may be chance."""
-_SURE = 3
-"""Runs after which a program gets no more turns whose quickest run took longer than all those of another, and more than
-chance could be forgiven."""
+TOLERANCE = 0.02
+"""A program that knows more may take so much longer than the best, in parts, and win, where that may be chance."""
+_SURE = 4
+"""Rounds after which a program gets no more turns that takes longer than another beyond doubt."""
+_AT_STAKE = 0.01
+"""What may be lost, in parts, by taking the one that seems the best: then nobody needs more rounds."""
+_MOST = 4
+"""Times the usual number of rounds: then it is decided in any case."""
 
 
 class Contender:
@@ -46,16 +52,24 @@ def _known(one: Contender) -> tuple[int, int]:
     return one.program.level.tier, len(one.program.level.assumed)
 
 
-def _doubt(one: Contender) -> float:
-    """How far off the median of a contender's runs may be, in parts of it: twice its error, from how runs differ."""
-    middle = median(one.counted) if one.counted else 0
-    if not middle:
-        return 0.0
-    return 2 * median([abs(took - middle) for took in one.counted]) / (middle * len(one.counted) ** 0.5)
+def _longer(one: Contender, other: Contender) -> tuple[float, float]:
+    """How much longer a contender takes than another, in parts, and how far off that may be: twice its error."""
+    ratios = [mine / theirs for mine, theirs in zip(one.counted, other.counted, strict=False)]
+    middle = median(ratios)
+    # Three times the median deviation of a normal distribution is twice the standard one.
+    return middle - 1, 3 * median([abs(ratio - middle) for ratio in ratios]) / len(ratios) ** 0.5
+
+
+def _leader(contenders: Sequence[Contender]) -> Contender:
+    """Who takes the smallest part of what a round takes, by the median of the rounds that all have run."""
+    levels = [sum(took) for took in zip(*[one.counted for one in contenders], strict=False)]
+    return min(
+        contenders, key=lambda one: median([took / level for took, level in zip(one.counted, levels, strict=False)])
+    )
 
 
 class Contest:
-    """Contenders of which the first is the incumbent; each has `rounds` counted runs, unless it is far behind."""
+    """Contenders of which the first is the incumbent; each has `rounds` counted runs, in doubt more, behind fewer."""
 
     def __init__(self, contenders: Sequence[Contender], rounds: int, before: float | None) -> None:
         self.incumbent = contenders[0]
@@ -63,6 +77,8 @@ class Contest:
         self.alive = list(contenders)
         self.rounds = rounds
         self.before = before  # what calls took that nobody of these has made
+        self.judged = 0  # rounds
+        self.at_stake = 0.0  # how much faster than the best another may be
 
     def next(self) -> Contender:
         """Who runs next: whoever had the fewest turns."""
@@ -74,16 +90,25 @@ class Contest:
         return chosen
 
     def note(self, contender: Contender, nanoseconds: int) -> None:
-        contender.times.append(nanoseconds)
-        counted = [one for one in self.alive if one.counted]
-        if len(counted) < 2:
-            return
-        best = min(min(one.counted) for one in counted)
-        behind = [one for one in counted if min(one.counted) > FAR_BEHIND * best and len(one.counted) >= 2]
-        sure = [one for one in counted if len(one.counted) >= _SURE]
-        least = min((max(one.counted) for one in sure), default=0)
-        behind += [one for one in sure if min(one.counted) > TOLERANCE * least]
-        self.alive = [one for one in self.alive if one not in behind]
+        contender.times.append(max(1, nanoseconds))
+        ran = min((len(one.times) - 1 for one in self.alive), default=0)
+        if ran > self.judged:
+            self.judged = ran
+            self._judge()
+
+    def _judge(self) -> None:
+        """Takes out who is behind for certain."""
+        leader, quickest = _leader(self.alive), min(min(one.counted) for one in self.alive)
+        alive, self.at_stake = list[Contender](), 0.0
+        for one in self.alive:
+            longer, doubt = _longer(one, leader)
+            is_far = self.judged >= 2 and min(one.counted) > FAR_BEHIND * quickest
+            is_behind = self.judged >= _SURE and longer > doubt
+            if one is not leader and (is_far or is_behind):
+                continue
+            alive.append(one)
+            self.at_stake = max(self.at_stake, doubt - longer)
+        self.alive = alive
 
     def withdraw(self, contender: Contender) -> None:
         """Takes out a program that failed."""
@@ -91,23 +116,30 @@ class Contest:
 
     @property
     def is_over(self) -> bool:
-        return len(self.alive) <= 1 or all(len(one.counted) >= self.rounds for one in self.alive)
+        if len(self.alive) <= 1 or self.judged >= _MOST * self.rounds:
+            return True
+        return self.judged >= self.rounds and self.at_stake <= _AT_STAKE
 
     def winner(self) -> Contender:
-        """The fastest by the median; among equals those that know more, and then the incumbent."""
-        if not self.alive:
-            return self.incumbent
-        typical = {one: median(one.counted) if one.counted else float("inf") for one in self.alive}
-        best = min(self.alive, key=lambda one: typical[one])
+        """The fastest; among equals those that know more, and then the incumbent."""
+        ran = [one for one in self.alive if one.counted]
+        if not ran:
+            return max(self.alive, key=_known, default=self.incumbent)
+        best = _leader(ran)
         if best is self.incumbent or best.program.level.tier <= self.incumbent.program.level.tier:
-            near = [
-                one
-                for one in self.alive
-                if _known(one) > _known(best)
-                and typical[one] <= min(TOLERANCE, 1 + max(_doubt(one), _doubt(best))) * typical[best]
-            ]
-            best = min(near, key=lambda one: typical[one], default=best)
+            more = [(*_longer(one, best), one) for one in ran if _known(one) > _known(best)]
+            near = [(longer, one) for longer, doubt, one in more if longer <= min(TOLERANCE, doubt)]
+            best = min(near, key=lambda one: one[0], default=(0.0, best))[1]
         return best
 
-    def typical(self, contender: Contender) -> float | None:
-        return median(contender.counted) if contender.counted else None
+    def times(self, best: Contender) -> dict[Contender, float | None]:
+        """What each would take when the winner took what it took; None of those that never ran."""
+        took = median(best.counted) if best.counted else None
+        return {
+            one: None
+            if not one.counted
+            else median(one.counted)
+            if took is None
+            else took * (1 + _longer(one, best)[0])
+            for one in self.contenders
+        }

@@ -137,7 +137,7 @@ class Newcomers:
         entry.contest = None
         self.contests = [one for one in self.contests if one[1] is not contest]
         best, incumbent = contest.winner(), contest.incumbent
-        times = {one: contest.typical(one) for one in contest.contenders}
+        times = contest.times(best)
         for one, typical in times.items():
             took = "never ran" if typical is None else f"{typical / 1e3:.1f} µs"
             log("tiers", f"{region.name}: {one.program.level}: {took}{', taken' if one is best else ''}")
