@@ -134,12 +134,10 @@ class Contest:
 
     def times(self, best: Contender) -> dict[Contender, float | None]:
         """What each would take when the winner took what it took; None of those that never ran."""
-        took = median(best.counted) if best.counted else None
-        return {
-            one: None
-            if not one.counted
-            else median(one.counted)
-            if took is None
-            else took * (1 + _longer(one, best)[0])
-            for one in self.contenders
-        }
+
+        def took(one: Contender) -> float | None:
+            if one.counted and best.counted:
+                return median(best.counted) * (1 + _longer(one, best)[0])
+            return median(one.counted) if one.counted else None
+
+        return {one: took(one) for one in self.contenders}
