@@ -21,8 +21,8 @@ class RuntimeConfig:
     `enable_tier1_fallback`: off, the first call of a new kernel waits for a program that is compiled fully.
     `half_life_s`: of that time; what was spent long ago counts little. `background_compilation`: off, a call that
     makes its region hot waits until the next tier is built. `sample_period`: calls between two that are recorded;
-    None chooses it by how long they take. `contest_rounds`: counted runs of each program when several are compared, in doubt
-    up to four times as many.
+    None chooses it by how long they take. `contest_rounds`: counted runs of each program when several are compared,
+    in doubt up to four times as many.
     `candidates`: schedules that are tried at a time. `invariance`: the part of the time for which something must
     have been the same to be assumed. `shown_calls`: the calls that must have shown it to be the same, however long
     they took; one is enough where the third tier's threshold is zero, which asks for it at once. `most_bridges`:

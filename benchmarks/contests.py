@@ -1,0 +1,113 @@
+"""How well contests choose: what was taken for attention on a CPU, against the best of all that ever competed.
+
+    taskset -c 0,1 python benchmarks/contests.py --only x64 --runtimes 7
+
+For each configuration several new runtimes climb, each with contests of its own. Then everything that competed in any
+of them takes turns with the baseline, and the program that each runtime came to is compared with the fastest: by the
+median of rounds, since machines change their speed. What it is behind includes what was never asked to compete.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from statistics import fmean, geometric_mean, median
+from typing import Any
+
+import numpy as np
+import tiers
+
+from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
+from tessera.metatracing.attention import BASELINE, flash_attention
+from tessera.metatracing.records import ExecutionTier
+from tessera.metatracing.regions.contest import Contender, Contest
+from tessera.metatracing.regions.programs import Entry, Installed
+
+LONGEST_SECONDS = 30.0
+CONTESTED = ExecutionTier.TIER2_STANDARD, ExecutionTier.TIER3_SPECIALIZED
+
+
+def climbed(problem: tiers.Problem, rounds: int) -> tuple[Installed, list[tuple[Entry, Contest]]]:
+    """What a new runtime takes for a problem, and the contests that led to it."""
+    soon: dict[str, Any] = {**tiers.SOON, "contest_rounds": rounds}
+    runtime = MetaTracingRuntime(RuntimeConfig(**soon))
+    runtime.execute_flash_attention(*problem.arrays, problem.params)
+    (region,) = runtime.regions()
+    held: dict[Contest, Entry] = {}
+    until = time.perf_counter() + LONGEST_SECONDS
+    while time.perf_counter() < until and (len(held) < len(CONTESTED) or region.is_working):
+        runtime.execute_flash_attention(*problem.arrays, problem.params)
+        held |= {contest: entry for entry, contest, _ in region.newcomers.contests}
+    return region.programs[0], [(entry, contest) for contest, entry in held.items()]
+
+
+def call_of(problem: tiers.Problem, entry: Entry, one: Contender) -> Callable[[], Any]:
+    values = (*problem.arrays, problem.scale, *entry.call.values[5:])
+    given = entry.region.given(values) if one.program.compiled.is_native else values
+    return lambda: one.run(*given)
+
+
+def in_turns(calls: dict[str, Callable[[], Any]], seconds: float) -> dict[str, float]:
+    """What calls take, in parts of a round of all of them."""
+    rounds: list[list[int]] = []
+    names, random, until = list(calls), np.random.default_rng(0), time.perf_counter() + seconds
+    for call in calls.values():
+        call()
+    while len(rounds) < 9 or time.perf_counter() < until:
+        took = dict.fromkeys(names, 0)
+        for name in random.permutation(names):
+            began = time.perf_counter_ns()
+            calls[name]()
+            took[name] = time.perf_counter_ns() - began
+        rounds.append([took[name] for name in names])
+    shares = [[one / sum(round_) for one in round_] for round_ in rounds]
+    return {name: median(share[place] for share in shares) for place, name in enumerate(names)}
+
+
+def told(name: str, behind: Sequence[float], ratios: Sequence[float], turns: Sequence[int]) -> str:
+    ordered = sorted(behind)
+    return (
+        f"{name:28} {100 * fmean(behind):5.2f} % behind the best, nine of ten at most "
+        f"{100 * ordered[(9 * len(ordered) - 1) // 10]:.2f} %, all {100 * ordered[-1]:.2f} %; "
+        f"{geometric_mean(ratios):.3f} times as fast as the baseline, {min(ratios):.3f} at least; "
+        f"{fmean(turns):.0f} turns"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="how well contests choose")
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--runtimes", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=RuntimeConfig.contest_rounds)
+    parser.add_argument(
+        "--seconds", type=float, default=4.0, help="of timing all that competed, for each configuration"
+    )
+    options = parser.parse_args()
+    behind: list[float] = []
+    ratios: list[float] = []
+    turns: list[int] = []
+    for config in tiers.configurations("cpu", options.only):
+        problem = tiers.Problem.of(config, "cpu")
+        calls = {"baseline": problem.plainly(flash_attention.with_schedule(BASELINE))}
+        taken: list[str] = []
+        here: list[int] = []
+        for _ in range(options.runtimes):
+            program, held = climbed(problem, options.rounds)
+            taken.append(str(program.level))
+            here.append(sum(len(one.times) for _, contest in held for one in contest.contenders))
+            for entry, contest in held:
+                for one in contest.contenders:
+                    calls.setdefault(str(one.program.level), call_of(problem, entry, one))
+        took = in_turns(calls, options.seconds)
+        best = min(took.values())
+        found = [took[name] / best - 1 for name in taken], [took["baseline"] / took[name] for name in taken]
+        print(told(problem.name, *found, here), flush=True)
+        behind += found[0]
+        ratios += found[1]
+        turns += here
+    print(told("all", behind, ratios, turns))
+
+
+if __name__ == "__main__":
+    main()
