@@ -58,9 +58,9 @@ def test_a_contest_begins_behind_the_first_call_that_could_be_a_turn_of_it() -> 
     made.call(4, 8, times=20)
     later.finish()
     assert (made.call(4, 8), made["contests"]) == ([1], 1)
-    # What is there has the first turn, and after five of each all is clear.
+    # What is there has the first turn, they begin in turns, and after five of each all is clear.
     tiers = made.call(4, 8, times=14)
-    assert tiers == [1, 2] * 5 + [2] * 4
+    assert tiers == [1, 2] + [1, 2, 2, 1] * 2 + [2] * 4
 
 
 def test_nobody_looks_for_another_program_where_one_takes_the_place_of_its_like(slow_calls: list[Any]) -> None:

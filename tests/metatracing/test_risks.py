@@ -218,7 +218,7 @@ def test_a_runtime_that_decides_too_often_finds_that_out_by_itself() -> None:
         made = costly(replace(quick, mitigate_risks=watches))
         if made.runtime.watch is not None:
             made.runtime.watch.window = 64
-        took[watches] = shifts(made, 1200, 60)
+        took[watches] = shifts(made, 1500, 60)
         compiled[watches] = made.runtime.get_runtime_stats().events["compiles"]
         changed = made.runtime.config.bridge_calls > quick.bridge_calls
         assert changed == watches

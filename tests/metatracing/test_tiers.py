@@ -259,6 +259,17 @@ def test_a_fault_during_a_contest_ends_it() -> None:
     assert made["aborts"] == 1
 
 
+def test_calls_go_on_where_all_that_compete_fail() -> None:
+    """What was made to be there soon does not compete: then nobody is left, and it goes on."""
+    made = Made()
+    made.client.options = [None, Schedule(block=(8, 8)), Schedule(block=(16, 8))]
+    made.client.run_faults[2] = ResourceError("no scratch memory")
+    made.client.run_faults[3] = ResourceError("no scratch memory")
+    assert set(made.call(4, 8, times=300)) == {1}
+    assert made["aborts"] >= 3
+    assert not any(region.is_working for region in made.runtime.regions())
+
+
 def test_settings_and_captures_that_change_are_noticed() -> None:
     made = Made()
     made.call(4, 8, times=200)

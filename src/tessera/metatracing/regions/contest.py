@@ -1,18 +1,20 @@
 """Contests: which of several programs is the fastest, found on the calls that would be made anyhow.
 
 Programs take turns at the calls of one entry, so every result counts and nothing runs twice: kernels that add to memory
-could not be run for the sake of measuring. The first run of each is not counted, and whoever is behind for certain is
-out, so that few calls pay for it.
+could not be run for the sake of measuring. The first run of each is not counted, and whoever is behind is out as soon
+as that is hardly chance, so that few calls pay for it.
 
 Machines change their speed from one moment to the next, and all runs of a round with it. So runs are compared with
-those of others in the same round. Where that leaves more in doubt than could be forgiven, there are more rounds.
+those of others in the same round; of turns whose time nobody got to know, there is nothing to compare. Who begins a
+round changes: where calls come in pairs, nobody has the first ones only. Where rounds leave more in doubt than could be
+forgiven, there are more of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from tessera.metatracing.client import Runner
@@ -23,7 +25,7 @@ FAR_BEHIND = 1.5
 TOLERANCE = 0.02
 """A program that knows more may take so much longer than the best, in parts, and win, where that may be chance."""
 _SURE = 4
-"""Rounds after which a program gets no more turns that takes longer than another beyond doubt."""
+"""Rounds after which a program gets no more turns that takes longer than the best by more than the doubt."""
 _AT_STAKE = 0.01
 """What may be lost, in parts, by taking the one that seems the best: then nobody needs more rounds."""
 _MOST = 4
@@ -33,18 +35,20 @@ _MOST = 4
 class Contender:
     """A program and how it did."""
 
-    __slots__ = ("asked", "program", "run", "times")
+    __slots__ = ("asked", "counted", "program", "run")
 
     def __init__(self, program: Installed, run: Runner) -> None:
         self.program = program
         self.run = run
         self.asked = 0
-        self.times: list[int] = []
+        self.counted: dict[int, int] = {}  # nanoseconds by turns, without the first, which finds code and memory cold
 
-    @property
-    def counted(self) -> list[int]:
-        """Without the first run, which finds code and memory cold."""
-        return self.times[1:]
+
+class Turn(NamedTuple):
+    """Who makes a call, and the how manieth that is of it."""
+
+    contender: Contender
+    number: int
 
 
 def _known(one: Contender) -> tuple[int, int]:
@@ -52,20 +56,33 @@ def _known(one: Contender) -> tuple[int, int]:
     return one.program.level.tier, len(one.program.level.assumed)
 
 
-def _longer(one: Contender, other: Contender) -> tuple[float, float]:
-    """How much longer a contender takes than another, in parts, and how far off that may be: twice its error."""
-    ratios = [mine / theirs for mine, theirs in zip(one.counted, other.counted, strict=False)]
-    middle = median(ratios)
-    # Three times the median deviation of a normal distribution is twice the standard one.
-    return middle - 1, 3 * median([abs(ratio - middle) for ratio in ratios]) / len(ratios) ** 0.5
+def _ratios(one: Contender, other: Contender) -> list[float]:
+    """How much longer a contender took than another, in the rounds that both ran."""
+    theirs = other.counted
+    return [max(1, took) / max(1, theirs[turn]) for turn, took in one.counted.items() if turn in theirs]
+
+
+def _longer(ratios: Sequence[float]) -> tuple[float, float]:
+    """How much longer one takes than another, in parts, and by how much that may be chance.
+
+    The doubt is about one and a half times the median's error: equals differ by more in one of ten contests.
+    """
+    middle = median(ratios) if ratios else 1.0
+    return middle - 1, 3 * median([abs(ratio - middle) for ratio in ratios] or [0.0]) / max(1, len(ratios)) ** 0.5
+
+
+def _in_common(contenders: Sequence[Contender]) -> list[int]:
+    """The rounds that all of them ran."""
+    first, *others = contenders
+    return [turn for turn in first.counted if all(turn in one.counted for one in others)]
 
 
 def _leader(contenders: Sequence[Contender]) -> Contender:
-    """Who takes the smallest part of what a round takes, by the median of the rounds that all have run."""
-    levels = [sum(took) for took in zip(*[one.counted for one in contenders], strict=False)]
-    return min(
-        contenders, key=lambda one: median([took / level for took, level in zip(one.counted, levels, strict=False)])
-    )
+    """Who takes the smallest part of what a round takes, by the median of the rounds that all ran."""
+    levels = {turn: max(1, sum([one.counted[turn] for one in contenders])) for turn in _in_common(contenders)}
+    if not levels:
+        return min(contenders, key=lambda one: median(one.counted.values()))
+    return min(contenders, key=lambda one: median([one.counted[turn] / level for turn, level in levels.items()]))
 
 
 class Contest:
@@ -80,34 +97,34 @@ class Contest:
         self.judged = 0  # rounds
         self.at_stake = 0.0  # how much faster than the best another may be
 
-    def next(self) -> Contender:
-        """Who runs next: whoever had the fewest turns."""
-        chosen = self.alive[0]
-        for one in self.alive:
-            if one.asked < chosen.asked:
-                chosen = one
+    def next(self) -> Turn | None:
+        """Whose turn it is: somebody's who had the fewest; nobody's where all have failed."""
+        if not self.alive:
+            return None
+        fewest = min([one.asked for one in self.alive])
+        begins = max(0, fewest - 1) % len(self.alive)  # the incumbent has the first turn that counts
+        chosen = next(one for one in self.alive[begins:] + self.alive[:begins] if one.asked == fewest)
         chosen.asked += 1
-        return chosen
+        return Turn(chosen, chosen.asked)
 
-    def note(self, contender: Contender, nanoseconds: int) -> None:
-        contender.times.append(max(1, nanoseconds))
-        ran = min((len(one.times) - 1 for one in self.alive), default=0)
-        if ran > self.judged:
-            self.judged = ran
-            self._judge()
+    def note(self, turn: Turn, nanoseconds: int) -> None:
+        if turn.number > 1:
+            turn.contender.counted[turn.number] = nanoseconds
+            if self.alive and all(turn.number in one.counted for one in self.alive):
+                self._judge()
 
     def _judge(self) -> None:
-        """Takes out who is behind for certain."""
-        leader, quickest = _leader(self.alive), min(min(one.counted) for one in self.alive)
+        """Takes out who is behind, when a round is complete."""
+        self.judged, leader = len(_in_common(self.alive)), _leader(self.alive)
         alive, self.at_stake = list[Contender](), 0.0
         for one in self.alive:
-            longer, doubt = _longer(one, leader)
-            is_far = self.judged >= 2 and min(one.counted) > FAR_BEHIND * quickest
+            ratios = _ratios(one, leader)
+            longer, doubt = _longer(ratios)
+            is_far = self.judged >= 2 and min(ratios) > FAR_BEHIND
             is_behind = self.judged >= _SURE and longer > doubt
-            if one is not leader and (is_far or is_behind):
-                continue
-            alive.append(one)
-            self.at_stake = max(self.at_stake, doubt - longer)
+            if one is leader or not (is_far or is_behind):
+                alive.append(one)
+                self.at_stake = max(self.at_stake, doubt - longer)
         self.alive = alive
 
     def withdraw(self, contender: Contender) -> None:
@@ -120,14 +137,18 @@ class Contest:
             return True
         return self.judged >= self.rounds and self.at_stake <= _AT_STAKE
 
-    def winner(self) -> Contender:
-        """The fastest; among equals those that know more, and then the incumbent."""
-        ran = [one for one in self.alive if one.counted]
-        if not ran:
-            return max(self.alive, key=_known, default=self.incumbent)
+    def winner(self) -> Contender | None:
+        """The fastest; among equals those that know more, and then the incumbent; nobody where all have failed.
+
+        Where nobody ran it is who knows more. Who hardly ran, beside others that did, does not win.
+        """
+        most = max((len(one.counted) for one in self.alive), default=0)
+        if not most:
+            return max(self.alive, key=_known, default=None)
+        ran = [one for one in self.alive if len(one.counted) >= min(self.rounds, (most + 1) // 2)]
         best = _leader(ran)
         if best is self.incumbent or best.program.level.tier <= self.incumbent.program.level.tier:
-            more = [(*_longer(one, best), one) for one in ran if _known(one) > _known(best)]
+            more = [(*_longer(_ratios(one, best)), one) for one in ran if _known(one) > _known(best)]
             near = [(longer, one) for longer, doubt, one in more if longer <= min(TOLERANCE, doubt)]
             best = min(near, key=lambda one: one[0], default=(0.0, best))[1]
         return best
@@ -136,8 +157,8 @@ class Contest:
         """What each would take when the winner took what it took; None of those that never ran."""
 
         def took(one: Contender) -> float | None:
-            if one.counted and best.counted:
-                return median(best.counted) * (1 + _longer(one, best)[0])
-            return median(one.counted) if one.counted else None
+            if ratios := _ratios(one, best):
+                return median(best.counted.values()) * (1 + _longer(ratios)[0])
+            return median(one.counted.values()) if one.counted else None
 
         return {one: took(one) for one in self.contenders}

@@ -10,7 +10,7 @@ from tessera.kernels.schedule import Schedule
 from tessera.metatracing.logs import log
 from tessera.metatracing.records import Described, ExecutionTier
 from tessera.metatracing.regions.candidates import general_beside, numbers_in
-from tessera.metatracing.regions.contest import Contender, Contest
+from tessera.metatracing.regions.contest import Contender, Contest, Turn
 from tessera.metatracing.regions.programs import Entry, Installed
 from tessera.metatracing.stand_ins import values_of
 from tessera.runtime.meta import Meta
@@ -122,21 +122,31 @@ class Newcomers:
         entry.contest = contest
         self.contests.append((entry, contest, self.region.recording.recorded))
 
-    def note(self, entry: Entry, contender: Contender | None, took: int) -> None:
+    def note(self, entry: Entry, turn: Turn | None, took: int) -> None:
         """A call was recorded: it may decide a contest, or show that one takes too long."""
         contest = entry.contest
-        if contest is not None and contender is not None:
-            contest.note(contender, took)
+        if contest is not None and turn is not None:
+            contest.note(turn, took)
             if contest.is_over:
                 self._end(entry, contest)
         if self.contests and self.region.recording.recorded - self.contests[0][2] > _PATIENCE:
             self._end(*self.contests[0][:2])
+
+    def withdraw(self, entry: Entry, contender: Contender) -> None:
+        """A program failed that competes: the others go on, if there are any."""
+        contest = entry.contest
+        if contest is not None:
+            contest.withdraw(contender)
+            if contest.is_over:
+                self._end(entry, contest)
 
     def _end(self, entry: Entry, contest: Contest) -> None:
         region = self.region
         entry.contest = None
         self.contests = [one for one in self.contests if one[1] is not contest]
         best, incumbent = contest.winner(), contest.incumbent
+        if best is None:
+            return
         times = contest.times(best)
         for one, typical in times.items():
             took = "never ran" if typical is None else f"{typical / 1e3:.1f} µs"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tessera.errors import TesseraError
 from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts, Record, Ring
-from tessera.metatracing.regions.contest import Contender
+from tessera.metatracing.regions.contest import Turn
 from tessera.metatracing.regions.heat import Heat
 from tessera.metatracing.regions.programs import Entry, Installed
 from tessera.metatracing.regions.timing import Reading
@@ -22,11 +22,11 @@ _MOST_PENDING = 64
 
 
 class Sampled(NamedTuple):
-    """A call that is timed and stands for so many, with what ran it: a contender where programs compete."""
+    """A call that is timed and stands for so many, with what ran it: whose turn it was where programs compete."""
 
     entry: Entry
     program: Installed
-    contender: Contender | None
+    turn: Turn | None
     calls: int
     described: Described
 
@@ -79,7 +79,7 @@ class Recording:
 
     def _record(self, call: Sampled, took: int) -> None:
         region, now = self.region, self.region.clock()
-        entry, program, contender, count, described = call
+        entry, program, turn, count, described = call
         program.note(now, took, count)
         region.counts.took(program.tier, took, count)
         self.heat.add(now, took * count)
@@ -90,7 +90,7 @@ class Recording:
             facts = self._facts(entry, program)
             self.ring.add(Record(now, program.tier, described, took, count, facts, *self.overheads))
         self.recorded += 1
-        region.newcomers.note(entry, contender, took)
+        region.newcomers.note(entry, turn, took)
 
     @staticmethod
     def _facts(entry: Entry, program: Installed) -> LaunchFacts:

@@ -18,7 +18,7 @@ from tessera.metatracing.client import Call, Compiled, Level, Runner, RuntimeGua
 from tessera.metatracing.logs import complain, log, told
 from tessera.metatracing.records import ExecutionTier
 from tessera.metatracing.regions.climbing import Climbing
-from tessera.metatracing.regions.contest import Contender, Contest
+from tessera.metatracing.regions.contest import Contender, Contest, Turn
 from tessera.metatracing.regions.first_program import first_program
 from tessera.metatracing.regions.lessons import kind_of
 from tessera.metatracing.regions.newcomers import Newcomers
@@ -194,20 +194,21 @@ class Region:
         """
         clerk = self.runtime.clerk
         came, self.looking = self.clock() - self.looking, 0
-        contender, stale = None, False
+        turn, stale = None, False
         if entry.contest is not None or entry.is_stale:
             # Who keeps the books may be at work for long: then this call is like others.
             if not self._locked(clerk.is_at_once):
                 return self._unrecorded(entry, values, given)
             try:
                 stale = entry.is_stale
-                if entry.contest is not None:
-                    contender = self._next(entry.contest, values)
+                if entry.contest is not None and not stale:
+                    turn = self._next(entry.contest, values)
             finally:
                 self.lock.release()
         if stale:
             self._left(entry)
             return self.tiered.again(values, entry.call)
+        contender = None if turn is None else turn.contender
         program = entry.program if contender is None else contender.program
         run = entry.run if contender is None else contender.run
         began = self.clock()
@@ -224,14 +225,14 @@ class Region:
             clerk.do(self._count, entry, before + 1)
             return result, program.tier
         numbers = [values[place] for place in self.numbers]
-        clerk.do(self._note, entry, program, contender, before + 1, numbers, took, began - came)
+        clerk.do(self._note, entry, program, turn, before + 1, numbers, took, began - came)
         return result, program.tier
 
-    def _next(self, contest: Contest, values: tuple[Any, ...]) -> Contender | None:
+    def _next(self, contest: Contest, values: tuple[Any, ...]) -> Turn | None:
         """Whose turn it is; None where these are numbers that it was not made for. Metas are those of the entry."""
-        contender = contest.next()
-        holds = contender.program.holds
-        return contender if holds is None or holds(*[values[place] for place in self.numbers]) else None
+        turn = contest.next()
+        holds = None if turn is None else turn.contender.program.holds
+        return turn if holds is None or holds(*[values[place] for place in self.numbers]) else None
 
     def _left(self, entry: Entry) -> None:
         """Counts the calls before one that another entry makes."""
@@ -283,7 +284,7 @@ class Region:
         self,
         entry: Entry,
         program: Installed,
-        contender: Contender | None,
+        turn: Turn | None,
         calls: int,
         numbers: Sequence[Any],
         took: int | Reading,
@@ -294,7 +295,7 @@ class Region:
         described = list(entry.described)
         for place, number in zip(self.numbers, numbers, strict=True):
             described[place] = number
-        call = Sampled(entry, program, contender, calls, tuple(described))
+        call = Sampled(entry, program, turn, calls, tuple(described))
         with self.lock:
             self.recording.ran(call, took)
             recorded = self.clock()
@@ -313,9 +314,9 @@ class Region:
         if program.tier is TIER1 or not program.compiled.is_repeatable:
             raise error
         with self.lock:
-            if entry.contest is not None and contender is not None:
-                entry.contest.withdraw(contender)
             self.fail(program, error)
+            if contender is not None:
+                self.newcomers.withdraw(entry, contender)
         return self.tiered.again(values, entry.call)
 
     # What was compiled
