@@ -59,6 +59,7 @@ def won(contest: Contest) -> Contender:
         ([1000] * 5, [1000] * 5, TIER3),  # among equals who knows more
         ([1000] * 5, [1010] * 5, TIER2),  # runs are all alike: a hundredth is a hundredth
         ([990, 1000, 1030, 970, 1012], [1000, 990, 1045, 965, 1030], TIER3),  # here it is chance
+        ([990, 1000, 1030, 970, 1012], [1000, 1010, 1035, 980, 1025], TIER2),  # and here not: it is so in each round
         ([900, 1000, 1300, 700, 1120], [1030] * 5, TIER2),  # but no more than that
         ([1000] * 5, [990] * 5, TIER3),
     ],
@@ -83,6 +84,7 @@ def test_numbers_alone_are_no_better_than_all_facts_by_chance() -> None:
         # Four that count, and all are quicker: nobody need run more.
         ([1000] * 5, [900] * 5, 5, TIER3),
         ([900] * 5, [1000] * 5, 5, TIER2),
+        ([1000] * 5, [990] * 5, 5, TIER3),
         # They overlap, but not in any round.
         ([1000, 1200, 950, 1000, 1000], [900, 960, 900, 900, 900], 5, TIER3),
         # A slow run proves nothing for the other.

@@ -63,9 +63,7 @@ def _has_old_bytecode(file: str) -> bool:
     """Whether Python may have run bytecode that was there before the file was as it is."""
     try:
         return os.stat(cache_from_source(file)).st_mtime_ns <= os.stat(file).st_mtime_ns
-    except OSError:  # there was no bytecode to run: Python read the file
-        return False
-    except NotImplementedError:  # this interpreter keeps none
+    except (OSError, NotImplementedError):  # there is no bytecode, or Python was told to keep none: it read the file
         return False
 
 

@@ -45,7 +45,7 @@ class Contender:
 
 
 class Turn(NamedTuple):
-    """Who makes a call, and the how manieth that is of it."""
+    """Who makes a call, and which of its turns that is: the first has number 1."""
 
     contender: Contender
     number: int
