@@ -491,6 +491,14 @@ def test_what_is_marked_as_inside_is_inside() -> None:
             "cpu.pack %x[%c0, %c0], %p[%c2] : !tile.view<2, f32, global>, !cpu.panels<4x4xf32, 8>",
             "matrix 2 of 2 that are",
         ),
+        (
+            "%r = cpu.borrow %x[%c1, %c0] : !tile.view<2, f32, global> -> !cpu.buffer<4x4xf32, dense>",
+            r"4 by 4 elements at \[1, 0\] leave a view",
+        ),
+        (
+            "%r = cpu.borrow %x[%c0, %c0] : !tile.view<2, f32, global> -> !cpu.buffer<4x3xf32, dense>",
+            r"rows \(16, 4\) bytes apart are borrowed as !cpu.buffer<4x3xf32, dense>",
+        ),
     ],
 )
 def test_memory_has_ends(body: str, message: str) -> None:

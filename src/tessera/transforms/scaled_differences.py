@@ -187,13 +187,21 @@ class _Unscaled:
                 inner = self.of(op.operand, factor)
                 return inner and self._add(tile.ExpandOp(inner, op.axis.value.data), op)
             case tile.EwOp() as op if op.fn.data == "select":
-                # Nothing and infinities are what they are, multiplied or not.
                 condition, *chosen = op.operands_
-                parts = [one if constant_of(one) in (0, inf, -inf) else self.of(one, factor) for one in chosen]
-                known = [part for part in parts if part is not None]
-                return self._add(tile.EwOp("select", [condition, *known]), op) if len(known) == 2 else None
+                parts = self._parts(chosen, factor)
+                return self._add(tile.EwOp("select", [condition, *parts]), op) if parts else None
+            case tile.EwOp() as op if (op.fn.data, op.policy) == ("max", None):
+                # A loop of one turn leaves the maximum of its block and of −∞, which it began with.
+                parts = self._parts(op.operands_, factor)
+                return self._add(tile.EwOp("max", parts), op) if parts else None
             case _:
                 return None
+
+    def _parts(self, values: Sequence[SSAValue], factor: float) -> list[SSAValue] | None:
+        """All of some values without a factor; nothing and infinities are what they are, multiplied or not."""
+        parts = [one if constant_of(one) in (0, inf, -inf) else self.of(one, factor) for one in values]
+        known = [part for part in parts if part is not None]
+        return known if len(known) == len(parts) else None
 
     def _add(self, op: Operation, source: Operation) -> SSAValue:
         insert_before(source, [op])

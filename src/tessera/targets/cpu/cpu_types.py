@@ -39,18 +39,21 @@ def _verify_shape(rows: int, cols: int, element: Attribute) -> None:
 
 @irdl_attr_definition
 class BufferType(ParametrizedAttribute, TypeAttribute):
-    """Rows of elements in a thread's own memory. Rows start on cache lines, not a power of two apart."""
+    """Rows of elements in a thread's own memory. Rows start on cache lines, not a power of two apart.
+
+    In a `dense` one, which is part of an array, they lie side by side.
+    """
 
     name = "cpu.buffer"
 
     rows: IntAttr
     cols: IntAttr
     element: Attribute
+    dense: IntAttr
 
-    def __init__(self, rows: int | IntAttr, cols: int | IntAttr, element: Attribute) -> None:
-        super().__init__(
-            IntAttr(rows) if isinstance(rows, int) else rows, IntAttr(cols) if isinstance(cols, int) else cols, element
-        )
+    def __init__(self, rows: int | IntAttr, cols: int | IntAttr, element: Attribute, dense: int | IntAttr = 0) -> None:
+        sizes = [IntAttr(one) if isinstance(one, int) else one for one in (rows, cols, dense)]
+        super().__init__(sizes[0], sizes[1], element, sizes[2])
 
     @property
     def dtype(self) -> DType:
@@ -63,7 +66,10 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
     @property
     def stride(self) -> int:
         """Bytes from one row to the next: rows a large power of two apart would fight for the same cache lines."""
-        size = rounded_up(self.cols.data * self.dtype.storage.itemsize, LINE)
+        exact = self.cols.data * self.dtype.storage.itemsize
+        if self.dense.data:
+            return exact
+        size = rounded_up(exact, LINE)
         return size + LINE if size % (8 * LINE) == 0 else size
 
     @property
@@ -79,12 +85,16 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
             sizes, element = _parse_shape(parser)
             if len(sizes) != 2:
                 parser.raise_error(f"a buffer has rows and columns, got {len(sizes)} sizes")
-            return IntAttr(sizes[0]), IntAttr(sizes[1]), element
+            dense = parser.parse_optional_punctuation(",") is not None
+            if dense:
+                parser.parse_keyword("dense")
+            return IntAttr(sizes[0]), IntAttr(sizes[1]), element, IntAttr(int(dense))
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             printer.print_string(f"{self.rows.data}x{self.cols.data}x")
             printer.print_attribute(self.element)
+            printer.print_string(", dense" if self.dense.data else "")
 
 
 @irdl_attr_definition

@@ -193,8 +193,39 @@ class BufferOp(IRDLOperation):
     def __init__(self, type_: BufferType) -> None:
         super().__init__(result_types=[type_])
 
+    def verify_(self) -> None:
+        if buffer_type(self.result).dense.data:
+            raise VerifyException("only borrowed rows lie side by side")
+
     def effects(self) -> AbstractSet[EffectInstance]:
         return {writes(MEMORY, self.result)}
+
+
+@irdl_op_definition
+class BorrowOp(IRDLOperation):
+    """Rows of a view as a buffer, where they are: all of them are inside, side by side, and nobody writes them."""
+
+    name = "cpu.borrow"
+    view = operand_def(AnyView)
+    offsets = var_operand_def(IndexType)
+    result = result_def(AnyBuffer)
+    traits = traits_def(Pure())
+    assembly_format = "$view `[` $offsets `]` attr-dict `:` type($view) `->` type($result)"
+
+    def __init__(self, view: SSAValue, offsets: Sequence[SSAValue], type_: BufferType) -> None:
+        super().__init__(operands=[view, offsets], result_types=[type_])
+
+    def verify_(self) -> None:
+        seen, made = view_type(self.view), buffer_type(self.result)
+        if seen.rank.data != 2 or len(self.offsets) != 2:
+            raise VerifyException("rows are borrowed from a view of rank 2, at two offsets")
+        if seen.dtype is not made.dtype or not made.dense.data:
+            raise VerifyException(f"rows of {seen} make a dense buffer of {seen.dtype}, not {made}")
+
+
+def _check_own(buffer: SSAValue) -> None:
+    if buffer_type(buffer).dense.data:
+        raise VerifyException("borrowed rows are only read")
 
 
 def _check_access(buffer: SSAValue, tile: SSAValue) -> None:
@@ -256,6 +287,7 @@ class StoreOp(IRDLOperation):
 
     def verify_(self) -> None:
         _check_access(self.buffer, self.value)
+        _check_own(self.buffer)
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {writes(MEMORY, self.buffer)}
@@ -411,6 +443,7 @@ class MatmulOp(IRDLOperation):
 
     def verify_(self) -> None:
         left, right, out = buffer_type(self.a), panels_type(self.b), buffer_type(self.out)
+        _check_own(self.out)
         if left.cols != right.rows or left.element != right.element:
             raise VerifyException(f"{left} has no product with {right}")
         if right.width.data != TILE_ROWS or right.depth.data * right.dtype.storage.itemsize != 4:
@@ -438,6 +471,9 @@ class ClearOp(IRDLOperation):
 
     def __init__(self, buffer: SSAValue) -> None:
         super().__init__(operands=[buffer])
+
+    def verify_(self) -> None:
+        _check_own(self.buffer)
 
     def effects(self) -> AbstractSet[EffectInstance]:
         return {writes(MEMORY, self.buffer)}
@@ -497,6 +533,7 @@ Cpu = Dialect(
         ParallelOp,
         YieldOp,
         BufferOp,
+        BorrowOp,
         LoadOp,
         StoreOp,
         ReserveOp,

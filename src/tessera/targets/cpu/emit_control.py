@@ -154,6 +154,14 @@ def _buffer(emitter: Emitter, op: cpu.BufferOp) -> None:
     emitter.values[op.result] = Memory(emitter.f.at(emitter.workspace, emitter.places[op]), buffer_type(op.result))
 
 
+@emits(cpu.BorrowOp)
+def _borrow(emitter: Emitter, op: cpu.BorrowOp) -> None:
+    f, view, type_ = emitter.f, emitter.view(op.view), buffer_type(op.result)
+    row, col = (emitter.number(offset) for offset in op.offsets)
+    start = f.add(f.binary("mul", row, view.strides[0]), col)
+    emitter.values[op.result] = Memory(f.at(view.pointer, f.times(start, view.dtype.storage.itemsize)), type_)
+
+
 @emits(cpu.ReserveOp)
 def _reserve(emitter: Emitter, op: cpu.ReserveOp) -> None:
     type_ = panels_type(op.result)

@@ -153,6 +153,20 @@ def _buffer(frame: Frame, op: cpu.BufferOp, operands: Values) -> Values:
     return [Buffer(type_, frame.fresh((type_.rows.data, type_.stride // type_.dtype.storage.itemsize), type_.dtype))]
 
 
+@meaning(cpu.BorrowOp)
+def _borrow(frame: Frame, op: cpu.BorrowOp, operands: Values) -> Values:
+    view, row, col = operands
+    type_ = buffer_type(op.result)
+    rows, cols = type_.shape
+    inside, within = window(view, (row, col), type_.shape)
+    lines = view.array[inside]
+    if lines.shape != type_.shape or within != (slice(0, rows), slice(0, cols)):
+        raise ShapeError(f"{rows} by {cols} elements at [{row}, {col}] leave a view of {view.sizes}")
+    if lines.strides != (type_.stride, type_.dtype.storage.itemsize):
+        raise ShapeError(f"rows {lines.strides} bytes apart are borrowed as {type_}")
+    return [Buffer(type_, lines)]
+
+
 @meaning(cpu.ReserveOp)
 def _reserve(frame: Frame, op: cpu.ReserveOp, operands: Values) -> Values:
     assert isinstance(frame, CpuFrame)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -21,6 +22,8 @@ from tessera.dialects.tile_types import tile_type
 
 STRUCTURE = (tile.ExpandOp, tile.BroadcastOp, tile.TransOp)
 SOURCES = (tile.FullOp, tile.IotaOp)
+Borrows: TypeAlias = Callable[[tile.LoadOp, tile.DotOp, bool], bool]
+"""Whether a product can use what is loaded where it lies; the last argument says whether it is one of `matrix`."""
 _CHEAP = 3
 """Elementwise steps that are sooner done twice than kept."""
 
@@ -83,7 +86,12 @@ class Analysis:
     """What is free in a function, and how runs of the other tile ops fall into nests."""
 
     def __init__(
-        self, function: tile.FuncOp, *, fuse: bool = True, matrix: Callable[[tile.DotOp], bool] = lambda _: False
+        self,
+        function: tile.FuncOp,
+        *,
+        fuse: bool = True,
+        matrix: Callable[[tile.DotOp], bool] = lambda _: False,
+        borrows: Borrows | None = None,
     ) -> None:
         self._fuse = fuse
         self._stored = {
@@ -93,16 +101,29 @@ class Analysis:
         self._weight: dict[SSAValue, int | None] = {}
         self.packs: dict[tile.DotOp, tuple[tile.LoadOp, bool]] = {}
         """Products whose right operand comes straight from memory that nobody writes, and whether transposed."""
-        for op in function.body.walk():
-            if isinstance(op, tile.DotOp):
-                self._pinned.add(op.a)
-                found = _packed_load(op.b)
-                if found is not None and tile.base_of(found[0].view) not in self._stored:
-                    self.packs[op] = found
-                else:
-                    self._pinned.add(op.b)
+        products = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
+        for op in products:
+            found = _packed_load(op.b)
+            if found is not None and tile.base_of(found[0].view) not in self._stored:
+                self.packs[op] = found
         self.matrix = frozenset(op for op in self.packs if matrix(op))
         """Products that the matrix unit does."""
+        wanted = [(op, one) for op in products for one in (op.a, op.b) if borrows and self._lies(one, op, borrows)]
+        for op in products:
+            self._pinned |= {op.a} - {one for user, one in wanted if user is op}
+            if op not in self.packs and (op, op.b) not in wanted:
+                self._pinned.add(op.b)
+        self.borrowed = frozenset(one for _, one in wanted if one not in self._pinned)
+        """Operands of products that are used where they lie, in memory that nobody writes."""
+        for op, operand in wanted:
+            if operand is op.b and operand in self.borrowed:
+                self.packs.pop(op, None)
+
+    def _lies(self, value: SSAValue, op: tile.DotOp, borrows: Borrows) -> bool:
+        load = value.owner
+        if not isinstance(load, tile.LoadOp) or tile.base_of(load.view) in self._stored:
+            return False
+        return borrows(load, op, op in self.matrix)
 
     def is_free(self, value: SSAValue) -> bool:
         return self._cost(value) is not None

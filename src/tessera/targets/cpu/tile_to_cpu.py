@@ -99,7 +99,7 @@ class Lowering:
         self.flushes = products and machine.contract
         """Whether subnormal numbers are taken as zeros; see `flush_subnormals`."""
         self.blocking = Blocking(machine, small)
-        self.analysis = Analysis(function, fuse=fuse, matrix=self.blocking.has_matrix_unit)
+        self.analysis = Analysis(function, fuse=fuse, matrix=self.blocking.has_matrix_unit, borrows=self._borrows)
         self.tolerances = Tolerances(self.reads)
         self.values: dict[SSAValue, SSAValue] = {}
         """Scalars and views of the source, in the new function."""
@@ -330,6 +330,9 @@ class Lowering:
 
     def flush(self, run: Sequence[Operation]) -> None:
         """Nests for a run of tile ops."""
+        for op in run:
+            if isinstance(op, tile.LoadOp) and op.result in self.analysis.borrowed:
+                self._borrow(op)
         nests = self.analysis.nests(run)
         slots = slots_of(self, run, nests)
         self.clipping = block_clipping(self.analysis, nests)
@@ -353,6 +356,28 @@ class Lowering:
                 continue
             for operand in (op.a, op.b):
                 self._widen(nest, operand, tile_dtype(op.c))
+
+    def _borrows(self, load: tile.LoadOp, op: tile.DotOp, by_matrix_unit: bool) -> bool:
+        """Whether a product takes an operand where it lies: rows that are known to be there, side by side."""
+        rows, cols = shape_of(load.result)
+        step, dtype = self.extents.stride(load.view, 0), tile_dtype(load.result)
+        if by_matrix_unit:
+            # Its right side is packed, and its left has whole lines and whole strips of rows.
+            fits = load.result is op.a and rows % TILE_ROWS == 0 and cols * dtype.storage.itemsize % LINE == 0
+        else:
+            # Rows of a right side are as long as those of a panel: of longer ones a product would read parts.
+            fits = dtype is tile_dtype(op.c) and (load.result is op.a or cols == self.blocking.panel(cols, dtype))
+        if not fits or step.number != cols or not is_inside(self.extents, load):
+            return False
+        self.extents.decide(step)
+        return True
+
+    def _borrow(self, load: tile.LoadOp) -> None:
+        rows, cols = shape_of(load.result)
+        type_ = BufferType(rows, cols, element_of(tile_dtype(load.result)), dense=1)
+        made = cpu.BorrowOp(self.values[load.view], [self.values[offset] for offset in load.offsets], type_)
+        self.held[load.result] = self.add(made).results[0]
+        adopt_location([made], load)
 
     def _widen(self, nest: Nest, operand: SSAValue, dtype: DType) -> None:
         """A buffer of an operand in the type of the sum, where the operand is there already in its own."""
