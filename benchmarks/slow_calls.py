@@ -108,7 +108,7 @@ class Watcher:
             began, told = clock(), f"{what}, in vain"
             try:
                 result = real(*args, **kwargs)
-                told = "a first turn" if is_turn and result.asked == 1 else what
+                told = "a first turn" if is_turn and result.number == 1 else what
             finally:
                 spans.append(Span(began, clock(), told, threading.get_ident() == caller))
             return result

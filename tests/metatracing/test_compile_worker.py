@@ -126,6 +126,7 @@ class Loading:
 
     def __init__(self) -> None:
         self.loaded = threading.Event()
+        self.begun: list[str] = []
         self.made: list[str] = []
 
     @property
@@ -136,6 +137,7 @@ class Loading:
         return
 
     def asked(self, packed: bytes) -> tuple[bool, bytes]:
+        self.begun += pickle.loads(packed)
         self.loaded.wait(10)
         self.made += pickle.loads(packed)
         return True, b"[null]"
@@ -144,13 +146,46 @@ class Loading:
         self.loaded.set()
 
 
-def test_what_is_known_needs_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def slow_processes(monkeypatch: pytest.MonkeyPatch) -> tuple[Background, list[Loading]]:
+    """Four processes that do not come to an end, and calls whose first program need not be compiled."""
     monkeypatch.setattr(knobs, "usable_processors", lambda: 8)
-    background = Background()
-    worker, made, loading = background.worker, background.made, [Loading() for _ in range(4)]
+    background, loading = Background(), [Loading() for _ in range(4)]
+    worker, made = background.worker, background.made
     worker._processes[:], worker._idle[:] = loading, loading  # pyright: ignore[reportPrivateUsage, reportArgumentType, reportCallIssue]
     made.client.starts_quickly = lambda call: False  # pyright: ignore[reportAttributeAccessIssue]
     made.client.options = [None, Schedule(block=(16,)), Schedule(block=(32,))]
+    return background, loading
+
+
+def test_half_of_the_processes_are_there_for_what_calls_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    background, loading = slow_processes(monkeypatch)
+    until = time.monotonic() + 10
+
+    def begun(count: int) -> list[str]:
+        while sum(len(one.begun) for one in loading) < count:
+            assert time.monotonic() < until
+            time.sleep(0.002)
+        return [name for one in loading for name in one.begun]
+
+    background.made.call(4, 8, times=40)
+    # Other schedules of Tier 2 were asked for before, and wait a little.
+    (first,) = begun(1)
+    assert first.startswith("tier 3")
+    assert sorted(name[:6] for name in begun(3)) == ["tier 2", "tier 2", "tier 3"]
+    time.sleep(0.05)  # other programs of Tier 3 wait for those of Tier 2
+    assert len(begun(3)) == 3
+    background.made.call(5, 8, times=40)  # other arguments do not
+    assert sorted(name[:6] for name in begun(4)) == ["tier 2", "tier 2", "tier 3", "tier 3"]
+    for one in loading:
+        one.loaded.set()
+    assert background.worker.wait(10)
+    assert len(begun(7)) == 7
+    background.worker.close()
+
+
+def test_what_is_known_needs_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    background, loading = slow_processes(monkeypatch)
+    worker, made = background.worker, background.made
     made.call(4, 8, times=5)
     until, (region,) = time.monotonic() + 10, made.runtime.regions()
     while not any(program.tier == 2 for program in region.programs):  # the one that there is, by another name
@@ -158,7 +193,7 @@ def test_what_is_known_needs_no_process(monkeypatch: pytest.MonkeyPatch) -> None
         time.sleep(0.002)
     assert worker.is_free
     made.call(4, 8, times=30)
-    assert not worker.is_free
+    assert not worker.wait(0)
     assert not any(one.made for one in loading)
     for one in loading:
         one.loaded.set()

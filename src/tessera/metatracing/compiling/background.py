@@ -31,6 +31,9 @@ MOST_PROCESSES = 4
 TO_SPARE = 4
 """Processors for each process that is started before anything has to be compiled."""
 READY = ("tessera.metatracing.compiling.worker:get_ready", "tessera.metatracing.compiling.worker:get_ready_for_gpus")
+_PATIENCE = 0.2
+"""Seconds that other programs of a request wait for requests: what is hot is so for the next tier and for other
+arguments soon, and their first programs come before it."""
 _BREATH = 0.001
 """Seconds between the steps of taking a program in: each of them holds Python's lock, and callers come in between."""
 
@@ -54,7 +57,7 @@ class Compiling(Protocol):
 
     @property
     def is_free(self) -> bool:
-        """Whether nothing waits for somebody to begin with it."""
+        """Whether no request waits for somebody to begin with it."""
         ...
 
     def prepare(self) -> None:
@@ -120,10 +123,23 @@ class _Job:
         """None stands for finding out which levels there are."""
         self.under_way = 0
         self.done: list[tuple[Level, Compiled]] = []
+        self.began = time.monotonic()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether what comes next is another program for calls that have one, or will."""
+        return len(self.left) < len(self.request.levels)
+
+    def patience(self) -> float:
+        """Seconds that other programs wait for requests that are about to come."""
+        return max(0.0, self.began + _PATIENCE - time.monotonic()) if self.has_begun else 0.0
 
 
 class Worker:
     """Compiles in other processes, programs beside each other: the first of each request, then the second.
+
+    Half of the processes at most make programs that are not the first of their requests: so the first ones, which calls
+    wait for, soon find one. Where there is room, other programs wait a little, too.
 
     There is a process for every two processors that there are, up to a few. Where processors are to spare they are
     started ahead, else when somebody will want them, at the latest by a request, and again when they have died. Each
@@ -135,6 +151,8 @@ class Worker:
         self._lock = threading.Condition()
         self._jobs: list[_Job] = []
         self._closed = False
+        self._others = 0  # programs under way that are not the first of their requests
+        self._timer: threading.Timer | None = None
         self.deaths = 0
         count = max(1, min(MOST_PROCESSES, knobs.usable_processors() // 2))
         ready = READY if build == BUILD else ()
@@ -149,7 +167,7 @@ class Worker:
 
     def forked(self) -> None:
         """In the child of a fork: it has neither the threads nor the right to the pipes, and compiles nothing."""
-        self._lock, self._jobs = threading.Condition(), []
+        self._lock, self._jobs, self._timer = threading.Condition(), [], None
         for process in self._processes:
             process.forked()
 
@@ -188,7 +206,7 @@ class Worker:
     @property
     def is_free(self) -> bool:
         with self._lock:
-            return not any(job.left for job in self._jobs)
+            return not any(job.left and not job.has_begun for job in self._jobs)
 
     def prepare(self) -> None:
         if self.is_usable and self.deaths == 0:
@@ -240,23 +258,43 @@ class Worker:
 
     def _begin(self) -> None:
         """Starts threads for programs that nobody has begun with. Whoever calls has the lock."""
-        for _ in range(sum(len(job.left) for job in self._jobs)):
+        later = [wait for job in self._jobs if job.left and (wait := self._wait(job)) > 0]
+        if later and self._timer is None:
+            self._timer = threading.Timer(min(later), self._wake)
+            self._timer.daemon = True
+            self._timer.start()
+        for _ in range(sum(len(job.left) for job in self._jobs if not self._wait(job))):
             if not self._idle or self._closed:
                 return
             process = max(self._idle, key=lambda one: (one.is_ready, one.pid is not None))
             self._idle.remove(process)
             threading.Thread(target=self._work, args=(process,), name="tessera compiling", daemon=True).start()
 
+    def _wait(self, job: _Job) -> float:
+        return job.patience() if self.has_room else 0.0
+
+    def _wake(self) -> None:
+        with self._lock:
+            self._timer = None
+            self._begin()
+
+    def _next(self) -> _Job | None:
+        """The first program of each request comes before the second of any."""
+        ready = [one for one in self._jobs if one.left and not self._wait(one)]
+        if self._others >= max(1, len(self._processes) // 2):
+            ready = [one for one in ready if not one.has_begun]
+        return min(ready, key=lambda one: len(one.request.levels) - len(one.left), default=None)
+
     def _work(self, process: CompilingProcess) -> None:
         """Has a process make programs as long as there are any to make."""
         while True:
             with self._lock:
-                # The first program of each request comes before the second of any.
-                waiting = [one for one in self._jobs if one.left]
-                job = min(waiting, key=lambda one: len(one.request.levels) - len(one.left), default=None)
+                job = self._next()
                 if job is None or self._closed:
                     self._idle.append(process)
                     return
+                is_another = job.has_begun
+                self._others += is_another
                 level = job.left.popleft()
                 job.under_way += 1
             made: Compiled | None = None
@@ -274,6 +312,7 @@ class Worker:
                     job.request.region.aborted(told, f"{type(error).__name__}: {error}")
             with self._lock:
                 job.under_way -= 1
+                self._others -= is_another
                 if level is None:
                     job.left.extend(job.request.levels)
                     self._begin()
@@ -359,6 +398,8 @@ class Worker:
         with self._lock:
             self._closed = True
             self._jobs.clear()
+            if self._timer is not None:
+                self._timer.cancel()
         for process in self._processes:
             process.close()
 

@@ -52,7 +52,12 @@ class Climbing:
     def consider(self, entry: Entry, described: Described) -> None:
         """Whether to compile something more for calls like this."""
         region = self.region
-        if not region.climbs or entry.is_stale or entry.contest is not None or entry.awaited:
+        if not region.climbs or entry.is_stale:
+            return
+        # Whoever has become part of a hot region need not wait for a call of his own that is recorded.
+        if self._go_along(TIER3) and (others := self._siblings(entry)):
+            region.runtime.compile(*others)
+        if entry.contest is not None or entry.awaited:
             return
         if region.newcomers.look_back(entry, values_of(entry.call, described)):
             return
@@ -149,10 +154,15 @@ class Climbing:
         all_heat, heat = region.recording.heat_now(), entry.heat.at(now)
         if first:
             return all_heat >= threshold
-        along = self.lessons.has_paid(kind) or any(one.tier is wanted and not one.is_bridge for one in self.requests)
-        if along and all_heat >= threshold and heat >= _SMALL_PART * all_heat:
+        if self._go_along(wanted) and all_heat >= threshold and heat >= _SMALL_PART * all_heat:
             return True
         return heat >= threshold * self.lessons.harder(kind, now)
+
+    def _go_along(self, wanted: ExecutionTier) -> bool:
+        """Whether programs of a tier have paid, or are under way for the first time."""
+        if self.lessons.has_paid(self._kind(wanted)):
+            return True
+        return any(one.tier is wanted and not one.is_bridge for one in self.requests)
 
     def _look_again(self, entry: Entry, threshold: float) -> None:
         """Records the call that will make the region hot, if those of other cases do not: nobody else would notice."""
@@ -179,7 +189,7 @@ class Climbing:
             asked = TIER3 in self._asked(entry.described) or entry.tier is TIER3
             if entry is first or asked or entry.calls < config.bridge_calls or entry.heat.at(now) < least:
                 continue
-            if self.bridges >= config.most_bridges:
+            if self.bridges >= config.most_bridges or len(self.requests) > config.most_bridges:
                 break
             if (request := self._climb(entry, entry.described, TIER3, is_bridge=True)) is not None:
                 found.append(request)
