@@ -148,6 +148,18 @@ def test_a_new_kernel_takes_one_tier_after_the_other() -> None:
     assert asked_for(later) == [(2, False)]
 
 
+def test_a_case_need_not_have_a_recorded_call_of_its_own_to_go_along() -> None:
+    later = Later(True)
+    made = fully(Made(compiling=later, sample_period=16))
+    made.call(4, 8, times=200)
+    assert asked_for(later) == [(2, False), (3, False)]
+    made.call(5, 8, times=15)  # the next one would be recorded
+    assert len(later.requests) == 2
+    made.call(4, 8, times=17)
+    assert asked_for(later) == [(2, False), (3, False), (3, True)]
+    assert later.requests[2].call.values[0].shape == (5, 8)
+
+
 def test_cases_that_become_usual_while_the_first_is_compiled_go_along() -> None:
     later = Later(True)
     made = fully(Made(compiling=later))

@@ -174,7 +174,7 @@ class Climbing:
         """The case that takes most of a region's time, whoever calls: the most programs are tried for that."""
         now = self.region.clock()
         able = [one for one in self.region.entries if one.contest is None and not one.awaited and one.tier < TIER3]
-        best = max(able, key=lambda one: one.heat.at(now) + one.uncounted, default=entry)
+        best = max(able, key=lambda one: _heat(one, now), default=entry)
         return (entry, described) if best is entry else (best, best.described)
 
     def _siblings(self, first: Entry) -> list[Request]:
@@ -185,9 +185,10 @@ class Climbing:
             return found
         now = region.clock()
         least = _SMALL_PART * region.heat.at(now)
-        for entry in sorted(region.entries, key=lambda one: -one.heat.at(now)):
+        for entry in sorted(region.entries, key=lambda one: -_heat(one, now)):
             asked = TIER3 in self._asked(entry.described) or entry.tier is TIER3
-            if entry is first or asked or entry.calls < config.bridge_calls or entry.heat.at(now) < least:
+            is_rare = entry.calls + entry.unrecorded < config.bridge_calls or _heat(entry, now) < least
+            if entry is first or asked or is_rare:
                 continue
             if self.bridges >= config.most_bridges or len(self.requests) > config.most_bridges:
                 break
@@ -379,6 +380,11 @@ class Climbing:
                 region.take(program)
             elif len(request.levels) > 1:
                 region.newcomers.add([program])
+
+
+def _heat(entry: Entry, now: int) -> float:
+    """Of a case, with its calls that were not recorded yet."""
+    return entry.heat.at(now) + entry.uncounted
 
 
 def _keep(known: dict[Any, None], one: object) -> None:
