@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from importlib import import_module
 
 from tessera.errors import TesseraError
@@ -23,6 +24,8 @@ def get_ready_for_gpus() -> None:
 
 
 def _is_there_a_gpu() -> bool:
+    if os.environ.get("CUDA_VISIBLE_DEVICES") == "":  # the driver would take as long to say so as to start
+        return False
     from tessera.runtime.cuda import driver
 
     try:
