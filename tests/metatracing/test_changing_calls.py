@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from typing import Any
 
 import pytest
 from made_up_client import MILLISECOND, Later, Made, usual_costs
@@ -158,6 +159,38 @@ def test_a_case_need_not_have_a_recorded_call_of_its_own_to_go_along() -> None:
     made.call(4, 8, times=17)
     assert asked_for(later) == [(2, False), (3, False), (3, True)]
     assert later.requests[2].call.values[0].shape == (5, 8)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"enable_tier3_specialization": False}, [(2, False)]),
+        ({"tier2_compilation_threshold_ms": 1e9, "tier3_specialization_threshold_ms": 1e9}, []),
+    ],
+)
+def test_nobody_goes_along_with_a_tier_that_is_off_or_far_away(
+    settings: dict[str, Any], expected: list[tuple[int, bool]]
+) -> None:
+    later = Later(True)
+    made = fully(Made(compiling=later, **settings))
+    made.call(4, 8)
+    ((region,), words) = made.runtime.regions(), ("x.size[0]", "x.size[1]")
+    # As where another process has left a program of Tier 3.
+    region.climbing.words = words
+    region.climbing.lessons.note((TIER3, words), True, region.clock())
+    for rows in range(5, 10):
+        made.call(rows, 8, times=12)
+    assert asked_for(later) == expected
+
+
+def test_looking_for_others_forgets_nothing_that_was_asked_for() -> None:
+    later = Later(True)
+    made = fully(Made(compiling=later))
+    for rows in range(4, 304):  # more than are remembered
+        made.call(rows, 8)
+    for rows in (4, 5, 6, 7):
+        made.call(rows, 8, times=60)
+    assert asked_for(later).count((3, False)) <= 2
 
 
 def test_cases_that_become_usual_while_the_first_is_compiled_go_along() -> None:

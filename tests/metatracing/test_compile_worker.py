@@ -123,6 +123,7 @@ class Loading:
     """A process that loads a compiler until a test says so; what it was asked for."""
 
     pid = None
+    seconds = 0.0
 
     def __init__(self) -> None:
         self.loaded = threading.Event()
@@ -139,6 +140,7 @@ class Loading:
     def asked(self, packed: bytes) -> tuple[bool, bytes]:
         self.begun += pickle.loads(packed)
         self.loaded.wait(10)
+        time.sleep(self.seconds)
         self.made += pickle.loads(packed)
         return True, b"[null]"
 
@@ -180,6 +182,20 @@ def test_half_of_the_processes_are_there_for_what_calls_wait_for(monkeypatch: py
         one.loaded.set()
     assert background.worker.wait(10)
     assert len(begun(7)) == 7
+    background.worker.close()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.05])
+def test_programs_that_wait_are_not_forgotten(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """The first of them is there before the others may begin, and nobody asks for anything else."""
+    background, loading = slow_processes(monkeypatch)
+    for one in loading:
+        one.seconds = seconds
+        one.loaded.set()
+    del background.made.client.starts_quickly
+    background.made.call(4, 8, times=5)
+    assert background.worker.wait(10)
+    assert sum(name.startswith("tier 2") for one in loading for name in one.made) == 3
     background.worker.close()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 from typing import Any
 
 import ml_dtypes
@@ -11,12 +13,15 @@ from cpu_runs import Array, at_cpu_level, at_tile_level
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tessera import Schedule
+from tessera import Schedule, kernel
 from tessera.dialects import tile
+from tessera.kernels import intrinsics as tile_ops
 from tessera.metatracing.attention import flash_attention
 from tessera.runtime.creation import asarray
+from tessera.shapes.annotations import Out
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.compile import lower_kernel
+from tessera.targets.cpu.cpu_types import BufferType
 from tessera.transforms.facts import Facts, observe
 
 bf16 = ml_dtypes.bfloat16
@@ -106,6 +111,70 @@ def test_what_is_borrowed_is_guarded() -> None:
     assert {"arg0.stride[2] = 64", "arg0.stride[3] = 1", "arg0.size[2] = 64", "arg2.stride[2] = 64"} <= known
 
 
+@kernel
+def product(x: Any, w: Any, o: Out):
+    """o = x·w, where each column of the result is stored as soon as it is there."""
+    here = tile_ops.context()
+    rows, sums = tile_ops.load(x), tile_ops.zeros((here.m, here.d))
+    for block in tile_ops.range_n(w.shape, here.n):
+        sums = tile_ops.dot(rows, tile_ops.load(w, block), sums)
+    filled: Any = o
+    tile_ops.store(filled, sums)
+
+
+@kernel
+def square(x: Any, o: Out):
+    """One load for both sides."""
+    rows = tile_ops.load(x)
+    filled: Any = o
+    tile_ops.store(filled, tile_ops.dot(rows, rows))
+
+
+@pytest.mark.parametrize("start", [0, 5, 128 * 7])
+def test_machine_code_copies_what_is_overwritten(start: int) -> None:
+    """The result takes the place of the left operand, of parts of it, or of the memory behind it."""
+    x, w = drawn(np.float32, 32, 128), drawn(np.float32, 128, 128)
+    made = product.with_schedule(Schedule(block=(32, 128, 128)))
+    for one in (made, made.assume("sizes", "strides")):
+        memory = np.zeros(x.size + start, np.float32)
+        given_, found = memory[: x.size].reshape(x.shape), memory[start:].reshape(x.shape)
+        given_[...] = x
+        one(given_, w, found)
+        assert np.abs(found - x @ w).max() <= 2e-6 * np.abs(x @ w).max() * 128
+
+
+@pytest.mark.parametrize(("level", "dtype"), [("avx512", np.float32), ("amx", bf16)])
+@pytest.mark.parametrize("size", [16, 24, 64, 128])
+def test_one_load_for_both_sides(level: str, dtype: Any, size: int) -> None:
+    x, o = drawn(dtype, size, size), np.zeros((size, size), np.float32)
+    made = square.with_schedule(Schedule(block=(size, size, size))).lower(x, o)
+    known = observe({"arg0": asarray(x), "arg1": asarray(o)})
+    low, _, _ = lower_kernel(made.module, made.name, level=level, facts=known)
+    dots = [op for op in low.walk() if isinstance(op, cpu.DotOp | cpu.MatmulOp)]
+    whole = size in (16, 64) and level == "avx512"  # as long as a panel
+    assert {isinstance(op.b.type, BufferType) for op in dots} == {whole}
+    expected = at_tile_level(made.module, made.name, [x, o])[-1]
+    found = at_cpu_level(low, made.name, [x, o], 1)[-1]
+    assert np.abs(found - expected).max() <= 1e-5 * np.abs(expected).max()
+
+
+def test_machine_code_reads_nothing_behind_an_array() -> None:
+    """An array that ends where a page does, with a page behind it that nobody may read."""
+    page, size = mmap.PAGESIZE, 24
+    pages = mmap.mmap(-1, 2 * page)
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    start = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+    assert protect(start + page, page, 0) == 0
+    try:
+        x = np.frombuffer(pages, np.float32, size * size, page - 4 * size * size).reshape(size, size)
+        x[...], o = 2 * np.eye(size), np.zeros((size, size), np.float32)
+        square.with_schedule(Schedule(block=(size, size, size))).assume("sizes", "strides")(x, o)
+        assert np.array_equal(o, 4 * np.eye(size))
+    finally:
+        assert protect(start + page, page, mmap.PROT_READ | mmap.PROT_WRITE) == 0
+
+
 @settings(max_examples=6)
 @given(st.integers(0, 15), st.booleans(), st.sampled_from([64, 70]), st.booleans())
 def test_machine_code_takes_rows_from_anywhere(start: int, causal: bool, keys: int, in_place: bool) -> None:
@@ -116,9 +185,9 @@ def test_machine_code_takes_rows_from_anywhere(start: int, causal: bool, keys: i
         memory[start : start + array.size] = array.ravel()
         return memory[start : start + array.size].reshape(array.shape)
 
-    kernel = flash_attention.with_schedule(Schedule(block=(64, 64, 64)))
+    attention = flash_attention.with_schedule(Schedule(block=(64, 64, 64)))
     q, k, v, o = map(moved, attended(np.float32, 64, keys, 64))
-    kernel(q, k, v, o, 0.125, causal=causal)
+    attention(q, k, v, o, 0.125, causal=causal)
     found = q if in_place else np.zeros_like(o)
-    kernel.assume("sizes", "strides", "values")(q, k, v, found, 0.125, causal=causal)
+    attention.assume("sizes", "strides", "values")(q, k, v, found, 0.125, causal=causal)
     assert np.abs(found - o).max() <= 2e-6 * np.abs(o).max()

@@ -513,6 +513,21 @@ def test_memory_has_ends(body: str, message: str) -> None:
     assert caught.value.span is not None
 
 
+def test_borrowed_rows_are_copied_where_they_are_written() -> None:
+    body = """
+    %r = cpu.borrow %x[%c0, %c0] WRITTEN : !tile.view<2, f32, global> -> !cpu.buffer<2x4xf32, dense>
+    %f = arith.constant 7.0 : f32
+    %s = tile.full %f : tensor<1x4xf32>
+    tile.store %s, %x[%c0, %c0] : tensor<1x4xf32>, !tile.view<2, f32, global>
+    %t = cpu.load %r[%c0, %c0] : !cpu.buffer<2x4xf32, dense> -> tensor<1x4xf32>
+    tile.store %t, %x[%c1, %c0] : tensor<1x4xf32>, !tile.view<2, f32, global>
+    """
+    for said, expected in (("", 7.0), ("written %x : !tile.view<2, f32, global>", 0.0)):
+        x = zeros(2, 4)
+        run(body.replace("WRITTEN", said), {"x": view()}, x)
+        assert (x[1] == expected).all()
+
+
 def test_arguments_are_checked_as_at_the_tile_level() -> None:
     store = f"""
     %f = arith.constant 0.0 : f32

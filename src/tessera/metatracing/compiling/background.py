@@ -258,17 +258,22 @@ class Worker:
 
     def _begin(self) -> None:
         """Starts threads for programs that nobody has begun with. Whoever calls has the lock."""
-        later = [wait for job in self._jobs if job.left and (wait := self._wait(job)) > 0]
-        if later and self._timer is None:
-            self._timer = threading.Timer(min(later), self._wake)
-            self._timer.daemon = True
-            self._timer.start()
+        self._remind()
         for _ in range(sum(len(job.left) for job in self._jobs if not self._wait(job))):
             if not self._idle or self._closed:
                 return
             process = max(self._idle, key=lambda one: (one.is_ready, one.pid is not None))
             self._idle.remove(process)
             threading.Thread(target=self._work, args=(process,), name="tessera compiling", daemon=True).start()
+
+    def _remind(self) -> None:
+        """Sees to it that programs which wait are begun with afterwards. Whoever calls has the lock."""
+        later = [wait for job in self._jobs if job.left and (wait := self._wait(job)) > 0]
+        if later and self._timer is None:
+            timer = threading.Timer(min(later), self._wake)
+            timer.daemon = True
+            timer.start()
+            self._timer = timer
 
     def _wait(self, job: _Job) -> float:
         return job.patience() if self.has_room else 0.0
@@ -292,6 +297,8 @@ class Worker:
                 job = self._next()
                 if job is None or self._closed:
                     self._idle.append(process)
+                    if not self._closed:
+                        self._remind()
                     return
                 is_another = job.has_begun
                 self._others += is_another

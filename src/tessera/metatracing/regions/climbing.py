@@ -55,17 +55,17 @@ class Climbing:
         if not region.climbs or entry.is_stale:
             return
         # Whoever has become part of a hot region need not wait for a call of his own that is recorded.
-        if self._go_along(TIER3) and (others := self._siblings(entry)):
+        config, compiling = region.config, region.runtime.compiling
+        part = _AHEAD if compiling.has_room and compiling.is_free else 1.0
+        if self._goes_along(part * config.tier3_threshold) and (others := self._siblings(entry)):
             region.runtime.compile(*others)
         if entry.contest is not None or entry.awaited:
             return
         if region.newcomers.look_back(entry, values_of(entry.call, described)):
             return
-        if len(self.requests) > region.config.most_bridges:
+        if len(self.requests) > config.most_bridges:
             return
-        config = region.config
-        asked, compiling = self._asked(described), region.runtime.compiling
-        part = _AHEAD if compiling.has_room and compiling.is_free else 1.0
+        asked = self._asked(described)
         for wanted, threshold, enabled in (
             (TIER2, config.tier2_threshold, config.enable_tier2_compilation),
             (TIER3, config.tier3_threshold, config.enable_tier3_specialization),
@@ -164,6 +164,13 @@ class Climbing:
             return True
         return any(one.tier is wanted and not one.is_bridge for one in self.requests)
 
+    def _goes_along(self, threshold: float) -> bool:
+        """Whether other cases go along with the first of Tier 3: the region is hot, and knows what to assume."""
+        region = self.region
+        if not region.config.enable_tier3_specialization or self.words is None or not self._go_along(TIER3):
+            return False
+        return region.recording.heat_now() >= threshold
+
     def _look_again(self, entry: Entry, threshold: float) -> None:
         """Records the call that will make the region hot, if those of other cases do not: nobody else would notice."""
         region, typical = self.region, entry.typical
@@ -181,20 +188,29 @@ class Climbing:
         """Requests for the other cases of a region besides the first, where somebody has time to compile them."""
         region, config = self.region, self.region.config
         found: list[Request] = []
-        if not region.runtime.compiling.has_room:
+        if not region.runtime.compiling.has_room or self._is_full():
             return found
         now = region.clock()
         least = _SMALL_PART * region.heat.at(now)
-        for entry in sorted(region.entries, key=lambda one: -_heat(one, now)):
-            asked = TIER3 in self._asked(entry.described) or entry.tier is TIER3
-            is_rare = entry.calls + entry.unrecorded < config.bridge_calls or _heat(entry, now) < least
-            if entry is first or asked or is_rare:
+        usual = [
+            (heat, entry)
+            for entry in region.entries
+            if entry is not first and entry.tier is not TIER3
+            if entry.calls + entry.unrecorded >= config.bridge_calls and (heat := _heat(entry, now)) >= least
+        ]
+        for _, entry in sorted(usual, key=lambda one: -one[0]):
+            if TIER3 in self.asked.get(self._case(entry.described), ()):
                 continue
-            if self.bridges >= config.most_bridges or len(self.requests) > config.most_bridges:
+            if self._is_full():
                 break
             if (request := self._climb(entry, entry.described, TIER3, is_bridge=True)) is not None:
                 found.append(request)
         return found
+
+    def _is_full(self) -> bool:
+        """Whether there are as many programs for other cases, or requests, as there may be."""
+        most = self.region.config.most_bridges
+        return self.bridges >= most or len(self.requests) > most
 
     def _climb(
         self, entry: Entry, described: Described, tier: ExecutionTier, *, is_bridge: bool, general: tuple[str, ...] = ()

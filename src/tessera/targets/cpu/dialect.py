@@ -203,17 +203,26 @@ class BufferOp(IRDLOperation):
 
 @irdl_op_definition
 class BorrowOp(IRDLOperation):
-    """Rows of a view as a buffer, where they are: all of them are inside, side by side, and nobody writes them."""
+    """Rows of a view as a buffer, where they are: all of them are inside, and side by side.
+
+    Where one of the `written` views has memory in common with them, they are copied as they are now.
+    """
 
     name = "cpu.borrow"
     view = operand_def(AnyView)
     offsets = var_operand_def(IndexType)
+    written = var_operand_def(AnyView)
     result = result_def(AnyBuffer)
-    traits = traits_def(Pure())
-    assembly_format = "$view `[` $offsets `]` attr-dict `:` type($view) `->` type($result)"
+    traits = traits_def(HasEffects())
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "$view `[` $offsets `]` (`written` $written^ `:` type($written))? attr-dict `:` type($view) `->` type($result)"
+    )
 
-    def __init__(self, view: SSAValue, offsets: Sequence[SSAValue], type_: BufferType) -> None:
-        super().__init__(operands=[view, offsets], result_types=[type_])
+    def __init__(
+        self, view: SSAValue, offsets: Sequence[SSAValue], written: Sequence[SSAValue], type_: BufferType
+    ) -> None:
+        super().__init__(operands=[view, offsets, written], result_types=[type_])
 
     def verify_(self) -> None:
         seen, made = view_type(self.view), buffer_type(self.result)
@@ -221,6 +230,9 @@ class BorrowOp(IRDLOperation):
             raise VerifyException("rows are borrowed from a view of rank 2, at two offsets")
         if seen.dtype is not made.dtype or not made.dense.data:
             raise VerifyException(f"rows of {seen} make a dense buffer of {seen.dtype}, not {made}")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY, base_of(self.view)), writes(MEMORY, self.result)}
 
 
 def _check_own(buffer: SSAValue) -> None:

@@ -9,7 +9,7 @@ from xdsl.ir import Region
 
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.cpu_types import BufferType, PanelsType, buffer_type, panels_type
-from tessera.targets.cpu.emitter import FIRST_ARGUMENT, QUEUES, Emitter, Memory, emits
+from tessera.targets.cpu.emitter import FIRST_ARGUMENT, QUEUES, Emitter, Memory, View, emits
 from tessera.targets.llvm.literals import literal
 from tessera.targets.llvm.text import Value, number
 
@@ -157,9 +157,43 @@ def _buffer(emitter: Emitter, op: cpu.BufferOp) -> None:
 @emits(cpu.BorrowOp)
 def _borrow(emitter: Emitter, op: cpu.BorrowOp) -> None:
     f, view, type_ = emitter.f, emitter.view(op.view), buffer_type(op.result)
+    item = view.dtype.storage.itemsize
     row, col = (emitter.number(offset) for offset in op.offsets)
     start = f.add(f.binary("mul", row, view.strides[0]), col)
-    emitter.values[op.result] = Memory(f.at(view.pointer, f.times(start, view.dtype.storage.itemsize)), type_)
+    there = f.at(view.pointer, f.times(start, item))
+    element = f"i{8 * item}"
+
+    def copied() -> Sequence[Value]:
+        copy = f.at(emitter.workspace, emitter.places[op])
+
+        def one(index: Value, _: list[Value]) -> Sequence[Value]:
+            f.store(f.load(element, f.at(there, index), align=item), f.at(copy, index), align=item)
+            return []
+
+        f.loop(0, type_.size, item, [], one)
+        return [copy]
+
+    pointer = there
+    if op.written:
+        overlap = number(0, "i1")
+        end = f.at(there, type_.size)
+        for one in op.written:
+            low, high = _ends(emitter, emitter.view(one))
+            both = f.binary("and", f.compare("ult", there, high), f.compare("ult", low, end))
+            overlap = f.binary("or", overlap, both)
+        (pointer,) = f.branch(overlap, copied, lambda: [there])
+    emitter.values[op.result] = Memory(pointer, type_)
+
+
+def _ends(emitter: Emitter, view: View) -> tuple[Value, Value]:
+    """Where the memory of a view begins and ends, whatever the signs of its strides."""
+    f, item, zero = emitter.f, view.dtype.storage.itemsize, number(0, "i64")
+    low, high = zero, number(1, "i64")
+    for size, stride in zip(view.sizes, view.strides, strict=True):
+        last = f.binary("mul", f.binary("sub", size, number(1, "i64")), stride)
+        low = f.binary("add", low, f.intrinsic("smin", last, zero))
+        high = f.binary("add", high, f.intrinsic("smax", last, zero))
+    return f.at(view.pointer, f.times(low, item)), f.at(view.pointer, f.times(high, item))
 
 
 @emits(cpu.ReserveOp)

@@ -329,8 +329,8 @@ def _places(function: cpu.FuncOp) -> tuple[dict[Operation, int], int]:
     places: dict[Operation, int] = {}
     end = 0
     for op in function.body.walk():
-        if isinstance(op, cpu.BufferOp):
-            size = buffer_type(op.result).size
+        if isinstance(op, cpu.BufferOp) or (isinstance(op, cpu.BorrowOp) and op.written):
+            size = buffer_type(op.results[0]).size
         elif isinstance(op, cpu.ReserveOp) and not _in_once(op):
             count = op.count.owner
             assert isinstance(count, arith.ConstantOp), "only `once` reserves memory whose size is not known"

@@ -155,7 +155,7 @@ def _buffer(frame: Frame, op: cpu.BufferOp, operands: Values) -> Values:
 
 @meaning(cpu.BorrowOp)
 def _borrow(frame: Frame, op: cpu.BorrowOp, operands: Values) -> Values:
-    view, row, col = operands
+    view, row, col, *written = operands
     type_ = buffer_type(op.result)
     rows, cols = type_.shape
     inside, within = window(view, (row, col), type_.shape)
@@ -164,7 +164,8 @@ def _borrow(frame: Frame, op: cpu.BorrowOp, operands: Values) -> Values:
         raise ShapeError(f"{rows} by {cols} elements at [{row}, {col}] leave a view of {view.sizes}")
     if lines.strides != (type_.stride, type_.dtype.storage.itemsize):
         raise ShapeError(f"rows {lines.strides} bytes apart are borrowed as {type_}")
-    return [Buffer(type_, lines)]
+    overlaps = any(np.may_share_memory(lines, one.array) for one in written)
+    return [Buffer(type_, lines.copy() if overlaps else lines)]
 
 
 @meaning(cpu.ReserveOp)

@@ -22,8 +22,8 @@ from tessera.dialects.tile_types import tile_type
 
 STRUCTURE = (tile.ExpandOp, tile.BroadcastOp, tile.TransOp)
 SOURCES = (tile.FullOp, tile.IotaOp)
-Borrows: TypeAlias = Callable[[tile.LoadOp, tile.DotOp, bool], bool]
-"""Whether a product can use what is loaded where it lies; the last argument says whether it is one of `matrix`."""
+Borrows: TypeAlias = Callable[[tile.LoadOp, tile.DotOp, int, bool], bool]
+"""Whether a product can use its operand of this number where it lies; and whether it is one of `matrix`."""
 _CHEAP = 3
 """Elementwise steps that are sooner done twice than kept."""
 
@@ -108,22 +108,30 @@ class Analysis:
                 self.packs[op] = found
         self.matrix = frozenset(op for op in self.packs if matrix(op))
         """Products that the matrix unit does."""
-        wanted = [(op, one) for op in products for one in (op.a, op.b) if borrows and self._lies(one, op, borrows)]
+        left = {op for op in products if borrows is not None and self._lies(op, 0, borrows)}
+        right = {op for op in products if borrows is not None and self._lies(op, 1, borrows)}
         for op in products:
-            self._pinned |= {op.a} - {one for user, one in wanted if user is op}
-            if op not in self.packs and (op, op.b) not in wanted:
+            if op not in left:
+                self._pinned.add(op.a)
+            if op not in right and op not in self.packs:
                 self._pinned.add(op.b)
-        self.borrowed = frozenset(one for _, one in wanted if one not in self._pinned)
+        wanted = {op.a for op in left} | {op.b for op in right}
+        self.borrowed = frozenset(wanted - self._pinned)
         """Operands of products that are used where they lie, in memory that nobody writes."""
-        for op, operand in wanted:
-            if operand is op.b and operand in self.borrowed:
+        for op in right:
+            if op.b in self.borrowed:
                 self.packs.pop(op, None)
 
-    def _lies(self, value: SSAValue, op: tile.DotOp, borrows: Borrows) -> bool:
-        load = value.owner
+    @property
+    def stored(self) -> frozenset[SSAValue]:
+        """The arguments that are written."""
+        return frozenset(self._stored)
+
+    def _lies(self, op: tile.DotOp, place: int, borrows: Borrows) -> bool:
+        load = op.operands[place].owner
         if not isinstance(load, tile.LoadOp) or tile.base_of(load.view) in self._stored:
             return False
-        return borrows(load, op, op in self.matrix)
+        return borrows(load, op, place, op in self.matrix)
 
     def is_free(self, value: SSAValue) -> bool:
         return self._cost(value) is not None

@@ -357,16 +357,16 @@ class Lowering:
             for operand in (op.a, op.b):
                 self._widen(nest, operand, tile_dtype(op.c))
 
-    def _borrows(self, load: tile.LoadOp, op: tile.DotOp, by_matrix_unit: bool) -> bool:
+    def _borrows(self, load: tile.LoadOp, op: tile.DotOp, place: int, by_matrix_unit: bool) -> bool:
         """Whether a product takes an operand where it lies: rows that are known to be there, side by side."""
         rows, cols = shape_of(load.result)
         step, dtype = self.extents.stride(load.view, 0), tile_dtype(load.result)
         if by_matrix_unit:
             # Its right side is packed, and its left has whole lines and whole strips of rows.
-            fits = load.result is op.a and rows % TILE_ROWS == 0 and cols * dtype.storage.itemsize % LINE == 0
+            fits = place == 0 and rows % TILE_ROWS == 0 and cols * dtype.storage.itemsize % LINE == 0
         else:
             # Rows of a right side are as long as those of a panel: of longer ones a product would read parts.
-            fits = dtype is tile_dtype(op.c) and (load.result is op.a or cols == self.blocking.panel(cols, dtype))
+            fits = dtype is tile_dtype(op.c) and (place == 0 or cols == self.blocking.panel(cols, dtype))
         if not fits or step.number != cols or not is_inside(self.extents, load):
             return False
         self.extents.decide(step)
@@ -375,7 +375,8 @@ class Lowering:
     def _borrow(self, load: tile.LoadOp) -> None:
         rows, cols = shape_of(load.result)
         type_ = BufferType(rows, cols, element_of(tile_dtype(load.result)), dense=1)
-        made = cpu.BorrowOp(self.values[load.view], [self.values[offset] for offset in load.offsets], type_)
+        written = [self.values[one] for one in self.source.arguments if one in self.analysis.stored]
+        made = cpu.BorrowOp(self.values[load.view], [self.values[offset] for offset in load.offsets], written, type_)
         self.held[load.result] = self.add(made).results[0]
         adopt_location([made], load)
 
