@@ -132,7 +132,7 @@ def square(x: Any, o: Out):
 
 @pytest.mark.parametrize("start", [0, 5, 128 * 7])
 def test_machine_code_copies_what_is_overwritten(start: int) -> None:
-    """The result takes the place of the left operand, of parts of it, or of the memory behind it."""
+    """The result takes the place of the left operand, or of a part of it."""
     x, w = drawn(np.float32, 32, 128), drawn(np.float32, 128, 128)
     made = product.with_schedule(Schedule(block=(32, 128, 128)))
     for one in (made, made.assume("sizes", "strides")):

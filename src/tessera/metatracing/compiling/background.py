@@ -123,7 +123,7 @@ class _Job:
         """None stands for finding out which levels there are."""
         self.under_way = 0
         self.done: list[tuple[Level, Compiled]] = []
-        self.began = time.monotonic()
+        self.since = time.monotonic()
 
     @property
     def has_begun(self) -> bool:
@@ -132,7 +132,7 @@ class _Job:
 
     def patience(self) -> float:
         """Seconds that other programs wait for requests that are about to come."""
-        return max(0.0, self.began + _PATIENCE - time.monotonic()) if self.has_begun else 0.0
+        return max(0.0, self.since + _PATIENCE - time.monotonic()) if self.has_begun else 0.0
 
 
 class Worker:

@@ -57,7 +57,7 @@ class Climbing:
         # Whoever has become part of a hot region need not wait for a call of his own that is recorded.
         config, compiling = region.config, region.runtime.compiling
         part = _AHEAD if compiling.has_room and compiling.is_free else 1.0
-        if self._goes_along(part * config.tier3_threshold) and (others := self._siblings(entry)):
+        if self._others_follow(part * config.tier3_threshold) and (others := self._siblings(entry)):
             region.runtime.compile(*others)
         if entry.contest is not None or entry.awaited:
             return
@@ -154,20 +154,20 @@ class Climbing:
         all_heat, heat = region.recording.heat_now(), entry.heat.at(now)
         if first:
             return all_heat >= threshold
-        if self._go_along(wanted) and all_heat >= threshold and heat >= _SMALL_PART * all_heat:
+        if self._is_promising(wanted) and all_heat >= threshold and heat >= _SMALL_PART * all_heat:
             return True
         return heat >= threshold * self.lessons.harder(kind, now)
 
-    def _go_along(self, wanted: ExecutionTier) -> bool:
+    def _is_promising(self, wanted: ExecutionTier) -> bool:
         """Whether programs of a tier have paid, or are under way for the first time."""
         if self.lessons.has_paid(self._kind(wanted)):
             return True
         return any(one.tier is wanted and not one.is_bridge for one in self.requests)
 
-    def _goes_along(self, threshold: float) -> bool:
+    def _others_follow(self, threshold: float) -> bool:
         """Whether other cases go along with the first of Tier 3: the region is hot, and knows what to assume."""
         region = self.region
-        if not region.config.enable_tier3_specialization or self.words is None or not self._go_along(TIER3):
+        if not region.config.enable_tier3_specialization or self.words is None or not self._is_promising(TIER3):
             return False
         return region.recording.heat_now() >= threshold
 

@@ -94,9 +94,10 @@ class Analysis:
         borrows: Borrows | None = None,
     ) -> None:
         self._fuse = fuse
-        self._stored = {
+        self.stored = frozenset(
             tile.base_of(op.view) for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)
-        }
+        )
+        """The arguments that are written."""
         self._pinned: set[SSAValue] = set()
         self._weight: dict[SSAValue, int | None] = {}
         self.packs: dict[tile.DotOp, tuple[tile.LoadOp, bool]] = {}
@@ -104,7 +105,7 @@ class Analysis:
         products = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
         for op in products:
             found = _packed_load(op.b)
-            if found is not None and tile.base_of(found[0].view) not in self._stored:
+            if found is not None and tile.base_of(found[0].view) not in self.stored:
                 self.packs[op] = found
         self.matrix = frozenset(op for op in self.packs if matrix(op))
         """Products that the matrix unit does."""
@@ -122,14 +123,9 @@ class Analysis:
             if op.b in self.borrowed:
                 self.packs.pop(op, None)
 
-    @property
-    def stored(self) -> frozenset[SSAValue]:
-        """The arguments that are written."""
-        return frozenset(self._stored)
-
     def _lies(self, op: tile.DotOp, place: int, borrows: Borrows) -> bool:
         load = op.operands[place].owner
-        if not isinstance(load, tile.LoadOp) or tile.base_of(load.view) in self._stored:
+        if not isinstance(load, tile.LoadOp) or tile.base_of(load.view) in self.stored:
             return False
         return borrows(load, op, place, op in self.matrix)
 
@@ -149,7 +145,7 @@ class Analysis:
         if isinstance(op, SOURCES):
             return 0
         if isinstance(op, tile.LoadOp):
-            return None if tile.base_of(op.view) in self._stored else 0
+            return None if tile.base_of(op.view) in self.stored else 0
         if isinstance(op, STRUCTURE):
             # A shape of something that is not free is looked through, not done again.
             below = self._cost(op.operand)

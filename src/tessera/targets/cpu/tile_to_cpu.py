@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from xdsl.context import Context
@@ -23,6 +24,7 @@ from tessera.errors import CompileError
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu import features
 from tessera.targets.cpu.blocking import Blocking
+from tessera.targets.cpu.borrowing import can_borrow
 from tessera.targets.cpu.clipping import STEP, BlockClipping, block_clipping, first_column, live_columns
 from tessera.targets.cpu.cpu_types import LINE, TILE_ROWS, BufferType, PanelsType, rounded_up
 from tessera.targets.cpu.emit_memory import mark_inside
@@ -99,7 +101,8 @@ class Lowering:
         self.flushes = products and machine.contract
         """Whether subnormal numbers are taken as zeros; see `flush_subnormals`."""
         self.blocking = Blocking(machine, small)
-        self.analysis = Analysis(function, fuse=fuse, matrix=self.blocking.has_matrix_unit, borrows=self._borrows)
+        borrows = partial(can_borrow, self.extents, self.blocking)
+        self.analysis = Analysis(function, fuse=fuse, matrix=self.blocking.has_matrix_unit, borrows=borrows)
         self.tolerances = Tolerances(self.reads)
         self.values: dict[SSAValue, SSAValue] = {}
         """Scalars and views of the source, in the new function."""
@@ -356,21 +359,6 @@ class Lowering:
                 continue
             for operand in (op.a, op.b):
                 self._widen(nest, operand, tile_dtype(op.c))
-
-    def _borrows(self, load: tile.LoadOp, op: tile.DotOp, place: int, by_matrix_unit: bool) -> bool:
-        """Whether a product takes an operand where it lies: rows that are known to be there, side by side."""
-        rows, cols = shape_of(load.result)
-        step, dtype = self.extents.stride(load.view, 0), tile_dtype(load.result)
-        if by_matrix_unit:
-            # Its right side is packed, and its left has whole lines and whole strips of rows.
-            fits = place == 0 and rows % TILE_ROWS == 0 and cols * dtype.storage.itemsize % LINE == 0
-        else:
-            # Rows of a right side are as long as those of a panel: of longer ones a product would read parts.
-            fits = dtype is tile_dtype(op.c) and (place == 0 or cols == self.blocking.panel(cols, dtype))
-        if not fits or step.number != cols or not is_inside(self.extents, load):
-            return False
-        self.extents.decide(step)
-        return True
 
     def _borrow(self, load: tile.LoadOp) -> None:
         rows, cols = shape_of(load.result)
