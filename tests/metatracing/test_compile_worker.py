@@ -11,7 +11,7 @@ import pickle
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import made_up_client
@@ -119,55 +119,58 @@ def test_programs_of_a_request_are_compiled_beside_each_other(monkeypatch: pytes
     background.worker.close()
 
 
-class Loading:
-    """A process that loads a compiler until a test says so; what it was asked for."""
+class Slow:
+    """A process that loads a compiler, or compiles, until a test says so; what it was asked for."""
 
     pid = None
+    is_ready = False  # so no call waits for it
     seconds = 0.0
 
     def __init__(self) -> None:
-        self.loaded = threading.Event()
+        self.loaded, self.compiled = threading.Event(), threading.Event()
         self.begun: list[str] = []
         self.made: list[str] = []
-
-    @property
-    def is_ready(self) -> bool:
-        return self.loaded.is_set()
 
     def started(self) -> None:
         return
 
+    def load(self) -> None:
+        self.loaded.wait(10)
+
     def asked(self, packed: bytes) -> tuple[bool, bytes]:
         self.begun += pickle.loads(packed)
-        self.loaded.wait(10)
+        self.compiled.wait(10)
         time.sleep(self.seconds)
         self.made += pickle.loads(packed)
         return True, b"[null]"
 
     def close(self) -> None:
         self.loaded.set()
+        self.compiled.set()
 
 
-def slow_processes(monkeypatch: pytest.MonkeyPatch) -> tuple[Background, list[Loading]]:
+def slow_processes(monkeypatch: pytest.MonkeyPatch) -> tuple[Background, list[Slow]]:
     """Four processes that do not come to an end, and calls whose first program need not be compiled."""
     monkeypatch.setattr(knobs, "usable_processors", lambda: 8)
-    background, loading = Background(), [Loading() for _ in range(4)]
+    background, slow = Background(), [Slow() for _ in range(4)]
     worker, made = background.worker, background.made
-    worker._processes[:], worker._idle[:] = loading, loading  # pyright: ignore[reportPrivateUsage, reportArgumentType, reportCallIssue]
+    worker._processes[:], worker._idle[:] = slow, slow  # pyright: ignore[reportPrivateUsage, reportArgumentType, reportCallIssue]
     made.client.starts_quickly = lambda call: False  # pyright: ignore[reportAttributeAccessIssue]
     made.client.options = [None, Schedule(block=(16,)), Schedule(block=(32,))]
-    return background, loading
+    return background, slow
 
 
 def test_half_of_the_processes_are_there_for_what_calls_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    background, loading = slow_processes(monkeypatch)
+    background, slow = slow_processes(monkeypatch)
     until = time.monotonic() + 10
+    for one in slow:
+        one.loaded.set()
 
     def begun(count: int) -> list[str]:
-        while sum(len(one.begun) for one in loading) < count:
+        while sum(len(one.begun) for one in slow) < count:
             assert time.monotonic() < until
             time.sleep(0.002)
-        return [name for one in loading for name in one.begun]
+        return [name for one in slow for name in one.begun]
 
     background.made.call(4, 8, times=40)
     # Other schedules of Tier 2 were asked for before, and wait a little.
@@ -178,8 +181,8 @@ def test_half_of_the_processes_are_there_for_what_calls_wait_for(monkeypatch: py
     assert len(begun(3)) == 3
     background.made.call(5, 8, times=40)  # other arguments do not
     assert sorted(name[:6] for name in begun(4)) == ["tier 2", "tier 2", "tier 3", "tier 3"]
-    for one in loading:
-        one.loaded.set()
+    for one in slow:
+        one.compiled.set()
     assert background.worker.wait(10)
     assert len(begun(7)) == 7
     background.worker.close()
@@ -188,19 +191,20 @@ def test_half_of_the_processes_are_there_for_what_calls_wait_for(monkeypatch: py
 @pytest.mark.parametrize("seconds", [0.0, 0.05])
 def test_programs_that_wait_are_not_forgotten(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """The first of them is there before the others may begin, and nobody asks for anything else."""
-    background, loading = slow_processes(monkeypatch)
-    for one in loading:
+    background, slow = slow_processes(monkeypatch)
+    for one in slow:
         one.seconds = seconds
         one.loaded.set()
+        one.compiled.set()
     del background.made.client.starts_quickly
     background.made.call(4, 8, times=5)
     assert background.worker.wait(10)
-    assert sum(name.startswith("tier 2") for one in loading for name in one.made) == 3
+    assert sum(name.startswith("tier 2") for one in slow for name in one.made) == 3
     background.worker.close()
 
 
 def test_what_is_known_needs_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    background, loading = slow_processes(monkeypatch)
+    background, slow = slow_processes(monkeypatch)
     worker, made = background.worker, background.made
     made.call(4, 8, times=5)
     until, (region,) = time.monotonic() + 10, made.runtime.regions()
@@ -210,14 +214,39 @@ def test_what_is_known_needs_no_process(monkeypatch: pytest.MonkeyPatch) -> None
     assert worker.is_free
     made.call(4, 8, times=30)
     assert not worker.wait(0)
-    assert not any(one.made for one in loading)
-    for one in loading:
+    assert not any(one.made for one in slow)
+    for one in slow:
         one.loaded.set()
-    while sum(len(one.made) for one in loading) < 6:
+        one.compiled.set()
+    while sum(len(one.made) for one in slow) < 6:
         assert time.monotonic() < until
         time.sleep(0.002)
-    assert sorted(name[:6] for one in loading for name in one.made) == ["tier 2"] * 2 + ["tier 3"] * 4
+    assert sorted(name[:6] for one in slow for name in one.made) == ["tier 2"] * 2 + ["tier 3"] * 4
     worker.close()
+
+
+def test_whoever_has_loaded_first_makes_what_is_wanted_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    background, slow = slow_processes(monkeypatch)
+    loading: list[Slow] = []
+    monkeypatch.setattr(Slow, "load", lambda one: (loading.append(one), one.loaded.wait(10)))
+    background.made.call(4, 8, times=40)
+    until = time.monotonic() + 10
+
+    def once(come: Callable[[], bool]) -> None:
+        while not come():
+            assert time.monotonic() < until
+            time.sleep(0.002)
+
+    once(lambda: len(loading) == 3)  # for Tier 3, and for other schedules of Tier 2 that have waited a little
+    last = loading[-1]
+    last.loaded.set()
+    once(lambda: bool(last.begun))
+    assert last.begun[0].startswith("tier 3")
+    for one in slow:
+        one.close()
+    assert background.worker.wait(10)
+    assert sorted(name[:6] for one in slow for name in one.made) == ["tier 2"] * 2 + ["tier 3"] * 4
+    background.worker.close()
 
 
 @pytest.mark.parametrize("asked", [True, False])

@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tessera import knobs
 from tessera.forking import tell_in_child
@@ -135,6 +135,15 @@ class _Job:
         return max(0.0, self.since + _PATIENCE - time.monotonic()) if self.has_begun else 0.0
 
 
+class _Step(NamedTuple):
+    """A program of a request that somebody has begun with; no level stands for finding out which there are."""
+
+    job: _Job
+    level: Level | None
+    is_another: bool
+    """Whether it is not the first program of its request."""
+
+
 class Worker:
     """Compiles in other processes, programs beside each other: the first of each request, then the second.
 
@@ -152,6 +161,7 @@ class Worker:
         self._jobs: list[_Job] = []
         self._closed = False
         self._others = 0  # programs under way that are not the first of their requests
+        self._waiting: list[_Step] = []  # for processes that load; there is a thread for each
         self._timer: threading.Timer | None = None
         self.deaths = 0
         count = max(1, min(MOST_PROCESSES, knobs.usable_processors() // 2))
@@ -167,7 +177,7 @@ class Worker:
 
     def forked(self) -> None:
         """In the child of a fork: it has neither the threads nor the right to the pipes, and compiles nothing."""
-        self._lock, self._jobs, self._timer = threading.Condition(), [], None
+        self._lock, self._jobs, self._waiting, self._timer = threading.Condition(), [], [], None
         for process in self._processes:
             process.forked()
 
@@ -283,51 +293,77 @@ class Worker:
             self._timer = None
             self._begin()
 
-    def _next(self) -> _Job | None:
-        """The first program of each request comes before the second of any."""
+    def _next(self) -> _Step | None:
+        """Begins with a program: the first of each request comes before the second of any.
+
+        Whoever calls has the lock.
+        """
         ready = [one for one in self._jobs if one.left and not self._wait(one)]
         if self._others >= max(1, len(self._processes) // 2):
             ready = [one for one in ready if not one.has_begun]
-        return min(ready, key=lambda one: len(one.request.levels) - len(one.left), default=None)
+        if self._closed or not ready:
+            return None
+        job = min(ready, key=lambda one: len(one.request.levels) - len(one.left))
+        is_another = job.has_begun
+        self._others += is_another
+        job.under_way += 1
+        return _Step(job, job.left.popleft(), is_another)
 
     def _work(self, process: CompilingProcess) -> None:
         """Has a process make programs as long as there are any to make."""
         while True:
             with self._lock:
-                job = self._next()
-                if job is None or self._closed:
+                step = self._next()
+                if step is None:
                     self._idle.append(process)
                     if not self._closed:
                         self._remind()
                     return
-                is_another = job.has_begun
-                self._others += is_another
-                level = job.left.popleft()
-                job.under_way += 1
-            made: Compiled | None = None
             before_work()
-            try:
-                # Settings that hold around the request hold here; a context is for one thread at a time.
-                around = job.request.context.copy()
-                if level is None:
-                    around.run(self._open, job.request, process)
-                else:
-                    made = around.run(self._made, job.request, level, process)
-            except Exception as error:  # whatever it is, a call must not learn of it
-                if not self._closed:
-                    told = level or Level(job.request.tier)
-                    job.request.region.aborted(told, f"{type(error).__name__}: {error}")
-            with self._lock:
-                job.under_way -= 1
-                self._others -= is_another
-                if level is None:
-                    job.left.extend(job.request.levels)
-                    self._begin()
-                elif made is not None:
-                    job.done.append((level, made))
-                over = not job.left and not job.under_way
-            if over:
-                job.request.context.copy().run(self._hand_over, job)
+            if not self._was_taken_in(step, None) and not step.job.request.recalls:
+                step = self._exchanged(step, process)
+                self._was_taken_in(step, process)
+            self._end(step)
+
+    def _exchanged(self, step: _Step, process: CompilingProcess) -> _Step:
+        """What a process makes once it has loaded a compiler: whichever is ready takes what is wanted most."""
+        with self._lock:
+            self._waiting.append(step)
+        process.load()
+        with self._lock:
+            wanted = min(self._waiting, key=lambda one: one.is_another)
+            self._waiting.remove(wanted)
+        return wanted
+
+    def _was_taken_in(self, step: _Step, process: CompilingProcess | None) -> bool:
+        """Takes in what is there already, or what a process makes; False where there is nothing, and nothing failed."""
+        job, level, _ = step
+        # Settings that hold around the request hold here; a context is for one thread at a time.
+        around = job.request.context.copy()
+        try:
+            if level is not None:
+                made = around.run(self._made, job.request, level, process)
+                job.done += [(level, made)] if made is not None else []
+                return made is not None
+            if process is not None:
+                around.run(self._open, job.request, process)
+        except Exception as error:  # whatever it is, a call must not learn of it
+            if not self._closed:
+                job.request.region.aborted(level or Level(job.request.tier), f"{type(error).__name__}: {error}")
+            return True
+        return process is not None
+
+    def _end(self, step: _Step) -> None:
+        job = step.job
+        with self._lock:
+            job.under_way -= 1
+            self._others -= step.is_another
+            if step.level is None:
+                job.left.extend(job.request.levels)
+                self._begin()
+            over = not job.left and not job.under_way
+        if over:
+            job.request.context.copy().run(self._hand_over, job)
 
     def _open(self, request: Request, process: CompilingProcess) -> None:
         """To find levels takes a compiler, too: who has one leaves on the disk what it found."""
@@ -336,10 +372,8 @@ class Worker:
             self._made_by(process, packed)
         request.settle()
 
-    def _made(self, request: Request, level: Level, process: CompilingProcess) -> Compiled | None:
-        found = request.known(level)
-        if found is None and not request.recalls:
-            found = self._compiled(request, level, process)
+    def _made(self, request: Request, level: Level, process: CompilingProcess | None) -> Compiled | None:
+        found = request.known(level) if process is None else self._compiled(request, level, process)
         if found is not None and not self._closed:
             time.sleep(_BREATH)
             program = request.installed(level, found)

@@ -38,6 +38,12 @@ class CompilingProcess:
             self._hear(self._process, 0)
         return self._said_ready
 
+    def load(self) -> None:
+        """Starts it, and waits until it is ready. If it never is, whoever asks it learns why."""
+        if self._ready:
+            with suppress(OSError, EOFError, ValueError):
+                self._hear(self.started(), self._timeout)
+
     def _hear(self, process: subprocess.Popen[bytes], timeout: float) -> None:
         if self._ready and not self._said_ready:
             with suppress(TimeoutError):
