@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import inspect
+import json
+import os
 import pickle
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -247,8 +249,6 @@ class Made:
 
 def build(data: bytes) -> bytes:
     """What a worker of tests does with a request: it dies, fails, or says that all is well."""
-    import json
-    import os
     import time
 
     levels = pickle.loads(data)
@@ -262,9 +262,14 @@ def build(data: bytes) -> bytes:
     return json.dumps([None] * len(levels)).encode()
 
 
-LOADED: list[str] = []
+LOADED: list[int] = []
 
 
 def noted() -> None:
     """Something that a worker may load."""
-    LOADED.append("loaded")
+    LOADED.append(os.getpid())
+
+
+def loaded_by(data: bytes) -> bytes:
+    """Says which processes have loaded it."""
+    return json.dumps(LOADED).encode()

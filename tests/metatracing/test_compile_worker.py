@@ -9,6 +9,7 @@ import logging
 import os
 import pickle
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,7 @@ from made_up_client import Made
 from tessera import Schedule, compile_worker, knobs
 from tessera.metatracing.client import Call, Level
 from tessera.metatracing.compiling.background import MOST_DEATHS, Worker
+from tessera.metatracing.compiling.loader import Child, Loader
 
 
 class Background:
@@ -176,11 +178,11 @@ def test_half_of_the_processes_are_there_for_what_calls_wait_for(monkeypatch: py
     # Other schedules of Tier 2 were asked for before, and wait a little.
     (first,) = begun(1)
     assert first.startswith("tier 3")
-    assert sorted(name[:6] for name in begun(3)) == ["tier 2", "tier 2", "tier 3"]
-    time.sleep(0.05)  # other programs of Tier 3 wait for those of Tier 2
+    assert begun(3).count(first) == 1
+    time.sleep(0.05)  # further ones wait for these two
     assert len(begun(3)) == 3
-    background.made.call(5, 8, times=40)  # other arguments do not
-    assert sorted(name[:6] for name in begun(4)) == ["tier 2", "tier 2", "tier 3", "tier 3"]
+    background.made.call(5, 8, times=40)  # those for other arguments do not
+    assert begun(4).count(first) == 2
     for one in slow:
         one.compiled.set()
     assert background.worker.wait(10)
@@ -228,7 +230,12 @@ def test_what_is_known_needs_no_process(monkeypatch: pytest.MonkeyPatch) -> None
 def test_whoever_has_loaded_first_makes_what_is_wanted_most(monkeypatch: pytest.MonkeyPatch) -> None:
     background, slow = slow_processes(monkeypatch)
     loading: list[Slow] = []
-    monkeypatch.setattr(Slow, "load", lambda one: (loading.append(one), one.loaded.wait(10)))
+
+    def load(one: Slow) -> None:
+        loading.append(one)
+        one.loaded.wait(10)
+
+    monkeypatch.setattr(Slow, "load", load)
     background.made.call(4, 8, times=40)
     until = time.monotonic() + 10
 
@@ -257,12 +264,113 @@ def test_a_process_that_is_asked_loads_no_more_than_it_has_to(asked: bool) -> No
     with open(reading, "rb") as requests, open(writing, "wb") as sent:
         if asked:
             compile_worker.write(sent, 1, True, "json:loads", b"[]")
-        compile_worker.load(("gc:collect", "made_up_client:noted"), requests, answers)
+        compile_worker.get_ready(["made_up_client:noted"], requests, answers)
     gc.unfreeze()
     assert len(made_up_client.LOADED) == (0 if asked else 1)
     made_up_client.LOADED.clear()
     answers.seek(0)
     assert compile_worker.read(answers) == (compile_worker.READY, True, "", b"")
+
+
+def asked(child: Child, name: str) -> bytes:
+    compile_worker.write(child.requests, 1, True, name, b"")
+    answer = compile_worker.read(child.answers)
+    assert answer is not None
+    return answer[3]
+
+
+def test_a_compiler_is_loaded_once_for_all_processes() -> None:
+    loader = Loader(["made_up_client:noted"])
+    children = [loader.child() for _ in range(3)]
+    for child in children:
+        assert compile_worker.read(child.answers) == (compile_worker.READY, True, "", b"")
+    loaded = [json.loads(asked(child, "made_up_client:loaded_by")) for child in children]
+    assert loaded[0] == loaded[1] == loaded[2]
+    ((by,),) = {tuple(one) for one in loaded}
+    assert len({by, os.getpid(), *(child.pid for child in children)}) == 5
+    assert [child.end() for child in children] == [-signal.SIGKILL] * 3
+    loader.close()
+
+
+def test_a_process_ends_with_its_requests_and_says_how_it_ended() -> None:
+    loader = Loader(())
+    idle, dying = loader.child(), loader.child()
+    idle.requests.close()
+    assert compile_worker.read(idle.answers) is None
+    assert idle.end() in (0, -signal.SIGKILL)  # it was just about to
+    compile_worker.write(dying.requests, 1, True, "nowhere:nothing", b"")
+    assert compile_worker.read(dying.answers) is not None  # nothing that goes wrong ends it
+    pid = dying.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGTERM)
+    assert compile_worker.read(dying.answers) is None
+    assert dying.end() == -signal.SIGTERM
+    loader.close()
+
+
+def test_a_loader_that_has_died_is_replaced() -> None:
+    loader = Loader(["made_up_client:noted"])
+    old = loader.child()
+    first = json.loads(asked_when_ready(old))
+    os.kill(first[0], signal.SIGKILL)
+    inside = loader._process  # pyright: ignore[reportPrivateUsage]
+    assert inside is not None
+    inside.wait(10)
+    new = loader.child()
+    assert json.loads(asked_when_ready(new)) != first
+    assert json.loads(asked(old, "made_up_client:loaded_by")) == first  # others go on
+    assert old.end() is None  # nobody is there to say
+    assert new.end() == -signal.SIGKILL
+    loader.close()
+
+
+def asked_when_ready(child: Child) -> bytes:
+    assert compile_worker.read(child.answers) == (compile_worker.READY, True, "", b"")
+    return asked(child, "made_up_client:loaded_by")
+
+
+def test_a_loader_that_cannot_load_is_a_line_in_the_log(
+    background: Background, caplog: pytest.LogCaptureFixture
+) -> None:
+    background.worker._loader._ready = ["made_up_client:nothing_of_that_name"]  # pyright: ignore[reportPrivateUsage]
+    with caplog.at_level(logging.WARNING):
+        for width in range(8, 14):
+            background.made.call(4, width, times=30)
+            assert set(background.settled(4, width)) == {1}
+    assert background.worker.deaths >= MOST_DEATHS
+    assert "the process that compiles has ended, status None: it gave no answer" in caplog.text
+    assert "there is no process that compiles" in caplog.text
+
+
+def test_processes_that_cannot_be_forked_are_missed_by_whoever_asked(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fork() -> int:
+        raise BlockingIOError("too many processes")
+
+    monkeypatch.setattr(os, "fork", fork)
+    ours, theirs = socket.socketpair()
+    requests, answers, news = (os.pipe() for _ in range(3))
+    socket.send_fds(ours, [b"1"], [requests[0], answers[1], news[1]])
+    for one in (requests[0], answers[1], news[1]):
+        os.close(one)
+    ours.close()
+    compile_worker.Parent(theirs, []).serve()
+    assert "no process can be forked to compile: too many processes" in capfd.readouterr().err
+    child = Child(requests[1], answers[0], news[0])
+    assert compile_worker.read(child.answers) is None
+    assert (child.pid, child.end()) == (None, None)
+
+
+def test_a_runtime_that_is_closed_at_once_leaves_nobody_behind() -> None:
+    began = time.monotonic()
+    worker = Worker(20.0)
+    worker.prepare()
+    inside = worker._loader._process  # pyright: ignore[reportPrivateUsage]
+    assert inside is not None
+    worker.close()
+    assert inside.poll() is not None
+    assert time.monotonic() - began < 5
 
 
 def test_a_killed_process_is_a_line_in_the_log(background: Background, caplog: pytest.LogCaptureFixture) -> None:

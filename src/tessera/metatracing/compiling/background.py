@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from tessera import knobs
 from tessera.forking import tell_in_child
 from tessera.metatracing.client import Level
+from tessera.metatracing.compiling.loader import Loader
 from tessera.metatracing.compiling.process import CompilingProcess
 from tessera.metatracing.logs import complain, log
 from tessera.runtime.threads import before_work
@@ -150,10 +151,10 @@ class Worker:
     Half of the processes at most make programs that are not the first of their requests: so the first ones, which calls
     wait for, soon find one. Where there is room, other programs wait a little, too.
 
-    There is a process for every two processors that there are, up to a few. Where processors are to spare they are
-    started ahead, else when somebody will want them, at the latest by a request, and again when they have died. Each
-    has a thread that asks it, and loads what was compiled; threads end when nothing is left to do, and others begin
-    with the next request. Programs are handed over one by one.
+    There is a process for every two processors that there are, up to a few; one loads a compiler, and they fork from
+    it. Where processors are to spare they are started ahead, else when somebody will want them, at the latest by a
+    request, and again when they have died. Each has a thread that asks it, and loads what was compiled; threads end
+    when nothing is left to do, and others begin with the next request. Programs are handed over one by one.
     """
 
     def __init__(self, timeout: float, build: str = BUILD) -> None:
@@ -165,21 +166,23 @@ class Worker:
         self._timer: threading.Timer | None = None
         self.deaths = 0
         count = max(1, min(MOST_PROCESSES, knobs.usable_processors() // 2))
-        ready = READY if build == BUILD else ()
-        self._processes = [CompilingProcess(build, ready, timeout, self._died) for _ in range(count)]
+        self._loader = Loader(READY if build == BUILD else ())
+        self._processes = [CompilingProcess(build, self._loader, timeout, self._died) for _ in range(count)]
         self._idle = list(self._processes)  # those that no thread asks
         # A child of a fork has neither the threads nor the right to the pipes.
         self._owner = os.getpid()
-        if ready and (ahead := min(count, knobs.usable_processors() // TO_SPARE)):
-            # Starting them takes a few milliseconds each, which nobody has to wait for.
+        if self._loader.loads and (ahead := min(count, knobs.usable_processors() // TO_SPARE)):
+            # Starting them takes a few milliseconds, which nobody has to wait for.
             threading.Thread(target=self._start, args=(ahead,), name="tessera compiling", daemon=True).start()
         tell_in_child(self)
 
     def forked(self) -> None:
         """In the child of a fork: it has neither the threads nor the right to the pipes, and compiles nothing."""
         self._lock, self._jobs, self._waiting, self._timer = threading.Condition(), [], [], None
-        for process in self._processes:
-            process.forked()
+        with open(os.devnull, "r+b", buffering=0) as nowhere:
+            self._loader.forked(nowhere.fileno())
+            for process in self._processes:
+                process.forked(nowhere.fileno())
 
     def _died(self) -> None:
         with self._lock:
@@ -443,6 +446,7 @@ class Worker:
                 self._timer.cancel()
         for process in self._processes:
             process.close()
+        self._loader.close()
 
     def __del__(self) -> None:
         with suppress(Exception):  # at the end of the interpreter, anything may be gone

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from selectors import EVENT_READ, DefaultSelector
 
 from tessera import compile_worker
+from tessera.metatracing.compiling.loader import Child, Loader
 from tessera.metatracing.logs import complain
 
 
 class CompilingProcess:
     """One thread at a time asks it. `died` is called when it was found dead, and another one takes its place."""
 
-    def __init__(self, build: str, ready: Sequence[str], timeout: float, died: Callable[[], None]) -> None:
-        self._build, self._ready, self._timeout, self._died = build, ready, timeout, died
+    def __init__(self, build: str, loader: Loader, timeout: float, died: Callable[[], None]) -> None:
+        self._build, self._loader, self._timeout, self._died = build, loader, timeout, died
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child | None = None
         self._number = 0
         self._said_ready = False
         self._closed = False
 
     @property
     def pid(self) -> int | None:
-        """None where there is none."""
+        """None where there is none, or not yet."""
         process = self._process
         return None if process is None else process.pid
 
@@ -40,12 +38,12 @@ class CompilingProcess:
 
     def load(self) -> None:
         """Starts it, and waits until it is ready. If it never is, whoever asks it learns why."""
-        if self._ready:
+        if self._loader.loads:
             with suppress(OSError, EOFError, ValueError):
                 self._hear(self.started(), self._timeout)
 
-    def _hear(self, process: subprocess.Popen[bytes], timeout: float) -> None:
-        if self._ready and not self._said_ready:
+    def _hear(self, process: Child, timeout: float) -> None:
+        if self._loader.loads and not self._said_ready:
             with suppress(TimeoutError):
                 answer = self._answer(process, timeout)
                 self._said_ready = answer is not None and answer[0] == compile_worker.READY
@@ -55,10 +53,9 @@ class CompilingProcess:
         fresh = self._process is None
         while True:
             process = self.started()
-            assert process.stdin is not None
             self._number += 1
             try:
-                compile_worker.write(process.stdin, self._number, True, self._build, packed)
+                compile_worker.write(process.requests, self._number, True, self._build, packed)
                 answer = self._answer(process, self._timeout)
                 if answer is not None and answer[0] == compile_worker.READY:
                     self._said_ready = True
@@ -74,61 +71,33 @@ class CompilingProcess:
                 fresh = True
 
     @staticmethod
-    def _answer(process: subprocess.Popen[bytes], timeout: float) -> tuple[int, bool, str, bytes] | None:
-        assert process.stdout is not None
+    def _answer(process: Child, timeout: float) -> tuple[int, bool, str, bytes] | None:
         with DefaultSelector() as selector:
-            selector.register(process.stdout, EVENT_READ)
+            selector.register(process.answers, EVENT_READ)
             if not selector.select(timeout):
                 raise TimeoutError(f"compiling took more than {timeout:g} s")
-        # Without a buffer: what is in one, nobody can wait for.
-        with open(process.stdout.fileno(), "rb", buffering=0, closefd=False) as answers:
-            return compile_worker.read(answers)
+        return compile_worker.read(process.answers)
 
-    def started(self) -> subprocess.Popen[bytes]:
+    def started(self) -> Child:
         with self._lock:
             if self._closed:
                 raise EOFError("the runtime was closed")
             if self._process is None:
-                environment = dict(os.environ)
-                package = os.path.dirname(os.path.dirname(os.path.abspath(compile_worker.__file__)))
-                environment["PYTHONPATH"] = os.pathsep.join([package, *(path for path in sys.path if path)])
-                self._process = subprocess.Popen(
-                    [sys.executable, "-m", "tessera.compile_worker", *self._ready],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    env=environment,
-                    process_group=0,  # who interrupts this process from a terminal does not mean the other one
-                )
+                self._process = self._loader.child()
             return self._process
 
     def end(self) -> int | None:
         """Ends the process; its status."""
         with self._lock:
             process, self._process, self._said_ready = self._process, None, False
-        if process is None:
-            return None
-        process.kill()
-        status = process.wait()
-        for stream in (process.stdin, process.stdout):
-            with suppress(OSError, ValueError):
-                assert stream is not None
-                stream.close()
-        return status
+        return None if process is None else process.end()
 
-    def forked(self) -> None:
-        """In the child of a fork: the process goes on to be its parent's, and has to learn when that ends."""
+    def forked(self, nowhere: int) -> None:
+        """In the child of a fork: the process goes on to be its parent's."""
         self._lock, self._closed = threading.Lock(), True
         process, self._process = self._process, None
-        if process is None:
-            return
-        process.returncode = 0  # nobody is to wait for it here
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        for stream in (process.stdin, process.stdout):
-            # What the other threads have left in buffers is written when these go: nowhere.
-            with suppress(OSError, ValueError):
-                assert stream is not None
-                os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
+        if process is not None:
+            process.forked(nowhere)
 
     def close(self) -> None:
         """Ends it for good."""
