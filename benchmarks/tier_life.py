@@ -21,6 +21,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
+import llvmlite
+import ml_dtypes
 import numpy as np
 import xdsl
 
@@ -38,6 +40,8 @@ CALLS = 5000
 PAUSE = 0.002
 PHASE = 625
 """Calls until another shape becomes the usual one."""
+RUNS = 5
+"""Of the changing workload, each in a process of its own with a cold cache; the median counts, and all are told."""
 CALM = 150
 """The same, when nothing changes any more."""
 EDITED = """
@@ -420,7 +424,7 @@ def have_bytecode() -> None:
 
     Where Python may not write any (PYTHONDONTWRITEBYTECODE), each process that compiles reads a thousand sources first.
     """
-    for package in (ts, xdsl):
+    for package in (ts, xdsl, np, llvmlite, ml_dtypes):
         compileall.compile_dir(package.__path__[0], quiet=2, workers=0)
 
 
@@ -444,13 +448,17 @@ def measured(device: str) -> tuple[dict[str, Any], Bars]:
             ("climbing", "cold"),
             ("second", "cold"),
             ("at_once", "at once"),
-            ("workload", "changing"),
+            *(("workload", f"changing {turn}") for turn in range(RUNS)),
             ("editing", "edited"),
         ):
             place = Path(folder) / cache
             place.mkdir(exist_ok=True)
-            found[part] = child(part, device, place)
-            print(part, json.dumps(found[part]), flush=True)
+            made = child(part, device, place)
+            print(part, json.dumps(made), flush=True)
+            if part == "workload":
+                found.setdefault(part, []).append(made)
+            else:
+                found[part] = made
     return found, bars(found)
 
 
@@ -469,10 +477,19 @@ def bars(found: dict[str, Any]) -> Bars:
         at_most(f"first call to tier 2{told}, s", which.get("tier2"), 2.0)
         at_most(f"first call to tier 3{told}, s", which.get("tier3"), 8.0)
     at_most("second process to tier 3, ms", again.get("ms") if again.get("tier") == 3 else None, 60.0)
-    if work := found["workload"]:
-        at_most("changing workload, p99 over the steady median", work["p99"], 2.0)
-        least = work["after_shift_least"]
-        made["speed 200 calls after a shift, of the steady one"] = {"found": least, "bar": 0.95, "holds": least >= 0.95}
+    if runs := [run for run in found["workload"] if run]:
+        # What else a host does counts as if we had done it: so one run says little.
+        slow, least = ([run[name] for run in runs] for name in ("p99", "after_shift_least"))
+        name = "changing workload, p99 over the steady median"
+        at_most(name, float(np.median(slow)), 2.0)
+        made[name]["runs"] = slow
+        speed = float(np.median(least))
+        made["speed 200 calls after a shift, of the steady one"] = {
+            "found": speed,
+            "bar": 0.95,
+            "holds": speed >= 0.95,
+            "runs": least,
+        }
     if edit := found["editing"]:
         sooner = edit["third_s"] / edit["first_s"]
         made["first result of an edited kernel, times sooner than its tier 3"] = {
