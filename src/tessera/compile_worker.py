@@ -1,7 +1,8 @@
 """Processes that compile for another: `python -m tessera.compile_worker` loads a compiler, and others fork from it.
 
-It takes wishes for processes at a socket, its standard input: three pipes' ends, for requests, for answers, and for
-what becomes of the process, which is its number and, in the end, its status. It ends when the socket does.
+It takes wishes for processes at a socket, its standard input. With each come two more, one for requests and answers
+and one for news: at that the number of the process is told, and in the end its status. Whoever closes the other end of
+it wants the process to end; so all of them end with the one that wished for them.
 
 A request is a number, the name of a function (`module:name`) and bytes that it takes; the answer is the number, whether
 it went well, and bytes: what the function returned, or what went wrong. The function does its work by side effects on
@@ -14,6 +15,7 @@ answer that nobody has asked for, number 0.
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
 import signal
@@ -25,24 +27,37 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from select import select
-from typing import IO, NoReturn
+from selectors import EVENT_READ, DefaultSelector
+from typing import IO, NoReturn, Protocol
 
 HEADER = struct.Struct("<QBHQ")  # the number, whether it went well, length of the name, length of the bytes
-NEWS = struct.Struct("<i")  # the number of a process, and then its status
+NEWS = struct.Struct("<Bi")  # which of these two, and its value
+NUMBER, STATUS, FAILED = range(3)  # the last where there is none, with the error's number
 READY = 0
 """The number of the answer that says that a process can begin."""
 _NICENESS = 1
 """A little: on few cores, with all of them busy, a process that lets everybody go first would never get anywhere."""
 
 
+class Readable(Protocol):
+    """Where messages come from; nothing stands for the end."""
+
+    def read(self, count: int, /) -> bytes | None: ...
+
+
+def message(number: int, good: bool, name: str, data: bytes) -> bytes:
+    """A request or an answer."""
+    written = name.encode()
+    return HEADER.pack(number, good, len(written), len(data)) + written + data
+
+
 def write(stream: IO[bytes], number: int, good: bool, name: str, data: bytes) -> None:
     """Writes a request or an answer."""
-    written = name.encode()
-    stream.write(HEADER.pack(number, good, len(written), len(data)) + written + data)
+    stream.write(message(number, good, name, data))
     stream.flush()
 
 
-def read(stream: IO[bytes]) -> tuple[int, bool, str, bytes] | None:
+def read(stream: Readable) -> tuple[int, bool, str, bytes] | None:
     """The next request or answer; None at the end."""
     head = _exactly(stream, HEADER.size)
     if head is None:
@@ -52,7 +67,7 @@ def read(stream: IO[bytes]) -> tuple[int, bool, str, bytes] | None:
     return None if name is None or data is None else (number, bool(good), name.decode(), data)
 
 
-def _exactly(stream: IO[bytes], count: int) -> bytes | None:
+def _exactly(stream: Readable, count: int) -> bytes | None:
     found = bytearray()
     while len(found) < count:
         part = stream.read(count - len(found))
@@ -105,90 +120,103 @@ class Parent:
 
     def __init__(self, wishes: socket.socket, names: Sequence[str]) -> None:
         self._wishes, self._names = wishes, names
-        self._news: dict[int, int] = {}  # where to say how a process has ended
+        self._news: dict[int, socket.socket] = {}  # of each process
         self._hears, self._told = socket.socketpair()
         self._told.setblocking(False)
 
     def serve(self) -> None:
-        """Forks until nobody can ask any more."""
+        """Forks until nobody can ask any more; then all of them end."""
         before = signal.signal(signal.SIGCHLD, _is_heard)
-        with self._wishes, self._hears, self._told:
+        with DefaultSelector() as selector, self._wishes, self._hears, self._told:
             signal.set_wakeup_fd(self._told.fileno())
-            while self._has_served():
+            selector.register(self._wishes, EVENT_READ)
+            selector.register(self._hears, EVENT_READ)
+            while self._has_served(selector):
                 pass
             signal.set_wakeup_fd(-1)
+        for process in list(self._news):
+            os.kill(process, signal.SIGKILL)
         signal.signal(signal.SIGCHLD, before)
 
-    def _has_served(self) -> bool:
+    def _has_served(self, selector: DefaultSelector) -> bool:
         """Does what there is to do next; False at the end."""
-        ready, _, _ = select([self._wishes, self._hears], [], [])
-        if self._hears in ready:
-            self._hears.recv(4096)
-            self._tell()
-        if self._wishes not in ready:
-            return True
-        wish, ends, _, _ = socket.recv_fds(self._wishes, 1, 3)
-        if wish:
-            self._fork(*ends)
-        return bool(wish)
+        wanted = True
+        for key, _ in selector.select():
+            if key.fileobj is self._hears:
+                self._hears.recv(4096)
+            elif key.fileobj is self._wishes:
+                wish, ends, _, _ = socket.recv_fds(self._wishes, 1, 2)
+                wanted = bool(wish)
+                if wish:
+                    self._fork(selector, *ends)
+            elif key.data in self._news:  # nobody says anything there: it is at its end
+                selector.unregister(key.fileobj)
+                os.kill(key.data, signal.SIGKILL)
+        self._tell(selector)
+        return wanted
 
-    def _fork(self, requests: int, answers: int, news: int) -> None:
+    def _fork(self, selector: DefaultSelector, talk: int, news: int) -> None:
+        os.set_inheritable(talk, False)
+        os.set_inheritable(news, False)
+        told = socket.socket(fileno=news)
+        process = -1
         try:
             with warnings.catch_warnings():
                 # Libraries may have threads that wait for work; only this one does anything.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 process = os.fork()
-        except OSError as error:  # no memory, or too many processes: whoever asked finds the pipes closed, and goes on
-            sys.stderr.write(f"no process can be forked to compile: {error}\n")
-            os.close(news)
-        else:
-            if process == 0:
-                self._be_child(requests, answers, news)
-            self._news[process] = news
-        os.close(requests)
-        os.close(answers)
+        except OSError as error:  # no memory, or too many processes
+            with told, suppress(OSError):
+                told.send(NEWS.pack(FAILED, error.errno or 0))
+        if process == 0:
+            selector.close()
+            self._be_child(talk, told)
+        if process > 0:
+            self._news[process] = told
+            selector.register(told, EVENT_READ, process)
+        os.close(talk)
 
-    def _be_child(self, requests: int, answers: int, news: int) -> NoReturn:
+    def _be_child(self, talk: int, news: socket.socket) -> NoReturn:
         status = 1
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            for one in (self._wishes, self._hears, self._told):
+            for one in (self._wishes, self._hears, self._told, *self._news.values()):
                 one.close()
-            for other in self._news.values():
-                os.close(other)
-            os.write(news, NEWS.pack(os.getpid()))
-            os.close(news)
-            with open(requests, "rb") as asked, open(answers, "wb") as given:
+            with news:
+                news.send(NEWS.pack(NUMBER, os.getpid()))
+            with open(talk, "rb") as asked, open(talk, "wb", closefd=False) as given:
                 if self._names:
                     get_ready(self._names[1:], asked, given)
                 serve(asked, given)
             status = 0
-        except BrokenPipeError:  # nobody waits for the answer
+        except ConnectionError:  # nobody waits for the answer
             status = 0
         except BaseException as error:
             sys.excepthook(type(error), error, error.__traceback__)
         finally:
             os._exit(status)
 
-    def _tell(self) -> None:
+    def _tell(self, selector: DefaultSelector) -> None:
+        """Says how processes have ended."""
         while self._news:
             process, status = os.waitpid(-1, os.WNOHANG)
             if process == 0:
                 return
             news = self._news.pop(process)
-            with suppress(BrokenPipeError):  # nobody wants to know
-                os.write(news, NEWS.pack(os.waitstatus_to_exitcode(status)))
-            os.close(news)
+            with suppress(KeyError):
+                selector.unregister(news)
+            with news, suppress(OSError):  # nobody may want to know
+                news.send(NEWS.pack(STATUS, os.waitstatus_to_exitcode(status)))
 
 
 def main() -> None:
-    wishes = socket.socket(fileno=os.dup(0))
+    # Where what usually comes first is closed, the socket must not be in its place.
+    wishes = socket.socket(fileno=fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3))
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
-    os.dup2(2, 1)
-    if hasattr(os, "nice"):
-        os.nice(_NICENESS)
+    os.nice(_NICENESS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
     names = sys.argv[1:]
     for name in names[:1]:
         load(name)

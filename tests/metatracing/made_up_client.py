@@ -9,6 +9,7 @@ import inspect
 import json
 import os
 import pickle
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -249,8 +250,6 @@ class Made:
 
 def build(data: bytes) -> bytes:
     """What a worker of tests does with a request: it dies, fails, or says that all is well."""
-    import time
-
     levels = pickle.loads(data)
     wish = os.environ.get("TESSERA_TEST_WISH", "")
     if wish == "die":
@@ -268,6 +267,11 @@ LOADED: list[int] = []
 def noted() -> None:
     """Something that a worker may load."""
     LOADED.append(os.getpid())
+
+
+def slept() -> None:
+    """Something that takes a worker long to load."""
+    time.sleep(2)
 
 
 def loaded_by(data: bytes) -> bytes:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import io
 import json
 import logging
 import os
 import pickle
+import resource
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import made_up_client
 import pytest
+from forked_children import in_a_child
 from made_up_client import Made
 
 from tessera import Schedule, compile_worker, knobs
@@ -126,6 +132,7 @@ class Slow:
 
     pid = None
     is_ready = False  # so no call waits for it
+    can_load = True
     seconds = 0.0
 
     def __init__(self) -> None:
@@ -136,15 +143,21 @@ class Slow:
     def started(self) -> None:
         return
 
-    def load(self) -> None:
-        self.loaded.wait(10)
+    def load(self) -> bool:
+        return self.loaded.wait(10)
 
     def asked(self, packed: bytes) -> tuple[bool, bytes]:
         self.begun += pickle.loads(packed)
+        if not self.can_load:
+            self.can_load = True
+            raise EOFError("it gave no answer")
         self.compiled.wait(10)
         time.sleep(self.seconds)
         self.made += pickle.loads(packed)
         return True, b"[null]"
+
+    def give_up(self) -> int | None:
+        return None
 
     def close(self) -> None:
         self.loaded.set()
@@ -227,13 +240,15 @@ def test_what_is_known_needs_no_process(monkeypatch: pytest.MonkeyPatch) -> None
     worker.close()
 
 
-def test_whoever_has_loaded_first_makes_what_is_wanted_most(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("can_load", [True, False])
+def test_whoever_has_loaded_first_makes_what_is_wanted_most(monkeypatch: pytest.MonkeyPatch, can_load: bool) -> None:
+    """Whoever cannot load fails what it would have made itself, and takes nothing from others."""
     background, slow = slow_processes(monkeypatch)
     loading: list[Slow] = []
 
-    def load(one: Slow) -> None:
+    def load(one: Slow) -> bool:
         loading.append(one)
-        one.loaded.wait(10)
+        return one.loaded.wait(10) and one.can_load
 
     monkeypatch.setattr(Slow, "load", load)
     background.made.call(4, 8, times=40)
@@ -246,14 +261,28 @@ def test_whoever_has_loaded_first_makes_what_is_wanted_most(monkeypatch: pytest.
 
     once(lambda: len(loading) == 3)  # for Tier 3, and for other schedules of Tier 2 that have waited a little
     last = loading[-1]
+    last.can_load = can_load
     last.loaded.set()
     once(lambda: bool(last.begun))
-    assert last.begun[0].startswith("tier 3")
+    assert last.begun[0].startswith("tier 3" if can_load else "tier 2")
+    once(lambda: can_load or background.made["aborts"] == 1)
     for one in slow:
         one.close()
     assert background.worker.wait(10)
-    assert sorted(name[:6] for one in slow for name in one.made) == ["tier 2"] * 2 + ["tier 3"] * 4
+    made = sorted(name[:6] for one in slow for name in one.made)
+    assert made == ["tier 2"] * (1 + can_load) + ["tier 3"] * 4
     background.worker.close()
+
+
+def test_nobody_waits_for_a_runtime_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    background, _ = slow_processes(monkeypatch)
+    background.made.call(4, 8, times=40)
+    closing = threading.Timer(0.1, background.worker.close)
+    closing.start()
+    began = time.monotonic()
+    assert background.worker.wait(30)
+    assert time.monotonic() - began < 5
+    closing.join()
 
 
 @pytest.mark.parametrize("asked", [True, False])
@@ -273,60 +302,172 @@ def test_a_process_that_is_asked_loads_no_more_than_it_has_to(asked: bool) -> No
 
 
 def asked(child: Child, name: str) -> bytes:
-    compile_worker.write(child.requests, 1, True, name, b"")
-    answer = compile_worker.read(child.answers)
+    child.send(compile_worker.message(1, True, name, b""), 10)
+    answer = child.answer(20)
     assert answer is not None
+    assert answer[0] == 1
     return answer[3]
 
 
-def test_a_compiler_is_loaded_once_for_all_processes() -> None:
-    loader = Loader(["made_up_client:noted"])
-    children = [loader.child() for _ in range(3)]
-    for child in children:
-        assert compile_worker.read(child.answers) == (compile_worker.READY, True, "", b"")
-    loaded = [json.loads(asked(child, "made_up_client:loaded_by")) for child in children]
-    assert loaded[0] == loaded[1] == loaded[2]
-    ((by,),) = {tuple(one) for one in loaded}
-    assert len({by, os.getpid(), *(child.pid for child in children)}) == 5
-    assert [child.end() for child in children] == [-signal.SIGKILL] * 3
-    loader.close()
+def ready(child: Child) -> Child:
+    assert child.answer(20) == (compile_worker.READY, True, "", b"")
+    return child
 
 
-def test_a_process_ends_with_its_requests_and_says_how_it_ended() -> None:
-    loader = Loader(())
-    idle, dying = loader.child(), loader.child()
-    idle.requests.close()
-    assert compile_worker.read(idle.answers) is None
-    assert idle.end() in (0, -signal.SIGKILL)  # it was just about to
-    compile_worker.write(dying.requests, 1, True, "nowhere:nothing", b"")
-    assert compile_worker.read(dying.answers) is not None  # nothing that goes wrong ends it
-    pid = dying.pid
+def loaded_by(child: Child) -> list[int]:
+    return json.loads(asked(child, "made_up_client:loaded_by"))
+
+
+@pytest.fixture(name="loader")
+def _loader() -> Iterator[Loader]:
+    found = Loader(["made_up_client:noted"])
+    yield found
+    found.close()
+
+
+ENDED = {0, -signal.SIGKILL}  # by itself, when there were no more requests, or before it came to that
+
+
+def is_there(pid: int) -> bool:
+    """Whether a process runs: one that nobody has asked about since it ended does not."""
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text("utf-8")
+    except OSError:
+        return False
+
+
+def gone(pids: Iterable[int], seconds: float = 10.0) -> bool:
+    until = time.monotonic() + seconds
+    while any(is_there(pid) for pid in pids) and time.monotonic() < until:
+        time.sleep(0.01)
+    return not any(is_there(pid) for pid in pids)
+
+
+def test_a_compiler_is_loaded_once_for_all_processes(loader: Loader) -> None:
+    children = [ready(child) for child in [loader.child() for _ in range(3)]]
+    loaded = [loaded_by(child) for child in children]
+    assert loaded[0] == loaded[1] == loaded[2] == [children[0].loader]
+    assert len({os.getpid(), *loaded[0], *(child.pid for child in children)}) == 5
+    # Libraries' threads would turn round for a while, and be copied by no fork.
+    assert "\nThreads:\t1\n" in Path(f"/proc/{children[0].loader}/status").read_text("utf-8")
+    assert {child.end() for child in children} <= ENDED
+
+
+def test_a_process_says_how_it_ended(loader: Loader) -> None:
+    child = ready(loader.child())
+    assert b"ModuleNotFoundError" in asked(child, "nowhere:nothing")  # nothing that goes wrong ends it
+    pid = child.pid
     assert pid is not None
     os.kill(pid, signal.SIGTERM)
-    assert compile_worker.read(dying.answers) is None
-    assert dying.end() == -signal.SIGTERM
-    loader.close()
+    assert child.answer(20) is None
+    assert child.end() == -signal.SIGTERM
+    assert not is_there(pid)
 
 
-def test_a_loader_that_has_died_is_replaced() -> None:
-    loader = Loader(["made_up_client:noted"])
-    old = loader.child()
-    first = json.loads(asked_when_ready(old))
-    os.kill(first[0], signal.SIGKILL)
-    inside = loader._process  # pyright: ignore[reportPrivateUsage]
-    assert inside is not None
-    inside.wait(10)
-    new = loader.child()
-    assert json.loads(asked_when_ready(new)) != first
-    assert json.loads(asked(old, "made_up_client:loaded_by")) == first  # others go on
-    assert old.end() is None  # nobody is there to say
-    assert new.end() == -signal.SIGKILL
-    loader.close()
+def test_a_loader_that_has_died_is_replaced(loader: Loader, caplog: pytest.LogCaptureFixture) -> None:
+    old, other = (ready(loader.child()) for _ in range(2))
+    os.kill(old.loader, signal.SIGKILL)
+    gone([old.loader])
+    new = ready(loader.child())
+    assert "the process that loads a compiler had ended, status -9; another one is started" in caplog.text
+    assert loaded_by(new) == [new.loader]
+    assert loaded_by(old) == [old.loader]  # others go on
+    pids = [one.pid for one in (old, other) if one.pid is not None]
+    began = time.monotonic()
+    assert old.end() is other.end() is None  # nobody is there to say
+    assert time.monotonic() - began < 2
+    assert len(pids) == 2
+    assert gone(pids)  # nobody is there to end them: they do so by themselves
+    assert new.end() in ENDED
 
 
-def asked_when_ready(child: Child) -> bytes:
-    assert compile_worker.read(child.answers) == (compile_worker.READY, True, "", b"")
-    return asked(child, "made_up_client:loaded_by")
+def test_all_end_with_the_one_that_wished_for_them(tmp_path: Path) -> None:
+    """One of them compiles for a long time, the user's process is killed, and a child of it lives on."""
+    script = tmp_path / "wishes.py"
+    script.write_text(
+        "import os, time\n"
+        "from tessera import compile_worker\n"
+        "from tessera.metatracing.compiling.background import Worker\n"
+        "worker = Worker(20.0, 'made_up_client:build')\n"
+        "first, second = (worker._loader.child() for _ in range(2))\n"
+        "first.send(compile_worker.message(1, True, 'made_up_client:build', __import__('pickle').dumps([])), 10)\n"
+        "while None in (first.pid, second.pid): time.sleep(0.01)\n"
+        "child = os.fork()\n"
+        "if child == 0: time.sleep(60)\n"
+        "print(first.pid, second.pid, first.loader, child, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    folder = str(Path(made_up_client.__file__).parent)
+    environment = os.environ | {"PYTHONPATH": folder, "TESSERA_TEST_WISH": "sleep"}
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, env=environment) as user:
+        assert user.stdout is not None
+        *pids, child = [int(word) for word in user.stdout.readline().split()]
+        user.kill()
+    assert is_there(child)
+    os.kill(child, signal.SIGKILL)
+    assert len(pids) == 3
+    assert gone(pids)
+
+
+def test_a_child_of_a_fork_keeps_nothing_that_others_are_asked_by(loader: Loader) -> None:
+    """Whoever forks does so while processes are made, asked, and given up, too."""
+    stop, failed = threading.Event(), list[BaseException]()
+
+    def make() -> None:
+        try:
+            while not stop.is_set():
+                ready(loader.child()).end()
+        except BaseException as error:
+            failed.append(error)
+
+    maker = threading.Thread(target=make)
+    maker.start()
+    try:
+        for _ in range(20):
+            assert in_a_child(lambda: descriptors_closed(loader), []) == 0
+    finally:
+        stop.set()
+        maker.join()
+    assert not failed
+
+
+def descriptors_closed(loader: Loader) -> None:
+    loader.forked()
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(OSError):
+            found = os.readlink(f"/proc/self/fd/{name}")
+            assert not found.startswith("socket:") or int(name) in BEFORE
+
+
+BEFORE = {int(name) for name in os.listdir("/proc/self/fd")}
+
+
+@pytest.mark.parametrize("most", [1100, 0])
+def test_descriptors_may_be_many_or_none(loader: Loader, most: int) -> None:
+    ready(loader.child()).end()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    before = len(os.listdir("/proc/self/fd"))
+    held: list[int] = []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(most + 100, before), hard))
+        while len(held) < most:
+            held.append(os.open(os.devnull, os.O_RDONLY))
+        if most:
+            assert ready(loader.child()).end() in ENDED
+        else:
+            for _ in range(3):
+                with suppress(OSError):
+                    while True:
+                        held.append(os.open(os.devnull, os.O_RDONLY))
+                os.close(held.pop())
+                with pytest.raises(OSError, match="Too many open files"):
+                    loader.child()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for one in held:
+            os.close(one)
+    assert ready(loader.child()).end() in ENDED
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_loader_that_cannot_load_is_a_line_in_the_log(
@@ -337,40 +478,88 @@ def test_a_loader_that_cannot_load_is_a_line_in_the_log(
         for width in range(8, 14):
             background.made.call(4, width, times=30)
             assert set(background.settled(4, width)) == {1}
-    assert background.worker.deaths >= MOST_DEATHS
-    assert "the process that compiles has ended, status None: it gave no answer" in caplog.text
+    assert background.worker.deaths == MOST_DEATHS
+    assert "the process that compiles has ended, status 1: it gave no answer" in caplog.text
     assert "there is no process that compiles" in caplog.text
 
 
-def test_processes_that_cannot_be_forked_are_missed_by_whoever_asked(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_loader_that_dies_while_several_wait_has_died_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(knobs, "usable_processors", lambda: 8)
+    background = Background()
+    worker = background.worker
+    worker._loader._ready = ["made_up_client:slept"]  # pyright: ignore[reportPrivateUsage]
+    background.made.client.options = [Schedule(block=(width,)) for width in (16, 32, 64, 128)]
+    background.made.call(4, 8, times=30)
+    until = time.monotonic() + 10
+    while len(worker._waiting) < 2:  # pyright: ignore[reportPrivateUsage]
+        assert time.monotonic() < until
+        time.sleep(0.002)
+    process = worker._loader._process  # pyright: ignore[reportPrivateUsage]
+    assert process is not None
+    process.kill()
+    background.settled(4, 8)
+    assert worker.deaths == 1
+    assert background.settled(4, 8)[-1] >= 2
+    worker.close()
+
+
+def test_processes_that_cannot_be_forked_are_missed_by_whoever_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     def fork() -> int:
-        raise BlockingIOError("too many processes")
+        raise BlockingIOError(errno.EAGAIN, "too many processes")
 
     monkeypatch.setattr(os, "fork", fork)
     ours, theirs = socket.socketpair()
-    requests, answers, news = (os.pipe() for _ in range(3))
-    socket.send_fds(ours, [b"1"], [requests[0], answers[1], news[1]])
-    for one in (requests[0], answers[1], news[1]):
-        os.close(one)
+    (talk, talks), (news, told) = socket.socketpair(), socket.socketpair()
+    with talks, told:
+        socket.send_fds(ours, [b"1"], [talks.fileno(), told.fileno()])
     ours.close()
     compile_worker.Parent(theirs, []).serve()
-    assert "no process can be forked to compile: too many processes" in capfd.readouterr().err
-    child = Child(requests[1], answers[0], news[0])
-    assert compile_worker.read(child.answers) is None
-    assert (child.pid, child.end()) == (None, None)
+    child = Child(1, talk, news)
+    assert child.answer(0) is None
+    assert (child.pid, child.is_missing, child.end()) == (None, False, None)
 
 
-def test_a_runtime_that_is_closed_at_once_leaves_nobody_behind() -> None:
+@pytest.mark.parametrize("large", [False, True])
+def test_a_runtime_that_is_closed_while_somebody_waits_leaves_nobody_behind(large: bool) -> None:
+    """Neither processes nor threads; with a request that nobody takes, too."""
     began = time.monotonic()
-    worker = Worker(20.0)
-    worker.prepare()
-    inside = worker._loader._process  # pyright: ignore[reportPrivateUsage]
-    assert inside is not None
+    worker = Worker(60.0, "made_up_client:build")
+    worker._loader._ready = ["made_up_client:slept"]  # pyright: ignore[reportPrivateUsage]
+    process = worker._processes[0]  # pyright: ignore[reportPrivateUsage]
+    failed: list[str] = []
+
+    def ask() -> None:
+        try:
+            process.asked(bytes(1 << 20 if large else 10))
+        except (OSError, EOFError) as error:
+            failed.append(type(error).__name__)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    child = process.started()
+    time.sleep(0.05)
     worker.close()
-    assert inside.poll() is not None
-    assert time.monotonic() - began < 5
+    thread.join(10)
+    assert not thread.is_alive()
+    assert len(failed) == 1
+    assert gone([child.loader], 1)
+    assert time.monotonic() - began < 10
+
+
+def test_where_standard_output_is_closed_processes_compile(tmp_path: Path) -> None:
+    script = tmp_path / "closed.py"
+    script.write_text(
+        "import os\n"
+        "os.close(1)\n"
+        "from tessera import compile_worker\n"
+        "from tessera.metatracing.compiling.loader import Loader\n"
+        "loader = Loader(())\n"
+        "child = loader.child()\n"
+        "child.send(compile_worker.message(1, True, 'json:dumps', b''), 10)\n"
+        "assert child.answer(20)[0] == 1\n"
+        "loader.close()\n"
+    )
+    assert subprocess.run([sys.executable, script], check=False, timeout=60).returncode == 0
 
 
 def test_a_killed_process_is_a_line_in_the_log(background: Background, caplog: pytest.LogCaptureFixture) -> None:
@@ -417,12 +606,19 @@ def test_a_process_that_takes_too_long_is_ended(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("TESSERA_TEST_WISH", "sleep")
+    monkeypatch.setattr(knobs, "usable_processors", lambda: 2)
     background = Background(0.2)
+    worker, until = background.worker, time.monotonic() + 10
+    worker.prepare()
+    while (pid := worker.pid) is None:
+        assert time.monotonic() < until
+        time.sleep(0.01)
     with caplog.at_level(logging.WARNING):
         background.made.call(4, 8, times=50)
         assert set(background.settled(4, 8)) == {1}
     assert "compiling took more than 0.2 s" in caplog.text
-    background.worker.close()
+    assert gone([pid], 2)
+    worker.close()
 
 
 def test_what_is_not_in_the_cache_after_all_is_given_up(

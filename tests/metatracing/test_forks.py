@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -74,25 +73,26 @@ def test_the_process_that_compiles_is_its_parents_alone(monkeypatch: pytest.Monk
     (process,) = worker._processes  # pyright: ignore[reportPrivateUsage]
     started = process.started()
     # Who interrupts this process from a terminal interrupts its group.
-    while (pid := started.pid) is None:
-        time.sleep(0.01)
+    assert process.asked(pickle.dumps(["tier 2"])) == (True, b"[null]")
+    pid = started.pid
+    assert pid is not None
     assert os.getpgid(pid) != os.getpgrp()
     wishes = worker._loader._wishes  # pyright: ignore[reportPrivateUsage]
     assert wishes is not None
-    inside = (started.requests.fileno(), started.answers.fileno(), started._news, wishes.fileno())  # pyright: ignore[reportPrivateUsage]
-    pipes = {os.fstat(one).st_ino for one in inside}
+    inside = (started._talk, started._news, wishes)  # pyright: ignore[reportPrivateUsage]
+    sockets = {os.fstat(one.fileno()).st_ino for one in inside}
 
     def work() -> None:
         kept = [int(name) for name in os.listdir("/proc/self/fd")]
         for one in kept:
             try:
-                assert os.fstat(one).st_ino not in pipes
+                assert os.fstat(one).st_ino not in sockets
             except OSError:
                 continue
         assert not worker.can_compile(b"")
         worker.close()
 
-    # A child that kept the pipe would keep the process, too, when its parent has ended.
+    # A child that kept one of them would keep the process, too, when its parent has ended.
     assert in_a_child(work, []) == 0
     assert process.asked(pickle.dumps(["tier 2"])) == (True, b"[null]")
     worker.close()

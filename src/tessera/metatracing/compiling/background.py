@@ -1,6 +1,6 @@
-"""Compiling beside the caller: in a process of its own, because a compiling thread would hold Python's lock.
+"""Compiling beside the caller: in processes of their own, because a compiling thread would hold Python's lock.
 
-Whatever happens to the process, callers learn of it by a line in the log and go on with what they have.
+Whatever happens to them, callers learn of it by a line in the log and go on with what they have.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import os
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from tessera import knobs
 from tessera.forking import tell_in_child
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tessera.metatracing.client import Compiled
     from tessera.metatracing.regions.request import Request
 
+_T = TypeVar("_T")
 MOST_DEATHS = 3
 """Processes that may die before no other is started."""
 BUILD = "tessera.metatracing.compiling.worker:build"
@@ -48,7 +50,7 @@ class Compiling(Protocol):
 
     @property
     def is_ready(self) -> bool:
-        """Whether somebody has loaded a compiler and would begin at once."""
+        """Whether somebody has loaded a compiler and would begin at once, or is at work."""
         ...
 
     @property
@@ -162,9 +164,9 @@ class Worker:
         self._jobs: list[_Job] = []
         self._closed = False
         self._others = 0  # programs under way that are not the first of their requests
-        self._waiting: list[_Step] = []  # for processes that load; there is a thread for each
+        self._waiting: list[tuple[_Step, bytes]] = []  # for processes that load; there is a thread for each
         self._timer: threading.Timer | None = None
-        self.deaths = 0
+        self._dead: set[int] = set()
         count = max(1, min(MOST_PROCESSES, knobs.usable_processors() // 2))
         self._loader = Loader(READY if build == BUILD else ())
         self._processes = [CompilingProcess(build, self._loader, timeout, self._died) for _ in range(count)]
@@ -179,14 +181,21 @@ class Worker:
     def forked(self) -> None:
         """In the child of a fork: it has neither the threads nor the right to the pipes, and compiles nothing."""
         self._lock, self._jobs, self._waiting, self._timer = threading.Condition(), [], [], None
-        with open(os.devnull, "r+b", buffering=0) as nowhere:
-            self._loader.forked(nowhere.fileno())
-            for process in self._processes:
-                process.forked(nowhere.fileno())
+        self._loader.forked()
+        for process in self._processes:
+            process.forked()
 
-    def _died(self) -> None:
+    def _died(self, process: int) -> bool:
+        """Counts a process that has died; whether another one may follow."""
         with self._lock:
-            self.deaths += 1
+            if not self._closed:
+                self._dead.add(process)
+        return self.is_usable
+
+    @property
+    def deaths(self) -> int:
+        """How many processes have died."""
+        return len(self._dead)
 
     @property
     def pid(self) -> int | None:
@@ -249,10 +258,10 @@ class Worker:
     def _made_by(self, process: CompilingProcess, packed: bytes) -> bool:
         try:
             good, data = process.asked(packed)
-        except (OSError, EOFError, TimeoutError) as error:
-            status = process.end()
-            self._died()
-            complain(f"the process that compiles has ended, status {status}: {error}; it is compiled here")
+        except (OSError, EOFError) as error:
+            status = process.give_up()
+            if not self._closed:
+                complain(f"the process that compiles has ended, status {status}: {error}; it is compiled here")
             return False
         return good and json.loads(data) == [None]  # what is wrong with it, compiling it here says better
 
@@ -266,8 +275,9 @@ class Worker:
             else:
                 jobs.append(_Job(request))
         with self._lock:
-            self._jobs += jobs
-            self._begin()
+            if not self._closed:
+                self._jobs += jobs
+                self._begin()
 
     def _begin(self) -> None:
         """Starts threads for programs that nobody has begun with. Whoever calls has the lock."""
@@ -277,7 +287,11 @@ class Worker:
                 return
             process = max(self._idle, key=lambda one: (one.is_ready, one.pid is not None))
             self._idle.remove(process)
-            threading.Thread(target=self._work, args=(process,), name="tessera compiling", daemon=True).start()
+            try:
+                threading.Thread(target=self._work, args=(process,), name="tessera compiling", daemon=True).start()
+            except RuntimeError:  # there are too many threads: whoever comes next tries again
+                self._idle.append(process)
+                return
 
     def _remind(self) -> None:
         """Sees to it that programs which wait are begun with afterwards. Whoever calls has the lock."""
@@ -323,38 +337,64 @@ class Worker:
                         self._remind()
                     return
             before_work()
-            if not self._was_taken_in(step, None) and not step.job.request.recalls:
-                step = self._exchanged(step, process)
-                self._was_taken_in(step, process)
+            packed = self._run(step, self._prepared)
+            if packed is not None:
+                step, packed = self._exchanged(step, packed, process)
+                before_work()
+                self._run(step, self._make, packed, process)
             self._end(step)
 
-    def _exchanged(self, step: _Step, process: CompilingProcess) -> _Step:
+    def _run(self, step: _Step, work: Callable[..., _T], *given: object) -> _T | None:
+        """Does something for a step; whatever goes wrong, a call must not learn of it."""
+        try:
+            # Settings that hold around the request hold here; a context is for one thread at a time.
+            return step.job.request.context.copy().run(work, step, *given)
+        except Exception as error:
+            if not self._closed:
+                request = step.job.request
+                request.region.aborted(step.level or Level(request.tier), f"{type(error).__name__}: {error}")
+            return None
+
+    def _prepared(self, step: _Step) -> bytes | None:
+        """What a process is to be asked for; None where nothing is left to do."""
+        request, level = step.job.request, step.level
+        region = request.region
+        if level is not None and (found := request.known(level)) is not None:
+            self._take_in(step.job, level, found)
+            return None
+        if request.recalls:
+            return None
+        packed = region.client.request(request.call, [] if level is None else [level])
+        if packed is None and level is None:
+            request.settle()
+        elif packed is None and region.climbs:
+            region.climbs = False  # nothing of it can ever be sent
+            why = "it cannot be sent to another process; background_compilation=False compiles it here"
+            region.aborted(level or Level(request.tier), why)
+        return packed
+
+    def _exchanged(self, step: _Step, packed: bytes, process: CompilingProcess) -> tuple[_Step, bytes]:
         """What a process makes once it has loaded a compiler: whichever is ready takes what is wanted most."""
+        own = step, packed
         with self._lock:
-            self._waiting.append(step)
-        process.load()
+            self._waiting.append(own)
+        is_ready = self.is_usable and process.load()
         with self._lock:
-            wanted = min(self._waiting, key=lambda one: one.is_another)
+            wanted = min(self._waiting, key=lambda one: one[0].is_another)
+            if not is_ready:  # it fails, whatever it is
+                wanted = own if own in self._waiting else self._waiting[-1]
             self._waiting.remove(wanted)
         return wanted
 
-    def _was_taken_in(self, step: _Step, process: CompilingProcess | None) -> bool:
-        """Takes in what is there already, or what a process makes; False where there is nothing, and nothing failed."""
+    def _make(self, step: _Step, packed: bytes, process: CompilingProcess) -> None:
         job, level, _ = step
-        # Settings that hold around the request hold here; a context is for one thread at a time.
-        around = job.request.context.copy()
-        try:
-            if level is not None:
-                made = around.run(self._made, job.request, level, process)
-                job.done += [(level, made)] if made is not None else []
-                return made is not None
-            if process is not None:
-                around.run(self._open, job.request, process)
-        except Exception as error:  # whatever it is, a call must not learn of it
-            if not self._closed:
-                job.request.region.aborted(level or Level(job.request.tier), f"{type(error).__name__}: {error}")
-            return True
-        return process is not None
+        if level is None:
+            # To find levels takes a compiler, too: who has one leaves on the disk what it found.
+            if self.is_usable:
+                self._made_by(process, packed)
+            job.request.settle()
+        elif (found := self._compiled(job.request, level, packed, process)) is not None:
+            self._take_in(job, level, found)
 
     def _end(self, step: _Step) -> None:
         job = step.job
@@ -368,23 +408,16 @@ class Worker:
         if over:
             job.request.context.copy().run(self._hand_over, job)
 
-    def _open(self, request: Request, process: CompilingProcess) -> None:
-        """To find levels takes a compiler, too: who has one leaves on the disk what it found."""
-        packed = request.region.client.request(request.call, [])
-        if packed is not None:
-            self._made_by(process, packed)
-        request.settle()
-
-    def _made(self, request: Request, level: Level, process: CompilingProcess | None) -> Compiled | None:
-        found = request.known(level) if process is None else self._compiled(request, level, process)
-        if found is not None and not self._closed:
+    def _take_in(self, job: _Job, level: Level, found: Compiled) -> None:
+        request = job.request
+        if not self._closed:
             time.sleep(_BREATH)
             program = request.installed(level, found)
             time.sleep(_BREATH)
             for _ in request.bound_ahead(program):
                 time.sleep(_BREATH)
             request.region.arrived(request, level, found)
-        return found
+        job.done.append((level, found))
 
     def _hand_over(self, job: _Job) -> None:
         region = job.request.region
@@ -401,27 +434,18 @@ class Worker:
                     self._jobs.remove(job)
                 self._lock.notify_all()
 
-    def _compiled(self, request: Request, level: Level, process: CompilingProcess) -> Compiled | None:
+    def _compiled(self, request: Request, level: Level, packed: bytes, process: CompilingProcess) -> Compiled | None:
         """One program of a request, made there and loaded here; None where it is given up."""
         region = request.region
-        packed = region.client.request(request.call, [level])
-        if packed is None:
-            if region.climbs:
-                region.climbs = False  # nothing of it can ever be sent
-                region.aborted(
-                    level, "it cannot be sent to another process; background_compilation=False compiles it here"
-                )
-            return None
         if not self.is_usable:
             if not self._closed:
                 region.aborted(level, "there is no process that compiles")
             return None
         try:
             good, data = process.asked(packed)
-        except (OSError, EOFError, TimeoutError) as error:
-            status = process.end()
+        except (OSError, EOFError) as error:
+            status = process.give_up()
             if not self._closed:
-                self._died()
                 said = str(error) or type(error).__name__
                 region.aborted(level, f"the process that compiles has ended, status {status}: {said}")
             return None
@@ -436,12 +460,13 @@ class Worker:
             return self._lock.wait_for(lambda: not self._jobs, timeout)
 
     def close(self) -> None:
-        """Ends the process; requests that wait are left."""
+        """Ends the processes; requests that wait are left."""
         if os.getpid() != self._owner:
             return
         with self._lock:
             self._closed = True
             self._jobs.clear()
+            self._lock.notify_all()
             if self._timer is not None:
                 self._timer.cancel()
         for process in self._processes:

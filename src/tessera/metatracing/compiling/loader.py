@@ -3,72 +3,128 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
-from contextlib import suppress
-from select import select
-from typing import IO
+from contextlib import ExitStack, suppress
+from select import POLLIN, POLLOUT, poll
+from weakref import WeakSet
 
 from tessera import compile_worker
+from tessera.forking import fork_waits_for
+from tessera.metatracing.logs import complain
 
 _LONGEST_END = 5.0
-"""Seconds in which a killed process has ended, and its status is known."""
+"""Seconds in which a process that is to end has ended, and its status is known."""
+_LAST_MOMENT = 0.2
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"), "1")
 """Libraries would start threads that nobody needs, and that turn round for a while."""
+# While it is held there are descriptors that a child of a fork would not know of, and keep.
+_making = threading.RLock()
+fork_waits_for(_making, rank=3)
+
+
+def _waited(one: socket.socket, event: int, until: float) -> bool:
+    """Waits for a socket. Unlike `select` this takes descriptors of any number, and unlike others it needs none."""
+    poller = poll()
+    poller.register(one, event)
+    return bool(poller.poll(1e3 * max(0.0, until - time.monotonic())))
 
 
 class Child:
-    """A process, by its pipes. It comes to be once the loader has loaded: until then it has no number."""
+    """A process, by two sockets. It comes to be once the loader has loaded: until then it has no number.
 
-    def __init__(self, requests: int, answers: int, news: int) -> None:
-        self.requests: IO[bytes] = os.fdopen(requests, "wb")
-        self.answers: IO[bytes] = os.fdopen(answers, "rb", buffering=0)  # what is in a buffer, nobody can wait for
-        self._news = news
-        self._heard: list[int] = []
-        """Its number, and its status."""
-        self._lock = threading.Lock()
-        self._ends = False
+    One thread asks it, and any may end it.
+    """
+
+    def __init__(self, loader: int, talk: socket.socket, news: socket.socket) -> None:
+        self.loader = loader
+        """The number of the process that it forks from."""
+        self._talk, self._news = talk, news
+        talk.setblocking(False)
+        news.setblocking(False)
+        self._heard: dict[int, int] = {}
+        self._is_alone = False  # nobody is left to say anything about it
 
     @property
     def pid(self) -> int | None:
-        with self._lock:
-            if not self._ends:
-                self._hear(0)
-        return self._heard[0] if self._heard else None
+        self._hear()
+        return self._heard.get(compile_worker.NUMBER)
 
-    def _hear(self, timeout: float) -> None:
-        while len(self._heard) < 2 and select([self._news], [], [], timeout)[0]:
-            told = os.read(self._news, compile_worker.NEWS.size)
-            if not told:
+    @property
+    def is_missing(self) -> bool:
+        """Whether nobody has said that it came to be, nor that it could not."""
+        return self.pid is None and compile_worker.FAILED not in self._heard
+
+    def _hear(self) -> None:
+        """What there is to hear; several threads may do that."""
+        while not self._is_alone:
+            try:
+                told = self._news.recv(compile_worker.NEWS.size)
+            except BlockingIOError:
                 return
-            self._heard += compile_worker.NEWS.unpack(told)
+            except OSError:  # nobody is there
+                told = b""
+            if told:
+                kind, value = compile_worker.NEWS.unpack(told)
+                self._heard[kind] = value
+            else:
+                self._is_alone = True
+
+    def send(self, data: bytes, timeout: float) -> None:
+        """Sends a request; TimeoutError where it is not taken."""
+        until, left = time.monotonic() + timeout, memoryview(data)
+        while left:
+            if not _waited(self._talk, POLLOUT, until):
+                raise TimeoutError
+            with suppress(BlockingIOError):
+                left = left[self._talk.send(left) :]
+
+    def answer(self, timeout: float) -> tuple[int, bool, str, bytes] | None:
+        """The next answer; None at their end, TimeoutError where there is none yet."""
+        return compile_worker.read(_Answers(self._talk, time.monotonic() + timeout))
+
+    def stop(self) -> None:
+        """Has it end, and whoever waits for its answer go on."""
+        for one, how in ((self._news, socket.SHUT_WR), (self._talk, socket.SHUT_RDWR)):
+            with suppress(OSError):  # nobody is there
+                one.shutdown(how)
 
     def end(self) -> int | None:
-        """Ends it; its status, where that is known. One that has not come to be finds its requests at their end."""
-        with self._lock:
-            self._ends = True
-        self._hear(0)
-        if len(self._heard) == 1:
-            with suppress(ProcessLookupError):
-                os.kill(self._heard[0], signal.SIGKILL)
-            self._hear(_LONGEST_END)
-        for stream in (self.requests, self.answers):
-            with suppress(OSError, ValueError):
-                stream.close()
-        os.close(self._news)
-        return self._heard[1] if len(self._heard) == 2 else None
+        """Ends it; its status, where that is known. One that has not come to be will end at once."""
+        self.stop()
+        until = time.monotonic() + _LONGEST_END
+        while self.pid is not None and compile_worker.STATUS not in self._heard and not self._is_alone:
+            if not _waited(self._news, POLLIN, until):
+                break
+        return self._heard.get(compile_worker.STATUS)
 
-    def forked(self, nowhere: int) -> None:
-        """In the child of a fork: the process goes on to be its parent's, and has to learn when that ends."""
-        self._lock, self._ends = threading.Lock(), True
-        # What other threads have left in buffers is written when these go: nowhere.
-        with suppress(OSError, ValueError):  # one of them was just being ended
-            for one in (self.requests.fileno(), self.answers.fileno(), self._news):
-                os.dup2(nowhere, one)
+    def close(self) -> None:
+        """Lets go of the sockets: in the child of a fork, or when nobody uses them any more."""
+        self._talk.close()
+        self._news.close()
+
+    def __del__(self) -> None:
+        with suppress(Exception):  # at the end of the interpreter, anything may be gone
+            self.close()
+
+
+class _Answers:
+    """What can be read until some time."""
+
+    def __init__(self, talk: socket.socket, until: float) -> None:
+        self._talk, self._until = talk, until
+
+    def read(self, count: int, /) -> bytes:
+        if not _waited(self._talk, POLLIN, self._until):
+            raise TimeoutError
+        try:
+            return self._talk.recv(count)
+        except ConnectionError:
+            return b""
 
 
 class Loader:
@@ -76,9 +132,9 @@ class Loader:
 
     def __init__(self, ready: Sequence[str]) -> None:
         self._ready = ready
-        self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._wishes: socket.socket | None = None
+        self._children: WeakSet[Child] = WeakSet()
 
     @property
     def loads(self) -> bool:
@@ -87,61 +143,83 @@ class Loader:
 
     def child(self) -> Child:
         """Another process; it is there as soon as the compiler is."""
-        with self._lock:
-            asked, requests = os.pipe()
-            answers, given = os.pipe()
-            news, told = os.pipe()
-            try:
-                self._wish([asked, given, told])
-            except OSError:
-                for end in (requests, answers, news):
-                    os.close(end)
-                raise
-            finally:
-                for end in (asked, given, told):
-                    os.close(end)
-            return Child(requests, answers, news)
+        with _making:
+            with ExitStack() as theirs, ExitStack() as ours:
+                (talk, talks), (news, told) = (self._pair(ours, theirs) for _ in range(2))
+                child = Child(self._wish([talks.fileno(), told.fileno()]), talk, news)
+                ours.pop_all()
+            self._children.add(child)
+            return child
 
-    def _wish(self, ends: Sequence[int]) -> None:
-        if self._wishes is not None:
-            with suppress(BrokenPipeError, ConnectionError):  # it has died: there is another one
-                socket.send_fds(self._wishes, [b"1"], ends)
-                return
-            self._end()
-        socket.send_fds(self._started(), [b"1"], ends)
+    @staticmethod
+    def _pair(ours: ExitStack, theirs: ExitStack) -> tuple[socket.socket, socket.socket]:
+        one, other = socket.socketpair()
+        return ours.enter_context(one), theirs.enter_context(other)
 
-    def _started(self) -> socket.socket:
+    def _wish(self, ends: Sequence[int]) -> int:
+        """Asks for a process; the number of the one that it will fork from."""
+        if self._process is not None and self._wishes is not None:
+            if self._process.poll() is None:
+                with suppress(ConnectionError):
+                    socket.send_fds(self._wishes, [b"1"], ends)
+                    return self._process.pid
+            status = self._end()
+            complain(f"the process that loads a compiler had ended, status {status}; another one is started")
+        process, wishes = self._started()
+        socket.send_fds(wishes, [b"1"], ends)
+        return process.pid
+
+    def _started(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
         environment = dict(os.environ) | _ONE_THREAD
         package = os.path.dirname(os.path.dirname(os.path.abspath(compile_worker.__file__)))
         environment["PYTHONPATH"] = os.pathsep.join([package, *(path for path in sys.path if path)])
-        self._wishes, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
+        with ExitStack() as theirs, ExitStack() as ours:
+            wishes, asked = self._pair(ours, theirs)
+            process = subprocess.Popen(
                 [sys.executable, "-m", "tessera.compile_worker", *self._ready],
-                stdin=theirs.fileno(),
+                stdin=asked.fileno(),
+                stdout=subprocess.DEVNULL,  # what kernels print while they are traced, they have printed here
                 env=environment,
                 process_group=0,  # who interrupts this process from a terminal does not mean the other one
             )
-        return self._wishes
+            ours.pop_all()
+        self._process, self._wishes = process, wishes
+        return process, wishes
 
-    def _end(self) -> None:
+    def give_up(self, child: Child) -> int | None:
+        """For a process that never came to be: the one that it should have forked from is ended; its status."""
+        with _making:
+            process = self._process
+            if process is None or process.pid != child.loader:
+                return None
+            with suppress(subprocess.TimeoutExpired):  # its sockets go before it does
+                process.wait(_LAST_MOMENT)
+            return self._end()
+
+    def _end(self) -> int | None:
         process, self._process = self._process, None
         wishes, self._wishes = self._wishes, None
         if wishes is not None:
             wishes.close()
-        if process is not None:
-            process.kill()
-            process.wait()
+        if process is None:
+            return None
+        if any(child.pid is not None for child in self._children):  # it ends them, and then itself
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_LONGEST_END)
+        process.kill()
+        return process.wait()
 
     def close(self) -> None:
-        with self._lock:
+        """Ends it, and with it all that have forked from it."""
+        with _making:
             self._end()
 
-    def forked(self, nowhere: int) -> None:
-        """In the child of a fork."""
-        self._lock = threading.Lock()
+    def forked(self) -> None:
+        """In the child of a fork: nothing of this is its own."""
+        for child in list(self._children):
+            child.close()
         if self._process is not None:
             self._process.returncode = 0  # nobody is to wait for it here
         if self._wishes is not None:
-            os.dup2(nowhere, self._wishes.fileno())
-        self._process = None
+            self._wishes.close()
+        self._process = self._wishes = None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
-from selectors import EVENT_READ, DefaultSelector
 
 from tessera import compile_worker
 from tessera.metatracing.compiling.loader import Child, Loader
@@ -13,15 +13,15 @@ from tessera.metatracing.logs import complain
 
 
 class CompilingProcess:
-    """One thread at a time asks it. `died` is called when it was found dead, and another one takes its place."""
+    """One thread at a time asks it. `died` is told which process has died, and says whether another one may follow."""
 
-    def __init__(self, build: str, loader: Loader, timeout: float, died: Callable[[], None]) -> None:
+    def __init__(self, build: str, loader: Loader, timeout: float, died: Callable[[int], bool]) -> None:
         self._build, self._loader, self._timeout, self._died = build, loader, timeout, died
         self._lock = threading.Lock()
         self._process: Child | None = None
         self._number = 0
         self._said_ready = False
-        self._closed = False
+        self._closed = self._is_last = False
 
     @property
     def pid(self) -> int | None:
@@ -32,51 +32,54 @@ class CompilingProcess:
     @property
     def is_ready(self) -> bool:
         """Whether it has loaded all that compiling takes, and would begin at once. Whoever uses it may ask."""
-        if self._process is not None:
-            self._hear(self._process, 0)
-        return self._said_ready
+        process = self._process
+        with suppress(OSError):  # TimeoutError is one
+            return process is not None and self._loader.loads and self._heard_ready(process, 0)
+        return False
 
-    def load(self) -> None:
-        """Starts it, and waits until it is ready. If it never is, whoever asks it learns why."""
-        if self._loader.loads:
-            with suppress(OSError, EOFError, ValueError):
-                self._hear(self.started(), self._timeout)
+    def load(self) -> bool:
+        """Starts it, and waits until it is ready; False if it never is: whoever asks it learns why."""
+        if not self._loader.loads:
+            return True
+        with suppress(OSError, EOFError):
+            return self._heard_ready(self.started(), self._timeout)
+        return False
 
-    def _hear(self, process: Child, timeout: float) -> None:
+    def _heard_ready(self, process: Child, timeout: float) -> bool:
         if self._loader.loads and not self._said_ready:
-            with suppress(TimeoutError):
-                answer = self._answer(process, timeout)
-                self._said_ready = answer is not None and answer[0] == compile_worker.READY
+            answer = process.answer(timeout)
+            self._said_ready = answer is not None and answer[0] == compile_worker.READY
+        return self._said_ready or not self._loader.loads
 
     def asked(self, packed: bytes) -> tuple[bool, bytes]:
         """What the process answers; one that has died since the last request is replaced once."""
         fresh = self._process is None
         while True:
             process = self.started()
-            self._number += 1
             try:
-                compile_worker.write(process.requests, self._number, True, self._build, packed)
-                answer = self._answer(process, self._timeout)
-                if answer is not None and answer[0] == compile_worker.READY:
-                    self._said_ready = True
-                    answer = self._answer(process, self._timeout)
-                if answer is None or answer[0] != self._number:
-                    raise EOFError("it gave no answer")
-                return answer[1], answer[3]
-            except (BrokenPipeError, EOFError):
+                return self._answered(process, packed)
+            except (ConnectionError, EOFError):
                 if fresh or self._closed:
                     raise
-                complain(f"the process that compiles had ended, status {self.end()}; another one is started")
-                self._died()
+                status = self.give_up()
+                if self._is_last:
+                    raise
+                complain(f"the process that compiles had ended, status {status}; another one is started")
                 fresh = True
 
-    @staticmethod
-    def _answer(process: Child, timeout: float) -> tuple[int, bool, str, bytes] | None:
-        with DefaultSelector() as selector:
-            selector.register(process.answers, EVENT_READ)
-            if not selector.select(timeout):
-                raise TimeoutError(f"compiling took more than {timeout:g} s")
-        return compile_worker.read(process.answers)
+    def _answered(self, process: Child, packed: bytes) -> tuple[bool, bytes]:
+        self._number += 1
+        try:
+            if not self._heard_ready(process, self._timeout):
+                raise EOFError("it gave no answer")
+            until = time.monotonic() + self._timeout
+            process.send(compile_worker.message(self._number, True, self._build, packed), self._timeout)
+            answer = process.answer(until - time.monotonic())
+        except TimeoutError:
+            raise TimeoutError(f"compiling took more than {self._timeout:g} s") from None
+        if answer is None or answer[0] != self._number:
+            raise EOFError("it gave no answer")
+        return answer[1], answer[3]
 
     def started(self) -> Child:
         with self._lock:
@@ -86,20 +89,26 @@ class CompilingProcess:
                 self._process = self._loader.child()
             return self._process
 
-    def end(self) -> int | None:
-        """Ends the process; its status."""
+    def give_up(self) -> int | None:
+        """Ends the process, says that it has died, and has another one started next time; its status."""
         with self._lock:
             process, self._process, self._said_ready = self._process, None, False
-        return None if process is None else process.end()
+        if process is None:
+            return None
+        status = process.end()
+        if process.is_missing:
+            status = self._loader.give_up(process)
+        # Several may have waited for the one that loads: it has died once.
+        self._is_last = not self._died(process.pid or process.loader)
+        return status
 
-    def forked(self, nowhere: int) -> None:
+    def forked(self) -> None:
         """In the child of a fork: the process goes on to be its parent's."""
-        self._lock, self._closed = threading.Lock(), True
-        process, self._process = self._process, None
-        if process is not None:
-            process.forked(nowhere)
+        self._lock, self._closed, self._process = threading.Lock(), True, None
 
     def close(self) -> None:
-        """Ends it for good."""
-        self._closed = True
-        self.end()
+        """Has it end for good."""
+        with self._lock:
+            process, self._process, self._closed = self._process, None, True
+        if process is not None:
+            process.stop()
