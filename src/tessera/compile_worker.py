@@ -1,8 +1,9 @@
 """Processes that compile for another: `python -m tessera.compile_worker` loads a compiler, and others fork from it.
 
-It takes wishes for processes at a socket, its standard input. With each come two more, one for requests and answers
-and one for news: at that the number of the process is told, and in the end its status. Whoever closes the other end of
-it wants the process to end; so all of them end with the one that wished for them.
+It takes wishes for processes at a socket, its standard input, and says there when it begins to. With each come two
+more, one for requests and answers and one for news: at that the number of the process is told, and in the end its
+status. Whoever closes the other end of it wants the process to end; so all of them end with the one that wished for
+them.
 
 A request is a number, the name of a function (`module:name`) and bytes that it takes; the answer is the number, whether
 it went well, and bytes: what the function returned, or what went wrong. The function does its work by side effects on
@@ -99,16 +100,19 @@ def get_ready(names: Sequence[str], requests: IO[bytes], answers: IO[bytes]) -> 
     write(answers, READY, True, "", b"")
     for name in names:
         if not select([requests], [], [], 0)[0]:
-            load(name)
+            with suppress(Exception):  # then a request that needs it says so
+                load(name)
 
 
 def load(name: str) -> None:
     """Calls a function that loads something: that is never garbage."""
     gc.disable()
-    module, _, function = name.partition(":")
-    getattr(import_module(module), function)()
-    gc.freeze()
-    gc.enable()
+    try:
+        module, _, function = name.partition(":")
+        getattr(import_module(module), function)()
+        gc.freeze()
+    finally:
+        gc.enable()
 
 
 def _is_heard(number: int, frame: object) -> None:
@@ -127,15 +131,20 @@ class Parent:
     def serve(self) -> None:
         """Forks until nobody can ask any more; then all of them end."""
         before = signal.signal(signal.SIGCHLD, _is_heard)
-        with DefaultSelector() as selector, self._wishes, self._hears, self._told:
-            signal.set_wakeup_fd(self._told.fileno())
-            selector.register(self._wishes, EVENT_READ)
-            selector.register(self._hears, EVENT_READ)
-            while self._has_served(selector):
-                pass
-            signal.set_wakeup_fd(-1)
-        for process in list(self._news):
-            os.kill(process, signal.SIGKILL)
+        try:
+            with DefaultSelector() as selector, self._wishes, self._hears, self._told:
+                signal.set_wakeup_fd(self._told.fileno())
+                selector.register(self._wishes, EVENT_READ)
+                selector.register(self._hears, EVENT_READ)
+                with suppress(ConnectionError):
+                    self._wishes.send(b"1")
+                while self._has_served(selector):
+                    pass
+                signal.set_wakeup_fd(-1)
+        finally:
+            for process in self._news:
+                os.kill(process, signal.SIGKILL)
+                os.waitpid(process, 0)
         signal.signal(signal.SIGCHLD, before)
 
     def _has_served(self, selector: DefaultSelector) -> bool:
@@ -147,8 +156,11 @@ class Parent:
             elif key.fileobj is self._wishes:
                 wish, ends, _, _ = socket.recv_fds(self._wishes, 1, 2)
                 wanted = bool(wish)
-                if wish:
+                if len(ends) == 2:  # as long as there are descriptors left
                     self._fork(selector, *ends)
+                else:
+                    for end in ends:
+                        os.close(end)
             elif key.data in self._news:  # nobody says anything there: it is at its end
                 selector.unregister(key.fileobj)
                 os.kill(key.data, signal.SIGKILL)
@@ -169,16 +181,16 @@ class Parent:
             with told, suppress(OSError):
                 told.send(NEWS.pack(FAILED, error.errno or 0))
         if process == 0:
-            selector.close()
-            self._be_child(talk, told)
+            self._be_child(selector, talk, told)
         if process > 0:
             self._news[process] = told
             selector.register(told, EVENT_READ, process)
         os.close(talk)
 
-    def _be_child(self, talk: int, news: socket.socket) -> NoReturn:
+    def _be_child(self, selector: DefaultSelector, talk: int, news: socket.socket) -> NoReturn:
         status = 1
         try:
+            selector.close()
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             for one in (self._wishes, self._hears, self._told, *self._news.values()):
@@ -203,18 +215,29 @@ class Parent:
             process, status = os.waitpid(-1, os.WNOHANG)
             if process == 0:
                 return
-            news = self._news.pop(process)
-            with suppress(KeyError):
-                selector.unregister(news)
-            with news, suppress(OSError):  # nobody may want to know
-                news.send(NEWS.pack(STATUS, os.waitstatus_to_exitcode(status)))
+            news = self._news.pop(process, None)
+            if news is not None:  # a library may have started others
+                with suppress(KeyError):
+                    selector.unregister(news)
+                with news, suppress(OSError):  # nobody may want to know
+                    news.send(NEWS.pack(STATUS, os.waitstatus_to_exitcode(status)))
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
 
 
 def main() -> None:
     # Where what usually comes first is closed, the socket must not be in its place.
     wishes = socket.socket(fileno=fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3))
-    with open(os.devnull, "rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        if standard == 0 or not _is_open(standard):
+            os.dup2(nothing, standard)
     os.nice(_NICENESS)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
     names = sys.argv[1:]

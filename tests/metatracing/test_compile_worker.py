@@ -7,6 +7,7 @@ import gc
 import io
 import json
 import logging
+import math
 import os
 import pickle
 import resource
@@ -546,20 +547,82 @@ def test_a_runtime_that_is_closed_while_somebody_waits_leaves_nobody_behind(larg
     assert time.monotonic() - began < 10
 
 
-def test_where_standard_output_is_closed_processes_compile(tmp_path: Path) -> None:
+USERS = {
+    "closes": "os.close(1); os.close(2)",
+    "has a path that is none": "import pathlib; sys.path.append(pathlib.Path('nowhere'))",
+    "is killed by pipes": "import signal; signal.signal(signal.SIGPIPE, signal.SIG_DFL)",
+}
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_whatever_a_users_process_has_done_processes_compile(tmp_path: Path, user: str) -> None:
     script = tmp_path / "closed.py"
     script.write_text(
-        "import os\n"
-        "os.close(1)\n"
+        "import os, sys, time\n"
+        f"{USERS[user]}\n"
         "from tessera import compile_worker\n"
         "from tessera.metatracing.compiling.loader import Loader\n"
         "loader = Loader(())\n"
         "child = loader.child()\n"
-        "child.send(compile_worker.message(1, True, 'json:dumps', b''), 10)\n"
+        "child.send(compile_worker.message(1, True, 'os:fstat', b''), 10)\n"
         "assert child.answer(20)[0] == 1\n"
+        "os.kill(child.pid, 9)\n"
+        "assert child.answer(20) is None\n"
+        "try: child.send(bytes(10), 10)\n"
+        "except BrokenPipeError: pass\n"
+        "os.kill(child.loader, 9)\n"
+        "loader._process.wait()\n"
+        "assert loader.child().loader != child.loader\n"
         "loader.close()\n"
     )
     assert subprocess.run([sys.executable, script], check=False, timeout=60).returncode == 0
+
+
+def test_a_busy_process_that_nobody_holds_ends_with_its_loader(loader: Loader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TESSERA_TEST_WISH", "sleep")
+    child = ready(loader.child())
+    child.send(compile_worker.message(1, True, "made_up_client:build", pickle.dumps([])), 10)
+    pid = child.pid
+    assert pid is not None
+    time.sleep(0.05)
+    del child
+    loader.close()
+    assert not is_there(pid)
+
+
+def test_whoever_loses_patience_does_not_leave_an_answer_to_others(background: Background) -> None:
+    process = background.worker._processes[0]  # pyright: ignore[reportPrivateUsage]
+    real = Child.answer
+
+    def interrupted(child: Child, timeout: float) -> None:
+        real(child, timeout)
+        raise KeyboardInterrupt
+
+    for _ in range(MOST_DEATHS + 1):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Child, "answer", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                process.asked(pickle.dumps(["tier 2"]))
+        assert process.asked(pickle.dumps(["tier 2"])) == (True, b"[null]")
+    assert background.worker.deaths == 0
+
+
+def test_a_timeout_may_be_as_long_as_one_likes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(knobs, "usable_processors", lambda: 2)
+    background = Background(math.inf)
+    background.made.call(4, 8, times=50)
+    assert background.settled(4, 8)[-1] >= 2
+    background.worker.close()
+
+
+def test_without_a_python_nothing_is_compiled(
+    background: Background, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(sys, "executable", None)
+    background.worker.prepare()
+    background.made.call(4, 8, times=50)
+    assert set(background.settled(4, 8)) == {1}
+    assert "there is no Python to compile with" in caplog.text
 
 
 def test_a_killed_process_is_a_line_in_the_log(background: Background, caplog: pytest.LogCaptureFixture) -> None:

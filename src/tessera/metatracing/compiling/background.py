@@ -173,10 +173,11 @@ class Worker:
         self._idle = list(self._processes)  # those that no thread asks
         # A child of a fork has neither the threads nor the right to the pipes.
         self._owner = os.getpid()
+        tell_in_child(self)
         if self._loader.loads and (ahead := min(count, knobs.usable_processors() // TO_SPARE)):
             # Starting them takes a few milliseconds, which nobody has to wait for.
-            threading.Thread(target=self._start, args=(ahead,), name="tessera compiling", daemon=True).start()
-        tell_in_child(self)
+            with suppress(RuntimeError):  # there are too many threads: they are started later
+                threading.Thread(target=self._start, args=(ahead,), name="tessera compiling", daemon=True).start()
 
     def forked(self) -> None:
         """In the child of a fork: it has neither the threads nor the right to the pipes, and compiles nothing."""
@@ -236,7 +237,7 @@ class Worker:
 
     def _start(self, count: int) -> None:
         for process in self._processes[:count]:
-            with suppress(OSError, EOFError):  # then the first request says so
+            with suppress(Exception):  # then the first request says so
                 process.started()
 
     def made_at_once(self, packed: bytes | None) -> bool:
@@ -258,7 +259,7 @@ class Worker:
     def _made_by(self, process: CompilingProcess, packed: bytes) -> bool:
         try:
             good, data = process.asked(packed)
-        except (OSError, EOFError) as error:
+        except Exception as error:  # the caller goes on without it
             status = process.give_up()
             if not self._closed:
                 complain(f"the process that compiles has ended, status {status}: {error}; it is compiled here")
@@ -299,8 +300,9 @@ class Worker:
         if later and self._timer is None:
             timer = threading.Timer(min(later), self._wake)
             timer.daemon = True
-            timer.start()
-            self._timer = timer
+            with suppress(RuntimeError):  # as in `_begin`
+                timer.start()
+                self._timer = timer
 
     def _wait(self, job: _Job) -> float:
         return job.patience() if self.has_room else 0.0
@@ -378,7 +380,9 @@ class Worker:
         own = step, packed
         with self._lock:
             self._waiting.append(own)
-        is_ready = self.is_usable and process.load()
+        is_ready = False
+        with suppress(Exception):  # whatever it is, asking says so
+            is_ready = self.is_usable and process.load()
         with self._lock:
             wanted = min(self._waiting, key=lambda one: one[0].is_another)
             if not is_ready:  # it fails, whatever it is

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from array import array
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from select import POLLIN, POLLOUT, poll
@@ -20,6 +21,9 @@ from tessera.metatracing.logs import complain
 _LONGEST_END = 5.0
 """Seconds in which a process that is to end has ended, and its status is known."""
 _LAST_MOMENT = 0.2
+_LONGEST_POLL = 1e3  # seconds; there are numbers that are too large for it
+_NO_SIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)
+"""Whoever wants to be killed when nobody reads what he prints does not mean this."""
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"), "1")
 """Libraries would start threads that nobody needs, and that turn round for a while."""
 # While it is held there are descriptors that a child of a fork would not know of, and keep.
@@ -31,7 +35,15 @@ def _waited(one: socket.socket, event: int, until: float) -> bool:
     """Waits for a socket. Unlike `select` this takes descriptors of any number, and unlike others it needs none."""
     poller = poll()
     poller.register(one, event)
-    return bool(poller.poll(1e3 * max(0.0, until - time.monotonic())))
+    while (left := until - time.monotonic()) > _LONGEST_POLL:
+        if poller.poll(1e3 * _LONGEST_POLL):
+            return True
+    return bool(poller.poll(1e3 * max(0.0, left)))
+
+
+def _is_text(path: object) -> bool:
+    """Others may be where modules are looked for; nobody looks there."""
+    return isinstance(path, str)
 
 
 class Child:
@@ -48,6 +60,7 @@ class Child:
         news.setblocking(False)
         self._heard: dict[int, int] = {}
         self._is_alone = False  # nobody is left to say anything about it
+        self._lock = threading.Lock()
 
     @property
     def pid(self) -> int | None:
@@ -56,23 +69,25 @@ class Child:
 
     @property
     def is_missing(self) -> bool:
-        """Whether nobody has said that it came to be, nor that it could not."""
-        return self.pid is None and compile_worker.FAILED not in self._heard
+        """Whether nobody has said anything about it."""
+        self._hear()
+        return not self._heard
 
     def _hear(self) -> None:
         """What there is to hear; several threads may do that."""
-        while not self._is_alone:
-            try:
-                told = self._news.recv(compile_worker.NEWS.size)
-            except BlockingIOError:
-                return
-            except OSError:  # nobody is there
-                told = b""
-            if told:
-                kind, value = compile_worker.NEWS.unpack(told)
-                self._heard[kind] = value
-            else:
-                self._is_alone = True
+        with self._lock:
+            while not self._is_alone:
+                try:
+                    told = self._news.recv(compile_worker.NEWS.size)
+                except BlockingIOError:
+                    return
+                except OSError:  # nobody is there
+                    told = b""
+                if told:
+                    kind, value = compile_worker.NEWS.unpack(told)
+                    self._heard[kind] = value
+                else:
+                    self._is_alone = True
 
     def send(self, data: bytes, timeout: float) -> None:
         """Sends a request; TimeoutError where it is not taken."""
@@ -81,7 +96,7 @@ class Child:
             if not _waited(self._talk, POLLOUT, until):
                 raise TimeoutError
             with suppress(BlockingIOError):
-                left = left[self._talk.send(left) :]
+                left = left[self._talk.send(left, _NO_SIGNAL) :]
 
     def answer(self, timeout: float) -> tuple[int, bool, str, bytes] | None:
         """The next answer; None at their end, TimeoutError where there is none yet."""
@@ -143,36 +158,44 @@ class Loader:
 
     def child(self) -> Child:
         """Another process; it is there as soon as the compiler is."""
-        with _making:
-            with ExitStack() as theirs, ExitStack() as ours:
-                (talk, talks), (news, told) = (self._pair(ours, theirs) for _ in range(2))
-                child = Child(self._wish([talks.fileno(), told.fileno()]), talk, news)
-                ours.pop_all()
-            self._children.add(child)
-            return child
+        ended: list[str] = []
+        try:
+            with _making:
+                with ExitStack() as theirs, ExitStack() as ours:
+                    (talk, talks), (news, told) = (self._pair(ours, theirs) for _ in range(2))
+                    child = Child(self._wish([talks.fileno(), told.fileno()], ended), talk, news)
+                    ours.pop_all()
+                self._children.add(child)
+                return child
+        finally:
+            for one in ended:  # behind the lock: whoever logs has locks, too
+                complain(one)
 
     @staticmethod
     def _pair(ours: ExitStack, theirs: ExitStack) -> tuple[socket.socket, socket.socket]:
         one, other = socket.socketpair()
         return ours.enter_context(one), theirs.enter_context(other)
 
-    def _wish(self, ends: Sequence[int]) -> int:
-        """Asks for a process; the number of the one that it will fork from."""
+    def _wish(self, ends: Sequence[int], ended: list[str]) -> int:
+        """Asks for a process; the number of the one that it will fork from. Says if another one has ended."""
+        with_ends = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", ends))]
         if self._process is not None and self._wishes is not None:
             if self._process.poll() is None:
                 with suppress(ConnectionError):
-                    socket.send_fds(self._wishes, [b"1"], ends)
+                    self._wishes.sendmsg([b"1"], with_ends, _NO_SIGNAL)
                     return self._process.pid
             status = self._end()
-            complain(f"the process that loads a compiler had ended, status {status}; another one is started")
+            ended.append(f"the process that loads a compiler had ended, status {status}; another one is started")
         process, wishes = self._started()
-        socket.send_fds(wishes, [b"1"], ends)
+        wishes.sendmsg([b"1"], with_ends, _NO_SIGNAL)
         return process.pid
 
     def _started(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
+        if not sys.executable:
+            raise OSError("there is no Python to compile with: sys.executable is empty")
         environment = dict(os.environ) | _ONE_THREAD
         package = os.path.dirname(os.path.dirname(os.path.abspath(compile_worker.__file__)))
-        environment["PYTHONPATH"] = os.pathsep.join([package, *(path for path in sys.path if path)])
+        environment["PYTHONPATH"] = os.pathsep.join([package, *(path for path in sys.path if path and _is_text(path))])
         with ExitStack() as theirs, ExitStack() as ours:
             wishes, asked = self._pair(ours, theirs)
             process = subprocess.Popen(
@@ -199,13 +222,14 @@ class Loader:
     def _end(self) -> int | None:
         process, self._process = self._process, None
         wishes, self._wishes = self._wishes, None
-        if wishes is not None:
-            wishes.close()
-        if process is None:
+        if process is None or wishes is None:
             return None
-        if any(child.pid is not None for child in self._children):  # it ends them, and then itself
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_LONGEST_END)
+        with wishes, suppress(OSError):
+            is_serving = _waited(wishes, POLLIN, 0)
+            wishes.shutdown(socket.SHUT_RDWR)
+            if is_serving:  # it ends the others, and then itself
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(_LONGEST_END)
         process.kill()
         return process.wait()
 

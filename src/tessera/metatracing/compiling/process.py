@@ -66,6 +66,11 @@ class CompilingProcess:
                     raise
                 complain(f"the process that compiles had ended, status {status}; another one is started")
                 fresh = True
+            except Exception:
+                raise
+            except BaseException:  # somebody has lost patience; half of an answer is of no use to the next request
+                self._let_go(is_closed=False)
+                raise
 
     def _answered(self, process: Child, packed: bytes) -> tuple[bool, bytes]:
         self._number += 1
@@ -108,7 +113,11 @@ class CompilingProcess:
 
     def close(self) -> None:
         """Has it end for good."""
+        self._let_go(is_closed=True)
+
+    def _let_go(self, *, is_closed: bool) -> None:
         with self._lock:
-            process, self._process, self._closed = self._process, None, True
+            process, self._process, self._said_ready = self._process, None, False
+            self._closed |= is_closed
         if process is not None:
             process.stop()
