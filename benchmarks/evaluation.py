@@ -196,12 +196,7 @@ def tiers(page: Page) -> None:
         link = f"[the table](../benchmarks/results/{path.stem}.md)"
         page.add(f"## Tiers: {path.stem}", f"{where(record['environment'])}: `{path.name}`, {link}. {record['note']}")
         rows = [
-            (
-                name + (f", median of {', '.join(f'{run:.3g}' for run in one['runs'])}" if "runs" in one else ""),
-                f"{one['found']:.4g}",
-                f"{one['bar']:.4g}",
-                "holds" if one["holds"] else "MISSED",
-            )
+            (name, f"{one['found']:.4g}", f"{one['bar']:.4g}", "holds" if one["holds"] else "MISSED")
             for name, one in record["bars"].items()
         ]
         page.rows(("bar", "found", "wanted", ""), rows)

@@ -400,10 +400,7 @@ def markdown(record: dict[str, Any], title: str) -> str:
         lines.append("")
     lines += ["| bar | found | wanted | |", "|---|---:|---:|---|"]
     for name, one in record["bars"].items():
-        runs = f", median of {', '.join(f'{run:.3g}' for run in one['runs'])}" if "runs" in one else ""
-        lines.append(
-            f"| {name}{runs} | {one['found']:.4g} | {one['bar']:g} | {'holds' if one['holds'] else 'MISSED'} |"
-        )
+        lines.append(f"| {name} | {one['found']:.4g} | {one['bar']:g} | {'holds' if one['holds'] else 'MISSED'} |")
     about = record["environment"]
     device, commit = about.get("gpu", about.get("processor")), str(about.get("commit"))[:12]
     threads = f", {record['threads']} threads" if "threads" in record else ""

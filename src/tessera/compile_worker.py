@@ -32,7 +32,7 @@ from selectors import EVENT_READ, DefaultSelector
 from typing import IO, NoReturn, Protocol
 
 HEADER = struct.Struct("<QBHQ")  # the number, whether it went well, length of the name, length of the bytes
-NEWS = struct.Struct("<Bi")  # which of these two, and its value
+NEWS = struct.Struct("<Bi")  # which of these, and its value
 NUMBER, STATUS, FAILED = range(3)  # the last where there is none, with the error's number
 READY = 0
 """The number of the answer that says that a process can begin."""

@@ -171,7 +171,7 @@ class Worker:
         self._loader = Loader(READY if build == BUILD else ())
         self._processes = [CompilingProcess(build, self._loader, timeout, self._died) for _ in range(count)]
         self._idle = list(self._processes)  # those that no thread asks
-        # A child of a fork has neither the threads nor the right to the pipes.
+        # A child of a fork has neither the threads nor the right to the sockets.
         self._owner = os.getpid()
         tell_in_child(self)
         if self._loader.loads and (ahead := min(count, knobs.usable_processors() // TO_SPARE)):
@@ -180,7 +180,7 @@ class Worker:
                 threading.Thread(target=self._start, args=(ahead,), name="tessera compiling", daemon=True).start()
 
     def forked(self) -> None:
-        """In the child of a fork: it has neither the threads nor the right to the pipes, and compiles nothing."""
+        """In the child of a fork: it has neither the threads nor the right to the sockets, and compiles nothing."""
         self._lock, self._jobs, self._waiting, self._timer = threading.Condition(), [], [], None
         self._loader.forked()
         for process in self._processes:

@@ -46,10 +46,12 @@ class CompilingProcess:
         return False
 
     def _heard_ready(self, process: Child, timeout: float) -> bool:
-        if self._loader.loads and not self._said_ready:
+        if not self._loader.loads:
+            return True
+        if not self._said_ready:
             answer = process.answer(timeout)
             self._said_ready = answer is not None and answer[0] == compile_worker.READY
-        return self._said_ready or not self._loader.loads
+        return self._said_ready
 
     def asked(self, packed: bytes) -> tuple[bool, bytes]:
         """What the process answers; one that has died since the last request is replaced once."""
@@ -66,10 +68,9 @@ class CompilingProcess:
                     raise
                 complain(f"the process that compiles had ended, status {status}; another one is started")
                 fresh = True
-            except Exception:
-                raise
-            except BaseException:  # somebody has lost patience; half of an answer is of no use to the next request
-                self._let_go(is_closed=False)
+            except BaseException as error:
+                if not isinstance(error, Exception):  # an interrupt: half of an answer is of no use to the next request
+                    self._let_go(is_closed=False)
                 raise
 
     def _answered(self, process: Child, packed: bytes) -> tuple[bool, bytes]:
