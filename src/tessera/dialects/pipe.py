@@ -31,7 +31,7 @@ from xdsl.utils.exceptions import VerifyException
 from tessera.dialects.attributes import IntegerConstraint, integer
 from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
 from tessera.dialects.elements import TileType, is_element
-from tessera.dialects.tile import FuncOp, base_of
+from tessera.dialects.tile import FuncOp, memory_of
 from tessera.dialects.tile_types import AnyTile, AnyView, tile_type, view_type
 
 VERSION = 2
@@ -143,7 +143,7 @@ class CopyOp(IRDLOperation):
             raise VerifyException(f"the view holds {seen.element}, the ring {held.element_type}")
 
     def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, base_of(self.view)), writes(MEMORY, self.ring)}
+        return {reads(MEMORY, memory_of(self.view)), writes(MEMORY, self.ring)}
 
 
 def _check_inside(op: Operation) -> None:

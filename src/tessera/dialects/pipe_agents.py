@@ -36,7 +36,7 @@ from tessera.dialects.attributes import IntegerConstraint, integer
 from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
 from tessera.dialects.elements import TileType, dtype_of
 from tessera.dialects.pipe import AnyRing, is_tile_type, ring_type, slot_type
-from tessera.dialects.tile import FuncOp, ProgramIdOp, base_of
+from tessera.dialects.tile import FuncOp, ProgramIdOp, memory_of
 from tessera.dialects.tile_types import AnyTile, AnyView, check_axis, check_tile, tile_type, view_type
 
 
@@ -354,7 +354,7 @@ class FillOp(IRDLOperation):
             raise VerifyException(f"the view holds {seen.element}, the ring {held.element_type}")
 
     def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, base_of(self.view)), writes(MEMORY, self.ring)}
+        return {reads(MEMORY, memory_of(self.view)), writes(MEMORY, self.ring)}
 
 
 @irdl_op_definition

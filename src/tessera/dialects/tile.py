@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
-from xdsl.dialects.builtin import ArrayAttr, Float64Type, FloatAttr, IndexType, IntegerType, StringAttr, TensorType
-from xdsl.ir import Attribute, Dialect, Region, SSAValue
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    Float64Type,
+    FloatAttr,
+    IndexType,
+    IntegerType,
+    StringAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute, BlockArgument, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     AttrSizedOperandSegments,
@@ -71,6 +80,11 @@ OPEN = "tile.open"
 """Marks a load or store that may lie outside of its view on purpose: what is there is not used, or left out."""
 CHECK = "tile.check"
 """Names the safety check that an assert is; without it, an assert is somebody's own."""
+OVERLAPPING = "tile.overlapping"
+"""Says of a function's arguments, one by one, the first argument whose memory they may overlap: most are their own.
+
+Without it, no argument that the function writes overlaps another one.
+"""
 
 
 def base_of(view: SSAValue) -> SSAValue:
@@ -78,6 +92,32 @@ def base_of(view: SSAValue) -> SSAValue:
     while isinstance(owner := view.owner, ViewOp):
         view = owner.base
     return view
+
+
+def memory_of(view: SSAValue) -> SSAValue:
+    """The argument that stands for the memory a view sees: one for all arguments that may overlap each other.
+
+    Whoever asks whether one access can touch what another does compares these. Arguments overlap only where the
+    function says so (`OVERLAPPING`): launches see to it.
+    """
+    base = base_of(view)
+    if not isinstance(base, BlockArgument) or (function := base.block.parent_op()) is None:
+        return base
+    if OVERLAPPING not in function.attributes:
+        return base
+    return base.block.args[overlapping_places(function, len(base.block.args))[base.index]]
+
+
+def overlapping_places(function: Operation, count: int) -> tuple[int, ...]:
+    """Of each of a function's `count` arguments, the first that it may overlap."""
+    found = function.attributes.get(OVERLAPPING)
+    return tuple(map(int, found.iter_values())) if isinstance(found, DenseArrayBase) else tuple(range(count))
+
+
+def copy_overlapping(source: Operation, made: Operation) -> None:
+    """Says of a function's arguments what another one, with the same arguments, says of its own."""
+    if (found := source.attributes.get(OVERLAPPING)) is not None:
+        made.attributes[OVERLAPPING] = found
 
 
 def verify_signature(types: Sequence[Attribute], shapes: ArrayAttr[SizesAttr], grid: SizesAttr) -> None:
@@ -148,11 +188,28 @@ class FuncOp(Function):
             if position >= self.input_count and not isinstance(type_, ViewType):
                 raise VerifyException(f"output argument {position} must be a view, got {type_}")
         verify_signature(types, self.shapes, self.grid)
+        self._verify_overlapping()
         for op in self.body.walk():
             if isinstance(op, ProgramIdOp) and op.axis.value.data >= len(self.grid.data):
                 raise VerifyException(f"program_id {op.axis.value.data} in a grid of rank {len(self.grid.data)}")
         if not isinstance(self.body.block.last_op, ReturnOp):
             raise VerifyException("a tile function ends with tile.return")
+
+    def _verify_overlapping(self) -> None:
+        """Of each argument the first of those that it overlaps: a view at an earlier place, or itself."""
+        found, types = self.attributes.get(OVERLAPPING), self.function_type.inputs.data
+        if found is None:
+            return
+        places = list(found.iter_values()) if isinstance(found, DenseArrayBase) else []
+        if len(places) != len(types) or any(
+            not 0 <= first <= place
+            or places[int(first)] != first
+            or isinstance(types[place], ViewType) is not isinstance(types[int(first)], ViewType)
+            for place, first in enumerate(places)
+        ):
+            raise VerifyException(
+                f"{OVERLAPPING} says of each of {len(types)} arguments the first that it overlaps, not {places}"
+            )
 
     def _verify_fills(self) -> None:
         """Each place once, in order, and none at all only by leaving the property out: one spelling per meaning."""
@@ -322,7 +379,7 @@ class LoadOp(IRDLOperation):
             raise VerifyException(f"pad {pad} is not a value of {view_type(self.view).element}")
 
     def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, base_of(self.view))}
+        return {reads(MEMORY, memory_of(self.view))}
 
 
 @irdl_op_definition
@@ -353,7 +410,7 @@ class ReadOp(IRDLOperation):
             raise VerifyException(f"the view holds {seen.element}, the tile {result.element_type}")
 
     def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, base_of(self.view))}
+        return {reads(MEMORY, memory_of(self.view))}
 
 
 @irdl_op_definition
@@ -378,7 +435,7 @@ class ItemOp(IRDLOperation):
             raise VerifyException(f"an item is a signed integer of whole bytes, as the view has it, not {seen.element}")
 
     def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, base_of(self.view))}
+        return {reads(MEMORY, memory_of(self.view))}
 
 
 @irdl_op_definition
@@ -399,7 +456,7 @@ class StoreOp(IRDLOperation):
         _check_access(self.view, self.offsets, self.value)
 
     def effects(self) -> AbstractSet[EffectInstance]:
-        return {writes(MEMORY, base_of(self.view))}
+        return {writes(MEMORY, memory_of(self.view))}
 
 
 @irdl_op_definition
@@ -427,8 +484,8 @@ class AtomicOp(IRDLOperation):
         return tile_dtype(self.value).is_float and self.kind.data not in ("max", "min", "top")
 
     def effects(self) -> AbstractSet[EffectInstance]:
-        base = base_of(self.view)
-        return {reads(MEMORY, base), writes(MEMORY, base)}
+        memory = memory_of(self.view)
+        return {reads(MEMORY, memory), writes(MEMORY, memory)}
 
 
 @irdl_op_definition

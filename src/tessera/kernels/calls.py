@@ -20,6 +20,7 @@ from tessera.kernels.captures import unchanged
 from tessera.kernels.native import WORK, Settings, quick_settings, settings
 from tessera.runtime.creation import asarray
 from tessera.runtime.executable import Runner
+from tessera.runtime.overlap import OverlapError
 from tessera.runtime.tensor import Tensor
 from tessera.runtime.written_calls import MISSING, NOT_FOUND, as_given, mark_for, parameters_text, written
 
@@ -53,6 +54,8 @@ class Calls:
         self.given = [p for p in parameters if p.kind is not inspect.Parameter.KEYWORD_ONLY]
         self.static = [p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
         self.known = Known((), {})
+        # The forms of the kernel for arrays that overlap.
+        self.in_order: dict[frozenset[tuple[str, ...]], Kernel] = {}
         # Numbers that programs were compiled for, as `exact` gives them. Only of these the value is part of a key.
         self.special: dict[tuple[Number, object], object] = {}
 
@@ -73,7 +76,19 @@ class Calls:
         run = program.executable.bind(arrays, deterministic=chosen.deterministic)
         with WORK.brief:
             self._remember(args, kwargs, program, run, chosen)
-        return run(*arrays)
+        try:
+            return run(*arrays)
+        except OverlapError as error:
+            return self._in_order(error, program.paths)(*args, **kwargs)
+
+    def _in_order(self, error: OverlapError, paths: Sequence[str]) -> Kernel:
+        """The kernel for calls in which these arrays overlap."""
+        groups = frozenset(tuple(paths[place] for place in pair) for pair in error.places)
+        with WORK.brief:
+            found = self.in_order.get(groups)
+            if found is None:
+                found = self.in_order[groups] = self.kernel.in_order(sorted(groups))
+        return found
 
     def _remember(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], program: Program, run: Runner, chosen: Settings
@@ -150,11 +165,28 @@ class Calls:
             found = self._found(named)
             if found is not None:
                 run, values = found
-                return run(*values)
+                try:
+                    return run(*values)
+                except OverlapError as error:
+                    return self._overlapped(error, given, extra, static, more)
         names = [parameter.name for parameter in self.given]
         others = {parameter.name: value for parameter, value in zip(self.static, static, strict=True)}
         args, kwargs = as_given(names, given, extra, others)
         return self.slowly(*args, **kwargs, **more)
+
+    def _overlapped(
+        self,
+        error: OverlapError,
+        given: Sequence[Any],
+        extra: Sequence[Any],
+        static: Sequence[Any],
+        more: Mapping[str, Any],
+    ) -> Any:
+        """A call with arrays that overlap: the kernel for such is called instead."""
+        names = [parameter.name for parameter in self.given]
+        others = {parameter.name: value for parameter, value in zip(self.static, static, strict=True)}
+        args, kwargs = as_given(names, given, extra, others)
+        return self._in_order(error, self.known.paths)(*args, **kwargs, **more)
 
     def _found(self, arguments: Mapping[str, Any]) -> tuple[Runner, list[Any]] | None:
         known = self.known
@@ -202,6 +234,8 @@ class Calls:
             "sign": copysign,
             "entries": known.entries,
             "otherwise": self._otherwise,
+            "overlap": OverlapError,
+            "overlapped": self._overlapped,
         }
         return written(self.kernel.__name__, text, self.signature, mark, scope, __name__)
 
@@ -222,14 +256,20 @@ def {mark}call({parameters}):
     except {mark}not_found:
         pass
     if {mark}good:
-        return {mark}run({geometries})
+        try:
+            return {mark}run({geometries})
+        except {mark}overlap as {mark}error:
+            return {mark}overlapped({mark}error, ({given}), {mark}extra, ({static}), {mark}more)
     try:
         {mark}unchanged, {mark}run = {mark}entries[{mark}settings(), {parts}{others}]
         {mark}good = {mark}unchanged() and not {mark}extra and not {mark}more
     except {mark}not_found:
         pass
     if {mark}good:
-        return {mark}run({arrays})
+        try:
+            return {mark}run({arrays})
+        except {mark}overlap as {mark}error:
+            return {mark}overlapped({mark}error, ({given}), {mark}extra, ({static}), {mark}more)
     return {mark}otherwise(({given}), {mark}extra, ({static}), {mark}more)
 """
 
@@ -247,6 +287,9 @@ def _array(value: Any) -> Any:
 
 def _picking(run: Runner, places: Sequence[int]) -> Runner:
     def picked(*values: Any) -> Any:
-        return run(*[values[place] for place in places])
+        try:
+            return run(*[values[place] for place in places])
+        except OverlapError as error:
+            raise error.renumbered(places) from None
 
     return picked

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from xdsl.dialects.builtin import IndexType, ModuleOp, StringAttr
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 
 from tessera import knobs
 from tessera.dialects import tile
@@ -188,6 +189,13 @@ def plan_of(source: Source, words: Words, messages: tuple[str, ...]) -> Plan:
     stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)]
     written = {tile.base_of(op.view) for op in stores}
     ordered = any(isinstance(op, tile.AtomicOp) and op.shows_order for op in stores)
+    memories = [tile.memory_of(one) for one in function.arguments[: source.inputs]]
+    changed = {tile.memory_of(one) for one in written}
+    apart = tuple(
+        (first, second)
+        for (first, one), (second, other) in combinations(enumerate(memories), 2)
+        if one is not other and (one in changed or other in changed) and _are_arrays(one, other)
+    )
     arguments: list[ArrayArgument | NumberArgument] = []
     for argument, shape, word in zip(function.arguments, function.shapes, words.first, strict=True):
         type_ = argument.type
@@ -204,7 +212,12 @@ def plan_of(source: Source, words: Words, messages: tuple[str, ...]) -> Plan:
         words.total,
         tuple(_failures(function, messages)),
         ordered,
+        apart=apart,
     )
+
+
+def _are_arrays(*values: SSAValue) -> bool:
+    return all(isinstance(value.type, ViewType) for value in values)
 
 
 def _kind_of(type_: Attribute) -> str:

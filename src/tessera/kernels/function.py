@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Number
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -41,9 +41,11 @@ from tessera.kernels.fingerprint import identity_of
 from tessera.kernels.fitting import suggesting
 from tessera.kernels.named import Made, Named, function_behind
 from tessera.kernels.native import Kept, Program, Programs, Settings, place_of, settings, settings_on
+from tessera.kernels.overlapping import log_overlap, merged_groups, say_overlapping
 from tessera.kernels.schedule import Schedule, Space
 from tessera.kernels.values import is_tracing
 from tessera.runtime.creation import asarray
+from tessera.runtime.overlap import OverlapError
 from tessera.runtime.tensor import Tensor
 from tessera.runtime.transfer import Mirror
 from tessera.shapes.annotations import TensorType, Tile
@@ -56,7 +58,16 @@ if TYPE_CHECKING:
 
 DEFAULT = Schedule(block=(64, 64))
 _MOST_GRIDS = 256  # that a kernel remembers; they are quick to make again
-_FORM = ("schedule", "space", "tuning", "grid", "free", "matched", "assumed")  # in which forms of a kernel differ
+_FORM = (
+    "schedule",
+    "space",
+    "tuning",
+    "grid",
+    "free",
+    "matched",
+    "assumed",
+    "overlapping",
+)  # in which forms of a kernel differ
 _SCALARS: dict[type, DType | None] = {bool: bool_, int: None, float: f32}
 
 
@@ -76,6 +87,14 @@ class Instance:
     schedule: Schedule
     row_width: int | None
     """The width of the driving argument's rows, where the program depends on it."""
+
+    def in_order(self, groups: Iterable[Iterable[str]]) -> Instance:
+        """The same program for arguments that overlap, in groups of paths."""
+        module = self.module.clone()
+        function = module.body.block.first_op
+        assert function is not None
+        say_overlapping(function, self.paths, groups)
+        return replace(self, module=module)
 
 
 class Bound(NamedTuple):
@@ -117,6 +136,8 @@ class Kernel(Named):
         self.free = free
         # Whether its programs may depend on leading sizes of arrays being equal: such have less to compute.
         self.matched = False
+        # Arrays that may overlap, in groups of paths: loads and stores of one group stay in order.
+        self.overlapping: tuple[tuple[str, ...], ...] = ()
         self.__name__ = function.__name__
         self.__qualname__ = function.__qualname__
         self.__module__ = function.__module__
@@ -168,6 +189,14 @@ class Kernel(Named):
         words = what or (GROUPS[Kind.SIZE], GROUPS[Kind.STRIDE])
         return self.changed(assumed=self.assumed.more(words, self.__name__, given))
 
+    def in_order(self, groups: Iterable[Iterable[str]]) -> Self:
+        """The same kernel for calls in which the arrays of a group, given by their paths, overlap."""
+        merged = merged_groups([*self.overlapping, *map(tuple, groups)])
+        if merged == self.overlapping:
+            return self
+        log_overlap(self.__name__, merged)
+        return self.changed(overlapping=merged)
+
     def __getitem__(self, grid: int | tuple[int, ...]) -> Self:
         """The kernel with its grid given instead of inferred."""
         sizes = grid if isinstance(grid, tuple) else (grid,)
@@ -210,7 +239,11 @@ class Kernel(Named):
         if chosen is None:
             return interpret(instance, values)
         here = settings_on(place_of(self.__name__, values), chosen)
-        return self._programs.of_instance(instance, values, here, self.assumed).run(values, here)
+        try:
+            return self._programs.of_instance(instance, values, here, self.assumed).run(values, here)
+        except OverlapError as error:
+            groups = [[instance.paths[place] for place in pair] for pair in error.places]
+            return self.execute(instance.in_order(groups), values)
 
     def program_for(
         self, args: Sequence[Any], kwargs: Mapping[str, Any], chosen: Settings
@@ -379,6 +412,7 @@ class Kernel(Named):
             self.space,
             self.grid,
             self.matched,
+            self.overlapping,
             kinds_of(given.values()),
             flags,
             captured(self.function, *static.values()),
@@ -388,7 +422,9 @@ class Kernel(Named):
         """The same as `_key` for other processes; None where something in it means nothing there."""
         kinds = tuple([_kind_text(value) for value in given.values()])
         types = tuple([(name, str(found)) for name, found in self.annotations.parameters.items()])
-        parts = identity_of(self.function, tuple(static.items()), self.schedule, self.space, (self.grid, self.matched))
+        parts = identity_of(
+            self.function, tuple(static.items()), self.schedule, self.space, (self.grid, self.matched, self.overlapping)
+        )
         return None if parts is None else (*parts, kinds, types)
 
     def traced(self, given: Mapping[str, Any], static: Mapping[str, Any]) -> Instance:

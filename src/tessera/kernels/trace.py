@@ -18,6 +18,7 @@ from tessera.kernels.arguments import kinds_of
 from tessera.kernels.context import current_context
 from tessera.kernels.control import is_kernel_module
 from tessera.kernels.function import Instance, Kernel, facts_of, scalar_type, symbols_for
+from tessera.kernels.overlapping import say_overlapping
 from tessera.kernels.rewrite import rewritten
 from tessera.kernels.tile_parameters import load_tiles
 from tessera.kernels.tracer import Tracer
@@ -107,6 +108,7 @@ def trace(kernel: Kernel, given: Mapping[str, Any], static: Mapping[str, Any]) -
                 hint="give more grid sizes",
             )
         function = work.finish(len(outputs), grid)
+    say_overlapping(function, [argument.path for argument in work.arguments], kernel.overlapping)
     module = ModuleOp([function])
     text.verify(module)
     context = text.new_context()

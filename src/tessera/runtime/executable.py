@@ -22,8 +22,9 @@ from tessera.runtime import cache
 from tessera.runtime.build import build
 from tessera.runtime.device import CPU
 from tessera.runtime.launch_plan import ArrayArgument, NumberArgument, Plan
-from tessera.runtime.memory import ALIGNMENT, Array, aligned_empty, contiguous_strides
+from tessera.runtime.memory import ALIGNMENT, Array, aligned_empty, contiguous_strides, data_address
 from tessera.runtime.meta import Meta
+from tessera.runtime.overlap import Distances, OverlapError, distances, overlapping
 from tessera.runtime.tensor import Tensor
 from tessera.shapes.tracked import counted, is_tracked, plain
 from tessera.targets.cpu import features, launch, pool
@@ -112,8 +113,10 @@ class Executable:
         grid = plan.extents(sizes)
         geometry = [None if array is None else (array.shape, _in_elements(array)) for array in arrays]
         template, _ = self._template([*geometry, *((one.meta.shape, one.meta.strides) for one in fresh)], grid)
+        apart = list(distances(plan, geometry))
         touched = sum(one.meta.nbytes for one in fresh) + sum(array.nbytes for array in arrays if array is not None)
-        return _runner(plan, self._launch(template, self._threads(math.prod(grid), touched, deterministic)), fresh)
+        threads = self._threads(math.prod(grid), touched, deterministic)
+        return _runner(plan, self._launch(template, threads, apart=apart), apart, fresh)
 
     def ready(self, geometry: Sequence[Geometry | None], *, deterministic: bool = True) -> Ready:
         """A launch of the program on arrays of these sizes and strides, results too; None for numbers."""
@@ -156,15 +159,19 @@ class Executable:
         fill(self.plan.grid_word, grid)
         return template, opened
 
-    def _launch(self, template: bytearray, threads: int, arrays: str = "array") -> launch.Launch:
+    def _launch(
+        self, template: bytearray, threads: int, arrays: str = "array", apart: Sequence[Distances] = ()
+    ) -> launch.Launch:
         start_pool()
         arguments = [
             (one.kind if isinstance(one, NumberArgument) else arrays, launch.FIRST_SLOT + one.word)
             for one in self.plan.arguments
         ]
 
+        pairs = [launch.Pair(arguments[one.first][1], arguments[one.second][1], one.above, one.below) for one in apart]
+
         def made(scratch: int) -> launch.Launch:
-            return launch.make(self._entry, bytes(template), arguments, scratch, threads, keep=self.image)
+            return launch.make(self._entry, bytes(template), arguments, scratch, threads, keep=self.image, apart=pairs)
 
         needs = self.needs(template)
         return made(needs.pop()) if len(needs) == 1 else self._launch_by_numbers(template, self._numbers(), made)
@@ -241,14 +248,14 @@ def _probes(numbers: Sequence[tuple[int, NumberArgument]]) -> Iterator[Sequence[
 
 
 _RUN = """
-def make(plan, start, fail, explain, refuse, tensor{given}):
+def make(plan, apart, start, fail, explain, refuse, tensor{given}):
     def run({values}):
 {checks}{makes}        try:
             status = start({passed})
         except (OverflowError, MemoryError) as error:
             explain(plan, ({values}), error)
         if status != 0:
-            fail(plan, status)
+            fail(plan, apart, status, ({values}))
         return {result}
     return run
 """
@@ -274,12 +281,12 @@ def _run_maker(inputs: int, written: tuple[int, ...], results: int) -> Callable[
     return scope["make"]
 
 
-def _runner(plan: Plan, start: launch.Launch, results: Sequence[Fresh]) -> Runner:
+def _runner(plan: Plan, start: launch.Launch, apart: Sequence[Distances], results: Sequence[Fresh]) -> Runner:
     """What a call does: memory for the results, the launch, and tensors of the results."""
     written = tuple(place for place, one in enumerate(plan.inputs) if isinstance(one, ArrayArgument) and one.written)
     make = _run_maker(len(plan.inputs), written, len(results))
     fresh = [part for one in results for part in (one.maker(), one.meta)]
-    return make(plan, start, _fail, _explain, refuse_to_write, Tensor.fresh, *fresh)
+    return make(plan, apart, start, _fail, _explain, refuse_to_write, Tensor.fresh, *fresh)
 
 
 def check_array(plan: Plan, place: int, argument: ArrayArgument, array: Array | None) -> None:
@@ -304,9 +311,17 @@ def refuse_to_write(plan: Plan, place: int) -> NoReturn:
     )
 
 
-def _fail(plan: Plan, status: int | tuple[int, ...]) -> NoReturn:
+def _fail(plan: Plan, apart: Sequence[Distances], status: int | tuple[int, ...], values: Sequence[Any]) -> NoReturn:
+    if status == launch.OVERLAP:
+        raise overlap_error(plan, apart, values)
     code = status if isinstance(status, int) else status[0]
     raise plan.failures[code - 1].error()
+
+
+def overlap_error(plan: Plan, apart: Sequence[Distances], values: Sequence[Any]) -> OverlapError:
+    """What is said where arrays overlap."""
+    addresses = [data_address(value) if isinstance(value, np.ndarray) else None for value in values]
+    return OverlapError(plan.name, overlapping(apart, addresses))
 
 
 def _explain(plan: Plan, values: Sequence[Any], error: Exception) -> NoReturn:

@@ -194,6 +194,8 @@ class Plan:
     block_bytes: int = 0
     checks: tuple[tuple[Condition, Failure], ...] = ()
     """What must not be 0 for given sizes and strides, and what it means if it is; checked before the program runs."""
+    apart: tuple[tuple[int, int], ...] = ()
+    """Pairs of inputs, by their places, that must not overlap: the program writes one of them."""
 
     @cached_property
     def inputs(self) -> tuple[ArrayArgument | NumberArgument, ...]:
@@ -276,6 +278,7 @@ class Plan:
             "block_bytes": self.block_bytes,
             "checks": [[condition, _encoded_failure(failure)] for condition, failure in self.checks],
             "failures": [_encoded_failure(one) for one in self.failures],
+            "apart": self.apart,
         }
 
     @staticmethod
@@ -298,6 +301,7 @@ class Plan:
             None if found["device"] is None else DeviceLaunch.decoded(found["device"]),
             int(found["block_bytes"]),
             tuple((frozen(condition), _decoded_failure(failure)) for condition, failure in found["checks"]),
+            tuple((int(first), int(second)) for first, second in found["apart"]),
         )
 
 

@@ -94,9 +94,9 @@ def _is_end(op: Operation) -> bool:
 
 def _is_read(function: tile.FuncOp, store: tile.StoreOp) -> bool:
     """Whether some program reads what is stored; or it is a view that not all programs have in common."""
-    base = tile.base_of(store.view)
+    base = tile.memory_of(store.view)
     return store.view is not base or any(
-        tile.base_of(op.view) is base for op in function.body.walk() if isinstance(op, tile.LoadOp | FillOp)
+        tile.memory_of(op.view) is base for op in function.body.walk() if isinstance(op, tile.LoadOp | FillOp)
     )
 
 

@@ -60,7 +60,7 @@ def is_turned(op: tile.TransOp) -> bool:
 
 
 def make_async(function: tile.FuncOp, depth: int) -> None:
-    written = {tile.base_of(op.view) for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)}
+    written = {tile.memory_of(op.view) for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)}
     for op in list(function.body.walk()):
         if isinstance(op, scf.ForOp) and depth > 1 and isinstance(op.lb.type, IndexType):
             loads = [load for load in op.body.block.ops if isinstance(load, tile.LoadOp) and _qualifies(load, written)]
@@ -71,7 +71,7 @@ def make_async(function: tile.FuncOp, depth: int) -> None:
 
 
 def _qualifies(load: tile.LoadOp, written: set[SSAValue]) -> bool:
-    return tile.base_of(load.view) not in written and feeds_products(load)
+    return tile.memory_of(load.view) not in written and feeds_products(load)
 
 
 def _slice(load: tile.LoadOp, body: Block) -> list[Operation] | None:

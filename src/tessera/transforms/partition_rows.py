@@ -60,12 +60,12 @@ class Rows:
         stores = [op for op in ops if isinstance(op, tile.StoreOp)]
         if not stores or any(op.parent_block() is not self.function.body.block for op in stores):
             return False
-        written = {tile.base_of(op.view) for op in stores}
+        written = {tile.memory_of(op.view) for op in stores}
         for op in ops:
             if isinstance(op, tile.AtomicOp | tile.AssertOp | tile.DebugPrintOp):
                 return False
             # Rows that were read before any was written would be read after some were.
-            if isinstance(op, tile.LoadOp | tile.ReadOp | tile.ItemOp) and tile.base_of(op.view) in written:
+            if isinstance(op, tile.LoadOp | tile.ReadOp | tile.ItemOp) and tile.memory_of(op.view) in written:
                 return False
             # What rounds at random counts elements.
             if isinstance(op, tile.EwOp) and op.seed is not None:
@@ -139,7 +139,7 @@ class Rows:
 
 def _writes_same_rows(one: tile.StoreOp, other: tile.StoreOp) -> bool:
     """Whether two stores never meet, unless in the same row of both."""
-    if tile.base_of(one.view) is not tile.base_of(other.view):
+    if tile.memory_of(one.view) is not tile.memory_of(other.view):
         return True
     return _is_same(one.view, other.view) and _is_same(one.offsets[0], other.offsets[0])
 

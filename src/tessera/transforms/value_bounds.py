@@ -49,9 +49,10 @@ def read(kernel: tile.FuncOp) -> frozenset[SSAValue]:
 
 
 def _touched(kernel: tile.FuncOp, *kinds: type[tile.LoadOp | tile.StoreOp | tile.AtomicOp]) -> frozenset[SSAValue]:
-    found = {tile.base_of(op.view) for op in kernel.body.walk() if isinstance(op, kinds)}
+    found = {tile.memory_of(op.view) for op in kernel.body.walk() if isinstance(op, kinds)}
     # A view that a loop carries may be of any argument.
-    return frozenset(found if found <= set(kernel.arguments) else kernel.arguments)
+    known = found <= set(kernel.arguments)
+    return frozenset(one for one in kernel.arguments if not known or tile.memory_of(one) in found)
 
 
 def dtype_at(value: SSAValue) -> DType:

@@ -26,10 +26,11 @@ from tessera.runtime.cuda.staging import pinned
 from tessera.runtime.cuda.streams import SEVERAL, Stream, cuda_device, current_stream, current_streams, default_stream
 from tessera.runtime.cuda.tensor_maps import Maps, Sized, lately
 from tessera.runtime.device import Device
-from tessera.runtime.executable import Runner, check_array, refuse_to_write
+from tessera.runtime.executable import Runner, check_array, overlap_error, refuse_to_write
 from tessera.runtime.launch_plan import WORD, ArrayArgument, NumberArgument, Plan
 from tessera.runtime.memory import ALIGNMENT, Array, DeviceMemory, contiguous_strides, data_address, device_of, owner_of
 from tessera.runtime.meta import Meta
+from tessera.runtime.overlap import Distances, distances
 from tessera.runtime.tensor import Tensor
 
 _REPORT_WORDS = 7
@@ -103,10 +104,17 @@ class Bound(NamedTuple):
     metas: tuple[Meta, ...]
     maps: tuple[Maps, ...]
     start: Start
+    apart: tuple[Distances, ...]
 
     def maps_of(self, arrays: Sequence[Array]) -> list[Array]:
         """The tensor maps of all arrays, results too."""
         return [one.of(data_address(arrays[one.kind.recipe.argument])) for one in self.maps]
+
+    def check_apart(self, values: Sequence[Any]) -> None:
+        """Refuses arrays that overlap, if the program was compiled for others."""
+        error = overlap_error(self.plan, self.apart, values)
+        if error.places:
+            raise error
 
     def results(self, arrays: Sequence[Array]) -> Any:
         """What a call returns, given the arrays of its results."""
@@ -161,7 +169,7 @@ class CudaExecutable:
         fresh = [_fresh(one.dtype, shape, device) for one, shape in zip(plan.results, shapes, strict=True)]
         geometry = [None if array is None else Geometry(array.shape, _in_elements(array)) for array in arrays]
         whole = [*geometry, *(Geometry(one.meta.shape, one.meta.strides) for one in fresh)]
-        ready = self.ready(whole, device)
+        ready, apart = self.ready(whole, device), tuple(distances(plan, geometry))
         return Bound(
             plan,
             device,
@@ -171,7 +179,8 @@ class CudaExecutable:
             tuple(one.maker() for one in fresh),
             tuple(one.meta for one in fresh),
             tuple(self._kept_maps(one, whole[one.kind.recipe.argument]) for one in ready.maps),
-            starter(ready.params, ready.function, ready.blocks),
+            starter(ready.params, ready.function, ready.blocks, apart),
+            apart,
         )
 
     def ready(self, geometry: Sequence[Geometry | None], device: Device) -> Ready:
@@ -278,6 +287,7 @@ def make(bound, streams, index, default, start, fail, explain, refuse, fresh, se
     def run({values}):
         stream = streams().get(index, default)
         if stream.graph is not None:
+            bound.check_apart(({values}))
             return stream.graph.record(bound, ({values}))
 {checks}{makes}{launch}        return {result}
     return run
@@ -432,7 +442,9 @@ def finish(plan: Plan, stream: Stream, report: Report) -> None:
         return_report(report)
 
 
-def _fail(bound: Bound, stream: Stream, passed: Sequence[Any], status: tuple[int, ...]) -> None:
+def _fail(bound: Bound, stream: Stream, passed: Sequence[Any], status: int | tuple[int, ...]) -> None:
+    if isinstance(status, int):
+        raise overlap_error(bound.plan, bound.apart, passed)
     code = status[0]
     if code in driver.CONTEXT_STATUSES:  # of another GPU, or none: this thread has not used this one before
         bound.function.context.settle()

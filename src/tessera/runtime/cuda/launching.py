@@ -22,7 +22,8 @@ from tessera.runtime.build import build
 from tessera.runtime.cuda.modules import Function
 from tessera.runtime.executable import start_pool
 from tessera.runtime.launch_plan import WORD, ArrayArgument, NumberArgument, Plan
-from tessera.runtime.memory import Array
+from tessera.runtime.memory import Array, data_address
+from tessera.runtime.overlap import Distances
 from tessera.shapes.tracked import is_tracked, plain
 from tessera.targets.cpu import features
 from tessera.targets.cpu import launch as host_launch
@@ -110,9 +111,13 @@ def _store_bool(block: bytearray, place: int, value: Any, what: str) -> None:
 _STORES = {"i64": _store_integer, "f32": _store_single, "f64": _store_double, "i1": _store_bool}
 
 
-def starter(params: Params, function: Function, blocks: int) -> Start:
-    """A callable that launches a kernel of so many blocks: 0, or the driver's status first in a tuple."""
-    return _through_entry(params, function, blocks) if has_entry() else through_ctypes(params, function, blocks)
+def starter(params: Params, function: Function, blocks: int, apart: Sequence[Distances] = ()) -> Start:
+    """A callable that launches a kernel of so many blocks: 0, or the driver's status first in a tuple.
+
+    Where arrays overlap that must be `apart`, it launches nothing and returns the host's `OVERLAP`.
+    """
+    factory = _through_entry if has_entry() else through_ctypes
+    return factory(params, function, blocks, apart)
 
 
 @cache
@@ -167,9 +172,11 @@ def host_block(params: Params, function: Function, blocks: int) -> HostBlock:
     return HostBlock(kernel.address("launch_on_device"), template, arguments, (kernel, function), opened)
 
 
-def _through_entry(params: Params, function: Function, blocks: int) -> Start:
+def _through_entry(params: Params, function: Function, blocks: int, apart: Sequence[Distances]) -> Start:
     made = host_block(params, function, blocks)
-    return host_launch.make(made.entry, made.template, made.arguments, 0, 1, keep=made.keep)
+    slots = [slot for _, slot in made.arguments]
+    pairs = [host_launch.Pair(slots[one.first], slots[one.second], one.above, one.below) for one in apart]
+    return host_launch.make(made.entry, made.template, made.arguments, 0, 1, keep=made.keep, apart=pairs)
 
 
 @cache
@@ -200,12 +207,16 @@ def _read(name: str) -> str:
     return (Path(__file__).parent / name).read_text(encoding="utf-8")
 
 
-def through_ctypes(params: Params, function: Function, blocks: int) -> Start:
+def through_ctypes(params: Params, function: Function, blocks: int, apart: Sequence[Distances] = ()) -> Start:
     """The callable as Python and ctypes make it."""
     device, count = params.device, len(params.plan.arguments)
     first_map = count + 1 + len(params.extra)
 
     def start(*values: Any) -> int | tuple[int, ...]:
+        if any(
+            one.above < data_address(values[one.second]) - data_address(values[one.first]) < one.below for one in apart
+        ):
+            return host_launch.OVERLAP
         block = params.filled(values[:count], values[count + 1 : first_map], values[first_map:])
         status = function.launch(block, blocks, device.threads, device.shared, values[count])
         return (status,) if status else 0

@@ -32,7 +32,7 @@ from xdsl.utils.exceptions import VerifyException
 from tessera.dialects.attributes import IntegerConstraint, Integers, Name, SizesAttr, integer, integers
 from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
 from tessera.dialects.functions import Facts, Function, extents, parse_extents, print_extents
-from tessera.dialects.tile import ProgramIdOp, base_of, verify_signature
+from tessera.dialects.tile import ProgramIdOp, memory_of, verify_signature
 from tessera.dialects.tile_types import AnyTile, AnyView, check_axis, check_tile, tile_dtype, tile_type, view_type
 from tessera.dialects.tile_values import verify_reduction
 from tessera.dtypes.types import bool_
@@ -232,7 +232,7 @@ class BorrowOp(IRDLOperation):
             raise VerifyException(f"rows of {seen} make a dense buffer of {seen.dtype}, not {made}")
 
     def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, base_of(self.view)), writes(MEMORY, self.result)}
+        return {reads(MEMORY, memory_of(self.view)), writes(MEMORY, self.result)}
 
 
 def _check_own(buffer: SSAValue) -> None:
@@ -354,7 +354,7 @@ class PackOp(IRDLOperation):
             raise VerifyException("a matrix is packed from a view of rank 2, at two offsets")
 
     def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, base_of(self.view)), writes(MEMORY, self.panels)}
+        return {reads(MEMORY, memory_of(self.view)), writes(MEMORY, self.panels)}
 
 
 @irdl_op_definition

@@ -161,7 +161,7 @@ def _load(emitter: Emitter, op: tile.LoadOp) -> None:
 
     made = emitter.make(op.result, make)
     access = _access(emitter, op, made)
-    emitter.loaded(tile.base_of(op.view), made)
+    emitter.loaded(tile.memory_of(op.view), made)
 
 
 @emits(tile.ReadOp)
@@ -185,7 +185,7 @@ def _read(emitter: Emitter, op: tile.ReadOp) -> None:
         return elements.to_register(f, _gather(emitter, pointers, mask, pad, item), view.dtype)
 
     made = emitter.make(op.result, make)
-    emitter.loaded(tile.base_of(op.view), made)
+    emitter.loaded(tile.memory_of(op.view), made)
 
 
 @emits(tile.ItemOp)
@@ -231,7 +231,7 @@ def store_first(emitter: Emitter, value: Value, pointer: Value, live: int, align
 @emits(tile.StoreOp)
 def _store(emitter: Emitter, op: tile.StoreOp) -> None:
     f, lanes, value = emitter.f, emitter.machine.lanes, emitter.tile(op.value)
-    emitter.writing(tile.base_of(op.view))
+    emitter.writing(tile.memory_of(op.view))
     access = _access(emitter, op, value)
 
     def put(row: int, place: int) -> None:
@@ -264,7 +264,7 @@ def _atomic(emitter: Emitter, op: tile.AtomicOp) -> None:
     """Element by element: a tile in memory, a loop over it, an indivisible step for each."""
     f, lanes, value = emitter.f, emitter.machine.lanes, emitter.tile(op.value)
     view, kind, dtype = emitter.view(op.view), op.kind.data, value.dtype
-    emitter.writing(tile.base_of(op.view))
+    emitter.writing(tile.memory_of(op.view))
     item = dtype.storage.itemsize
     row_size = value.count * lanes * item
     scratch = f.stack(max(1, value.rows * row_size))

@@ -1,8 +1,11 @@
 ; The entry that Python calls, one for all kernels (METH_FASTCALL). `self` is the record that launch.py packs:
-;   0 kernel   8 threads   16 bytes of scratch   24 number of arguments   32 bytes of the args block
-;   40 per argument: its kind (i32) and its place in the args block, in bytes (i32); then the template of that block
+;   0 kernel   8 threads   16 bytes of scratch   24 number of arguments   32 bytes of the args block   40 number of pairs
+;   48 per argument: its kind (i32) and its place in the args block, in bytes (i32); then the template of that block;
+;   then per pair of arrays that must not overlap: their places (i32, i32), and the distances, in bytes, between which
+;   the second one's address minus the first one's would lie if they did (i64, i64)
 
-%record = type { ptr, i64, i64, i64, i64, [0 x { i32, i32 }] }
+%record = type { ptr, i64, i64, i64, i64, i64, [0 x { i32, i32 }] }
+%pair = type { i32, i32, i64, i64 }
 
 @types = internal global [5 x ptr] zeroinitializer, align 8   ; ndarray, NumPy's bool, True, False, TypeError
 @says_count = internal constant [40 x i8] c"the kernel takes %zd arguments, got %zd\00"
@@ -39,7 +42,7 @@ copy:
   %size_at = getelementptr %record, ptr %record, i64 0, i32 4
   %size = load i64, ptr %size_at, align 8
   %args = alloca i8, i64 %size, align 64
-  %template = getelementptr %record, ptr %record, i64 0, i32 5, i64 %takes
+  %template = getelementptr %record, ptr %record, i64 0, i32 6, i64 %takes
   call void @llvm.memcpy.p0.p0.i64(ptr align 64 %args, ptr align 8 %template, i64 %size, i1 false)
   br label %each
 each:
@@ -47,9 +50,9 @@ each:
   %more = icmp slt i64 %index, %count
   br i1 %more, label %convert, label %go
 convert:
-  %kind_at = getelementptr %record, ptr %record, i64 0, i32 5, i64 %index
+  %kind_at = getelementptr %record, ptr %record, i64 0, i32 6, i64 %index
   %kind = load i32, ptr %kind_at, align 8
-  %place_at = getelementptr %record, ptr %record, i64 0, i32 5, i64 %index, i32 1
+  %place_at = getelementptr %record, ptr %record, i64 0, i32 6, i64 %index, i32 1
   %place = load i32, ptr %place_at, align 4
   %distance = zext i32 %place to i64
   %slot = getelementptr i8, ptr %args, i64 %distance
@@ -127,6 +130,39 @@ flag:
   br label %stored
 
 go:
+  %pairs_at = getelementptr %record, ptr %record, i64 0, i32 5
+  %pairs = load i64, ptr %pairs_at, align 8
+  %pair_table = getelementptr i8, ptr %template, i64 %size
+  br label %compare
+compare:
+  %pair_index = phi i64 [ 0, %go ], [ %next_pair, %apart ]
+  %pairs_left = icmp slt i64 %pair_index, %pairs
+  br i1 %pairs_left, label %distance_of, label %run
+distance_of:
+  %pair = getelementptr %pair, ptr %pair_table, i64 %pair_index
+  %first_place = load i32, ptr %pair, align 8
+  %second_place_at = getelementptr %pair, ptr %pair, i64 0, i32 1
+  %second_place = load i32, ptr %second_place_at, align 4
+  %least_at = getelementptr %pair, ptr %pair, i64 0, i32 2
+  %least = load i64, ptr %least_at, align 8
+  %most_at = getelementptr %pair, ptr %pair, i64 0, i32 3
+  %most = load i64, ptr %most_at, align 8
+  %first_slot = getelementptr i8, ptr %args, i32 %first_place
+  %second_slot = getelementptr i8, ptr %args, i32 %second_place
+  %first_address = load i64, ptr %first_slot, align 8
+  %second_address = load i64, ptr %second_slot, align 8
+  %between = sub i64 %second_address, %first_address
+  %above = icmp sgt i64 %between, %least
+  %below = icmp slt i64 %between, %most
+  %overlap = and i1 %above, %below
+  %next_pair = add i64 %pair_index, 1
+  br i1 %overlap, label %overlapping, label %apart
+apart:
+  br label %compare
+overlapping:
+  %status_of_overlap = call ptr @PyLong_FromLong(i64 -35)
+  ret ptr %status_of_overlap
+run:
   %kernel = load ptr, ptr %record, align 8
   %threads_at = getelementptr %record, ptr %record, i64 0, i32 1
   %threads = load i64, ptr %threads_at, align 8

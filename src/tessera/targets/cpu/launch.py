@@ -3,7 +3,7 @@
 The args block is words of 8 bytes: 0 the work queue, 1 the status, 2 to 7 the details of a failure, from 8 on what the
 kernel was compiled to find there. A launch copies its template, fills in the arguments, releases the interpreter lock
 and dispatches. It returns 0, or `(status, word 2, …, word 7)` where the kernel reports a failure. Negative statuses
-belong to the runtime.
+belong to the runtime. Where arrays that must not overlap do, it runs nothing and returns `OVERLAP`.
 
 One machine-code entry in the runtime image (`launch.ll`) serves all kernels: a built-in function whose `self` is a
 record of the kernel's address, its threads, its arguments and its template. Where an interpreter's objects are not laid
@@ -17,7 +17,7 @@ import operator
 import struct
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -30,10 +30,24 @@ Launch: TypeAlias = Callable[..., int | tuple[int, ...]]
 WORD = 8
 FIRST_SLOT = 8
 LARGEST_BLOCK = 16384  # it is on the stack
+OVERLAP = -35
 KINDS = {"array": 0, "i64": 1, "f32": 2, "f64": 3, "i1": 4}
 
-_RECORD = struct.Struct("<QqQqq")
+_RECORD = struct.Struct("<QqQqqq")
 _ARGUMENT = struct.Struct("<iI")
+_PAIR = struct.Struct("<iiqq")
+
+
+class Pair(NamedTuple):
+    """Two arrays that must not overlap: their slots, and between which distances in bytes they would.
+
+    The distance is that of the second one's address from the first one's.
+    """
+
+    first: int
+    second: int
+    above: int
+    below: int
 
 
 def make(
@@ -44,16 +58,17 @@ def make(
     threads: int,
     *,
     keep: object = None,
+    apart: Sequence[Pair] = (),
 ) -> Launch:
     """A callable that launches the kernel with arguments of these kinds, each into its slot (a word of the args block).
 
     At most `threads` threads run it, or as many as the pool has, each with `workspace_bytes` of scratch memory. The
     callable keeps `keep` alive: the image that the kernel is in. Arrays are trusted: it is for the caller to know that
-    their types, sizes and strides are what the template says.
+    their types, sizes and strides are what the template says. Those that must not overlap are in pairs `apart`.
     """
     _check(template, arguments, workspace_bytes, threads)
     factory = through_entry if objects.are_known() else through_ctypes
-    return factory(kernel_address, template, arguments, workspace_bytes, threads, keep)
+    return factory(kernel_address, template, arguments, workspace_bytes, threads, keep, apart)
 
 
 def maker(
@@ -65,7 +80,7 @@ def maker(
         return lambda template, keep: through_ctypes(
             kernel_address, template, arguments, workspace_bytes, threads, keep
         )
-    head = _record(kernel_address, len(example), arguments, workspace_bytes, threads)
+    head = _record(kernel_address, len(example), arguments, workspace_bytes, threads, 0)
     build, address = objects.builder(), _entry()
     return lambda template, keep: build(address, head + template, keep)
 
@@ -98,22 +113,37 @@ def _entry() -> int:
 
 
 def through_entry(
-    kernel: int, template: bytes, arguments: Sequence[tuple[str, int]], scratch: int, threads: int, keep: object
+    kernel: int,
+    template: bytes,
+    arguments: Sequence[tuple[str, int]],
+    scratch: int,
+    threads: int,
+    keep: object,
+    apart: Sequence[Pair] = (),
 ) -> Launch:
     """The callable as a built-in function of the machine-code entry."""
-    record = _record(kernel, len(template), arguments, scratch, threads) + template
-    return objects.builder()(_entry(), record, keep)
+    record = _record(kernel, len(template), arguments, scratch, threads, len(apart)) + template
+    pairs = b"".join(_PAIR.pack(one.first * WORD, one.second * WORD, one.above, one.below) for one in apart)
+    return objects.builder()(_entry(), record + pairs, keep)
 
 
-def _record(kernel: int, nbytes: int, arguments: Sequence[tuple[str, int]], scratch: int, threads: int) -> bytes:
+def _record(
+    kernel: int, nbytes: int, arguments: Sequence[tuple[str, int]], scratch: int, threads: int, pairs: int
+) -> bytes:
     """What the entry reads in front of a template."""
-    parts = [_RECORD.pack(kernel, threads, scratch, len(arguments), nbytes)]
+    parts = [_RECORD.pack(kernel, threads, scratch, len(arguments), nbytes, pairs)]
     parts += [_ARGUMENT.pack(KINDS[kind], slot * WORD) for kind, slot in arguments]
     return b"".join(parts)
 
 
 def through_ctypes(
-    kernel: int, template: bytes, arguments: Sequence[tuple[str, int]], scratch: int, threads: int, keep: object
+    kernel: int,
+    template: bytes,
+    arguments: Sequence[tuple[str, int]],
+    scratch: int,
+    threads: int,
+    keep: object,
+    apart: Sequence[Pair] = (),
 ) -> Launch:
     """The callable as Python and ctypes make it."""
     dispatch = pool.start().dispatch
@@ -128,6 +158,11 @@ def through_ctypes(
         memory[start : start + len(template)] = template
         for index, ((store, place), value) in enumerate(zip(stores, values, strict=True)):
             store(memory, start + place, value, index)
+        for first, second, above, below in apart:
+            (one,) = struct.unpack_from("<Q", memory, start + first * WORD)
+            (other,) = struct.unpack_from("<Q", memory, start + second * WORD)
+            if above < other - one < below:
+                return OVERLAP
         status = dispatch(kernel, address + start, threads, scratch)
         if status == 0:
             return 0

@@ -95,7 +95,7 @@ class Analysis:
     ) -> None:
         self._fuse = fuse
         self.stored = frozenset(
-            tile.base_of(op.view) for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)
+            tile.memory_of(op.view) for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)
         )
         """The arguments that are written."""
         self._pinned: set[SSAValue] = set()
@@ -105,7 +105,7 @@ class Analysis:
         products = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
         for op in products:
             found = _packed_load(op.b)
-            if found is not None and tile.base_of(found[0].view) not in self.stored:
+            if found is not None and tile.memory_of(found[0].view) not in self.stored:
                 self.packs[op] = found
         self.matrix = frozenset(op for op in self.packs if matrix(op))
         """Products that the matrix unit does."""
@@ -125,7 +125,7 @@ class Analysis:
 
     def _lies(self, op: tile.DotOp, place: int, borrows: Borrows) -> bool:
         load = op.operands[place].owner
-        if not isinstance(load, tile.LoadOp) or tile.base_of(load.view) in self.stored:
+        if not isinstance(load, tile.LoadOp) or tile.memory_of(load.view) in self.stored:
             return False
         return borrows(load, op, place, op in self.matrix)
 
@@ -145,7 +145,7 @@ class Analysis:
         if isinstance(op, SOURCES):
             return 0
         if isinstance(op, tile.LoadOp):
-            return None if tile.base_of(op.view) in self.stored else 0
+            return None if tile.memory_of(op.view) in self.stored else 0
         if isinstance(op, STRUCTURE):
             # A shape of something that is not free is looked through, not done again.
             below = self._cost(op.operand)
@@ -349,7 +349,7 @@ def _folds_rows(op: tile.ReduceOp) -> bool:
 
 def _touches(op: Operation) -> list[SSAValue]:
     if isinstance(op, tile.LoadOp | tile.ReadOp | tile.StoreOp | tile.AtomicOp):
-        return [tile.base_of(op.view)]
+        return [tile.memory_of(op.view)]
     return []
 
 

@@ -131,6 +131,7 @@ class Lowering:
         source = self.source
         shapes = [list(shape.data) for shape in source.shapes]
         made = cpu.FuncOp(source.sym_name.data, list(source.function_type.inputs), shapes, list(source.grid.data))
+        tile.copy_overlapping(source, made)
         entry = made.body.block
         self.values.update(zip(source.arguments, entry.args, strict=True))
         for old, new in zip(source.arguments, entry.args, strict=True):

@@ -31,7 +31,7 @@ def check_agents(function: tile.FuncOp) -> None:
     if len(roles) != 1:
         raise refusal(function, f"expected one pipe.roles, got {len(roles)}")
     accesses = [op for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)]
-    written = {tile.base_of(op.view) for op in accesses}
+    written = {tile.memory_of(op.view) for op in accesses}
     for op in function.body.walk():
         match op:
             case agents.DotStartOp():
@@ -42,7 +42,7 @@ def check_agents(function: tile.FuncOp) -> None:
                 raise refusal(op, "a branch that rows of a tile do not decide each for itself")
             case agents.CursorOp() if op.parent_op() is not roles[0]:
                 raise refusal(op, "a cursor that no role begins with")
-            case tile.LoadOp() | agents.FillOp() if tile.base_of(op.view) in written:
+            case tile.LoadOp() | agents.FillOp() if tile.memory_of(op.view) in written:
                 raise refusal(op, "a program reads memory that it writes: copies would come out of order")
             case tile.DotOp() | pipe.CopyOp() | pipe.GetOp() | tile.ProgramIdOp():
                 raise refusal(op, f"{op.name} beside agents")

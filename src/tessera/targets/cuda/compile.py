@@ -28,6 +28,7 @@ from tessera.targets.cuda.interleave import interleave
 from tessera.targets.cuda.loads_first import is_plain, loads_first
 from tessera.targets.cuda.mark_inside import mark_inside
 from tessera.targets.cuda.merge_conversions import merge_conversions
+from tessera.targets.cuda.order_memory import order_memory
 from tessera.targets.cuda.preparing import prepare
 from tessera.targets.cuda.rotate import rotate
 from tessera.targets.cuda.tile_to_nv import lower
@@ -219,6 +220,7 @@ def _lower(module: ModuleOp, name: str, plan: Plan, *, small: bool) -> None:
     if not small:
         rotate(made)
         interleave(made)
+    order_memory(made)
 
 
 def apply_plan(function: tile.FuncOp, plan: Plan, *, small: bool = False) -> None:

@@ -33,7 +33,7 @@ from tessera.dialects.attributes import IntegerConstraint, SizesAttr, integer
 from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.functions import Facts, Function, extents, parse_count, parse_extents, print_extents
-from tessera.dialects.tile import base_of, verify_signature
+from tessera.dialects.tile import memory_of, verify_signature
 from tessera.dialects.tile_types import AnyTile, AnyView, check_tile, view_type
 from tessera.shapes.expr import Size
 from tessera.targets.cuda import products
@@ -228,7 +228,7 @@ class CopyAsyncOp(IRDLOperation):
             raise VerifyException(f"the view holds {seen.element}, shared memory {shared.element}")
 
     def effects(self) -> AbstractSet[EffectInstance]:
-        return {reads(MEMORY, base_of(self.view)), writes(MEMORY, self.shared)}
+        return {reads(MEMORY, memory_of(self.view)), writes(MEMORY, self.shared)}
 
 
 def _check_inside(op: IRDLOperation) -> None:

@@ -66,7 +66,8 @@ def _is_constant(emitter: Emitter, view: SSAValue) -> bool:
         # The kernel begins while others still write what it will read. Nor of memory that stands still: assemblers move
         # such loads behind the wait, which is no barrier to them, and weights would be read when it is over.
         return False
-    seen = [tile.base_of(view)]
+    memory = tile.memory_of(view)
+    seen: list[SSAValue] = [one for one in emitter.source.arguments if tile.memory_of(one) is memory]
     while seen:
         for use in seen.pop().uses:
             user = use.operation

@@ -91,7 +91,7 @@ class LayoutAnalysis:
 
     def __post_init__(self) -> None:
         self.written = {
-            tile.base_of(op.view) for op in self.function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)
+            tile.memory_of(op.view) for op in self.function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)
         }
         self.staged = {
             value
@@ -242,7 +242,7 @@ class LayoutAnalysis:
     def is_small(self, op: tile.LoadOp) -> bool:
         """Whether a load is cheap enough to be done in any layout: a row or a column, of memory nobody writes."""
         shape = tile_type(op.result).get_shape()
-        return prod(shape) == max((1, *shape)) and tile.base_of(op.view) not in self.written
+        return prod(shape) == max((1, *shape)) and tile.memory_of(op.view) not in self.written
 
     def spread(self, value: SSAValue) -> Layout:
         """A layout for memory: neighbouring threads at neighbouring addresses, 16 bytes each if there are enough."""

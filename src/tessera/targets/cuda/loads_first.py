@@ -32,11 +32,11 @@ def is_plain(function: nv.FuncOp) -> bool:
 def loads_first(function: nv.FuncOp, still: Collection[int], *, follows: bool) -> None:
     """Moves loads of a plain function to its beginning; where it `follows` others, with the wait among them."""
     block = function.body.block
-    written = {tile.base_of(op.view) for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)}
+    written = {tile.memory_of(op.view) for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)}
     early: dict[Operation, None] = {}
     late: dict[Operation, None] = {}
     room = HELD
-    loads = [op for op in block.ops if isinstance(op, tile.LoadOp) and tile.base_of(op.view) not in written]
+    loads = [op for op in block.ops if isinstance(op, tile.LoadOp) and tile.memory_of(op.view) not in written]
     for op in sorted(loads, key=lambda one: not _is_still(one, still)):
         needed = _needed(op)
         room -= _words(op)

@@ -111,6 +111,7 @@ class Lowering:
         for old, new in zip(source.arguments, self.out.args, strict=True):
             self.values[old] = new
             new.name_hint = old.name_hint
+        tile.copy_overlapping(source, made)
         return made
 
     def add(self, op: Operation, source: Operation) -> Operation:

@@ -1,0 +1,52 @@
+"""Kernels whose arguments share memory: which of them do, as programs and logs have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from tessera import knobs
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+Groups = tuple[tuple[str, ...], ...]
+"""Paths of arrays that overlap, in groups; both in order."""
+
+
+def merged_groups(groups: Iterable[Iterable[str]]) -> Groups:
+    """Groups without common members: those that have one are one."""
+    found: list[set[str]] = []
+    for group in map(set, groups):
+        apart = [one for one in found if one.isdisjoint(group)]
+        found = [*apart, group.union(*(one for one in found if not one.isdisjoint(group)))]
+    return tuple(sorted(tuple(sorted(group)) for group in found))
+
+
+def say_overlapping(function: Operation, paths: Sequence[str], groups: Iterable[Iterable[str]]) -> None:
+    """Says of a tile function, with arguments at these paths, which of them may overlap."""
+    from tessera.dialects.attributes import integers
+    from tessera.dialects.tile import OVERLAPPING, overlapping_places
+
+    firsts = list(overlapping_places(function, len(paths)))
+    for group in merged_groups([*_groups_of(paths, firsts), *groups]):
+        places = [place for place, path in enumerate(paths) if path in group]
+        for place in places:
+            firsts[place] = places[0]
+    if firsts != list(range(len(paths))):
+        function.attributes[OVERLAPPING] = integers(firsts)
+
+
+def _groups_of(paths: Sequence[str], firsts: Sequence[int]) -> Iterable[Iterable[str]]:
+    return [(paths[first], paths[place]) for place, first in enumerate(firsts) if first != place]
+
+
+def log_overlap(name: str, groups: Groups) -> None:
+    """Says that a slower program serves a call, where fallbacks are logged."""
+    if "fallbacks" in knobs.logs.value:
+        import logging
+
+        told = "; ".join(" and ".join(group) for group in groups)
+        logging.getLogger("tessera.fallbacks").warning(
+            "%s: %s overlap, so it is compiled to load and store in the order in which it is written", name, told
+        )
