@@ -320,7 +320,7 @@ def _fail(plan: Plan, apart: Sequence[Distances], status: int | tuple[int, ...],
 
 def overlap_error(plan: Plan, apart: Sequence[Distances], values: Sequence[Any]) -> OverlapError:
     """What is said where arrays overlap."""
-    addresses = [data_address(value) if isinstance(value, np.ndarray) else None for value in values]
+    addresses = [data_address(value) if hasattr(value, "flags") else None for value in values]
     return OverlapError(plan.name, overlapping(apart, addresses))
 
 

@@ -27,6 +27,7 @@ from tessera.metatracing.regions.recording import Recording, Sampled
 from tessera.metatracing.regions.request import Request
 from tessera.metatracing.regions.timing import Reading, timer_for
 from tessera.metatracing.stand_ins import standing_in
+from tessera.runtime.overlap import OverlapError
 from tessera.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from tessera.metatracing.tiered import Tiered
 
 TIER1, TIER2, TIER3 = ExecutionTier
-FAULTS = (ResourceError, DeviceError, MemoryError)
+FAULTS = (ResourceError, DeviceError, MemoryError, OverlapError)
 """What a program may fail with before it has begun: another one, that needs less, may do."""
 _MOST_BASES = 64  # programs without assumptions that a region keeps: one for each width, say
 _MOST_RENEWED = 4  # entries that find their new program at once; others when they are called
@@ -311,6 +312,10 @@ class Region:
     ) -> tuple[Any, ExecutionTier]:
         """A call whose program could not begin: the next tier down serves it."""
         program = entry.program if contender is None else contender.program
+        if isinstance(error, OverlapError):
+            # Its arrays overlap, as those of other calls may not: the kernel without tiers has a program for that.
+            log("tiers", f"{self.name}: {error.message}: the program without tiers serves the call")
+            return self.client.plainly(values, entry.call.context.static), TIER1
         if program.tier is TIER1 or not program.compiled.is_repeatable:
             raise error
         with self.lock:

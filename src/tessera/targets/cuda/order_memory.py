@@ -42,7 +42,7 @@ class _Access(NamedTuple):
 
 def order_memory(function: nv.FuncOp) -> int:
     """Puts barriers into a function without roles; how many."""
-    return _Ordering(function.thread_count).block(function.body.block, frozenset())[1]
+    return _Ordering(function.thread_count).block(function.body.block, frozenset[_Access]())[1]
 
 
 class _Ordering:
@@ -53,7 +53,8 @@ class _Ordering:
 
     def block(self, block: Block, before: frozenset[_Access]) -> tuple[frozenset[_Access], int]:
         """What is under way at the end of a block, if `before` was at its beginning; and barriers put in."""
-        pending, count = before, 0
+        pending: frozenset[_Access] = before
+        count = 0
         for op in list(block.ops):
             if isinstance(op, scf.ForOp | scf.WhileOp):
                 pending, more = self._loop(op, pending)
@@ -63,24 +64,25 @@ class _Ordering:
                 pending = pending.union(*(end for end, _ in ends))
                 count += sum(more for _, more in ends)
             elif isinstance(op, nv.BarrierOp):
-                pending = frozenset()
+                pending = frozenset[_Access]()
             else:
                 found = self._accesses(op)
                 if any(one.meets(other) for one in found for other in pending):
                     insert_before(op, [nv.BarrierOp()])
-                    pending, count = frozenset(), count + 1
+                    pending, count = frozenset[_Access](), count + 1
                 pending |= found
         return pending, count
 
     def _loop(self, op: Operation, before: frozenset[_Access]) -> tuple[frozenset[_Access], int]:
         """A loop: what an iteration leaves under way meets what the next one begins with."""
-        pending, count = before, 0
+        pending: frozenset[_Access] = before
+        count = 0
         for _ in range(2):
             for region in op.regions:
                 for inner in region.blocks:
                     pending, more = self.block(inner, pending)
                     count += more
-            pending = frozenset(one.forgotten() for one in pending)
+            pending = frozenset([one.forgotten() for one in pending])
         # A loop may have no iterations.
         return pending | before, count
 
