@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from tessera.errors import TesseraError
 from tessera.kernels.schedule import Schedule
-from tessera.metatracing.client import Choice, Compiled, GuardType, Level, RuntimeGuard, argument_about
+from tessera.metatracing.client import Call, Choice, Client, Compiled, GuardType, Level, RuntimeGuard, argument_about
 from tessera.metatracing.logs import log
 from tessera.metatracing.records import ExecutionTier, PerformanceSample
 from tessera.metatracing.regions.heat import Clock
@@ -19,9 +20,11 @@ from tessera.runtime.meta import Meta
 
 if TYPE_CHECKING:
     from tessera.metatracing.config import RuntimeConfig
+    from tessera.metatracing.regions.region import Region
 
 _FORM = 1
 _MOST_SAMPLES = 64
+_GENERATORS = "SpecializedKernelGenerator or TraceSpecializationEngine"
 
 
 @dataclass(frozen=True)
@@ -55,13 +58,18 @@ class SpecializedKernel:
     shared_memory_usage: int | None = None
     compiled: Compiled | None = None
     """The program, of one that was generated: `bind` makes a function of it."""
+    client: Client | None = None
+    call: Call | None = None
+    """What one was generated of, and the call that it was generated for."""
 
 
 class KernelManager:
     """Keeps programs of tiers above the first within bounds: a count, and bytes of code. Any thread may use it."""
 
-    def __init__(self, config: RuntimeConfig, counts: Counts, clock: Clock) -> None:
-        self.config, self._counts, self._clock = config, counts, clock
+    def __init__(
+        self, config: RuntimeConfig, counts: Counts, clock: Clock, regions: Callable[[], Sequence[Region]] = list
+    ) -> None:
+        self.config, self._counts, self._clock, self._regions = config, counts, clock, regions
         self._lock = threading.RLock()
         self._programs: dict[int, Installed] = {}
         self._condemned: list[Installed] = []
@@ -80,7 +88,12 @@ class KernelManager:
         return sum(program.nbytes for program in list(self._programs.values()))
 
     def admit(self, program: Installed) -> None:
-        """Takes a program in; others may have to go, at the next `sweep`."""
+        """Takes a region's program in; others may have to go, at the next `sweep`."""
+        if not isinstance(program, Installed):
+            raise TesseraError(
+                f"a region admits its own programs, got {type(program).__name__}",
+                hint="load_specialized_kernel takes one that was generated",
+            )
         with self._lock:
             self._programs[id(program)] = program
             self._shrink(self.config.max_specialized_kernels, self.config.max_compilation_memory_mb << 20, program)
@@ -130,12 +143,65 @@ class KernelManager:
         best = max(serving, key=lambda one: (one.tier, len(one.compiled.guards)), default=None)
         return None if best is None else _told(best)
 
+    def load_specialized_kernel(self, kernel: SpecializedKernel) -> SpecializedKernel:
+        """Puts a generated program to use: calls like the one it was generated for run it while its guards hold.
+
+        It takes the place of a program of its tier that rests on the same.
+        """
+        region, compiled = self._region_for(kernel), kernel.compiled
+        assert compiled is not None
+        program = Installed(region, kernel.level, compiled)
+        rests_on = {guard[:5] for guard in compiled.guards}
+        with region.lock:
+            beside = [one for one in region.programs if one.tier is program.tier]
+            replaced = [one for one in beside if {guard[:5] for guard in one.compiled.guards} == rests_on]
+            for one in replaced:
+                region.remove(one)
+            region.take(program, replaced)
+        self._counts.add("loads", region=region.name, what=str(kernel.level))
+        self.sweep()
+        return _told(program)
+
+    def _region_for(self, kernel: SpecializedKernel) -> Region:
+        """The region whose calls a generated program is for."""
+        if not isinstance(kernel, SpecializedKernel):
+            raise TesseraError(
+                f"a manager loads a SpecializedKernel, got {type(kernel).__name__}", hint=f"make one by {_GENERATORS}"
+            )
+        if kernel.compiled is None or kernel.call is None or kernel.client is None:
+            raise TesseraError(
+                f"this SpecializedKernel of {kernel.kernel_name} only tells of a program, and has none with it",
+                hint=f"load one that was made by {_GENERATORS}",
+            )
+        if kernel.level.tier is ExecutionTier.TIER1_INTERPRETER:
+            raise TesseraError(f"{kernel.kernel_name}: programs of Tier 1 are made when calls need them")
+        made, running = kernel.call.context.settings, kernel.call.fixed[0]
+        if (made.target, made.level) != (running.target, running.level):
+            raise TesseraError(
+                f"{kernel.kernel_name} was generated for {made.target} {made.level}, "
+                f"its calls run on {running.target} {running.level}",
+                hint="generate it without a target architecture",
+            )
+        of = getattr(kernel.client, "kernel", None)
+        for region in self._regions():
+            if getattr(region.client, "kernel", None) is of and region.first.fixed == kernel.call.fixed:
+                return region
+        raise TesseraError(
+            f"this runtime has not run {kernel.kernel_name} with arguments of such types",
+            hint="call it once in the runtime, with the arguments that the program is for, before it is loaded",
+        )
+
     def unload_specialized_kernel(self, kernel_name: str) -> None:
-        """Drops all programs of a client above Tier 1."""
+        """Drops all programs of a client above Tier 1; they come back when they are loaded or compiled again."""
         with self._lock:
             gone = [one for one in self._programs.values() if one.region.name == kernel_name]
+        self._let_go(gone)
+
+    def _let_go(self, gone: Sequence[Installed]) -> None:
         for program in gone:
-            program.region.drop(program)
+            with program.region.lock:
+                program.region.climbing.unlearn()
+                program.region.drop(program)
 
     def evict_least_used_kernels(self, target_count: int) -> None:
         """Drops programs until so many are left."""
@@ -144,7 +210,10 @@ class KernelManager:
         self.sweep()
 
     def clear_kernel_cache(self) -> None:
-        """Drops all programs above Tier 1; calls go on at Tier 1."""
+        """Drops all programs above Tier 1; calls go on at Tier 1 until they are hot again."""
+        with self._lock:
+            gone = list(self._programs.values())
+        self._let_go(gone)
         self.evict_least_used_kernels(0)
 
     def record_kernel_performance(self, kernel_key: str, sample: PerformanceSample) -> None:

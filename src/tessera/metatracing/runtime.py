@@ -101,7 +101,7 @@ class MetaTracingRuntime:
         self.config = RuntimeConfig() if config is None else config
         self.clock = clock
         self.counts = Counts(clock)
-        self.manager = KernelManager(self.config, self.counts, clock)
+        self.manager = KernelManager(self.config, self.counts, clock, self.regions)
         if compiling is None:
             background = self.config.background_compilation
             compiling = Worker(self.config.compile_timeout_s) if background else Blocking()

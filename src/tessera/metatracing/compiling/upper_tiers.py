@@ -361,7 +361,7 @@ def _generated(client: KernelClient, call: Call, level: Level) -> SpecializedKer
     )
     registers, shared = _resources(client, call, level, compiled)
     return SpecializedKernel(
-        client.name, context, guards, level, compiled.nbytes, 0, None, None, registers, shared, compiled
+        client.name, context, guards, level, compiled.nbytes, 0, None, None, registers, shared, compiled, client, call
     )
 
 

@@ -349,6 +349,11 @@ class Climbing:
         """A program of Tier 3 has gone: its case may look for it again."""
         self._looked.clear()
 
+    def unlearn(self) -> None:
+        """Programs were let go on purpose: they are not looked for where they were, until one is in use again."""
+        self._taken.clear()
+        self._had.clear()
+
     def _take_back(self, request: Request, found: Sequence[Installed]) -> None:
         region, case = self.region, self._case(request.call.described)
         self._misses = 0 if found else self._misses + 1
