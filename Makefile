@@ -2,9 +2,10 @@
 
 PYTHON ?= python3
 JOBS ?= 2
-BIN := .venv/bin
+VENV ?= .venv
+BIN := $(VENV)/bin
 MARKERS := not acceptance and not gpu$(if $(PEERS),, and not peers)
-STAMP := .venv/$(if $(PEERS),peers,test).stamp
+STAMP := $(VENV)/$(if $(PEERS),peers,test).stamp
 
 # Bytecode is kept, whatever the environment says: tests start hundreds of processes.
 export PYTHONDONTWRITEBYTECODE :=
@@ -21,27 +22,27 @@ help:
 	@echo "make lint | format  check, or rewrite, the style"
 	@echo "make clean          remove the environment and all caches"
 
-demo: .venv/core.stamp
+demo: $(VENV)/core.stamp
 	$(BIN)/tessera demo
 
 # What uses one core runs side by side. Types take longest to check; tests begin meanwhile, those that measure last.
 test:
-	$(MAKE) -j 3 --output-sync=target $(STAMP) .venv/browser.stamp
+	$(MAKE) -j 3 --output-sync=target $(STAMP) $(VENV)/browser.stamp
 	$(MAKE) -j 2 lint quick
 
 quick: freshness collect
 	$(BIN)/pytest -n $(JOBS) -m "$(MARKERS)" $(if $(PEERS),--require-peers)
 
 # POSIX sh has no pipefail: the status travels through a file, and a missing one fails.
-acceptance: $(STAMP) .venv/browser.stamp .venv/perfetto.stamp
+acceptance: $(STAMP) $(VENV)/browser.stamp $(VENV)/perfetto.stamp
 	@mkdir -p acceptance
-	@rm -f .venv/acceptance.status
+	@rm -f $(VENV)/acceptance.status
 	@{ $(BIN)/pytest -n $(JOBS) -m "not gpu$(if $(PEERS),, and not peers)" --durations=10 \
-	    --hypothesis-profile=explore $(if $(PEERS),--require-peers); echo $$? > .venv/acceptance.status; } 2>&1 \
+	    --hypothesis-profile=explore $(if $(PEERS),--require-peers); echo $$? > $(VENV)/acceptance.status; } 2>&1 \
 	    | tee acceptance/last.log
-	@exit $$(cat .venv/acceptance.status || echo 1)
+	@exit $$(cat $(VENV)/acceptance.status || echo 1)
 
-docs: .venv/test.stamp
+docs: $(VENV)/test.stamp
 	$(BIN)/python tests/attention_walk.py
 	$(BIN)/python benchmarks/evaluation.py
 
@@ -50,24 +51,24 @@ freshness: $(STAMP)
 
 # The first to read the tests makes their bytecode.
 collect: $(STAMP) | freshness
-	@$(BIN)/pytest --collect-only -qq > .venv/collected.txt || { cat .venv/collected.txt; exit 1; }
+	@$(BIN)/pytest --collect-only -qq > $(VENV)/collected.txt || { cat $(VENV)/collected.txt; exit 1; }
 
 lint: $(STAMP)
 	$(BIN)/ruff check src tests benchmarks examples
 	$(BIN)/ruff format --check src tests benchmarks examples
-	$(BIN)/basedpyright
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
 
-format: .venv/test.stamp
+format: $(VENV)/test.stamp
 	$(BIN)/ruff check --fix src tests benchmarks examples
 	$(BIN)/ruff format src tests benchmarks examples
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis build dist src/*.egg-info
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist src/*.egg-info
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.venv/python.stamp:
+$(VENV)/python.stamp:
 	@$(PYTHON) -c 'import sys; sys.exit("Tessera needs Python 3.11 or newer: make PYTHON=... " if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
 # Each stamp says that its extras are installed as pyproject.toml now lists them. Much of what tests need is never
@@ -78,29 +79,29 @@ BESIDE := $(INSTALL) --no-compile --no-warn-conflicts
 TESTED := test,lint,bench,dist,cuda
 PEERS_OF := import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["peers"])
 
-.venv/core.stamp: .venv/python.stamp pyproject.toml
+$(VENV)/core.stamp: $(VENV)/python.stamp pyproject.toml
 	$(INSTALL) --editable .
 	@touch $@
 
-.venv/test.stamp: .venv/python.stamp pyproject.toml
+$(VENV)/test.stamp: $(VENV)/python.stamp pyproject.toml
 	$(BESIDE) --editable ".[$(TESTED)]"
 	@touch $@
 
-.venv/unpacked.stamp: .venv/python.stamp pyproject.toml
+$(VENV)/unpacked.stamp: $(VENV)/python.stamp pyproject.toml
 	$(BESIDE) --no-deps $$($(BIN)/python -c '$(PEERS_OF)')
 	@touch $@
 
-.venv/peers.stamp: .venv/test.stamp .venv/unpacked.stamp
+$(VENV)/peers.stamp: $(VENV)/test.stamp $(VENV)/unpacked.stamp
 	$(INSTALL) --no-compile $$($(BIN)/python -c '$(PEERS_OF)')
 	@touch $@
 
 # Without it one test is skipped, and says so.
-.venv/perfetto.stamp: .venv/test.stamp
+$(VENV)/perfetto.stamp: $(VENV)/test.stamp
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[perfetto]"
 	@touch $@
 
 # The tests of the benchmark page open it in a real browser.
-.venv/browser.stamp: .venv/python.stamp
+$(VENV)/browser.stamp: $(VENV)/python.stamp
 	@for name in chromium chromium-browser google-chrome chrome; do command -v $$name >/dev/null && exit 0; done; \
 	become=; [ "$$(id -u)" = 0 ] || become="sudo -n"; \
 	{ command -v apt-get >/dev/null && $$become apt-get update -q && \

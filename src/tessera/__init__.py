@@ -52,6 +52,7 @@ from tessera.errors import (
 from tessera.lang.operator_names import MAKERS as _MAKERS
 from tessera.lang.operator_names import NAMES as _OPERATORS
 from tessera.lang.tiering import provide as _provide_tiers
+from tessera.pythons import tell as _tell_of_python
 from tessera.runtime.creation import (
     arange,
     array,
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
 else:
     from tessera.shapes.annotations import Tile
 
+_tell_of_python()
 __version__ = "0.1.0"
 __array_api_version__ = "2023.12"
 

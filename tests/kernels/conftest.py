@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ def _agents_here() -> None:
 
 
 @pytest.fixture(name="compiles")
-def _compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]:
+def _compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """The names of the kernels that are compiled; nothing is found on the disk."""
     names: list[str] = []
     compile_kernel = cpu_compiler.compile_kernel
@@ -34,8 +33,10 @@ def _compiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[
         return compile_kernel(module, name, **options)
 
     monkeypatch.setattr(cpu_compiler, "compile_kernel", noted)
-    with knobs.cache_dir.using(tmp_path), knobs.backend.using("cpu"):
-        yield names
+    # In the environment: threads of tests do not see what `using` holds, and would find what an earlier run has kept.
+    monkeypatch.setenv(knobs.cache_dir.variable, str(tmp_path))
+    monkeypatch.setenv(knobs.backend.variable, "cpu")
+    return names
 
 
 @pytest.fixture(name="slow_calls")

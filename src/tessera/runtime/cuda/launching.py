@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from tessera import knobs
+from tessera import knobs, pythons
 from tessera.errors import DtypeError
 from tessera.runtime import cache as compile_cache
 from tessera.runtime.build import build
@@ -197,7 +197,7 @@ def _compiled() -> bytes:
     from tessera.targets.llvm.machine import compile_text
 
     texts = [_read("host_steps.ll")]
-    if objects.is_known_interpreter():
+    if pythons.is_known():
         texts += [code.interface_text(), _read("results.ll")]
     processor = features.LEAST_PROCESSORS[features.family()]
     return image.flatten(compile_text("\n".join(texts), cpu=processor, features="", passes="always-inline"))

@@ -54,10 +54,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tessera import knobs
+from tessera import knobs, pythons
 from tessera.errors import DeviceError, ResourceError
 from tessera.targets.cpu import features
-from tessera.targets.cpython import code, objects
+from tessera.targets.cpython import code
 from tessera.targets.llvm import image
 
 MOST_THREADS = knobs.MOST_THREADS
@@ -73,7 +73,7 @@ def runtime_text() -> str:
     Interpreters whose objects are not known go through ctypes: no code is for them.
     """
     parts = [processor_text(), _read("pool.ll"), _read("sequence.ll")]
-    if objects.is_known_interpreter():
+    if pythons.is_known():
         parts += [code.text(), _read("launch.ll")]
     return "\n".join(parts)
 

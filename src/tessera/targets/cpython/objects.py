@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
 
 import numpy as np
+
+from tessera import pythons
 
 DICTIONARY_VERSION_AT = 24
 """Where a dictionary counts its changes, in CPython up to 3.13."""
@@ -32,20 +33,10 @@ _kept: list[object] = []
 """What a class points to as long as there is one."""
 
 
-def is_known_interpreter() -> bool:
-    """Whether this is CPython as it is usually built: free-threaded builds, and those that trace references, have
-    objects that are laid out differently."""
-    return (
-        sys.implementation.name == "cpython"
-        and "t" not in getattr(sys, "abiflags", "")  # free-threaded; asking sysconfig takes a millisecond
-        and not hasattr(sys, "getobjects")
-    )
-
-
 @cache
 def are_known() -> bool:
     """Whether machine code can work on objects here: the interpreter is known, and arrays are as they are expected."""
-    if not is_known_interpreter():
+    if not pythons.is_known():
         return False
     base = np.arange(6.0)
     return all(
