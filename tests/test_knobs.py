@@ -25,7 +25,6 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     assert knobs.cache_dir.value == Path("/home/someone/.cache/tessera")
     assert knobs.cache_size.value == 2 << 30
     assert knobs.logs.value == frozenset()
-    assert knobs.trace.value is False
     assert knobs.dump_dir.value is None
     assert knobs.override_dir.value is None
     assert knobs.verify.value is False
@@ -56,8 +55,8 @@ def test_sizes_have_units(monkeypatch: pytest.MonkeyPatch, text: str, size: int)
 def test_variables_are_read_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TESSERA_LOGS", "ir, recompiles,")
     assert knobs.logs.value == {"ir", "recompiles"}
-    monkeypatch.setenv("TESSERA_TRACE", "Yes")
-    assert knobs.trace.value is True
+    monkeypatch.setenv("TESSERA_VERIFY", "Yes")
+    assert knobs.verify.value is True
     monkeypatch.setenv("TESSERA_DETERMINISTIC", "off")
     assert knobs.deterministic.value is False
     monkeypatch.setenv("TESSERA_DUMP_DIR", "~/dumps")
@@ -74,7 +73,7 @@ def test_variables_are_read_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         ("cache_size", "2GiBs", "a number of bytes, such as 2GiB or 500MB"),
         ("cache_size", "-1", "a number of bytes"),
         ("logs", "ir,everything", "names among recompiles, guards, autotune, ir"),
-        ("trace", "maybe", "1, true, yes, on, 0, false, no or off"),
+        ("verify", "maybe", "1, true, yes, on, 0, false, no or off"),
         ("num_threads", "0", "a number from 1 to 4096"),
         ("num_threads", "4097", "a number from 1 to 4096"),
         ("num_threads", "2.5", "a number from 1 to 4096"),
@@ -128,12 +127,12 @@ def test_context_wins_over_process_over_environment(monkeypatch: pytest.MonkeyPa
 
 def test_using_ends_when_the_body_raises() -> None:
     def fail() -> None:
-        with knobs.trace.using(True):
+        with knobs.verify.using(True):
             raise RuntimeError("inside")
 
     with pytest.raises(RuntimeError, match="inside"):
         fail()
-    assert knobs.trace.value is False
+    assert knobs.verify.value is False
 
 
 def test_threads_do_not_see_each_others_overrides() -> None:

@@ -242,7 +242,6 @@ logs = Knob(
     accepts=f"names among {', '.join(LOG_NAMES)}, separated by commas",
     meaning="what to log",
 )
-trace = Knob("trace", _flag, lambda: False, accepts=_A_FLAG, meaning="record calls and compiles as a timeline")
 dump_dir = Knob("dump_dir", _optional_path, lambda: None, accepts="a path", meaning="write every stage's IR here")
 override_dir = Knob(
     "override_dir", _optional_path, lambda: None, accepts="a path", meaning="take a stage's IR from here if present"
@@ -297,6 +296,11 @@ cpu_level: Knob[str | None] = Knob(
     accepts="amx, avx512, avx2 or base, on AArch64 neon",
     meaning="the instructions that kernels on the CPU may use, where the host has more",
 )
+
+
+def looks_at_stages() -> bool:
+    """Whether somebody wants to see, or to replace, what is compiled: then it is not taken from the disk."""
+    return dump_dir.value is not None or override_dir.value is not None or "ir" in logs.value
 
 
 class Row(NamedTuple):

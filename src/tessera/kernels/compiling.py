@@ -22,6 +22,7 @@ from tessera.kernels.native import Program, Settings, loaded
 from tessera.runtime.launch_plan import ArrayArgument, Failure, NumberArgument, Plan
 from tessera.transforms.facts import Facts
 from tessera.transforms.instrument import check_of, title
+from tessera.transforms.showing import Shown
 
 if TYPE_CHECKING:
     from tessera.kernels.function import Instance
@@ -64,6 +65,7 @@ def compiled(
 
     `lines` says of each array whether its rows lie well for a GPU.
     """
+    Shown(instance.module).show(0, "kernel", instance.module)
     made = machined(Source.of(instance), chosen, facts, lines)
     asked = lines if chosen.target == "cuda" else None
     program = Program.of(instance, loaded(made.plan, made.code), made.guards, asked)

@@ -488,7 +488,7 @@ class Kept:
 
     @staticmethod
     def of(what: str, identity: tuple[object, ...] | None, chosen: Settings, assumed: Assumptions) -> Kept | None:
-        compiler = None if identity is None else build()
+        compiler = None if identity is None or knobs.looks_at_stages() else build()
         if compiler is None:
             return None
         return Kept(cache.key_of(what, compiler, target_of(chosen), identity, assumed.words))

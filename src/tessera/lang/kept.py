@@ -58,8 +58,7 @@ class Shelf:
         compiler = None if chosen is None or device.kind not in ("cpu", "cuda") else build()
         kinds = _kinds(call)
         # Whoever looks at stages, or puts in their own, means this process.
-        looks = knobs.dump_dir.value is not None or knobs.override_dir.value is not None
-        if chosen is None or compiler is None or kinds is None or looks:
+        if chosen is None or compiler is None or kinds is None or knobs.looks_at_stages():
             return None
         static = tuple([part.value for part in call.key if isinstance(part, Static)])
         identity = identity_of(function, static)

@@ -5,8 +5,6 @@ The module is verified at the end of each level, and after every pass when the k
 
 from __future__ import annotations
 
-import os
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -45,6 +43,7 @@ from tessera.transforms.promote_sums import PromoteSums
 from tessera.transforms.release_early import ReleaseEarly
 from tessera.transforms.schedule_to_tile import ScheduleToTile
 from tessera.transforms.share_rings import ShareRings
+from tessera.transforms.showing import Shown
 from tessera.transforms.skew_dots import SkewDots
 from tessera.transforms.skip_first_turns import SkipFirstTurns
 from tessera.transforms.skip_turns import SkipTurns
@@ -134,7 +133,7 @@ def compile_module(
     stages = default_stages() if stages is None else stages
     current = module.clone()
     result = Compiled(current, Facts())
-    dump = _Dump(module)
+    shown = Shown(module)
     steps = list(stages.items())
     for number, (name, stage) in enumerate(steps):
         start = time.perf_counter()
@@ -150,7 +149,7 @@ def compile_module(
         result.seconds[name] = time.perf_counter() - start
         if level_ends:
             result.levels[stage.level] = text.write(current)
-        dump.write(number, name, current)
+        shown.show(number, name, current)
     result.module = text.stamp(current)
     result.guards = context.recorder.guards
     return result
@@ -165,20 +164,3 @@ def _override(stage: str) -> ModuleOp | None:
         return text.read(path.read_text(encoding="utf-8"), str(path))
     except OSError as error:
         raise CompileError(f"cannot read the override of stage {stage}: {error}", hint=f"check {path}") from error
-
-
-class _Dump:
-    """Writes the module after each stage to dump_dir/<hash>/NN-<stage>.mlir, each file whole or not at all."""
-
-    def __init__(self, module: ModuleOp) -> None:
-        folder = knobs.dump_dir.value
-        self.folder = None if folder is None else Path(folder) / structural_hash(module)[:16]
-
-    def write(self, number: int, name: str, module: ModuleOp) -> None:
-        if self.folder is None:
-            return
-        self.folder.mkdir(parents=True, exist_ok=True)
-        descriptor, partial = tempfile.mkstemp(dir=self.folder, suffix=".partial")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text.write(module, locations=True))
-        Path(partial).replace(self.folder / f"{number:02d}-{name}.mlir")
