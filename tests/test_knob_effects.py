@@ -131,11 +131,11 @@ def test_kernels_are_dumped_too_whether_or_not_they_are_on_the_disk(tmp_path: Pa
 def test_with_verify_a_wrong_pass_is_found_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Levels are verified at their ends in any case; with the knob, behind each pass."""
 
-    def lower() -> None:
-        def doubled(x: Any) -> Any:
-            return x * 2.0
+    def lower(factor: float) -> None:
+        def times(x: Any) -> Any:
+            return x * factor
 
-        jit(doubled).lower(ts.ones((3,)))
+        jit(times).lower(ts.ones((3,)))
 
     asked: list[str] = []
     check = pipeline.legality.check
@@ -146,10 +146,10 @@ def test_with_verify_a_wrong_pass_is_found_where_it_is(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(pipeline.legality, "check", noted)
     with knobs.verify.using(False):
-        lower()
+        lower(2.5)
     plain = len(asked)
     with knobs.verify.using(True):
-        lower()
+        lower(3.5)
     assert len(asked) - plain > plain
 
 
