@@ -25,6 +25,7 @@ TESTS = sorted(path for path in (ROOT / "tests").rglob("*.py") if path.parent.pa
 LAYERS: list[set[str]] = [
     {"cached", "errors", "forking"},
     {"dtypes", "knobs", "pythons"},
+    {"faults"},
     {"shapes"},
     {"dialects"},
     {"interpreters"},

@@ -127,6 +127,10 @@ class ShapeError(TesseraError):
     """Sizes, ranks or strides that do not fit together."""
 
 
+class RangeError(ShapeError, IndexError):
+    """An index or an axis that is outside of what there is; Python's own code knows it as an IndexError."""
+
+
 class DtypeError(TesseraError):
     """Element types or numerics policies that do not fit together."""
 
@@ -137,6 +141,15 @@ class EffectError(TesseraError):
 
 class CompileError(TesseraError):
     """A program that a pass, a verifier or a legality rule refuses."""
+
+
+class InternalError(CompileError):
+    """A fault of the compiler itself; `report` is what its authors need to find it, as a text without your files."""
+
+    stage: str = ""
+    report: str = ""
+    report_path: str | None = None
+    """The file that the report was written to, if that could be."""
 
 
 class ResourceError(TesseraError):

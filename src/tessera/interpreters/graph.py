@@ -13,7 +13,7 @@ from tessera.dialects import elementwise, graph, graph_effects, reductions, sche
 from tessera.dialects.graph_types import GraphTensorType, dense_values, graph_type
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import Kind
-from tessera.errors import CompileError, DtypeError, ShapeError
+from tessera.errors import CompileError, DtypeError, RangeError, ShapeError
 from tessera.interpreters import graph_control, graph_indexing, scalars
 from tessera.interpreters.checks import asked
 from tessera.interpreters.engine import Frame, Values, Witness, meaning, symbol_in
@@ -187,7 +187,7 @@ def _gather(frame: Frame, op: graph.GatherOp, operands: Values) -> Values:
     wide = indices.astype(np.int64 if graph_type(op.indices).dtype.kind is Kind.INT else np.uint64)
     if wide.size and not (wide.min() >= 0 and wide.max() < source.shape[axis]):
         worst = wide.min() if wide.min() < 0 else wide.max()
-        raise ShapeError(
+        raise RangeError(
             f"gather: index {worst} is out of range for axis {axis} of size {source.shape[axis]}",
             hint="indices count from 0; clamp or mask them first",
         )

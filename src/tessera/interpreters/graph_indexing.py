@@ -11,7 +11,7 @@ from tessera.dialects.graph_types import graph_type
 from tessera.dtypes.casting import cast
 from tessera.dtypes.promotion import accumulator
 from tessera.dtypes.types import Kind, f64, i64, u64
-from tessera.errors import ShapeError
+from tessera.errors import RangeError, ShapeError
 from tessera.interpreters.engine import Frame, Values, meaning
 from tessera.shapes.expr import dim
 
@@ -72,7 +72,7 @@ def _scatter(frame: Frame, op: graph_indexing.ScatterOp, operands: Values) -> Va
     rows = np.moveaxis(updates.reshape((*source.shape[:axis], -1, *source.shape[axis + 1 :])), axis, 0)
     for number, index in enumerate(indices.reshape(-1)):
         if not 0 <= int(index) < source.shape[axis]:
-            raise ShapeError(
+            raise RangeError(
                 f"scatter: index {index} is out of range for axis {axis} of size {source.shape[axis]}",
                 hint="indices count from 0; clamp or mask them first",
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,11 +13,12 @@ from xdsl.dialects.builtin import IndexType, ModuleOp, StringAttr
 from xdsl.ir import Attribute, SSAValue
 
 from tessera import knobs
-from tessera.dialects import tile
+from tessera.dialects import text, tile
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.locations import span_of
 from tessera.dialects.tile_types import ViewType
 from tessera.errors import CompileError, DeviceError, SourceSpan
+from tessera.faults import boundary
 from tessera.interpreters.engine import symbol_in
 from tessera.kernels.native import Program, Settings, loaded
 from tessera.runtime.launch_plan import ArrayArgument, Failure, NumberArgument, Plan
@@ -86,7 +88,8 @@ def machined(
     source: Source, chosen: Settings, facts: Facts, lines: Mapping[int, bool] = MappingProxyType({})
 ) -> Machined:
     """Machine code of a tile function, for arguments with these facts."""
-    return _for_gpu(source, chosen, facts, lines) if chosen.target == "cuda" else _for_cpu(source, chosen, facts)
+    with boundary(f"@{source.name}", f"machine code for {chosen.level}", partial(text.write, source.module)):
+        return _for_gpu(source, chosen, facts, lines) if chosen.target == "cuda" else _for_cpu(source, chosen, facts)
 
 
 def _for_cpu(source: Source, chosen: Settings, facts: Facts) -> Machined:

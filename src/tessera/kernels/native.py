@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from tessera import knobs
-from tessera.errors import CompileError, DeviceError, TesseraError
+from tessera.errors import CompileError, DeviceError, InternalError, TesseraError
 from tessera.forking import fork_waits_for
 from tessera.interpreters.checks import AROUND, NOTHING
 from tessera.kernels.arguments import NUMBERS, Ask, Guard, Number, collect, is_lined, kinds_of
@@ -434,7 +434,8 @@ class Programs:
         try:
             program, code = compiled(instance, chosen, assumed.facts(instance, values), lines_of(values))
         except CompileError as refusal:
-            if chosen.demanded:
+            # A kernel that somebody wrote is refused for reasons that they know; a fault is for them to see, too.
+            if chosen.demanded or isinstance(refusal, InternalError):
                 raise
             _log_fallback(instance, refusal)
             return Program.of(instance, None)

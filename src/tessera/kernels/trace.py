@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from functools import partial
 from numbers import Number
 from typing import Any
 
@@ -14,6 +15,7 @@ from tessera.dialects import text
 from tessera.dialects.attributes import symbols_of
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError, DtypeError, ShapeError, TesseraError, span_of
+from tessera.faults import boundary
 from tessera.kernels.arguments import kinds_of
 from tessera.kernels.context import current_context
 from tessera.kernels.control import is_kernel_module
@@ -110,10 +112,11 @@ def trace(kernel: Kernel, given: Mapping[str, Any], static: Mapping[str, Any]) -
         function = work.finish(len(outputs), grid)
     say_overlapping(function, [argument.path for argument in work.arguments], kernel.overlapping)
     module = ModuleOp([function])
-    text.verify(module)
-    context = text.new_context()
-    for step in (Canonicalize(), CommonSubexpressions()):
-        step.apply(context, module)
+    with boundary(kernel.__name__, "the passes after tracing", partial(text.write, module)):
+        text.verify(module)
+        context = text.new_context()
+        for step in (Canonicalize(), CommonSubexpressions()):
+            step.apply(context, module)
     inputs = work.arguments[: len(work.arguments) - len(outputs)]
     paths = tuple(argument.path for argument in inputs)
     kinds, guards = kinds_of(seen), work.recorder.guards

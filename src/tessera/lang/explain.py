@@ -94,8 +94,15 @@ class Explanation:
         """How many of its programs were found on the disk."""
         return sum(variant.found for variant in self.variants)
 
+    @property
+    def fallbacks(self) -> int:
+        """How many of its programs the interpreter runs because they have no machine code, or the compiler failed."""
+        return sum(variant.fallback is not None for variant in self.variants)
+
     def __str__(self) -> str:
         lines = [f"{self.name}: compiled {_times(self.compilations)}"]
+        if self.fallbacks:
+            lines.append(f"  without machine code: {self.fallbacks} of {len(self.variants)} programs")
         for number, variant in enumerate(self.variants, 1):
             traced = variant.traced
             found = ", found on the disk" if variant.found else ""

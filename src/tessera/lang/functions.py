@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tessera.cached import cached_property
 from tessera.dtypes.types import DType, f32
 from tessera.errors import SourceSpan
+from tessera.faults import boundary
 from tessera.lang.parameters import is_array
+from tessera.lang.places import Inside
 from tessera.lang.sizes import SizeGuard, Sizes, TracedSize, plain_size
 from tessera.lang.tracing import Copied, Trace, Traced, tracing
 from tessera.runtime.device import Device
@@ -63,6 +66,8 @@ class TracedFunction:
     histories: tuple[ShapeHistory, ...]
     copied: tuple[Copied, ...] = ()
     """Host arrays that were copied to where the function runs: it is right while they are what they were."""
+    places: tuple[Inside, ...] = ()
+    """Where elements of arguments that are indices have to lie."""
     finish: tuple[Any] | None = None
     """What makes the function's result of its program's, where that is the same for all sizes; see `jit`."""
 
@@ -140,7 +145,8 @@ def trace_function(
     if (least := least_sizes(sizes.intervals)) is not None:
         main.attributes[LEAST] = least
     module = ModuleOp([*trace.beside, main])
-    text.verify(module)
+    with boundary(name, "the check of what was traced", partial(text.write, module)):
+        text.verify(module)
     return TracedFunction(
         name,
         module,
@@ -154,6 +160,7 @@ def trace_function(
         tuple((value.sizes, value.dtype) for value in values),
         tuple(value.history for value in values),
         tuple(trace.copied),
+        tuple(trace.places),
     )
 
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from tessera import knobs
 from tessera.cached import cached_property
-from tessera.errors import CompileError, DeviceError, TesseraError, caller_span
+from tessera.errors import CompileError, DeviceError, InternalError, TesseraError, caller_span
+from tessera.faults import boundary, tell
 from tessera.forking import tell_in_child
 from tessera.kernels.named import Made, Named, function_behind
 from tessera.kernels.native import Settings, settings
@@ -26,6 +27,7 @@ from tessera.lang.inlining import inlined
 from tessera.lang.kept import Shelf
 from tessera.lang.methods import Held, Method, Methods, alive
 from tessera.lang.parameters import Call, Parameters, Static
+from tessera.lang.places import looking
 from tessera.lang.tiering import Tiers, tiers_of, wanted_tiers
 from tessera.lang.tracing import current_or_none
 from tessera.lang.variants import Reason, Seen, pattern_of, sizes_for
@@ -97,12 +99,15 @@ class Jitted(Named):
         name: str | None = None,
         identity: Callable[..., Any] | None = None,
         tiers: Any = "off",
+        careful: bool = False,
     ) -> None:
         functools.update_wrapper(self, alive(function))
         if alive(function) is not function:
             del self.__dict__["__wrapped__"]  # whoever has the object has it
         self._function = function
         self._identity = identity
+        # Whether indices among the arguments are looked at before each call on the host.
+        self.careful = careful
         self.name = name or getattr(function, "__name__", "function")
         self._options: dict[str, Any] = {
             "static_argnums": _several(static_argnums),
@@ -237,6 +242,8 @@ class Jitted(Named):
         if self.donated or self.graphs or any(leaf.number is not None for leaf in call.leaves):
             return None
         family = self.families.get((self._device(call), chosen, *call.key))
+        if self.careful and family is not None and any(variant.traced.places for variant in family.variants):
+            return None
         return None if family is None else functools.partial(_resized, family, self._lock)
 
     def _entry(self, call: Call, chosen: Settings | None) -> Entry:
@@ -249,6 +256,8 @@ class Jitted(Named):
             run = _moving(run, call, self._device(call))
         if self.donated:
             run = _donating(run, call, self.donated)
+        if self.careful and variant.traced.places and self._device(call).kind == "cpu":
+            run = looking(run, self.name, variant.traced.places, sizes)
         return Entry(variant.unchanged, run, variant.traced.hidden, finish_for(variant.traced, sizes))
 
     def _device(self, call: Call) -> Device:
@@ -259,7 +268,8 @@ class Jitted(Named):
         values = self._on_device(call, variant)
         try:
             graph = self.graphs and self._recorded < _MOST_GRAPHS
-            bound = variant.program.bind(values, graph=graph, donated=_places_of(call, self.donated))
+            with boundary(self.name, "binding", lambda: variant.program.codes.graph_text):
+                bound = variant.program.bind(values, graph=graph, donated=_places_of(call, self.donated))
             self._recorded += bound.recorded > 0
             return variant, sizes, bound
         except CompileError as error:
@@ -431,7 +441,8 @@ def interpreted(traced: TracedFunction) -> Program:
 
 
 def log_fallback(name: str, error: TesseraError) -> None:
-    """Says that a function has no machine code, where fallbacks are logged."""
+    """Says that a function has no machine code, where fallbacks are logged; a fault of the compiler is a warning."""
+    tell(name, error)
     if "fallbacks" in knobs.logs.value:
         logging.getLogger("tessera.fallbacks").warning("%s runs in the interpreter: %s", name, error.message)
 
@@ -446,7 +457,11 @@ def _resized(family: Family, lock: RLock, values: Sequence[Tensor]) -> Entry | N
             if sizes is None or not (variant.unchanged is None or variant.unchanged()):
                 continue
             known = sizes if variant.has_same_symbols else None
-            run = variant.program.resized([*values, *traced.hidden], known)
+            try:
+                with boundary(traced.name, "binding for other sizes"):
+                    run = variant.program.resized([*values, *traced.hidden], known)
+            except InternalError:
+                return None  # the long way says what is wrong, and what runs instead
             if run is None:
                 return None
             family.seen.add_shapes(shapes)

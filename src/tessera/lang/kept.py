@@ -19,6 +19,7 @@ from tessera.kernels.fingerprint import identity_of
 from tessera.kernels.native import Settings, settings_on, target_of
 from tessera.lang.functions import ArgumentType, Outcome, TracedFunction
 from tessera.lang.parameters import Call, Parameters, Static
+from tessera.lang.places import Inside
 from tessera.lang.programs.host import decode, encode
 from tessera.lang.programs.program import Program
 from tessera.lang.programs.store import find, keep
@@ -168,6 +169,7 @@ def _encoded(traced: TracedFunction, place: str) -> dict[str, Any] | None:
         "guards": [[str(one.value), one.question, one.number, one.answer, encode(one.span)] for one in traced.guards],
         "least": {symbol: list(interval) for symbol, interval in traced.least.items()},
         "effects": list(traced.effects),
+        "places": [one.encoded() for one in traced.places],
     }
 
 
@@ -191,6 +193,7 @@ def _decoded(found: dict[str, Any], call: Call) -> tuple[TracedFunction, str]:
     traced = TracedFunction(
         "", "", tuple(types), (), tuple(outcomes), structure, tuple(guards), least, tuple(effects), (), ()
     )
+    traced.places = tuple(map(Inside.decoded, found["places"]))
     return traced, found["program"]
 
 

@@ -41,6 +41,15 @@ def operator(function: Callable[P, R]) -> Callable[P, R]:
             error.shapes = error.shapes or shown(*given)
             error.story = stories(given) or error.story
             raise
+        except (Warning, MemoryError):
+            raise
+        except Exception as problem:  # of the operator's own code: nothing of a user runs here
+            raise TesseraError(
+                f"{name} cannot be traced for these arguments: {type(problem).__name__}: {problem}",
+                shapes=shown(*given),
+                story=stories(given),
+                hint=f"it takes {name}{signature}; where the arguments are such, this is a fault of Tessera",
+            ) from problem
         if given:
             _tell(name, given, result)
         return result
@@ -52,7 +61,7 @@ def operator(function: Callable[P, R]) -> Callable[P, R]:
             for one in parameters
         ]
     )
-    eager = Jitted(traced, number_parameters=arrays, name=name, identity=function)
+    eager = Jitted(traced, number_parameters=arrays, name=name, identity=function, careful=True)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -14,11 +14,14 @@ import numpy as np
 from tessera.dtypes.promotion import as_dtype
 from tessera.dtypes.types import DType, f32, f64, i64
 from tessera.errors import DeviceError, DtypeError, EffectError, ShapeError, TesseraError, caller_span
+from tessera.kernels.native import settings
 from tessera.lang.asking import ruled
+from tessera.lang.places import Inside
 from tessera.lang.sizes import plain, plain_shape, plain_size
 from tessera.lang.tracing import Copied, Trace, Traced, current, shown, stories, telling
 from tessera.runtime.creation import asarray
 from tessera.runtime.operators import weak_scalar
+from tessera.runtime.pytree import tree_leaves
 from tessera.runtime.tensor import DTypeLike, Tensor
 from tessera.shapes import rules
 from tessera.shapes.expr import DimLike, Size, dim, format_shape
@@ -44,6 +47,8 @@ def lift(value: Any) -> Traced:
         return value
     if isinstance(value, bool | int | float):
         return number(value)
+    if isinstance(value, list | tuple):
+        _check_listed(trace, value)  # pyright: ignore[reportUnknownArgumentType]  (of anything)
     tensor = value if isinstance(value, Tensor) else asarray(value)
     if trace.device.kind != "cpu" and id(value) not in trace.hidden and isinstance(value, np.ndarray | list | tuple):
         # Such a thing lies on no device: it is copied to where the function runs, and looked at again in each call.
@@ -51,6 +56,15 @@ def lift(value: Any) -> Traced:
             trace.copied.append(Copied.of(value))  # pyright: ignore[reportUnknownArgumentType]  # of any type
         tensor = tensor.to(trace.device)
     return _hidden(trace, tensor, value)
+
+
+def _check_listed(trace: Trace, value: Sequence[Any]) -> None:
+    """Refuses a list of values for one: containers are arguments of their own, and are not joined by themselves."""
+    if any(isinstance(leaf, Traced | Tensor) for leaf in tree_leaves(value)):
+        raise DtypeError(
+            f"{trace.name}: expected a tensor or a number, got a {type(value).__name__} of {len(value)}",
+            hint="make a tensor of numbers with ts.asarray, of tensors with ts.stack or ts.concat",
+        )
 
 
 def _from_elsewhere(value: Traced) -> TesseraError:
@@ -344,11 +358,34 @@ def concatenate(xs: Sequence[Any], axis: int) -> Traced:
     return emit("concatenate", lambda values: graph.ConcatenateOp(values, axis), *operands)
 
 
+def lie_inside(places: Traced, low: Size, high: Size, what: str, ignored: int | None = None) -> None:
+    """Notes where indices have to lie, if they are an argument: whoever calls eagerly has them looked at."""
+    trace = current()
+    if places.value.owner is trace.body:
+        trace.places.append(Inside(trace.body.args.index(places.value), dim(low), dim(high), what, ignored))
+
+
+def looked_at(places: Any, size: Size, what: str, *, ignored: int | None = None) -> Traced:
+    """Indices from 0 to below a size, as they are. Where indices are checked, these are, too: they look themselves up."""
+    made = lift(places)
+    lie_inside(made, 0, size, what, ignored)
+    chosen = settings()
+    if chosen is not None and "bounds" not in chosen.checks:
+        return made
+    wide = cast(made, i64)
+    if ignored is None:
+        return gather(iota((size,), 0, i64), wide, 0)
+    skipped = ew("eq", wide, broadcast_to(constant(ignored, (), i64), wide.sizes))
+    zeros = constant(0, wide.sizes, i64)
+    return ew("select", skipped, wide, gather(iota((size,), 0, i64), ew("select", skipped, zeros, wide), 0))
+
+
 def gather(x: Any, indices: Any, axis: int) -> Traced:
     """Slices of `x` at integer indices along an axis; every index must be in range."""
     from tessera.dialects import graph
 
     operands = [lift(x), lift(indices)]
+    lie_inside(operands[1], 0, operands[0].sizes[axis], f"axis {axis}")
     if not operands[1].dtype.is_integer:
         raise DtypeError(
             f"gather: indices are integers, got {operands[1].dtype}",
@@ -364,6 +401,7 @@ def scatter(kind: str, x: Any, indices: Any, updates: Any, axis: int) -> Traced:
     from tessera.dialects import graph_indexing
 
     operands = [lift(x), lift(indices), lift(updates)]
+    lie_inside(operands[1], 0, operands[0].sizes[axis], f"axis {axis}")
     return emit(
         "scatter", lambda values: graph_indexing.ScatterOp(kind, values[0], values[1], values[2], axis), *operands
     )

@@ -15,6 +15,7 @@ import numpy as np
 
 from tessera.dtypes.types import DType
 from tessera.errors import EffectError, ShapeError, TesseraError
+from tessera.lang.places import Inside
 from tessera.lang.sizes import Sizes, traced_shape
 from tessera.runtime.device import Device
 from tessera.runtime.tensor import Tensor
@@ -60,6 +61,8 @@ class Trace:
         """What stands beside the function in its module: kernels, and slots of state."""
         self.kept: dict[Any, Any] = {}
         """What parts of the language keep while the function is traced, by a key of theirs."""
+        self.places: list[Inside] = []
+        """What arguments that are indices have to lie between."""
         self.closed = False
 
     @contextmanager
@@ -211,6 +214,17 @@ class Traced:
         if row is None or method != "__call__" or options:
             self._refuse(f"np.{function.__name__}", "use the function of tessera: it works on traced values")
         return _binary(row, *operands)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> NoReturn:
+        self._refuse(f"np.{function.__name__}", "use the function of tessera: it works on traced values")
+
+    def __format__(self, form: str) -> str:
+        if form:
+            self._refuse(
+                f"the format {form!r}",
+                "return the tensor, and format it outside; ts.debug_print shows it while the program runs",
+            )
+        return repr(self)
 
     def __setitem__(self, key: object, value: object) -> NoReturn:
         raise EffectError(

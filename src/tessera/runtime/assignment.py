@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tessera.dtypes.casting import cast
 from tessera.dtypes.promotion import can_cast
 from tessera.dtypes.types import DType
@@ -35,7 +37,7 @@ def assign(tensor: Tensor, key: indexing.Key, value: Operand) -> None:
         _on_device(tensor, indexing.for_device(key, parts, tensor.device), value)
         return
     array, places = tensor.numpy(), indexing.for_numpy(tensor.shape, parts)
-    coerced = operand(value, tensor.dtype)
+    coerced = operand(_number(value), tensor.dtype)
     if coerced is None:
         raise DtypeError(
             f"expected a tensor, an array or a number, got {type(value).__name__}",
@@ -49,6 +51,11 @@ def assign(tensor: Tensor, key: indexing.Key, value: Operand) -> None:
         array[places] = elements
     except (IndexError, ValueError, TypeError) as problem:
         raise indexing.refusal(tensor.shape, problem) from None
+
+
+def _number(value: Operand) -> Operand:
+    """A scalar of NumPy as Python's number: a single value is stored in the tensor's type, whatever its own is."""
+    return value.item() if isinstance(value, np.bool_ | np.integer | np.floating) else value
 
 
 def _check_stored(dtype: DType, into: DType) -> None:
@@ -66,8 +73,8 @@ def _on_device(tensor: Tensor, key: tuple[Any, ...], value: Operand) -> None:
             shapes=[f"{format_shape(tensor.shape)}, strides {format_shape(tensor.strides)}"],
             hint="assign to the tensor that it is a view of, with one index for both",
         )
-    given = value
-    if not isinstance(value, bool | int | float):
+    given = _number(value)
+    if not isinstance(given, bool | int | float):
         from tessera.runtime.creation import asarray  # above this file: it makes tensors
 
         given = asarray(value)

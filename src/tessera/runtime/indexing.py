@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, cast
 import numpy as np
 
 from tessera.dtypes.types import Kind, i64
-from tessera.errors import DeviceError, DtypeError, ShapeError, TesseraError
+from tessera.errors import DeviceError, DtypeError, RangeError, ShapeError, TesseraError
 from tessera.runtime.device import Device
 from tessera.runtime.memory import Array
 from tessera.shapes.expr import format_shape
@@ -90,7 +90,7 @@ def _array_part(part: Any) -> Part:
 
 def refusal(shape: tuple[int, ...], problem: Exception) -> TesseraError:
     """NumPy's complaint about an index or a value, as ours."""
-    return ShapeError(
+    return (RangeError if isinstance(problem, IndexError) else ShapeError)(
         f"the index does not fit: {problem}",
         shapes=[format_shape(shape)],
         hint="an axis of size n has indices from -n to n - 1; a mask has the shape of the axes that it selects from",

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tessera.cached import cached_property
 from tessera.dtypes.types import BY_NAME, DType
-from tessera.errors import CompileError, DtypeError, ShapeError, SourceSpan, TesseraError
+from tessera.errors import CompileError, DtypeError, RangeError, ShapeError, SourceSpan, TesseraError
 from tessera.shapes.conditions import Condition, Geometry, evaluate, frozen
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import Shape, Size, dim, evaluator, size
@@ -64,7 +64,7 @@ _ERRORS: Mapping[str | None, tuple[type[TesseraError], str | None]] = {
         ShapeError,
         "a block may reach over the end, but starts inside: check the grid, the block size and the offset",
     ),
-    "indices": (ShapeError, "indices count from 0; clamp or mask them first"),
+    "indices": (RangeError, "indices count from 0; clamp or mask them first"),
     "nan": (DtypeError, "mask or clamp the operands with tile.where before this op, or turn the check off"),
 }
 

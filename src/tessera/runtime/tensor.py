@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, cast, final
@@ -48,8 +48,8 @@ class Tensor:
     # elements may be touched only where the host can reach them, which `numpy` checks.
     __slots__ = ("__weakref__", "_buffer", "device", "dtype", "geometry", "meta")
 
-    # NumPy's arrays leave operators with a tensor to the tensor.
-    __array_ufunc__ = None
+    # NumPy's arrays leave operators with a tensor to the tensor: `array + tensor` is a tensor.
+    __array_priority__ = 100
 
     geometry: Array
     _buffer: Buffer | None
@@ -415,6 +415,18 @@ class Tensor:
     def __repr__(self) -> str:
         return show(self)
 
+    def __format__(self, form: str) -> str:
+        """The only element in a number's format; without one, what `str` gives."""
+        if not form:
+            return str(self)
+        if self.ndim:
+            raise ShapeError(
+                f"the format {form!r} is one of numbers, and this tensor has {self.ndim} axes",
+                shapes=[format_shape(self.shape)],
+                hint="format an element, x[0], or what a reduction makes of all of them",
+            )
+        return format(self.item(), form)
+
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, (self.cpu().copy().numpy(), self.dtype, self.device)
 
@@ -431,6 +443,10 @@ class Tensor:
                 )
             return array.astype(dtype)
         return array.copy() if copy else array
+
+    def __array_function__(self, function: Any, types: object, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """NumPy's functions take tensors of the host for arrays on the same memory, and give NumPy's arrays."""
+        return function(*_as_arrays(args), **{name: _as_arrays(value) for name, value in kwargs.items()})
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
@@ -530,6 +546,15 @@ class Tensor:
 
 
 _CPU_IN_DLPACK = (1, 0)
+
+
+def _as_arrays(given: Any) -> Any:
+    """Tensors as NumPy's arrays, in lists and tuples too."""
+    if isinstance(given, Tensor):
+        return np.asarray(given)
+    if type(given) in (list, tuple):
+        return type(given)([_as_arrays(one) for one in given])
+    return given
 
 
 def _operator_of(tensor: Tensor, name: str) -> Any:

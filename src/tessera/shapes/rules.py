@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from operator import index
 
-from tessera.errors import ShapeError
+from tessera.errors import RangeError, ShapeError
 from tessera.shapes.bounds import Interval, at_least
 from tessera.shapes.expr import Dim, Shape, Size, ceil_div, dim, element_count, exact_quotient, format_shape, size
 from tessera.shapes.history import ShapeHistory, tell
@@ -102,7 +102,7 @@ def normalize_axis(axis: int, rank: int, *, where: str = "axis") -> int:
     if -rank <= number < rank:
         return number % rank
     hint = f"use an axis from {-rank} to {rank - 1}" if rank else "a shape without axes has none to name"
-    raise ShapeError(f"{where}: axis {axis} is out of range for {_axes(rank)}", hint=hint)
+    raise RangeError(f"{where}: axis {axis} is out of range for {_axes(rank)}", hint=hint)
 
 
 def _normalize_axes(axes: Sequence[int], rank: int, where: str) -> list[int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
@@ -17,6 +18,7 @@ from tessera import knobs
 from tessera.dialects import text
 from tessera.dialects.structural_hash import structural_hash
 from tessera.errors import CompileError
+from tessera.faults import boundary
 from tessera.transforms import legality
 from tessera.transforms.apply_facts import ApplyFacts
 from tessera.transforms.canonicalize import Canonicalize
@@ -138,14 +140,15 @@ def compile_module(
     for number, (name, stage) in enumerate(steps):
         start = time.perf_counter()
         replacement = _override(name)
-        if replacement is not None:
-            current = replacement
-        else:
-            stage.run.apply(context, current)
         level_ends = number + 1 == len(steps) or steps[number + 1][1].level != stage.level
-        if level_ends or knobs.verify.value:
-            text.verify(current)
-            legality.check(current, stage.level)
+        with boundary("a module", f"the pass {name}", partial(text.write, module)):
+            if replacement is not None:
+                current = replacement
+            else:
+                stage.run.apply(context, current)
+            if level_ends or knobs.verify.value:
+                text.verify(current)
+                legality.check(current, stage.level)
         result.seconds[name] = time.perf_counter() - start
         if level_ends:
             result.levels[stage.level] = text.write(current)

@@ -56,7 +56,7 @@ def triu(x: Array, /, *, k: int = 0) -> Traced:
 @operator
 def one_hot(indices: Array, classes: int, /, *, dtype: DTypeLike = f32) -> Traced:
     """1 at the class that an index names and 0 elsewhere, along a new last axis."""
-    made = tensor(indices)
+    made = primitives.looked_at(tensor(indices), classes, "classes")
     shape = (*made.sizes, classes)
     places = primitives.iota(shape, made.ndim, i64)
     spread = primitives.broadcast_to(primitives.reshape(primitives.cast(made, i64), (*made.sizes, 1)), shape)

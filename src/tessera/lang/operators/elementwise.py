@@ -24,7 +24,8 @@ def _unary(name: str, row: str, said: str) -> Callable[[Array], Traced]:
 
 def _binary(name: str, row: str, said: str) -> Callable[[Array, Array], Traced]:
     def function(x1: Array, x2: Array, /) -> Traced:
-        return elementwise(row, x1, x2)
+        # Of numbers alone, too, the result has a type of its own, as it has outside of a trace.
+        return elementwise(row, *tensors(name, x1, x2))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = said
@@ -200,8 +201,8 @@ def clip(x: Array, /, min: Array | None = None, max: Array | None = None) -> Tra
 
 @operator
 def where(condition: Array, x1: Array, x2: Array, /) -> Traced:
-    """x1 where the condition holds, x2 elsewhere; all three broadcast."""
-    return elementwise("select", *_logical("where", condition), x1, x2)
+    """x1 where the condition holds, x2 elsewhere; all three broadcast. Numbers alone are f32, i64 or bool."""
+    return elementwise("select", *_logical("where", condition), *tensors("where", x1, x2))
 
 
 @operator

@@ -10,7 +10,7 @@ from typing import Any, SupportsIndex, TypeAlias
 import numpy as np
 
 from tessera.dtypes.types import Kind, i64
-from tessera.errors import DtypeError, ShapeError
+from tessera.errors import DtypeError, RangeError, ShapeError
 from tessera.lang import primitives
 from tessera.lang.arithmetic import broadcast_all, elementwise
 from tessera.lang.operator import operator
@@ -154,7 +154,7 @@ def _bound(end: Any) -> Any:
 def _check_inside(x: Traced, axis: int, place: int) -> None:
     size = x.sizes[axis]
     if isinstance(size, int) and not -size <= place < size:
-        raise ShapeError(
+        raise RangeError(
             f"index {place} is out of range for axis {axis} of size {size}",
             shapes=shown(x),
             story=x.history.lines(),
@@ -202,6 +202,7 @@ def from_front(x: Traced, axis: int, places: Traced) -> Traced:
     if places.dtype.kind is Kind.UINT:
         return places
     size: Any = x.sizes[axis]
+    primitives.lie_inside(places, 0 - size, size, f"axis {axis}")
     if not isinstance(size, int):
         size = primitives.size_value(size, places.dtype)
     return elementwise("select", elementwise("lt", places, 0), elementwise("add", places, size), places)
@@ -244,6 +245,10 @@ def _one_index(x: Traced, indices: Sequence[tuple[int, Traced]]) -> tuple[Traced
     axes = [axis for axis, _ in indices]
     turned = primitives.transpose(x, [*axes, *(axis for axis in range(x.ndim) if axis not in axes)])
     given = [primitives.cast(from_front(x, axis, places), i64) for axis, places in indices]
+    if len(given) > 1:  # one that is outside may be another's place in the index for all of them
+        given = [
+            primitives.looked_at(one, x.sizes[axis], f"axis {axis}") for one, axis in zip(given, axes, strict=True)
+        ]
     spread = broadcast_all(given, "indexing")
     flat = spread[0]
     for at, places in enumerate(spread[1:], 1):
@@ -282,6 +287,7 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Traced:
     lead = broadcast_lead(values, spots)
     values = primitives.broadcast_to(values, (*lead, values.sizes[-1]))
     spots = primitives.cast(primitives.broadcast_to(spots, (*lead, spots.sizes[-1])), i64)
+    spots = primitives.looked_at(spots, values.sizes[-1], f"axis {axis}")  # rows lie side by side below
     rows: Size = 1
     for size in lead:
         rows = rows * size
@@ -300,5 +306,7 @@ def broadcast_lead(a: Traced, b: Traced) -> tuple[Size, ...]:
 
 @operator
 def embedding(indices: Array, table: Array, /) -> Traced:
-    """Rows of a table at integer indices."""
-    return primitives.gather(tensor(table), tensor(indices), 0)
+    """Rows of a table at integer indices; negative ones count from the end, as in `table[indices]`."""
+    rows = tensor(table)
+    one_axis(rows, 0, "embedding")
+    return primitives.gather(rows, from_front(rows, 0, tensor(indices)), 0)

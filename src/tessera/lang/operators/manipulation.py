@@ -273,8 +273,8 @@ def split(x: Array, parts: int | tuple[int, ...], /, *, axis: int = 0) -> tuple[
 
 
 @operator
-def pad(x: Array, widths: tuple[tuple[int, int], ...], /, *, value: float = 0) -> Traced:
-    """`x` with `value` around it: (before, after) for each axis."""
+def pad(x: Array, widths: tuple[tuple[int, int], ...], /, *, value: float = False) -> Traced:
+    """`x` with `value` around it, 0 or False: (before, after) for each axis."""
     made = tensor(x)
     if len(widths) != made.ndim or builtins.any(side < 0 for pair in widths for side in pair):
         raise ShapeError(

@@ -111,7 +111,7 @@ def cross_entropy(
             story=stories([made, named]),
             hint=f"axis {axis} of the logits has the classes; labels have all other axes, and hold the class",
         )
-    named = primitives.cast(named, i64)
+    named = primitives.cast(primitives.looked_at(named, made.sizes[place], "the classes", ignored=ignore_index), i64)
     values = wide(made)
     apart, powers, _ = exponentials(values, (place,))
     total = ew("log", primitives.reduce("sum", powers, (place,), keepdims=True))

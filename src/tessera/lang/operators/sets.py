@@ -88,7 +88,11 @@ def nonzero(x: Array, /) -> tuple[Any, ...]:
     """Places of elements that are not 0: one row of indices per axis."""
     made = _concrete("nonzero", x)
     if not made.ndim:
-        made = made.reshape(1)
+        raise ShapeError(
+            "nonzero: a tensor without axes has no places",
+            shapes=[format_shape(made.shape)],
+            hint="compare it with 0, or reshape it to (1,)",
+        )
     places = flat_nonzero(made)
     found: list[Any] = []
     step = made.size

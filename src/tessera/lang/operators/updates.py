@@ -64,7 +64,7 @@ def update(x: Array, values: Array, kind: str, key: Any) -> Traced:
     static, arrays = taken_apart(key)
     if len(static) == len(arrays) == 1 and is_mask(arrays[0]):
         return _where_masked(x, arrays[0], values, kind)
-    return _updated(x, values, kind, static, arrays)
+    return _at(x, values, kind, static, arrays)
 
 
 def stored(x: Array, key: Any, values: Array) -> Traced:
@@ -90,7 +90,7 @@ def _where_masked(x: Array, mask: Array, values: Array, kind: str) -> Traced:
 
 
 @operator
-def _updated(x: Array, values: Array, kind: str, key: Key, given: Sequence[Array]) -> Traced:
+def _at(x: Array, values: Array, kind: str, key: Key, given: Sequence[Array]) -> Traced:
     made = tensor(x)
     spans = spans_of(made, key, given)
     if spans.arrays:
@@ -166,6 +166,7 @@ def _at_indices(x: Traced, values: Any, kind: str, spans: Spans) -> Traced:
     if kind != "multiply":
         return primitives.scatter(kind, x, flat, given, axis)
     # Factors of one place are multiplied first: each slice looks for those that name it.
+    flat = primitives.looked_at(flat, size, f"axis {axis}")
     grid, rest = (size, count), x.ndim - axis - 1
     names = primitives.ew("eq", primitives.iota(grid, 0), primitives.broadcast_to(expanded(flat, [0]), grid))
     shape = (*x.sizes[:axis], size, count, *x.sizes[axis + 1 :])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tessera import knobs
 from tessera.dialects import graph, text, tile
 from tessera.dialects.graph_types import GraphTensorType
 from tessera.errors import DeviceError
+from tessera.faults import boundary
 from tessera.interpreters.checks import Checks, checking
 from tessera.interpreters.engine import symbol_in
 from tessera.interpreters.graph import run_function
@@ -73,9 +75,10 @@ def compile_graph(
 def _lowered(
     module: ModuleOp, chosen: Settings, name: str, stages: Mapping[str, Stage] | None, facts: Facts | None
 ) -> Program:
-    stages = stages_for(chosen.target, chosen.level, checks=chosen.checks) if stages is None else stages
-    lowered = compile_module(module, stages=stages, facts=facts)
-    program = host_of(lowered.module, name, located=bool(chosen.checks))
+    with boundary(f"@{name}", "lowering", partial(text.write, module)):
+        stages = stages_for(chosen.target, chosen.level, checks=chosen.checks) if stages is None else stages
+        lowered = compile_module(module, stages=stages, facts=facts)
+        program = host_of(lowered.module, name, located=bool(chosen.checks))
     codes = Codes(
         name,
         program.kernels,
@@ -168,7 +171,10 @@ def interpreted(
     def run(*values: Any) -> tuple[Tensor, ...]:
         place = next((value.device for value in values if isinstance(value, Tensor)), otherwise)
         given = [value.cpu().numpy() if isinstance(value, Tensor) else value for value in values]
-        with checking(Checks(nonfinite="nan")) if "nan" in knobs.checks.value else nullcontext():
+        with (
+            boundary(f"@{name}", "the interpreter", partial(text.write, module)),
+            checking(Checks(nonfinite="nan")) if "nan" in knobs.checks.value else nullcontext(),
+        ):
             found = run_function(module, name, given, machine=world())
         made: list[Tensor] = []
         for array, type_ in zip(found, types, strict=True):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from tessera.errors import CompileError
+from tessera.faults import boundary
 from tessera.forking import tell_in_child
 from tessera.kernels.native import Settings, quick_settings, settings, settings_at, settings_on, target_of
 from tessera.kernels.schedule import Schedule
@@ -211,7 +212,8 @@ class ProgramClient:
         try:
             program = recipe.program(variant.traced.module, here, str(call.context.device))
             made = self._made(variant, program, call, level, recipe)
-            made.bind(call)  # machine code is made for arrays
+            with boundary(self.name, "binding", lambda: program.codes.graph_text):
+                made.bind(call)  # machine code is made for arrays
         except CompileError as error:
             if level.tier is not ExecutionTier.TIER1_INTERPRETER or call.context.chosen.demanded:
                 raise
