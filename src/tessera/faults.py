@@ -12,10 +12,10 @@ import platform
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from tessera import knobs
 from tessera.errors import InternalError, TesseraError, warn
@@ -35,18 +35,21 @@ _KNOBS = (
 )
 
 
-@contextmanager
-def boundary(what: str, stage: str, text: Callable[[], str] | None = None) -> Generator[None]:
-    """Makes an `InternalError` of whatever else than an error of ours leaves the body.
+class boundary:  # noqa: N801  (read as a word: with boundary(...))
+    """Makes an `InternalError` of whatever else than an error of ours leaves the body of a `with`.
 
     `what` is compiled, `stage` is at work, and `text` writes the IR that it was given, for the report.
     """
-    try:
-        yield
-    except (TesseraError, Warning, MemoryError):
-        raise
-    except Exception as problem:
-        raise fault(what, stage, problem, text) from problem
+
+    def __init__(self, what: str, stage: str, text: Callable[[], str] | None = None) -> None:
+        self.what, self.stage, self.text = what, stage, text
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        if isinstance(problem, Exception) and not isinstance(problem, TesseraError | Warning | MemoryError):
+            raise fault(self.what, self.stage, problem, self.text) from problem
 
 
 def fault(what: str, stage: str, problem: Exception, text: Callable[[], str] | None = None) -> InternalError:
@@ -96,7 +99,7 @@ def _version(name: str) -> str:
         return "not installed"
 
 
-def _value(knob: knobs.Knob[object]) -> str:
+def _value(knob: knobs.Knob[Any]) -> str:
     try:
         return str(knob.value)
     except TesseraError:

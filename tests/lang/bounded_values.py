@@ -22,7 +22,7 @@ _SMALLEST = {"f64": 2.0**-1073, "f32": 2.0**-148, "f16": 2.0**-24, "bf16": 2.0**
 _ULPS = 8  # of functions that no instruction computes
 
 
-class Unfit(Exception):
+class UnfitError(Exception):
     """A step that cannot be compared: outside of a function's domain, on a jump of it, or too inexact."""
 
 
@@ -93,7 +93,7 @@ def mul(a: Bounded, b: Bounded) -> Bounded:
 def div(a: Bounded, b: Bounded) -> Bounded:
     least = np.abs(b.exact) - b.error
     if (least <= 1e-3).any():
-        raise Unfit
+        raise UnfitError
     return rounded(a.exact / b.exact, (a.error + np.abs(a.exact / b.exact) * b.error) / least, a.dtype, 2)
 
 
@@ -115,14 +115,14 @@ def exp(x: Bounded) -> Bounded:
 
 def log(x: Bounded) -> Bounded:
     if (x.exact - x.error <= 0).any():
-        raise Unfit
+        raise UnfitError
     found = monotone(np.log, x)
     return Bounded(found.exact, found.error + UNITS[x.dtype], x.dtype)
 
 
 def sqrt(x: Bounded) -> Bounded:
     if (x.exact < 0).any():
-        raise Unfit
+        raise UnfitError
     return monotone(np.sqrt, x, 0.0)
 
 
@@ -146,7 +146,7 @@ def compared(name: str, a: Bounded, b: Bounded) -> Bounded:
     """A compare, where no error can turn it."""
     error = a.error + b.error
     if ((np.abs(a.exact - b.exact) <= error) & (error > 0)).any():
-        raise Unfit
+        raise UnfitError
     return whole(getattr(np, name)(a.exact, b.exact), "bool")
 
 
@@ -154,7 +154,7 @@ def steps(function: Callable[[Array], Array], x: Bounded) -> Bounded:
     """A function with jumps, where no error reaches one."""
     low, high = function(x.exact - x.error), function(x.exact + x.error)
     if (low != high).any():
-        raise Unfit
+        raise UnfitError
     return Bounded(function(x.exact), np.zeros(x.shape), x.dtype)
 
 
@@ -178,7 +178,7 @@ def total(x: Bounded, axes: Axes, keepdims: bool = False) -> Bounded:
 def mean(x: Bounded, axes: Axes, keepdims: bool = False) -> Bounded:
     count = _count(x, axes)
     if not count:
-        raise Unfit
+        raise UnfitError
     found = total(computing(x), axes, keepdims)
     return cast(div(found, number(count, found)), x.dtype)
 
@@ -194,7 +194,7 @@ def product(x: Bounded, axes: Axes, keepdims: bool = False) -> Bounded:
 
 def most(x: Bounded, axes: Axes, keepdims: bool = False, least: bool = False) -> Bounded:
     if not _count(x, axes):
-        raise Unfit
+        raise UnfitError
     fold = np.min if least else np.max
     return Bounded(
         np.asarray(fold(x.exact, axis=axes, keepdims=keepdims)),
@@ -206,7 +206,7 @@ def most(x: Bounded, axes: Axes, keepdims: bool = False, least: bool = False) ->
 def variance(x: Bounded, axes: Axes, keepdims: bool = False, correction: float = 0.0) -> Bounded:
     count = _count(x, axes) - correction
     if count <= 0:
-        raise Unfit
+        raise UnfitError
     values = computing(x)
     apart = sub(values, mean(values, axes, True))
     found = total(mul(apart, apart), axes, keepdims)
@@ -267,7 +267,7 @@ def order(x: Bounded, axis: int, descending: bool) -> Array:
         found = np.take_along_axis(x.exact, places, axis)
         error = 2 * np.max(x.error, axis=axis, keepdims=True, initial=0.0)
         if (np.abs(np.diff(found, axis=axis)) <= error).any():
-            raise Unfit
+            raise UnfitError
     return places
 
 

@@ -1,8 +1,8 @@
 """Random programs over the public operators as Python source, and what NumPy computes for them in float64.
 
-A program is drawn step by step from a seed. Each step is a line of source and its value by `bounded_values`, so that the
-next step may look at shapes and numbers: what would leave a domain, overflow, or hang on a rounding is not taken. Sizes
-may be 0 and 1; arguments are contiguous, transposed, strided, turned around or repeated.
+A program is drawn step by step from a seed. Each step is a line of source and its value by `bounded_values`, so that
+the next step may look at shapes and numbers: what would leave a domain, overflow, or hang on a rounding is not taken.
+Sizes may be 0 and 1; arguments are contiguous, transposed, strided, turned around or repeated.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from bounded_values import UNITS, Array, Bounded, Unfit, cast, joined, whole
+from bounded_values import UNITS, Array, Bounded, UnfitError, cast, joined, whole
 
 import tessera as ts
 
@@ -108,7 +108,7 @@ class Draft:
 
     def axis(self, x: Bounded, *, signed: bool = True) -> int:
         if not x.shape:
-            raise Unfit
+            raise UnfitError
         axis = self.whole(0, len(x.shape) - 1)
         return axis - len(x.shape) if signed and self.chance(0.4) else axis
 
@@ -152,7 +152,7 @@ class Draft:
     def new(self, kind: str, shape: tuple[int, ...], low: float | None = None, high: float | None = None) -> str:
         """A new argument."""
         if np.prod(shape) > _MOST_ELEMENTS:
-            raise Unfit
+            raise UnfitError
         dtype = {"f": FLOATS, "i": INTEGERS, "b": ("bool",)}.get(kind, (kind,))
         name, chosen = f"a{len(self.arguments)}", self.one_of(dtype)
         array, repeated = self._laid(shape)
@@ -205,8 +205,7 @@ class Draft:
         text = source
         for name in used:
             text = text.replace(f"{{{name}}}", name)
-        targets = names if len(names) > 1 else names
-        self.lines.append(Line(targets, text, used))
+        self.lines.append(Line(names, text, used))
         self.values.update(zip(names, values, strict=True))
 
     def both(self, x: str, y: str) -> tuple[Bounded, Bounded]:
@@ -218,7 +217,7 @@ class Draft:
             common = "f64" if "f64" in (a.dtype, b.dtype) else "f32"
             return cast(a, common), cast(b, common)
         if "bool" in (a.dtype, b.dtype) or a.dtype in UNITS or b.dtype in UNITS:
-            raise Unfit
+            raise UnfitError
         common = str(ts.result_type(getattr(ts, a.dtype), getattr(ts, b.dtype)))
         return replace(a, dtype=common), replace(b, dtype=common)
 
@@ -228,26 +227,26 @@ def _kind(dtype: str) -> str:
 
 
 def _broadcasts(a: Sequence[int], b: Sequence[int]) -> bool:
-    return all(x == y or 1 in (x, y) for x, y in zip(reversed(a), reversed(b)))
+    return all(x == y or 1 in (x, y) for x, y in zip(reversed(a), reversed(b), strict=False))
 
 
 def _checked(value: Bounded) -> Bounded:
     """A value that later steps may use; refused where it is large, inexact or does not fit its type."""
     exact, error = np.asarray(value.exact), np.asarray(value.error)
     if exact.size > _MOST_ELEMENTS or not np.isfinite(exact).all():
-        raise Unfit
+        raise UnfitError
     largest = float(np.max(np.abs(exact), initial=0))
     if value.dtype in UNITS:
         if largest > (500 if value.dtype == "f16" else 10_000):
-            raise Unfit
+            raise UnfitError
         if error.size and float(np.max(error)) > 0.02 * max(largest, 0.1):
-            raise Unfit
+            raise UnfitError
         return Bounded(exact.astype(np.float64), error, value.dtype)
     if value.dtype == "bool":
         return whole(exact.astype(np.bool_), "bool")
     low, high = _LIMITS[value.dtype]
     if exact.size and (exact.min() < low or exact.max() > high):
-        raise Unfit
+        raise UnfitError
     return whole(exact.astype(np.int64), value.dtype)
 
 
@@ -265,7 +264,7 @@ def draw_program(seed: int, least: int = 2, most: int = 9) -> Program:
             arguments, values = dict(draft.arguments), dict(draft.values)
             try:
                 draft.one_of(RULES)(draft)
-            except Unfit:
+            except UnfitError:
                 draft.arguments, draft.values = arguments, values
     made = [name for line in draft.lines for name in line.made]
     results = {made[-1], *draft.random.choice(made, min(len(made), draft.whole(0, 2)))}

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 import tessera as ts
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import ALL
-from tessera.errors import DtypeError, ResourceError, ShapeError
+from tessera.errors import DtypeError, EffectError, ResourceError, ShapeError
 
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
 
@@ -105,7 +105,7 @@ def test_storing_keeps_values() -> None:
     with pytest.raises(DtypeError, match="could change values"):
         x[0] = ts.asarray(1.5)
     with pytest.raises(DtypeError, match="could change values"):
-        x[0] = np.float64(1.5)
+        x[:] = np.full(3, 1.5)
     with pytest.raises(DtypeError, match="expected a tensor"):
         x[0] = "text"
     assert x.tolist() == [1.5, 2.0, 3.0]
@@ -175,9 +175,63 @@ def test_numpy_takes_tensors() -> None:
         np.asarray(bits, dtype=np.float32, copy=False)
     assert np.asarray(bits, dtype=np.float32).tolist() == [1.0, 1.0]
     assert not np.shares_memory(np.array(bits, copy=True), bits.numpy())
-    assert np.sum(x.numpy()) == 10.0
-    with pytest.raises(TypeError, match="ufunc"):
-        np.add(x, x)
+
+
+def test_functions_of_numpy_take_tensors_and_give_arrays() -> None:
+    x = ts.asarray([[1.0, 2.0], [3.0, 4.0]])
+    found: list[Any] = [
+        np.sum(x, axis=0),  # pyright: ignore[reportCallIssue, reportArgumentType]  (any array-like)
+        np.add(x, x),
+        np.exp(x),
+        np.concatenate([x, x]),  # pyright: ignore[reportCallIssue, reportArgumentType]  (any array-like)
+        np.where(x > 2, x, 0.0),  # pyright: ignore[reportCallIssue, reportArgumentType]  (any array-like)
+        np.linalg.norm(x),  # pyright: ignore[reportArgumentType]  (any array-like)
+        np.maximum.reduce(x, axis=1),
+    ]
+    array = x.numpy()
+    expected: list[Any] = [
+        array.sum(0),
+        array + array,
+        np.exp(array),
+        np.concatenate([array, array]),
+        np.where(array > 2, array, 0.0),
+        np.linalg.norm(array),
+        array.max(1),
+    ]
+    for one, other in zip(found, expected, strict=True):
+        assert not isinstance(one, ts.Tensor)
+        np.testing.assert_array_equal(one, other)
+
+
+def test_operators_between_arrays_and_tensors_give_tensors() -> None:
+    x, array = ts.asarray([1.0, 2.0]), np.asarray([3, 4], np.float32)
+    for found in (array + x, x + array, array < x, array @ x, np.float32(2) * x):
+        assert isinstance(found, ts.Tensor)
+    assert (array - x).tolist() == [2.0, 2.0]
+
+
+def test_a_format_is_one_of_numbers() -> None:
+    x = ts.asarray([0.5, 0.25])
+    assert f"{ts.sum(x):.3f}" == "0.750"
+    assert f"{ts.asarray(7):4d}|{x[1]:>8.1e}|{ts.asarray(1.5, ts.bf16):g}" == "   7| 2.5e-01|1.5"
+    assert f"{x}" == str(x)
+    with pytest.raises(ShapeError, match=r"format '.3f' is one of numbers"):
+        f"{x:.3f}"
+    with pytest.raises(EffectError, match=r"format '.2f' needs the elements"):
+        ts.jit(lambda *y: f"{y[0]:.2f}")(x)
+
+
+def test_scalars_of_numpy_are_stored_as_numbers() -> None:
+    x, counts = ts.zeros(3), ts.zeros(2, ts.i8)
+    x[0], x[1], x[2] = np.float64(0.1), np.int64(3), np.float16(0.5)
+    assert x.tolist() == [float(np.float32(0.1)), 3.0, 0.5]
+    counts[0], counts[1] = np.int64(-7), np.bool_(True)
+    assert counts.tolist() == [-7, 1]
+    with pytest.raises(DtypeError, match="out of range for i8"):
+        counts[0] = np.int64(500)
+    with pytest.raises(DtypeError, match="does not go with a tensor of i8"):
+        counts[0] = np.float64(1.5)
+    assert counts.tolist() == [-7, 1]
 
 
 def test_numpy_arrays_share_both_ways() -> None:

@@ -47,8 +47,7 @@ def lift(value: Any) -> Traced:
         return value
     if isinstance(value, bool | int | float):
         return number(value)
-    if isinstance(value, list | tuple):
-        _check_listed(trace, value)  # pyright: ignore[reportUnknownArgumentType]  (of anything)
+    _check_listed(trace, value)
     tensor = value if isinstance(value, Tensor) else asarray(value)
     if trace.device.kind != "cpu" and id(value) not in trace.hidden and isinstance(value, np.ndarray | list | tuple):
         # Such a thing lies on no device: it is copied to where the function runs, and looked at again in each call.
@@ -58,9 +57,9 @@ def lift(value: Any) -> Traced:
     return _hidden(trace, tensor, value)
 
 
-def _check_listed(trace: Trace, value: Sequence[Any]) -> None:
+def _check_listed(trace: Trace, value: Any) -> None:
     """Refuses a list of values for one: containers are arguments of their own, and are not joined by themselves."""
-    if any(isinstance(leaf, Traced | Tensor) for leaf in tree_leaves(value)):
+    if type(value) in (list, tuple) and any(isinstance(leaf, Traced | Tensor) for leaf in tree_leaves(value)):
         raise DtypeError(
             f"{trace.name}: expected a tensor or a number, got a {type(value).__name__} of {len(value)}",
             hint="make a tensor of numbers with ts.asarray, of tensors with ts.stack or ts.concat",
@@ -366,7 +365,7 @@ def lie_inside(places: Traced, low: Size, high: Size, what: str, ignored: int | 
 
 
 def looked_at(places: Any, size: Size, what: str, *, ignored: int | None = None) -> Traced:
-    """Indices from 0 to below a size, as they are. Where indices are checked, these are, too: they look themselves up."""
+    """Indices from 0 to below a size, as they are. Where indices are checked, so are these: they look themselves up."""
     made = lift(places)
     lie_inside(made, 0, size, what, ignored)
     chosen = settings()

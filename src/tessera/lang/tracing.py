@@ -220,10 +220,7 @@ class Traced:
 
     def __format__(self, form: str) -> str:
         if form:
-            self._refuse(
-                f"the format {form!r}",
-                "return the tensor, and format it outside; ts.debug_print shows it while the program runs",
-            )
+            self._refuse(f"the format {form!r}", "return the tensor and format it outside, or use ts.debug_print")
         return repr(self)
 
     def __setitem__(self, key: object, value: object) -> NoReturn:

@@ -55,7 +55,10 @@ def assign(tensor: Tensor, key: indexing.Key, value: Operand) -> None:
 
 def _number(value: Operand) -> Operand:
     """A scalar of NumPy as Python's number: a single value is stored in the tensor's type, whatever its own is."""
-    return value.item() if isinstance(value, np.bool_ | np.integer | np.floating) else value
+    if isinstance(value, np.bool_ | np.integer | np.floating):
+        scalar: Any = value
+        return scalar.item()
+    return value
 
 
 def _check_stored(dtype: DType, into: DType) -> None:

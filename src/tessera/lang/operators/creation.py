@@ -9,7 +9,7 @@ from tessera.errors import ShapeError
 from tessera.lang import primitives
 from tessera.lang.arithmetic import elementwise
 from tessera.lang.operator import operator
-from tessera.lang.operators.operands import tensor
+from tessera.lang.operators.operands import refusal, tensor
 from tessera.lang.tracing import Array, Traced, shown
 from tessera.runtime.tensor import DTypeLike
 
@@ -56,7 +56,10 @@ def triu(x: Array, /, *, k: int = 0) -> Traced:
 @operator
 def one_hot(indices: Array, classes: int, /, *, dtype: DTypeLike = f32) -> Traced:
     """1 at the class that an index names and 0 elsewhere, along a new last axis."""
-    made = primitives.looked_at(tensor(indices), classes, "classes")
+    made = tensor(indices)
+    if not made.dtype.is_integer:
+        raise refusal("one_hot", "indices that are numbers of classes", [made], "cast them: ts.astype(y, ts.i64)")
+    made = primitives.looked_at(made, classes, "the classes")
     shape = (*made.sizes, classes)
     places = primitives.iota(shape, made.ndim, i64)
     spread = primitives.broadcast_to(primitives.reshape(primitives.cast(made, i64), (*made.sizes, 1)), shape)
