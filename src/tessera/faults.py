@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tessera import knobs
-from tessera.errors import InternalError, TesseraError, warn
+from tessera.errors import CompileError, InternalError, TesseraError, warn
 
 _ROOT = Path(__file__).resolve().parent
 _MOST_REPORTS = 50
@@ -54,7 +54,7 @@ class boundary:  # noqa: N801  (read as a word: with boundary(...))
 
 def fault(what: str, stage: str, problem: Exception, text: Callable[[], str] | None = None) -> InternalError:
     """The error for a problem inside the compiler, with its report written."""
-    said = f"{type(problem).__name__}: {str(problem).splitlines()[0] if str(problem) else 'without words'}"
+    said = _said(problem).partition("\n")[0]
     written = report(what, stage, problem, text)
     path = _kept(written)
     place = "its `report`" if path is None else f"{path}"
@@ -62,9 +62,24 @@ def fault(what: str, stage: str, problem: Exception, text: Callable[[], str] | N
         f"{what}: the compiler failed in {stage}: {said}",
         hint=f"this is a fault of Tessera and not of your code; please send {place}. "
         f"{knobs.backend.variable}=interpreter runs the program meanwhile",
+        span=problem.span if isinstance(problem, TesseraError) and problem.placed else None,
     )
     error.stage, error.report, error.report_path = stage, written, None if path is None else str(path)
     return error
+
+
+def _said(problem: Exception) -> str:
+    """A problem in its own words; of an error of ours without the lines of a user's file."""
+    words = problem.message if isinstance(problem, TesseraError) else str(problem)
+    return f"{type(problem).__name__}: {words or 'without words'}"
+
+
+def verified(verify: Callable[[], None], what: str, stage: str, text: Callable[[], str] | None = None) -> None:
+    """Verifies what a pass made: where that is not valid, the pass is at fault, and no program is."""
+    try:
+        verify()
+    except CompileError as problem:
+        raise fault(what, stage, problem, text) from problem
 
 
 def tell(what: str, error: TesseraError) -> None:
@@ -79,7 +94,7 @@ def report(what: str, stage: str, problem: Exception, text: Callable[[], str] | 
     parts += [f"{name}: {_version(name)}" for name in _LIBRARIES]
     parts.append(f"system: {sys.platform}, {platform.machine()}")
     parts += [f"{knob.name}: {_value(knob)}" for knob in _KNOBS]
-    parts += ["", f"{type(problem).__name__}: {problem}"]
+    parts += ["", _said(problem)]
     for frame in traceback.extract_tb(problem.__traceback__):
         parts.append(f"  {_place(frame.filename)}:{frame.lineno} in {frame.name}")
     if text is not None:

@@ -14,6 +14,7 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 import tessera as ts
 from tessera import faults, kernel, knobs, tile
+from tessera.dialects import graph
 from tessera.errors import CompileError, InternalError, TesseraError, TesseraWarning
 from tessera.transforms.graph_to_schedule import GraphToSchedule
 
@@ -185,3 +186,16 @@ def test_text_that_cannot_be_written_is_no_second_fault() -> None:
     with pytest.raises(InternalError) as raised, faults.boundary("it", "a stage", text):
         raise KeyError("lost")
     assert "it cannot be written: AttributeError" in raised.value.report
+
+
+def test_a_pass_that_makes_invalid_ir_is_at_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tessera.transforms.canonicalize import Canonicalize
+
+    def apply(self: Canonicalize, ctx: Context, op: ModuleOp) -> None:
+        for one in op.walk():
+            if one.name == "graph.ew":
+                one.properties["fn"] = graph.Name("and")  # not of floats
+
+    monkeypatch.setattr(Canonicalize, "apply", apply)
+    with pytest.warns(TesseraWarning, match="the compiler failed in the pass .*: CompileError: graph.ew"):
+        assert ts.jit(doubled)(ts.asarray([1.0])).tolist() == [3.0]

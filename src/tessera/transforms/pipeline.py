@@ -18,7 +18,7 @@ from tessera import knobs
 from tessera.dialects import text
 from tessera.dialects.structural_hash import structural_hash
 from tessera.errors import CompileError
-from tessera.faults import boundary
+from tessera.faults import boundary, verified
 from tessera.transforms import legality
 from tessera.transforms.apply_facts import ApplyFacts
 from tessera.transforms.canonicalize import Canonicalize
@@ -147,7 +147,11 @@ def compile_module(
             else:
                 stage.run.apply(context, current)
             if level_ends or knobs.verify.value:
-                text.verify(current)
+                verify = partial(text.verify, current)
+                if replacement is not None:
+                    verify()  # whoever gave it hears what is wrong with it
+                else:
+                    verified(verify, "a module", f"the pass {name}", partial(text.write, module))
                 legality.check(current, stage.level)
         result.seconds[name] = time.perf_counter() - start
         if level_ends:

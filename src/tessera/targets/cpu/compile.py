@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera import knobs
 from tessera.dialects import text
+from tessera.faults import verified
 from tessera.targets.cpu import features
 from tessera.targets.cpu.emit import emit
 from tessera.targets.cpu.emitter import Layout, Machine
@@ -100,7 +102,7 @@ def lower_kernel(
     seconds.lap("tile-to-cpu")
     # The kernel's full program is checked; whoever waits for the first one does not wait for that.
     if not effort.small or knobs.verify.value:
-        text.verify(lowered)
+        verified(partial(text.verify, lowered), f"@{name}", "tile-to-cpu", partial(text.write, module))
     seconds.lap("verify")
     return lowered, context.recorder.guards, seconds
 
