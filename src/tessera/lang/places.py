@@ -14,6 +14,7 @@ import numpy as np
 from tessera.errors import RangeError
 from tessera.shapes.expr import Dim, dim
 
+_FEW = 64  # numbers, which Python compares sooner than NumPy starts
 _least, _most = np.minimum.reduce, np.maximum.reduce
 
 
@@ -48,7 +49,14 @@ def looking(
             array = values[one.argument].geometry
             if one.ignored is not None:
                 array = array[array != one.ignored]
-            if array.size and (_least(array, axis=None) < low or _most(array, axis=None) >= high):
+            if not array.size:
+                continue
+            if array.size <= _FEW:
+                listed = array.reshape(-1).tolist()
+                fine = min(listed) >= low and max(listed) < high
+            else:
+                fine = _least(array, axis=None) >= low and _most(array, axis=None) < high
+            if not fine:
                 raise _refusal(name, one, low, high, array)
         return run(*values)
 
