@@ -14,7 +14,6 @@ import tessera as ts
 from tessera import kernel, knobs, tile
 from tessera.dialects import text
 from tessera.dialects.tile import FuncOp, memory_of
-from tessera.errors import CompileError
 from tessera.interpreters.engine import symbol_in
 from tessera.kernels.native import settings
 from tessera.kernels.overlapping import merged_groups
@@ -243,17 +242,6 @@ def test_launches_compare_addresses_wherever_they_are_made() -> None:
 def test_groups_with_a_common_member_are_one() -> None:
     assert merged_groups([("a", "b"), ("c", "d"), ("b", "e")]) == (("a", "b", "e"), ("c", "d"))
     assert merged_groups([("a", "b"), ("c", "d"), ("d", "a")]) == (("a", "b", "c", "d"),)
-
-
-@pytest.mark.parametrize("places", ["0, 1", "0, 0, 1", "1, 1, 2", "0, 2, 2", "0, 0, 0"])
-def test_functions_say_which_arguments_overlap(places: str) -> None:
-    source = f"""
-tile.func @f(%x: !tile.view<1, f32, global>, %y: !tile.view<1, f32, global>, %n: index)
-    outputs 0 shapes [[X], [Y], []] grid [1] attributes {{tile.overlapping = array<i64: {places}>}} {{
-  tile.return
-}}"""
-    with pytest.raises(CompileError, match="the first that it overlaps"):
-        text.verify(text.read(source))
 
 
 def test_passes_see_one_memory() -> None:

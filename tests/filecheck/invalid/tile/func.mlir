@@ -170,3 +170,10 @@ tile.func @f(%x: !tile.view<1, f32, global>) outputs 0 grid [1] fills [0] shapes
 ^bb0(%x: !tile.view<0, f32, global>):
   tile.return
 }) : () -> ()
+
+// -----
+
+// expected: tile.overlapping says of each of 2 arguments the first that it overlaps, not [1, 1]
+tile.func @f(%x: !tile.view<1, f32, global>, %y: !tile.view<1, f32, global>) outputs 0 shapes [[N], [N]] grid [1] attributes {tile.overlapping = array<i64: 1, 1>} {
+  tile.return
+}
