@@ -25,7 +25,7 @@ from tessera.transforms.digits import PULL, Map, pull
 from tessera.transforms.epilogues import Extents, Work, follow, is_box, is_whole, longest, results_of
 from tessera.transforms.few_rows import is_short
 from tessera.transforms.prologues import prologue_ops
-from tessera.transforms.regions import enclosable, enclose, erase_unused, is_splat
+from tessera.transforms.regions import enclosable, enclose, erase_unused, is_splat, make_room
 from tessera.transforms.rewriting import adopt_location
 from tessera.transforms.write_products import COLUMN, DEPTH, ROW, spaces_of
 
@@ -215,7 +215,7 @@ def _level(op: graph.MatmulOp, work: Work, block: Block) -> tuple[graph.MatmulOp
     """The same work over one axis of rows, in front of the ops that it replaces."""
     flat = _Flat(graph_type(op.result).shape)
     results = results_of(work.ops, block)
-    last = max(work.ops, key=block.get_operation_index)
+    following = make_room(work.ops)
     members = [*work.copied, *work.ops]
     members.sort(key=block.get_operation_index)
     made: dict[Operation, Operation] = {}
@@ -230,8 +230,6 @@ def _level(op: graph.MatmulOp, work: Work, block: Block) -> tuple[graph.MatmulOp
         flat.made[one.results[0]] = new.results[0]
         made[one] = new
         flat.before.append(new)
-    following = last.next_op
-    assert following is not None
     for new in flat.before:
         block.insert_op_before(new, following)
     for value in results:

@@ -13,11 +13,11 @@ from tessera.dialects.attributes import Name
 from tessera.dialects.graph_types import graph_type
 from tessera.dialects.schedule_types import Config, ConfigAttr
 from tessera.dtypes.promotion import accumulator
-from tessera.shapes.expr import dim, element_count
-from tessera.transforms.index_maps import RULES, Var, is_told
+from tessera.shapes.expr import element_count
+from tessera.transforms.index_maps import RULES, Var
 from tessera.transforms.legality import LEVELS, VIEWS
 from tessera.transforms.region_spaces import FOLDS, Space, UnfitError, folded_extents, space_of
-from tessera.transforms.regions import enclosable, enclose, erase_unused, is_splat, results_of
+from tessera.transforms.regions import enclosable, enclose, erase_unused, is_splat, results_of, untold
 from tessera.transforms.rewriting import replace
 from tessera.transforms.row_blocks import choose_block, tile_axes
 from tessera.transforms.write_steps import steps_config
@@ -145,15 +145,19 @@ def _grown(root: Operation, *, quick: bool = True) -> tuple[set[Operation], set[
     if _space(group, copied) is None:
         return group, copied
     refused: set[Operation] = set()
+    untold: set[Operation] = set()
     again = True
     while again:
         again = False
-        for producer in _producers(group, copied, refused):
+        for producer in _producers(group, copied, refused | untold):
             joined = _joined(producer, group, copied, quick)
             if joined is None:
-                refused.add(producer)
+                # What counts elements of an array waits until that array is read.
+                inside = group | {producer}
+                (refused if _are_told(inside | copied, results_of(inside, copied)) else untold).add(producer)
             else:
                 group, copied = joined
+                untold.clear()
                 again = True
                 break
         for consumer in [] if again else _consumers(group, refused):
@@ -280,9 +284,7 @@ def _are_told(ops: set[Operation], results: list[SSAValue]) -> bool:
     """Whether the arguments of a kernel of these ops say how large everything in it is."""
     values = {value for op in ops for value in (*op.operands, *op.results)}
     made = {value for value in values if value.owner in ops or is_splat(value) or isinstance(value.owner, graph.IotaOp)}
-    outside = (values - made) | set(results)
-    sizes = {dim(extent) for value in outside for extent in graph_type(value).shape}
-    return all(is_told(extent, sizes) for value in values for extent in graph_type(value).shape)
+    return not untold(values, (values - made) | set(results))
 
 
 def _is_worth(space: Space, ops: set[Operation], results: list[SSAValue]) -> bool:

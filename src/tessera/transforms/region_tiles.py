@@ -308,6 +308,36 @@ class RegionTiles:
 
     # Tiles.
 
+    def inside(self, axis: int) -> Value | None:
+        """Which coordinates of a block lie before the end of its axis; None where all of them surely do."""
+        along = self.axes[axis]
+        assert along.extent is not None
+        if isinstance(along.size, int) and along.size > 0 and along.size % along.extent == 0:
+            return None
+        positions = self.add(tile.IotaOp(self.number(along.start), 0, tile_of((along.extent,), i64)))
+        return self.ew("lt", Value(positions, (axis,)), self.counted(along.size))
+
+    def counted(self, extent: Size) -> Value:
+        """A size as an element of tiles."""
+        number = self.scalar(arith.IndexCastOp, self.number(self.size(extent)), element_of(i64))
+        return Value(number, splat=True)
+
+    def ended(self, value: SSAValue, found: Value, axis: int) -> Value:
+        """The tile of a value, with 0 behind the end of an axis: there, only what is loaded is 0 by itself."""
+        if (axis in found.axes and self._is_loaded(value)) or (inside := self.inside(axis)) is None:
+            return found
+        dtype = tile_dtype(found.ssa) if not found.splat else graph_type(value).dtype.base
+        return self.ew("select", inside, found, self.full(0, dtype))
+
+    def _is_loaded(self, value: SSAValue) -> bool:
+        """Whether a value is an argument, moved and cast at most."""
+        while value not in self.views:
+            op = value.owner
+            if not isinstance(op, Operation) or not (type(op) in PULL or _is_cast(op)):
+                return False
+            value = op.operands[0]
+        return True
+
     def extents(self, axes: Sequence[int]) -> tuple[int, ...]:
         found = tuple(self.axes[axis].extent for axis in axes)
         return tuple(extent for extent in found if extent is not None) or (1,)
@@ -392,6 +422,10 @@ class RegionTiles:
         """Says what the tile of a value at a position is: there is no other way to it."""
         self.known[value, plain(where)] = found
         self._told.add((value, plain(where)))
+
+
+def _is_cast(op: Operation) -> bool:
+    return isinstance(op, graph.EwOp) and op.fn.data == "cast"
 
 
 def _constant(value: int) -> Operation:

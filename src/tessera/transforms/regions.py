@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -11,6 +11,8 @@ from tessera.dialects.effects import effects_within
 from tessera.dialects.graph_types import graph_type
 from tessera.dialects.schedule_types import Config
 from tessera.errors import CompileError
+from tessera.shapes.expr import Size, dim
+from tessera.transforms.index_maps import is_told
 
 
 def is_splat(value: SSAValue) -> bool:
@@ -75,18 +77,12 @@ def enclosable(ops: Collection[Operation]) -> bool:
     return _place(block, group) is not None
 
 
-def enclose(
-    ops: Collection[Operation], kind: str, config: Config, *, copied: Collection[Operation] = (), counts: bool = True
-) -> schedule.RegionOp:
-    """Moves ops of one block into a region in their place.
+def make_room(ops: Collection[Operation]) -> Operation:
+    """The op in front of which something may stand in place of ops of a block: all they need is there by then.
 
-    Values from outside become its inputs and values used outside its results. Splats and, unless told otherwise,
-    counts (`graph.iota`) are copied in, and so are the ops named by `copied`, which stay where they were as long as
-    others use them.
+    What uses them and stood between them stands behind that place afterwards.
     """
     block, group = _in_order(ops)
-    members = [*copied, *group]
-    names = {*(op for op in free_copies(members) if counts or isinstance(op, graph.ConstantOp)), *copied}
     place = _place(block, group)
     if place is None:
         raise CompileError(
@@ -94,6 +90,26 @@ def enclose(
             hint="ask enclosable first, and take fewer ops",
         )
     anchor, displaced = place
+    for op in displaced:
+        op.detach()
+        block.insert_op_before(op, anchor)
+    return displaced[0] if displaced else anchor
+
+
+def enclose(
+    ops: Collection[Operation], kind: str, config: Config, *, copied: Collection[Operation] = (), counts: bool = True
+) -> schedule.RegionOp:
+    """Moves ops of one block into a region in their place.
+
+    Values from outside become its inputs and values used outside its results. Splats and, unless told otherwise,
+    counts (`graph.iota`) are copied in, and so are the ops named by `copied`, which stay where they were as long as
+    others use them. Where none of these inputs tells how large something inside is, an argument of a block around the
+    region that does becomes one, too.
+    """
+    block, group = _in_order(ops)
+    members = [*copied, *group]
+    names = {*(op for op in free_copies(members) if counts or isinstance(op, graph.ConstantOp)), *copied}
+    anchor = make_room(group)
     inside = {*names, *group}
     # Copies come first, in the order in which they stand; those of blocks around this one stand before all of it.
     copies = sorted(names, key=lambda op: (op.parent is block, _index(op)))
@@ -103,6 +119,8 @@ def enclose(
     for op in body_ops:
         inputs |= dict.fromkeys(v for v in op.operands if v.owner not in inside)
     results = results_of(group, names)
+    values = {value for op in body_ops for value in (*op.operands, *op.results)}
+    inputs |= dict.fromkeys(_arguments_telling(values, [*inputs, *results], block))
     region = schedule.RegionOp(kind, config, list(inputs), [result.type for result in results])
     region.location = group[-1].location
     body = region.body.block
@@ -115,9 +133,6 @@ def enclose(
     end.location = group[-1].location
     body.add_op(end)
     block.insert_op_before(region, anchor)
-    for op in displaced:
-        op.detach()
-        block.insert_op_before(op, anchor)
     for old, new in zip(results, region.results_, strict=True):
         new.name_hint = old.name_hint
         old.replace_all_uses_with(new)
@@ -127,6 +142,30 @@ def enclose(
     for op in reversed(copies):
         erase_unused(op)
     return region
+
+
+def untold(values: Collection[SSAValue], known: Collection[SSAValue]) -> list[Size]:
+    """The sizes of some values that those of others, which are known, do not tell."""
+    sizes = {dim(extent) for value in known for extent in graph_type(value).shape}
+    asked = {extent for value in values for extent in graph_type(value).shape if not isinstance(extent, int)}
+    return sorted((extent for extent in asked if not is_told(extent, sizes)), key=str)
+
+
+def _arguments_telling(values: Collection[SSAValue], known: Sequence[SSAValue], block: Block) -> list[SSAValue]:
+    """Arguments of a block, and of those around it, that tell the sizes which known values do not."""
+    found: list[SSAValue] = []
+    missing, around = untold(values, known), block
+    while missing:
+        for value in around.args:
+            left = untold(values, [*known, *found, value])
+            if len(left) < len(missing):
+                found.append(value)
+                missing = left
+        op = around.parent_op()
+        if op is None or op.parent is None:
+            break
+        around = op.parent
+    return found
 
 
 def erase_unused(op: Operation) -> None:

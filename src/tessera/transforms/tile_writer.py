@@ -348,6 +348,8 @@ class TileWriter(ABC):
         """Whether an atom is a tile of numbers, not one."""
         if any(var in self.axes for var in Index.of(atom).variables()):
             return True
+        if isinstance(atom, Part):
+            return any(self._moves(inner) for inner, _ in atom.of.terms)
         return isinstance(atom, Looked) and not self._is_plain(atom)
 
     def _is_plain(self, atom: Looked) -> bool:
@@ -446,7 +448,7 @@ class TileWriter(ABC):
 
     def _fills(self, var: Var, rest: Index, axis: int, view: SSAValue) -> bool:
         """Whether a tile of a variable ends where the array does, so that nothing beyond is touched."""
-        if isinstance(var.extent, int) and var.extent % self.widths[self.axes.index(var)] == 0:
+        if isinstance(var.extent, int) and var.extent > 0 and var.extent % self.widths[self.axes.index(var)] == 0:
             return True
         whole = self._shapes[view][axis]
         return not rest.terms and not rest.constant.terms and dim(whole) == dim(var.extent)

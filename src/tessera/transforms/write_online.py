@@ -10,11 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
 from tessera.dialects import graph, schedule, tile
-from tessera.dialects.elements import element_of, tile_of
 from tessera.dialects.graph_slices import known_sizes
 from tessera.dialects.graph_types import graph_type
 from tessera.dialects.locations import span_of
@@ -127,7 +125,9 @@ class _Loop:
         zero, one, lowest = (tiles.full(number, self.dtype) for number in (0.0, 1.0, -math.inf))
         exponents = self.exponents(queries)
         block_top = Value(tiles.add(tile.ReduceOp("top", exponents.ssa, 1)), (ROW,))
-        values = tiles.fit(factor(tiles, online.values.b, online.spaces.right), (KEY, COLUMN))
+        # Weights behind the last key are 0, which does not undo an infinity.
+        read = factor(tiles, online.values.b, online.spaces.right)
+        values = tiles.fit(tiles.ended(online.values.b, read, KEY), (KEY, COLUMN))
         for number, place in self.made.items():
             tiles.store(tiles.evaluate(*place), number, place[1])
         higher = tiles.ew("max", top, block_top)
@@ -154,14 +154,8 @@ class _Loop:
         sums = tiles.add(tile.DotOp(queries.ssa, keys.ssa, zeros.ssa, narrow_sums(online.scores, carrier)))
         tiles.know(online.scores.result, online.score_map, Value(sums, (ROW, KEY)))
         found = tiles.fit(tiles.rounded(tiles.evaluate(*online.exponent), self.dtype), (ROW, KEY))
-        count = online.spaces.depth
-        if isinstance(count, int) and count % self.keys == 0:
-            return found
-        place = tiles.axes[KEY].start
-        positions = Value(tiles.add(tile.IotaOp(tiles.number(place), 0, tile_of((self.keys,), i64))), (KEY,))
-        last = tiles.scalar(_as_number, tiles.number(tiles.size(count)))
-        inside = tiles.ew("lt", positions, Value(last, splat=True))
-        return tiles.ew("select", inside, found, tiles.full(-math.inf, self.dtype))
+        inside = tiles.inside(KEY)
+        return found if inside is None else tiles.ew("select", inside, found, tiles.full(-math.inf, self.dtype))
 
     def conclude(self, acc: Value, top: Value, total: Value) -> None:
         """What the region makes of weights, made of their sums; and numbers of rows as it means them."""
@@ -212,8 +206,7 @@ class _Loop:
         tiles, count, known = self.tiles, self.online.spaces.depth, known_sizes(self.tiles.region)
         if at_least(count, 1, known) or at_least(dim(count) - self.online.spaces.rows, 0, known):
             return None
-        number = tiles.scalar(_as_number, tiles.number(tiles.size(count)))
-        return tiles.ew("eq", Value(number, splat=True), tiles.full(0, i64))
+        return tiles.ew("eq", tiles.counted(count), tiles.full(0, i64))
 
     def _needs_totals(self) -> bool:
         """Whether a result is made of sums of weights other than by the weighted mean."""
@@ -231,7 +224,3 @@ class _Loop:
             owner = value.owner
             queue += owner.operands if isinstance(owner, Operation) else ()
         return False
-
-
-def _as_number(value: SSAValue) -> arith.IndexCastOp:
-    return arith.IndexCastOp(value, element_of(i64))

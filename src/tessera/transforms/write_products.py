@@ -128,8 +128,8 @@ def multiply(tiles: RegionTiles, op: graph.MatmulOp, spaces: Spaces, k: int) -> 
 
     def turn(position: SSAValue, total: SSAValue) -> list[SSAValue]:
         tiles.axes[DEPTH] = Axis(spaces.depth, position, k)
-        a = tiles.fit(factor(tiles, op.a, spaces.left), (ROW, DEPTH))
-        b = tiles.fit(factor(tiles, op.b, spaces.right), (DEPTH, COLUMN))
+        a = tiles.fit(tiles.ended(op.a, factor(tiles, op.a, spaces.left), DEPTH), (ROW, DEPTH))
+        b = tiles.fit(tiles.ended(op.b, factor(tiles, op.b, spaces.right), DEPTH), (DEPTH, COLUMN))
         return [tiles.add(tile.DotOp(a.ssa, b.ssa, total, narrow_sums(op, carrier)))]
 
     if isinstance(spaces.depth, int) and 0 < spaces.depth <= k:

@@ -66,7 +66,10 @@ class _Writer(TileWriter):
         self.levels: dict[Operation, int] = {}
 
     def _is_whole(self, var: Var) -> bool:
-        return isinstance(var.extent, int) and self.blocks[var] >= var.extent and (var in self.axes or var.extent == 1)
+        # Rows without elements are no tile: a loop without turns leaves each reduction what it begins with.
+        if not isinstance(var.extent, int) or var.extent == 0:
+            return False
+        return self.blocks[var] >= var.extent and (var in self.axes or var.extent == 1)
 
     def write(self) -> tile.FuncOp:
         with self.placing(self.region):

@@ -152,10 +152,11 @@ class _Writer(TileWriter):
         dtype, (view,) = graph_type(op.operand).dtype, self.kernel.arguments[self.kernel.input_count :]
         row, at = reductions.TABLE[op.kind.data], self._at(Index.of(self.step))
         total = accumulator(dtype).base if row.combine in ("add", "mul") else dtype.base
-        start = self.full(row.identity(total), total, self.shape_at(at))
+        shape = self.shape_at(at)
+        start = self.full(row.identity(total), total, shape)
 
         def turn(carried: Sequence[SSAValue]) -> list[SSAValue]:
-            here = self._as(self.emit(op.operand, at), total)
+            here = self.spread(self._as(self.emit(op.operand, at), total), shape)
             after = self.add(tile.EwOp(row.combine, [carried[0], here]))
             self.store(self._as(carried[0] if op.exclusive is not None else after, dtype), view, at)
             return [after]
