@@ -18,7 +18,7 @@ from tessera.lang.operators.operands import expanded, floats, folded, known, nar
 from tessera.lang.operators.statistics import averaged, exponentials
 from tessera.lang.primitives import ew
 from tessera.lang.tracing import Array, Traced, shown, stories
-from tessera.shapes.expr import Size, format_shape
+from tessera.shapes.expr import Size, element_count, format_shape
 
 Reduction = Literal["mean", "sum", "none"]
 
@@ -132,10 +132,13 @@ def cross_entropy(
 # Windows: the axes after [batch, channels]
 
 
-def _per_axis(value: int | tuple[int, ...], count: int, name: str) -> tuple[int, ...]:
+def _per_axis(value: int | tuple[int, ...], count: int, name: str, least: int = 1) -> tuple[int, ...]:
     given = (value,) * count if isinstance(value, int) else tuple(value)
-    if len(given) != count or any(one < 0 for one in given):
-        raise ShapeError(f"{name} is one number, or one for each of {count} axes, got {value}", hint="check its length")
+    if len(given) != count or any(one < least for one in given):
+        raise ShapeError(
+            f"{name} is one number from {least} on, or one for each of {count} axes, got {value}",
+            hint="check its length" if len(given) != count else f"give at least {least}",
+        )
     return given
 
 
@@ -175,7 +178,7 @@ def _pooled(
         raise ShapeError(f"{name}: expected [batch, channels, …]", shapes=shown(made), hint="add the missing axes")
     window = _per_axis(size, rank, "the window")
     steps = _per_axis(size if stride is None else stride, rank, "stride")
-    edges = _per_axis(padding, rank, "padding")
+    edges = _per_axis(padding, rank, "padding", 0)
     values = pad(wide(made), ((0, 0), (0, 0), *((edge, edge) for edge in edges)), value=filler)
     parts = _windows(tensor(values), window, steps)
     found = parts[0]
@@ -252,7 +255,7 @@ def _convolved(
             hint=f"both have {rank + 2} axes",
         )
     outputs, depth = known(filters, 0, name), known(filters, 1, name)
-    window = tuple(known(filters, axis, name) for axis in range(2, rank + 2))
+    window = _per_axis(tuple(known(filters, axis, name) for axis in range(2, rank + 2)), rank, f"{name}: the window")
     channels = known(made, 1, name)
     if groups < 1 or channels != depth * groups or outputs % groups:
         raise ShapeError(
@@ -260,14 +263,12 @@ def _convolved(
             shapes=shown(made, filters),
             hint="channels = groups · weight.shape[1], and groups divides the filters",
         )
-    steps, edges, gaps = (
-        _per_axis(value, rank, what)
-        for value, what in ((stride, "stride"), (padding, "padding"), (dilation, "dilation"))
-    )
+    steps, gaps = _per_axis(stride, rank, "stride"), _per_axis(dilation, rank, "dilation")
+    edges = _per_axis(padding, rank, "padding", 0)
     held = tensor(pad(made, ((0, 0), (0, 0), *((edge, edge) for edge in edges))))
     places, spots = _spots(held, window, steps, gaps, name)
     taps, count = (spots.sizes[at] for at in (0, 1))
-    flat = primitives.reshape(held, (held.sizes[0], channels, -1))
+    flat = primitives.reshape(held, (held.sizes[0], channels, element_count(held.sizes[2:])))
     laid = primitives.reshape(primitives.gather(flat, spots, 2), (made.sizes[0], groups, depth * taps, count))
     rows = primitives.reshape(filters, (groups, outputs // groups, depth * taps))
     found = primitives.reshape(product(rows, laid, to), (made.sizes[0], outputs, *places))

@@ -88,7 +88,7 @@ def one_axis(x: Traced, axis: int, where: str) -> int:
 
 
 def counted(x: Traced, axes: Iterable[int], dtype: DType, *, less: float = 0) -> Traced | float:
-    """How many elements are folded over `axes`, less some; with symbolic sizes it is computed with what is folded.
+    """How many elements are folded over `axes`, less some, 0 at least; with symbolic sizes it is computed with those.
 
     A sum of ones over the same axes of the same shape lies in the loop that folds `x` anyway.
     """
@@ -98,10 +98,10 @@ def counted(x: Traced, axes: Iterable[int], dtype: DType, *, less: float = 0) ->
         count = 1
         for size in sizes:
             count *= int(size)  # pyright: ignore[reportArgumentType]  (checked above)
-        return float(count) - less
+        return builtins.max(float(count) - less, 0.0)
     ones = primitives.reduce("sum", primitives.constant(1, x.sizes, i32), over, keepdims=True)
     made = primitives.cast(ones, dtype)
-    return made if not less else elementwise("sub", made, less)
+    return made if not less else elementwise("max", elementwise("sub", made, less), 0.0)
 
 
 def folded(x: Traced, axes: Sequence[int], keepdims: bool) -> Traced:
@@ -112,9 +112,16 @@ def folded(x: Traced, axes: Sequence[int], keepdims: bool) -> Traced:
 
 
 def require_elements(x: Traced, axes: Sequence[int], where: str) -> None:
-    """Refuses to fold no elements where there is no answer."""
+    """Refuses to fold no elements where there is no answer; of a symbolic size, the trace depends on there being some.
+
+    Without numbers at hand it is not asked: there may be elements.
+    """
     for axis in axes:
-        if x.sizes[axis] == 0:
+        extent = x.sizes[axis]
+        sizes = x.trace.sizes
+        if not isinstance(extent, int) and (sizes.numbers is None or not extent.symbols <= sizes.numbers.keys()):
+            continue
+        if extent == 0 if isinstance(extent, int) else sizes.ask(extent, "==", 0):
             raise ShapeError(
                 f"{where}: axis {axis} has no elements, and {where} of nothing has no value",
                 shapes=[f"{format_shape(x.sizes)} of {x.dtype}"],

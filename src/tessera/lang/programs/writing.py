@@ -361,17 +361,15 @@ class Writer:
         kinds = [kind for _, kind in values]
         run = self.name("run", sequence.make(steps, kinds, keep=[one.keep for one in prepared]))
         plans = self.name("plans", tuple(one.plan for one in prepared))
-        passed = ", ".join(text for text, _ in values)
+        passed = "".join(f"{text}, " for text, _ in values)
         numbers = any(kind not in ("array",) for kind in kinds)
         self.line("try:")
         self.line(f"    status = {run}({passed})")
         self.line("except (OverflowError, MemoryError) as error:")
         explain = self.helper("explain", _explain)
-        self.line(
-            f"    {explain}({plans}, ({passed + ',' if numbers else ''}), {tuple(kinds) if numbers else ()}, error)"
-        )
+        self.line(f"    {explain}({plans}, ({passed if numbers else ''}), {tuple(kinds) if numbers else ()}, error)")
         self.line("if status != 0:")
-        self.line(f"    {self.helper('fail', self.site.fail)}({self.site.given}{plans}, status, {run}, ({passed},))")
+        self.line(f"    {self.helper('fail', self.site.fail)}({self.site.given}{plans}, status, {run}, ({passed}))")
         self.site.after(self, prepared)
 
     def step(self, prepared: Prepared, values: dict[tuple[str, str], int]) -> sequence.Step:
