@@ -14,6 +14,9 @@ from tessera.errors import CompileError
 from tessera.shapes.expr import Size, dim
 from tessera.transforms.index_maps import is_told
 
+_SUBTRACT = ("product", "online")
+"""Kinds of regions whose kernels tell a size by what is left of a sum."""
+
 
 def is_splat(value: SSAValue) -> bool:
     """Whether a value is a constant of one number: every region that uses it makes it by itself."""
@@ -120,7 +123,8 @@ def enclose(
         inputs |= dict.fromkeys(v for v in op.operands if v.owner not in inside)
     results = results_of(group, names)
     values = {value for op in body_ops for value in (*op.operands, *op.results)}
-    inputs |= dict.fromkeys(_arguments_telling(values, [*inputs, *results], block))
+    if untold(values, [*inputs, *results], sums=kind in _SUBTRACT):
+        inputs |= dict.fromkeys(_arguments_telling(values, [*inputs, *results], block))
     region = schedule.RegionOp(kind, config, list(inputs), [result.type for result in results])
     region.location = group[-1].location
     body = region.body.block
@@ -144,9 +148,15 @@ def enclose(
     return region
 
 
-def untold(values: Collection[SSAValue], known: Collection[SSAValue]) -> list[Size]:
-    """The sizes of some values that those of others, which are known, do not tell."""
+def untold(values: Collection[SSAValue], known: Collection[SSAValue], *, sums: bool = False) -> list[Size]:
+    """The sizes of some values that those of others, which are known, do not tell.
+
+    With `sums`, a symbol is told by a sum whose other symbols are, such as T by S + T and S.
+    """
     sizes = {dim(extent) for value in known for extent in graph_type(value).shape}
+    if sums:
+        alone = {str(one) for one in sizes if str(one).isidentifier()}
+        sizes |= {dim(rest) for one in sizes for rest in one.symbols if dim(one - rest).symbols <= alone - {rest}}
     asked = {extent for value in values for extent in graph_type(value).shape if not isinstance(extent, int)}
     return sorted((extent for extent in asked if not is_told(extent, sizes)), key=str)
 
