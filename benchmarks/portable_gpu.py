@@ -27,6 +27,7 @@ from portable_texts import Attention, Gemm
 from texts_gpu import MISSED, WRONG, Launch, attention_truth, graph_of, in_turns, random, some_rows, twice
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from tessera import starting
 from tessera.kernels.host_plan import plan_of_function
 from tessera.runtime.cuda import driver
 from tessera.runtime.launch_plan import Plan
@@ -216,7 +217,7 @@ def main() -> int:
     chosen: list[Gemm | Attention] = []
     chosen += GEMMS if options.only != "attention" else []
     chosen += ATTENTIONS if options.only != "gemm" else []
-    with ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn")) as pool:
+    with starting.spawning(), ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn")) as pool:
         made = list(pool.map(compiled, chosen))
     print(f"{len(made)} kernels compiled in {time.perf_counter() - began:.0f} s", flush=True)
     torch.manual_seed(0)

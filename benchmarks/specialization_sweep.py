@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 import tessera as ts
-from tessera import Schedule
+from tessera import Schedule, starting
 from tessera.bench.operators.kernels import gemm, layernorm, softmax
 from tessera.kernels.function import Kernel
 from tessera.metatracing.analysis.trials import ROUNDS, Turns, timed_on
@@ -317,7 +317,7 @@ def main() -> int:
     firsts = {state.program: state for state in reversed(states)}
     requests = [one for state in firsts.values() if (one := packed(state, arrays)) is not None]
     if chosen.processes > 1:
-        with ProcessPoolExecutor(chosen.processes, multiprocessing.get_context("spawn")) as pool:
+        with starting.spawning(), ProcessPoolExecutor(chosen.processes, multiprocessing.get_context("spawn")) as pool:
             for answer in pool.map(build, requests):
                 if (wrong := json.loads(answer)) != [None]:
                     print("not compiled:", str(wrong)[:150], flush=True)

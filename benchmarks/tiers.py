@@ -30,6 +30,7 @@ import numpy as np
 import tier_life
 
 import tessera as ts
+from tessera import starting
 from tessera.bench import ceilings, statistics
 from tessera.bench.configs import InputConfiguration, StandardBenchmarkConfigs
 from tessera.bench.hardware import environment
@@ -139,7 +140,7 @@ def compile_beforehand(problems: Sequence[InputConfiguration], device: str, proc
     packed: list[bytes] = []
     for config in problems:
         packed += shipments(Problem.of(config, device))
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+    with starting.spawning(), ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
         for answer in pool.map(build, packed):
             if (wrong := json.loads(answer)) != [None]:
                 print("  not compiled:", wrong, flush=True)

@@ -23,7 +23,7 @@ TESTS = sorted(path for path in (ROOT / "tests").rglob("*.py") if path.parent.pa
 
 # Lowest first. A part imports itself and what is on lower lines; "" is the package's own __init__.
 LAYERS: list[set[str]] = [
-    {"cached", "errors", "forking"},
+    {"cached", "errors", "forking", "starting"},
     {"dtypes", "knobs", "pythons"},
     {"faults"},
     {"shapes"},

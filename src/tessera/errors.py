@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import linecache
 import os
+import stat
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from itertools import islice
 from types import CodeType, FrameType
 from typing import Self
 
+_LARGEST_SOURCE = 1 << 24
+_LONGEST_LINE = 10_000
 _PACKAGE_ROOT = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -30,8 +33,8 @@ class SourceSpan:
 
     def excerpt(self) -> str:
         """The source line with carets under the span; empty when the source cannot be read."""
-        text = linecache.getline(self.file, self.line).rstrip("\n")
-        if not text:
+        text = linecache.getline(self.file, self.line).rstrip("\n") if _can_be_shown(self.file) else ""
+        if not text or len(text) > _LONGEST_LINE:
             return ""
         stop = self.end_column if self.end_line in (None, self.line) else len(text)
         width = 1 if stop is None else max(1, stop - self.column)
@@ -39,6 +42,19 @@ class SourceSpan:
         # Tabs stay tabs so that the carets line up in any terminal.
         lead = "".join("\t" if c == "\t" else " " for c in text[: self.column])
         return f"{gutter}{text}\n{' ' * (len(gutter) - 2)}| {lead}{'^' * width}"
+
+
+def _can_be_shown(file: str) -> bool:
+    """Whether to look into a file for a line: text may name any file, and some have no end, or make one wait."""
+    if file in linecache.cache:
+        return True
+    try:
+        found = os.stat(file)
+    except ValueError:  # a name that no file can have
+        return False
+    except OSError:  # it is none, but there may be lines under its name nevertheless
+        return True
+    return stat.S_ISREG(found.st_mode) and 0 < found.st_size <= _LARGEST_SOURCE
 
 
 def span_of(code: CodeType, instruction: int) -> SourceSpan:

@@ -6,10 +6,8 @@
 from __future__ import annotations
 
 import faulthandler
-import os
 import pickle
 import subprocess
-import sys
 import tempfile
 import time
 import traceback
@@ -20,6 +18,7 @@ from importlib import import_module
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, Protocol, cast
 
+from tessera import starting
 from tessera.bench.definitions import BenchError
 from tessera.bench.processes import LAST_WORDS, death_in_words, end_with_parent, kind_of_death
 from tessera.bench.results import BenchmarkResult
@@ -29,7 +28,7 @@ LOST = "lost"
 _CLOSE_SECONDS = 2.0
 # Libraries make their threads when they are loaded, and threads inherit processors: both are set before any import.
 _BOOT = (
-    "import os, sys; os.sched_setaffinity(0, map(int, sys.argv[1].split(','))); "
+    "import os; os.sched_setaffinity(0, map(int, sys.argv[1].split(','))); "
     "from tessera.bench.device_process import main; main(int(sys.argv[2]))"
 )
 _THREADS = ("TESSERA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -160,19 +159,18 @@ class Worker:
     def _start(self) -> Any:
         ours, theirs = Pipe()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the process is)
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(_OF_LAUNCHERS)}
+        around = starting.environment(**dict.fromkeys(_THREADS, str(self.threads)))
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _BOOT, ",".join(map(str, self.processors)), str(theirs.fileno())],
+            starting.python(_BOOT, ",".join(map(str, self.processors)), str(theirs.fileno()), runs_users_code=True),
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,
-            env={**environment, **dict.fromkeys(_THREADS, str(self.threads))},
+            env={name: value for name, value in around.items() if not name.startswith(_OF_LAUNCHERS)},
             start_new_session=True,  # Ctrl-C is for us
         )
         theirs.close()
         self._connection = ours
-        ours.send(list(sys.path))
         return ours
 
     def _death(self, why: str | None = None) -> Outcome:
@@ -247,7 +245,6 @@ def main(descriptor: int) -> None:
     faulthandler.enable()
     end_with_parent()  # launchers kill ranks, and what ranks have started must not live on
     connection: Connection[Any, Any] = Connection(descriptor)
-    sys.path[:] = connection.recv()
     while True:
         try:
             outcome = run(connection.recv())

@@ -9,7 +9,6 @@ import os
 import platform
 import re
 import resource
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import tessera
-from tessera import knobs
+from tessera import knobs, starting
 from tessera.bench.counters import EVENTS, Counters
 from tessera.bench.definitions import HardwareConfig
 from tessera.targets.cpu import features
@@ -323,9 +322,11 @@ def _git(*words: str) -> str:
     folder = Path(__file__).resolve().parents[3]
     if not (folder / ".git").exists():
         raise ValueError("the package does not run from a checkout")
+    if (git := starting.program("git")) is None:
+        raise ValueError("there is no git on the path")
     try:
         done = subprocess.run(
-            ["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=_GIT_SECONDS, check=False
+            [git, "-C", str(folder), *words], capture_output=True, text=True, timeout=_GIT_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
         raise ValueError(f"git gave no answer in {_GIT_SECONDS:.0f} s") from None
@@ -486,7 +487,7 @@ class HardwareProfiler:
         return f"no such metric; there are {', '.join(METRICS)}"
 
     def _has_tool(self, name: str) -> bool:
-        if shutil.which(name) is not None:
+        if starting.program(name) is not None:
             return True
         self.unavailable[name] = f"there is no {name} on the path"
         return False

@@ -1,6 +1,6 @@
 """Cases in a process of their own: what crashes, hangs or runs out of memory there is a row, and the run goes on.
 
-`Isolated` is the side that asks; `python -m tessera.bench.worker` is the side that works. They share a pipe for cases
+`Isolated` is the side that asks; a process whose program is `main` is the side that works. They share a pipe for cases
 and rows, and a page of memory in which the worker notes who is at work, so that a crash has a name.
 """
 
@@ -15,14 +15,13 @@ import resource
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Self
 
-from tessera import knobs
+from tessera import knobs, starting
 from tessera.bench import clock, figures, registry
 from tessera.bench.cases import Interrupted, implementations_of, run_case
 from tessera.bench.definitions import BenchError, BenchmarkConfig, BenchmarkMode, ProblemSize
@@ -220,21 +219,17 @@ class Isolated:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  (it lives as long as the worker)
         # BLAS libraries make their threads when they are loaded. OpenBLAS's would turn round for an eighth of a second
         # after each call; half a millisecond is enough where calls follow each other.
-        environment = {
-            "OPENBLAS_THREAD_TIMEOUT": "20",
-            **os.environ,
-            "OMP_NUM_THREADS": str(threads),
-            "OPENBLAS_NUM_THREADS": str(threads),
-        }
+        environment = {"OPENBLAS_THREAD_TIMEOUT": "20"} | starting.environment(
+            OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads)
+        )
         self._process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "tessera.bench.worker",
+            starting.python(
+                "from tessera.bench.worker import main; main(sys.argv[1:])",
                 str(theirs.fileno()),
                 str(page.descriptor),
                 *map(str, self._files),
-            ],
+                runs_users_code=True,
+            ),
             pass_fds=[theirs.fileno(), page.descriptor],
             stdin=subprocess.DEVNULL,
             stdout=self._log,
@@ -392,7 +387,3 @@ def main(arguments: Sequence[str]) -> None:
     for path in arguments[2:]:
         registry.load(Path(path))
     serve(connection, page)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

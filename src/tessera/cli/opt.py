@@ -60,7 +60,10 @@ def opt(
     if output == "-":
         sys.stdout.write(result)
     else:
-        Path(output).write_text(result, encoding="utf-8")
+        try:
+            Path(output).write_text(result, encoding="utf-8")
+        except OSError as error:
+            raise ResourceError(f"cannot write {output}: {error}", hint="give a path that can be written") from error
 
 
 def _pipeline(passes: str) -> list[ModulePass]:

@@ -7,16 +7,19 @@ import re
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import prod
+from typing import Any, NoReturn
 
 from xdsl.context import Context
 from xdsl.dialects import arith, builtin, scf
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, UnknownLoc, i64
 from xdsl.ir import Dialect, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
-from xdsl.parser import Parser
+from xdsl.parser import Parser, ParserState
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import ParseError, VerifyException
-from xdsl.utils.mlir_lexer import MLIRTokenKind, StringLiteral
+from xdsl.utils.lexer import Input
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, StringLiteral
 
 from tessera.dialects import attributes, graph, schedule, tile
 from tessera.dialects.checking import check, operands_of
@@ -107,7 +110,7 @@ def _report(ops: Sequence[Operation], rule: Callable[[Operation], None]) -> None
 
 def _refusal(op: Operation, message: str) -> CompileError:
     return CompileError(
-        f"{op.name}: {message}",
+        f"{op.name}: {_shortened(message)}",
         span=span_of(op.location),
         shapes=[f"%{number}: {operand.type}" for number, operand in enumerate(op.operands)],
         hint=f"see docs/{op.name.partition('.')[0]}.md for what {op.name} expects",
@@ -146,8 +149,14 @@ def _verify_uses(op: Operation, visible: set[SSAValue], ops: list[Operation]) ->
     ops.append(op)
 
 
-# What xDSL's own parser lets escape when a number does not fit its type, or when text is nested too deep.
-_CARELESS = (ArithmeticError, ValueError, NotImplementedError, RecursionError, struct.error)
+# What xDSL's own parser lets escape when a number does not fit its type, when text is nested too deep or asks for more
+# memory than there is.
+_CARELESS = (ArithmeticError, ValueError, NotImplementedError, RecursionError, MemoryError, struct.error)
+_LONGEST_NAME = 4096
+_INTEGER_TYPE = re.compile(r"[su]?i([0-9]+)\Z")
+_WIDEST_INTEGER = 1 << 16
+_LITERAL_ELEMENTS = 1 << 27
+_LONGEST_MESSAGE = 400
 _UNDEFINED = re.compile(r"not defined: \[(%[^],]+)")
 _SPACE_BEHIND = re.compile(r"(?:\s|//[^\n]*\n)+\Z")
 
@@ -175,12 +184,35 @@ class _Progress:
         return span
 
 
+class _Lexer(MLIRLexer):
+    """xDSL's, but it takes time in proportion to the text.
+
+    Theirs tries two to the power of a string's length where that has no end; and it reads the names in `1x1x…x1xf32`
+    once from each `x` on.
+    """
+
+    _unescaped_characters_regex = re.compile(r'"[^"\\\n\v\f]*(?:\\(?:["nt\\]|[0-9A-Fa-f]{2})[^"\\\n\v\f]*)*"')
+
+    def _lex_bare_identifier(self, start_pos: int) -> MLIRToken:
+        token = super()._lex_bare_identifier(start_pos)
+        if len(token.span) > _LONGEST_NAME:
+            raise ParseError(
+                token.span, f"a name or shape of {len(token.span)} characters; {_LONGEST_NAME} are allowed"
+            )
+        wide = _INTEGER_TYPE.match(self.input.content, start_pos, self.pos)
+        if wide is not None and (len(wide[1]) > len(str(_WIDEST_INTEGER)) or int(wide[1]) > _WIDEST_INTEGER):
+            raise ParseError(token.span, f"integers have at most {_WIDEST_INTEGER} bits here")
+        return token
+
+
 class _PlacingParser(Parser):
     """Tells each op that has no location where it stands in the text."""
 
     def __init__(self, context: Context, progress: _Progress) -> None:
         self.progress = progress
-        super().__init__(context, progress.text, progress.name)
+        self._literal_elements = 0
+        super().__init__(context, "", progress.name)
+        self._parser_state = ParserState(_Lexer(Input(progress.text, progress.name)))
 
     def parse_operation(self) -> Operation:
         outer, self.progress.start = self.progress.start, self.pos
@@ -189,6 +221,20 @@ class _PlacingParser(Parser):
             op.location = location_of(self.progress.place(self.progress.start))
         self.progress.start = outer
         return op
+
+    def parse_affine_map(self) -> NoReturn:
+        self.raise_error("affine maps are no part of these dialects")
+
+    def parse_affine_set(self) -> NoReturn:
+        self.raise_error("affine sets are no part of these dialects")
+
+    def _parse_dense_literal_type(self) -> Any:
+        # One number may stand for as many as its type says: few characters would take all memory.
+        found = super()._parse_dense_literal_type()
+        self._literal_elements += prod(found.get_shape())
+        if self._literal_elements > max(_LITERAL_ELEMENTS, len(self.progress.text)):
+            self.raise_error(f"the literals of one text have more than {_LITERAL_ELEMENTS} elements")
+        return found
 
     def parse_optional_str_literal(self) -> str | None:
         # The lexer takes strings with escapes beyond ASCII for bytes; here every string is text.
@@ -204,10 +250,16 @@ class _PlacingParser(Parser):
 
 def _unreadable(message: str, span: SourceSpan) -> CompileError:
     return CompileError(
-        f"cannot read IR: {message}",
+        f"cannot read IR: {_shortened(message)}",
         span=span,
         hint="the text was written by hand or by another version; see docs/ for the syntax of each op",
     )
+
+
+def _shortened(message: str) -> str:
+    """Messages have names and numbers of the text in them, and these may be long."""
+    half = _LONGEST_MESSAGE // 2
+    return message if len(message) <= _LONGEST_MESSAGE else f"{message[:half]} … {message[-half:]}"
 
 
 def _innermost_first(op: Operation) -> Iterator[Operation]:

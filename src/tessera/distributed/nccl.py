@@ -8,7 +8,6 @@ the host; arrays with gaps are copied first.
 from __future__ import annotations
 
 import ctypes
-import sys
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +20,7 @@ from tessera.errors import DeviceError, TesseraError
 from tessera.runtime.device import Device
 from tessera.runtime.memory import contiguous_strides
 from tessera.runtime.tensor import Tensor
+from tessera.starting import search_path
 
 if TYPE_CHECKING:
     from tessera.distributed.group import ProcessGroup
@@ -60,7 +60,7 @@ def candidates() -> list[str]:
         spec = find_spec(package)
         places = list(spec.submodule_search_locations or ()) if spec is not None else []
         found += [str(Path(place) / inside / LIBRARY) for place in places]
-    return found + [str(Path(place) / "nvidia/nccl/lib" / LIBRARY) for place in sys.path if place]
+    return found + [str(Path(place) / "nvidia/nccl/lib" / LIBRARY) for place in search_path()]
 
 
 @cache

@@ -169,5 +169,5 @@ def _override(stage: str) -> ModuleOp | None:
         return None
     try:
         return text.read(path.read_text(encoding="utf-8"), str(path))
-    except OSError as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise CompileError(f"cannot read the override of stage {stage}: {error}", hint=f"check {path}") from error

@@ -1,18 +1,17 @@
 """A process that Nsight Compute starts and looks at: one implementation of a benchmark, warm, called once.
 
-python -m tessera.bench.cuda.profiled '{"benchmark": "softmax", "size": {…}, "precision": "bf16", …}'
+Its program is `run`, with one argument: '{"benchmark": "softmax", "size": {…}, "precision": "bf16", …}'
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tessera import knobs
+from tessera import knobs, starting
 from tessera.bench import registry
 from tessera.bench.cuda import ncu
 from tessera.bench.definitions import ProblemSize
@@ -38,8 +37,9 @@ def profile(
         "implementation": implementation.partition(" ")[0],  # the rest is the level
         "optimization": knobs.optimization.value,
     }
-    command = [sys.executable, "-m", "tessera.bench.cuda.profiled", json.dumps(wanted)]
-    return ncu.profile(command, [_LABEL])[_LABEL].all()
+    code = f"import json; from {__name__} import run; run(json.loads(sys.argv[1]))"
+    command = starting.python(code, json.dumps(wanted), runs_users_code=True)
+    return ncu.profile(command, [_LABEL], starting.environment())[_LABEL].all()
 
 
 def run(wanted: dict[str, Any]) -> None:
@@ -57,7 +57,3 @@ def run(wanted: dict[str, Any]) -> None:
             one.framework.finish(call(*arguments))
         with ncu.region(_LABEL):
             one.framework.finish(call(*arguments))
-
-
-if __name__ == "__main__":
-    run(json.loads(sys.argv[1]))

@@ -20,6 +20,7 @@ from typing import Any, cast
 from tessera.kernels.captures import outside
 from tessera.kernels.control import is_kernel_module
 from tessera.kernels.named import Named
+from tessera.starting import find_also, users_modules
 
 
 class NotShippable(Exception):  # noqa: N818  (an answer, not an error: nobody sees it)
@@ -29,6 +30,8 @@ class NotShippable(Exception):  # noqa: N818  (an answer, not an error: nobody s
 def pack(value: Any) -> bytes:
     """A value with its functions, as bytes."""
     stream = io.BytesIO()
+    # Before it is read: the modules that are known here only because this process's script lies beside them.
+    pickle.dump(users_modules(), stream, protocol=pickle.HIGHEST_PROTOCOL)
     try:
         _Packer(stream, protocol=pickle.HIGHEST_PROTOCOL).dump(value)
     except (pickle.PicklingError, TypeError, AttributeError, ValueError, RecursionError) as error:
@@ -38,7 +41,9 @@ def pack(value: Any) -> bytes:
 
 def unpack(data: bytes) -> Any:
     """What `pack` made into bytes. It runs what it is given: only for bytes of this user's own process."""
-    return pickle.loads(data)
+    stream = io.BytesIO(data)
+    find_also(pickle.load(stream))
+    return pickle.load(stream)
 
 
 class _Packer(pickle.Pickler):

@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 from select import POLLIN, POLLOUT, poll
 from weakref import WeakSet
 
-from tessera import compile_worker
+from tessera import compile_worker, knobs, starting
 from tessera.forking import fork_waits_for
 from tessera.metatracing.logs import complain
 
@@ -39,11 +39,6 @@ def _waited(one: socket.socket, event: int, until: float) -> bool:
         if poller.poll(1e3 * _LONGEST_POLL):
             return True
     return bool(poller.poll(1e3 * max(0.0, left)))
-
-
-def _is_text(path: object) -> bool:
-    """Others may be where modules are looked for; nobody looks there."""
-    return isinstance(path, str)
 
 
 class Child:
@@ -193,16 +188,20 @@ class Loader:
     def _started(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
         if not sys.executable:
             raise OSError("there is no Python to compile with: sys.executable is empty")
-        environment = dict(os.environ) | _ONE_THREAD
-        package = os.path.dirname(os.path.dirname(os.path.abspath(compile_worker.__file__)))
-        environment["PYTHONPATH"] = os.pathsep.join([package, *(path for path in sys.path if path and _is_text(path))])
+        # It stands elsewhere: what is told by relative names would be looked for there.
+        told = (knobs.cache_dir.variable, knobs.dump_dir.variable, knobs.override_dir.variable)
+        places = {name: os.path.abspath(os.environ[name]) for name in told if os.environ.get(name)}
+        known = f"starting.find_also({starting.users_modules()!a})"
         with ExitStack() as theirs, ExitStack() as ours:
             wishes, asked = self._pair(ours, theirs)
             process = subprocess.Popen(
-                [sys.executable, "-m", "tessera.compile_worker", *self._ready],
+                starting.python(
+                    f"from tessera import compile_worker, starting; {known}; compile_worker.main()", *self._ready
+                ),
                 stdin=asked.fileno(),
                 stdout=subprocess.DEVNULL,  # what kernels print while they are traced, they have printed here
-                env=environment,
+                env=starting.environment(**_ONE_THREAD, **places),
+                cwd=starting.SAFE_FOLDER,
                 process_group=0,  # who interrupts this process from a terminal does not mean the other one
             )
             ours.pop_all()

@@ -6,6 +6,8 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
+from tessera.starting import is_program, program
+
 _WHEEL = "cu13/bin"
 """Where the wheel `nvidia-cuda-nvcc` keeps its programs, in the namespace `nvidia`."""
 
@@ -21,13 +23,10 @@ def find_ptxas() -> Path | None:
 
 def find_tool(name: str) -> Path | None:
     """A program of the CUDA toolkit, looked for as ptxas is."""
-    folders = [Path(place) for place in os.get_exec_path() if place]
-    if home := os.environ.get("CUDA_HOME"):
-        folders.append(Path(home) / "bin")
+    if (on_path := program(name)) is not None:
+        return Path(on_path)
+    home = os.environ.get("CUDA_HOME", "")
+    folders = [Path(home) / "bin"] if os.path.isabs(home) else []
     namespace = find_spec("nvidia")
     folders += [Path(place) / _WHEEL for place in (namespace and namespace.submodule_search_locations) or ()]
-    return next((found for folder in folders if _runs(found := folder / name)), None)
-
-
-def _runs(program: Path) -> bool:
-    return program.is_file() and os.access(program, os.X_OK)
+    return next((found for folder in folders if is_program(found := folder / name)), None)
