@@ -19,6 +19,7 @@ from tessera.errors import TesseraError
 from tessera.kernels.arguments import look_up
 from tessera.kernels.native import Kept, Program, Settings, lines_of
 from tessera.kernels.schedule import Schedule
+from tessera.runtime.cache import UNREADABLE
 from tessera.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Choice:
             said = json.loads(found[1])
             candidates = [Candidate(tuple(map(int, block)), float(clocks)) for block, clocks in said["candidates"]]
             return Choice(found[0], str(said["driver"]), candidates, kept)
-        except (ValueError, KeyError, TypeError):
+        except UNREADABLE:
             return None
 
 

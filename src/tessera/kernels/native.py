@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from tessera import knobs
-from tessera.errors import CompileError, DeviceError, InternalError, TesseraError
+from tessera.errors import CompileError, DeviceError, InternalError
 from tessera.forking import fork_waits_for
 from tessera.interpreters.checks import AROUND, NOTHING
 from tessera.kernels.arguments import NUMBERS, Ask, Guard, Number, collect, is_lined, kinds_of
@@ -275,7 +275,7 @@ class Program:
                 found["row_width"],
                 None if found["plan"] is None else loaded(Plan.decoded(found["plan"]), code),
             )
-        except (ValueError, KeyError, IndexError, TypeError, AttributeError, TesseraError):
+        except cache.UNREADABLE:
             return None
 
 
@@ -535,7 +535,7 @@ class Kept:
             return []
         try:
             return [(tuple(map(str, paths)), tuple(map(_ask_of, asked))) for paths, asked in json.loads(data)]
-        except (ValueError, TypeError):
+        except cache.UNREADABLE:
             return []
 
     def _seconds(self, given: Mapping[str, Any]) -> Iterator[str]:
@@ -544,13 +544,13 @@ class Kept:
                 yield second
 
     def _second(self, given: Mapping[str, Any], paths: tuple[str, ...], asked: tuple[Ask, ...]) -> str | None:
-        values = collect(paths, given)
-        kinds = kinds_of(values)
-        if not all(isinstance(kind, tuple) or kind in NUMBERS for kind in kinds):
-            return None
         try:
+            values = collect(paths, given)
+            kinds = kinds_of(values)
+            if not all(isinstance(kind, tuple) or kind in NUMBERS for kind in kinds):
+                return None
             answers = tuple([ask.of(values) for ask in asked])
-        except (AttributeError, IndexError):  # another object, which has no such array
+        except cache.UNREADABLE:  # another object, which has no such array
             return None
         return self._key(paths, asked, kinds, answers)
 

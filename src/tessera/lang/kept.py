@@ -14,7 +14,6 @@ from typing import Any, cast
 
 from tessera import knobs
 from tessera.dtypes.types import DType
-from tessera.errors import TesseraError
 from tessera.kernels.fingerprint import identity_of
 from tessera.kernels.native import Settings, settings_on, target_of
 from tessera.lang.functions import ArgumentType, Outcome, TracedFunction
@@ -34,7 +33,6 @@ from tessera.shapes.expr import dim
 
 _MOST_VARIANTS = 32
 _PLAIN = (type(None), bool, int, float, str)
-_UNREADABLE = (ValueError, KeyError, IndexError, TypeError, AttributeError, TesseraError)
 
 
 class Shelf:
@@ -79,7 +77,7 @@ class Shelf:
                 if sizes_for(traced, call.values) is None:
                     continue
                 program = find(place, self.chosen, self.device)
-            except _UNREADABLE as error:
+            except cache.UNREADABLE as error:
                 _log(f"a variant of a function is not read: {type(error).__name__}: {error}")
                 continue
             if program is not None:
@@ -102,7 +100,7 @@ class Shelf:
         data = cache.shared().get(self.key)
         try:
             found = [] if data is None else list[Any](json.loads(data))
-        except (ValueError, TypeError) as error:
+        except cache.UNREADABLE as error:
             _log(f"the variants of a function are not read: {error}")
             return []
         return found

@@ -240,7 +240,7 @@ class KernelManager:
         try:
             said: Any = json.loads(b"{}" if data is None else data)
             return [_decoded(one) for one in said["levels"]] if said.get("form") == _FORM else []
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except cache.UNREADABLE:
             return []
 
 

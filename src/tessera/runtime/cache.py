@@ -15,6 +15,7 @@ import re
 import stat
 import struct
 import time
+import zlib
 from collections.abc import Callable
 from functools import lru_cache
 from hashlib import blake2b
@@ -74,6 +75,11 @@ _ENCODINGS: dict[type, Callable[[Any], bytes]] = {
 
 
 _LENGTH = struct.Struct("<Q")
+UNREADABLE = (
+    *(ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError),
+    *(struct.error, zlib.error, TesseraError),
+)
+"""What is raised where a payload is whole but not what this version writes: whoever reads one takes that for a miss."""
 
 
 def packed(head: object, body: bytes) -> bytes:

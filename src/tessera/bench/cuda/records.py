@@ -57,7 +57,7 @@ def kernels_of(path: Path) -> dict[str, str] | None:
     """The hashes that a result file carries; None where it has none, as results of CPUs do. Refuses other files."""
     try:
         content: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, RecursionError, ValueError) as error:
         raise BenchError(f"{path.name} cannot be read: {error}", hint="measure again, or take the file out") from None
     if not isinstance(content, dict):
         raise BenchError(f"{path.name} is no result file: expected an object, got {type(content).__name__}")

@@ -18,6 +18,7 @@ import json
 import math
 import os
 import stat
+import sys
 import time
 import types
 import typing
@@ -51,7 +52,7 @@ def json_text(data: Mapping[str, Any]) -> str:
 
 
 def read_json(path: str | os.PathLike[str]) -> BenchmarkSuiteResult:
-    data = _parsed(_read(path))
+    data = _parsed(_read(path), os.fspath(path))
     if not isinstance(data, dict):
         raise BenchError(
             f"expected results of a benchmark run, got a file that is no JSON object: {os.fspath(path)}",
@@ -68,12 +69,30 @@ def to_dict(suite: BenchmarkSuiteResult) -> dict[str, Any]:
     return {"schema": SCHEMA, **_header(suite), "results": {key: _row(row) for key, row in suite.results.items()}}
 
 
+def from_text(text: str, place: str) -> BenchmarkSuiteResult:
+    """The suite that was kept as text at some place."""
+    data = _parsed(text, place)
+    if not isinstance(data, dict):
+        raise BenchError(f"{place}: expected results of a benchmark run, got no JSON object", hint=_DAMAGED)
+    try:
+        return from_dict(cast(dict[str, Any], data))
+    except BenchError as error:
+        raise BenchError(f"{place}: {error.message}", hint=error.hint) from None
+
+
 def from_dict(data: Mapping[str, Any]) -> BenchmarkSuiteResult:
     """Fields that are missing take their defaults; what this version does not know is refused, not dropped."""
+    try:
+        return _from_dict(data)
+    except RecursionError:
+        raise BenchError("it is nested too deep to be results of a benchmark run", hint=_DAMAGED) from None
+
+
+def _from_dict(data: Mapping[str, Any]) -> BenchmarkSuiteResult:
     schema = data.get("schema")
     if schema != SCHEMA:
         raise BenchError(
-            f"expected results in the form {SCHEMA!r}, got {schema!r}",
+            f"expected results in the form {SCHEMA!r}, got {_cut(repr(schema))}",
             hint="read it with the version of Tessera that wrote it, or measure again",
         )
     rows = data.get("results", {})
@@ -228,7 +247,7 @@ def _scalar(value: Any, hint: Any, place: str) -> Any:
 def _fields(data: Mapping[str, Any], hints: Mapping[str, Any], place: str) -> dict[str, Any]:
     if unknown := sorted(set(data) - set(hints)):
         raise BenchError(
-            f"expected fields of {SCHEMA!r} in {place}, got {', '.join(unknown)} as well",
+            f"expected fields of {SCHEMA!r} in {place}, got {', '.join(map(_cut, unknown))} as well",
             hint="a newer Tessera wrote it: update this one",
         )
     return {name: _decoded(value, hints[name], f"{place}: {name}") for name, value in data.items()}
@@ -238,6 +257,9 @@ def _untagged(value: Any, place: str) -> Any:
     if isinstance(value, list):
         return [_untagged(item, place) for item in cast(list[Any], value)]
     if not isinstance(value, dict):
+        # Whoever shows a number makes it a float. JSON has none that are not finite, though Python reads some.
+        if isinstance(value, int | float) and not abs(value) <= _LARGEST:
+            raise _misfit(place, f"a number of at most {_LARGEST:.3g}, or `$float`", value)
         return value
     mapping = cast(dict[str, Any], value)
     if not any(key.startswith("$") for key in mapping):
@@ -263,10 +285,21 @@ def _present(hint: Any) -> Any:
 
 
 _DAMAGED = "the file is damaged or was edited; measure again"
+_LARGEST = sys.float_info.max
+_MOST_DIGITS = 1000
+_LONGEST_PLACE = 300
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "…"
 
 
 def _misfit(place: str, expected: str, value: Any) -> BenchError:
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except (ValueError, RecursionError):  # integers may be too long to be written, and lists nested too deep
+        shown = f"a {type(value).__name__} that is too long to be shown"
+    place = place if len(place) <= _LONGEST_PLACE else f"{place[:_LONGEST_PLACE]}…"
     return BenchError(
         f"{place}: expected {expected}, got {shown if len(shown) < 60 else shown[:57] + '…'}", hint=_DAMAGED
     )
@@ -277,12 +310,33 @@ def _text(data: Any, indent: int | None = None) -> str:
     return json.dumps(data, indent=indent, allow_nan=False)
 
 
-def _parsed(text: str) -> Any:
+def _parsed(text: str, place: str) -> Any:
     """None for what is not JSON."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return json.loads(text, parse_int=_integer, object_pairs_hook=_object)
+    except _TwiceError as error:
+        raise BenchError(f"{place}: {_cut(str(error))!r} is there twice in one object", hint=_DAMAGED) from None
+    except RecursionError:
+        raise BenchError(f"{place}: it is nested too deep to be results", hint=_DAMAGED) from None
+    except ValueError:
         return None
+
+
+def _integer(digits: str) -> int | float:
+    """One with more digits than Python reads is like one that no float can hold: whoever knows its place refuses it."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else math.inf
+
+
+class _TwiceError(Exception):
+    pass
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise _TwiceError(next(name for name in names if names.count(name) > 1))
+    return made
 
 
 # CSV
@@ -480,21 +534,29 @@ class Journal:
     @staticmethod
     def recover(path: str | os.PathLike[str]) -> BenchmarkSuiteResult:
         """The suite as far as it got; interrupted, unless its end is in the journal. A torn last line is left out."""
+        try:
+            return Journal._recovered(path)
+        except RecursionError:
+            raise BenchError(f"{os.fspath(path)}: it is nested too deep to be a journal", hint=_DAMAGED) from None
+
+    @staticmethod
+    def _recovered(path: str | os.PathLike[str]) -> BenchmarkSuiteResult:
         suite = BenchmarkSuiteResult(suite_start_time=0.0)
         rows: list[Row] = []
         last, ended = 0.0, False
         lines = _read(path).split("\n")
         for number, line in enumerate(lines, 1):
             place = f"{os.fspath(path)}, line {number}"
-            entry = _parsed(line)
+            entry = _parsed(line, place)
             if not isinstance(entry, dict):
                 if any(lines[number:]) or not _is_torn(line):
                     raise BenchError(f"{place}: expected an entry of a journal, got {line[:40]!r}", hint=_DAMAGED)
                 break
             fields = cast(dict[str, Any], entry)
             if fields.get("schema") != JOURNAL_SCHEMA:
+                found = _cut(repr(fields.get("schema")))
                 raise BenchError(
-                    f"{place}: expected an entry in the form {JOURNAL_SCHEMA!r}, got {fields.get('schema')!r}",
+                    f"{place}: expected an entry in the form {JOURNAL_SCHEMA!r}, got {found}",
                     hint="journals are written while `tessera bench run` runs; results are read by `read_json`",
                 )
             if "row" in fields:

@@ -8,12 +8,12 @@ import math
 import os
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar, cast
 
 from tessera.bench.definitions import BenchError
-from tessera.bench.reporting.exchange import from_dict, to_dict
+from tessera.bench.reporting.exchange import from_text, to_dict
 from tessera.bench.results import BenchmarkResult, BenchmarkSuiteResult
 from tessera.errors import ResourceError
 
@@ -86,7 +86,7 @@ class History:
                 cursor = connection.execute(
                     "INSERT INTO runs (time, commit_name, measured, failed, suite) VALUES (?, ?, ?, ?, ?)",
                     (
-                        suite.suite_start_time,
+                        float(suite.suite_start_time),
                         None if named is None else str(named),
                         len(suite.get_successful_results()),
                         len(suite.get_failed_results()),
@@ -103,7 +103,8 @@ class History:
         if self._is_absent():
             return []
         query = "SELECT id, time, commit_name, measured, failed FROM runs ORDER BY id"
-        return self._do(lambda connection: [Run(*row) for row in connection.execute(query)])
+        kinds = (int, (int, float), (str, type(None)), int, int)
+        return self._do(lambda connection: [Run(*self._checked(row, kinds)) for row in connection.execute(query)])
 
     def suite(self, run: int) -> BenchmarkSuiteResult:
         """Everything that was measured in a run."""
@@ -112,14 +113,15 @@ class History:
         if row is None:
             known = ", ".join(str(known.id) for known in self.runs()) or "none"
             raise BenchError(f"expected a run of {self.path}, got {run}", hint=f"its runs are: {known}")
-        return from_dict(json.loads(row[0]))
+        (text,) = self._checked(row, (str,))
+        return from_text(text, f"{self.path}, run {run}")
 
     def keys(self) -> list[str]:
         """The rows that some run has figures of."""
         if self._is_absent():
             return []
         query = "SELECT key FROM figures GROUP BY key ORDER BY min(run), key"
-        return self._do(lambda connection: [row[0] for row in connection.execute(query)])
+        return self._do(lambda connection: [self._checked(row, (str,))[0] for row in connection.execute(query)])
 
     def series(self, key: str, metric: str = "latency_ms") -> list[Point]:
         """A figure of a row over all runs that have it."""
@@ -127,7 +129,11 @@ class History:
             return []
         query = """SELECT run, time, commit_name, value, low, high FROM figures JOIN runs ON runs.id = run
                    WHERE key = ? AND metric = ? ORDER BY run"""
-        return self._do(lambda connection: [Point(*row) for row in connection.execute(query, (key, metric))])
+        number, none = (int, float), type(None)
+        kinds = (int, number, (str, none), number, (*number, none), (*number, none))
+        return self._do(
+            lambda connection: [Point(*self._checked(row, kinds)) for row in connection.execute(query, (key, metric))]
+        )
 
     def close(self) -> None:
         if self._connection is not None:
@@ -139,6 +145,16 @@ class History:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _checked(self, row: Sequence[Any], kinds: Sequence[Any]) -> Sequence[Any]:
+        """Whatever a column is said to hold, SQLite keeps what it is given."""
+        for value, kind in zip(row, kinds, strict=True):
+            if not isinstance(value, kind):
+                raise BenchError(
+                    f"{self.path}: expected figures of runs, got {type(value).__name__} where there is none",
+                    hint="the file is damaged, or something else wrote to it; name another file",
+                )
+        return row
 
     def _is_absent(self) -> bool:
         return self._connection is None and not os.path.exists(self.path)
@@ -157,6 +173,7 @@ class History:
         connection = sqlite3.connect(self.path, timeout=_PATIENCE_SECONDS, isolation_level=None)
         try:
             connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA trusted_schema = OFF")  # views and triggers of a foreign file call nothing
             if _version(connection) < VERSION:
                 _create(connection)
             if (found := _version(connection)) != VERSION:
@@ -211,8 +228,13 @@ def _figures(key: str, row: BenchmarkResult) -> list[tuple[str, str, float, floa
         # SQLite has no NaN: it would be a NULL.
         if value is not None and not math.isnan(value):
             low, high = intervals.get(name) or (None, None)
-            found.append((key, name, float(value), low, high))
+            found.append((key, name, float(value), _as_float(low), _as_float(high)))
     return found
+
+
+def _as_float(value: float | None) -> float | None:
+    """Integers may be larger than SQLite's."""
+    return None if value is None else float(value)
 
 
 _METRICS = (

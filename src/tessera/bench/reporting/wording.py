@@ -65,7 +65,10 @@ def seconds(value: float) -> str:
 
 
 def moment(timestamp: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(timestamp)) if timestamp else "unknown"
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(timestamp)) if timestamp else "unknown"
+    except (ArithmeticError, OSError, ValueError):  # no calendar has it
+        return "unknown"
 
 
 def status(row: Row) -> str:

@@ -41,7 +41,14 @@ class Progress:
             if (found["form"], found["about"]) == (FORM, self._about):
                 self._parts, self._before = found["parts"], float(found["seconds"])
                 self.runs = int(found["runs"]) + 1
-        except (OSError, ValueError, KeyError, TypeError):  # there is none, or it is none
+        except (
+            OSError,
+            ArithmeticError,
+            LookupError,
+            RecursionError,
+            TypeError,
+            ValueError,
+        ):  # there is none, or it is none
             return
 
     @property

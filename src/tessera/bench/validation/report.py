@@ -141,7 +141,7 @@ def earlier_samples(path: Path) -> dict[str, dict[str, list[float]]]:
         if found["form"] != FORM:
             raise ValueError(f"its form is {found['form']}, {FORM} was expected")
         return {named(InputConfiguration(**one["input_config"])): one["samples"] for one in found["individual_results"]}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise TesseraError(
             f"{path} is not the JSON of a validation: {error}", hint="give the .json that `tessera validate` wrote"
         ) from None

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from tessera.errors import TesseraError
 from tessera.interpreters.machine import Machine
 from tessera.kernels.native import WORK, Settings, loaded, target_of
 from tessera.lang.programs import host
@@ -111,7 +110,7 @@ def _decoded(data: bytes) -> Executable | CudaExecutable | None:
     try:
         plan, code = cache.unpacked(data)
         return loaded(Plan.decoded(plan), code)
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError, TesseraError):
+    except cache.UNREADABLE:
         return None
 
 

@@ -10,7 +10,6 @@ import json
 import zlib
 from typing import Any
 
-from tessera.errors import TesseraError
 from tessera.kernels.native import Settings, target_of
 from tessera.lang.programs import host
 from tessera.lang.programs.code import Codes
@@ -34,7 +33,7 @@ def find(key: str, chosen: Settings, device: Device | None = None) -> Program | 
         head, body = cache.unpacked(data)
         texts = json.loads(zlib.decompress(body))
         program = _program(host.Host.decoded(head), texts, chosen)
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError, zlib.error, TesseraError):
+    except cache.UNREADABLE:
         return None
     program.device = device
     return program

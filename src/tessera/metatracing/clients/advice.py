@@ -88,5 +88,5 @@ def kept(key: str) -> Schedule | None:
     try:
         found: Any = json.loads(b"" if data is None else data)
         return Schedule(block=tuple(map(int, found["block"])), warps=found["warps"])
-    except (ValueError, KeyError, TypeError):
+    except cache.UNREADABLE:
         return None

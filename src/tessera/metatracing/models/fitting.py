@@ -181,5 +181,5 @@ def loaded(text: str) -> dict[str, Fitted]:
     """Fits as `dumped` wrote them; ValueError where it did not."""
     try:
         return {str(name): Fitted.read(one) for name, one in json.loads(text)["fits"].items()}
-    except (KeyError, TypeError, AttributeError) as error:
+    except (ArithmeticError, LookupError, RecursionError, TypeError, AttributeError) as error:
         raise ValueError(str(error)) from None

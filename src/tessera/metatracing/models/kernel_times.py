@@ -157,7 +157,7 @@ class KernelTimes:
                 {str(family): tuple(map(float, one)) for family, one in found["facts"].items()},
                 None if found["copies"] is None else _three(found["copies"]),
             )
-        except (KeyError, TypeError, AttributeError) as error:
+        except (ArithmeticError, LookupError, RecursionError, TypeError, AttributeError) as error:
             raise ValueError(f"not a model: {error}") from None
 
 

@@ -259,7 +259,7 @@ def stack_of(ptx: bytes, name: str, context: Context) -> int | None:
     """
     key = _key_of("stack", ptx, context)
     found = cache.shared().get(key)
-    if found is not None and found.isdigit():
+    if found is not None and found.isdigit() and len(found) < 10:
         return int(found)
     made = _assembly(ptx, context)
     usage = None if made is None else made.kernels.get(name)
