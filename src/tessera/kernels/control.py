@@ -359,7 +359,7 @@ def _like(model: Any, ssa: Any, lost: Collection[int] = ()) -> Any:
     """Another value of the same kind; along the axes `lost`, its place in an array is not known."""
     if isinstance(model, Scalar):
         return Scalar(ssa, model.dtype)
-    places = {axis: place._replace(start=None) if axis in lost else place for axis, place in model.places.items()}
+    places = {axis: place.lost() if axis in lost else place for axis, place in model.places.items()}
     return Tile(ssa, model.shape, model.dtype, denominator=model.denominator, places=places)
 
 
@@ -381,8 +381,7 @@ def _within(value: Tile, axis: int, region: Any) -> bool:
     """Whether a tile's place along an axis is computed inside a region, and has no meaning after it."""
     from xdsl.ir import Block
 
-    place = value.places[axis]
-    for bound in (place.start, place.limit):
+    for bound in (edge for one in value.places[axis].bounds for edge in (one.start, one.limit)):
         if isinstance(bound, Scalar):
             owner = bound.ssa.owner
             block = owner if isinstance(owner, Block) else owner.parent

@@ -14,7 +14,7 @@ from tessera.dtypes.types import DType, bool_, f32, f64, i64, saturate, u64
 from tessera.errors import CompileError, DtypeError, ShapeError
 from tessera.kernels.context import Context, current_context
 from tessera.kernels.control import BlockIndex, Range
-from tessera.kernels.values import Scalar, Tile, Undefined, View, as_tuple, tracer
+from tessera.kernels.values import Place, Scalar, Tile, Undefined, View, as_tuple, tracer
 
 INF = math.inf
 
@@ -269,12 +269,14 @@ def minimum(a: Any, b: Any) -> Any:
 def mask_causal(scores: Tile, rows: Tile, cols: Tile) -> Tile:
     """Scores of later columns become −∞. As a statement, `tile.mask_causal(S, …)` rebinds S."""
     _check_tile(scores, "mask_causal")
-    kept = where(rows >= cols, scores, -INF)
-    return Tile(kept.ssa, kept.shape, kept.dtype, places=scores.places)
+    return where(rows >= cols, scores, -INF)
 
 
 def softmax_online(scores: Tile) -> tuple[Tile, Tile, Tile]:
-    """exp(S − m), the row maxima m, and the row sums, of one block; columns beyond the array count as −∞."""
+    """exp(S − m), the row maxima m, and the row sums, of one block; columns beyond an array count as −∞.
+
+    Those are the columns beyond any of the arrays that the scores were made of: keys, a bias, a mask.
+    """
     _check_tile(scores, "softmax_online")
     if scores.ndim != 2 or not scores.dtype.is_float:
         raise ShapeError(f"softmax_online takes scores of two axes, got {scores}", hint="rows by columns, float")
@@ -344,15 +346,29 @@ def _positions(x: Tile) -> Tile:
         )
     work = current_context(tracer())
     rows, columns = x.places[0], x.places[1]
-    if rows.start is None or columns.start is None:
+    if not rows.is_known or not columns.is_known:
         raise CompileError(
             f"dropout of {x}: it was carried by a loop or chosen by an if, and where it lies is not known",
             hint="apply it in the iteration that makes the scores",
         )
-    first = (work.batch * rows.limit + rows.start) * columns.limit + columns.start
-    down = tracer().iota((x.shape[0], 1), 0, 0, i64) * columns.limit
+    width = _end(columns)
+    first = (work.batch * _end(rows) + rows.first.start) * width + columns.first.start
+    down = tracer().iota((x.shape[0], 1), 0, 0, i64) * width
     across = tracer().iota((1, x.shape[1]), 1, 0, i64)
     return cast(down + across + first, u64)
+
+
+def _end(place: Place) -> Any:
+    """Where the array ends that a tile is a part of: the shortest of those that begin with the tile's first one.
+
+    So a mask or bias in a longer buffer, first operand or last, changes no position.
+    """
+    end: Any = place.first.limit
+    for bound in place.bounds[1:]:
+        if bound.begins_with(place.first):
+            both_known = isinstance(end, int) and isinstance(bound.limit, int)
+            end = sorted((end, bound.limit))[0] if both_known else minimum(end, bound.limit)
+    return end
 
 
 def _random_words(positions: Tile, key: int) -> Tile:

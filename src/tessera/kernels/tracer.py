@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -20,7 +20,7 @@ from tessera.dtypes.promotion import accumulator, promote
 from tessera.dtypes.types import BY_NAME, DType, Kind, bool_, f32, i64
 from tessera.errors import CompileError, DtypeError, ShapeError, SourceSpan, caller_frame, span_of
 from tessera.kernels.schedule import Schedule
-from tessera.kernels.values import Place, Scalar, Tile, Undefined, View, is_dynamic
+from tessera.kernels.values import Bound, Place, Scalar, Tile, Undefined, View, is_dynamic
 from tessera.shapes import rules
 from tessera.shapes.expr import Dim, Shape, Size, dim, format_shape, size
 from tessera.transforms.facts import Facts, Recorder, fact
@@ -60,6 +60,14 @@ _FLOAT_CASTS: dict[tuple[bool, bool, bool], Callable[..., Operation]] = {
 
 
 _INTEGER_CASTS: dict[bool, Callable[..., Operation]] = {True: arith.ExtSIOp, False: arith.TruncIOp}
+
+
+def _met(tiles: Iterable[Tile]) -> dict[int, Place]:
+    """Where a tile lies that is made of others, element by element."""
+    places: dict[int, Place] = {}
+    for axis, found in (item for value in tiles for item in value.places.items()):
+        places[axis] = places[axis].beside(found) if axis in places else found
+    return places
 
 
 def _number(value: Any) -> Any:
@@ -247,10 +255,10 @@ class Tracer:
             )
         offsets = [self.position(place) for place in at]
         ssa = self.emit(tile.LoadOp(view.ssa, offsets, shape, pad or None))
-        places = {
-            axis: Place(start, self.size(view, axis), not self._covers(view, axis, start, shape[axis]))
-            for axis, start in enumerate(at)
-        }
+        places: dict[int, Place] = {}
+        for axis, start in enumerate(at):
+            bound = Bound(start, self.size(view, axis), self.symbolic_size(view, axis))
+            places[axis] = Place((bound,), not self._covers(view, axis, start, shape[axis]))
         return Tile(ssa, tuple(shape), view.dtype, places=places)
 
     def _covers(self, view: View, axis: int, at: Any, extent: int) -> bool:
@@ -322,10 +330,7 @@ class Tracer:
 
     def elementwise(self, name: str, operands: Sequence[Tile], **options: Any) -> Tile:
         aligned = self.align(operands, name)
-        places: dict[int, Place] = {}
-        for axis, found in (item for value in aligned for item in value.places.items()):
-            place = places.setdefault(axis, found)
-            places[axis] = place._replace(ragged=place.ragged or found.ragged)
+        places = _met(aligned)
         try:
             op = tile.EwOp(name, [value.ssa for value in aligned], **options)
         except DtypeError as error:
@@ -521,11 +526,10 @@ class Tracer:
         start = c if c is not None else self.full(shape, 0, total.base)
         if start.shape != shape:
             raise ShapeError(f"dot: the sum has shape {format_shape(start.shape)}, the product {format_shape(shape)}")
-        places: dict[int, Any] = {}
-        if 0 in a.places:
-            places[0] = a.places[0]
-        if 1 in b.places:
-            places[1] = b.places[1]
+        rows = {0: a.places[0]} if 0 in a.places else {}
+        places = rows | ({1: b.places[1]} if 1 in b.places else {})
+        for axis, found in start.places.items():
+            places[axis] = places[axis].beside(found) if axis in places else found
         declared = {value.dtype.policy.accum for value in (a, b)} - {None}
         narrow = [one for one in declared if one is not None and one.bits < start.dtype.bits]
         accum = element_of(narrow[0]) if len(declared) == len(narrow) == 1 else None
@@ -536,14 +540,17 @@ class Tracer:
         place = value.places.get(axis)
         if place is None or not place.ragged:
             return value
-        if place.start is None:
+        if not place.is_known:
             raise CompileError(
                 f"{value} was carried by a loop or chosen by an if, and where it lies along axis {axis} is not known",
                 hint="load the block in the same iteration or branch that uses it",
             )
         shape = tuple(extent if other == axis else 1 for other, extent in enumerate(value.shape))
-        positions = self.iota(shape, axis, place.start, i64)
-        kept = self.where(self.elementwise("lt", [positions, self.tile_like(place.limit, positions)]), value, fill)
+        kept = value
+        for bound in place.bounds:
+            positions = self.iota(shape, axis, bound.start, i64)
+            inside = self.elementwise("lt", [positions, self.tile_like(bound.limit, positions)])
+            kept = self.where(inside, kept, fill)
         places = value.places | {axis: place._replace(ragged=False)}
         return Tile(kept.ssa, kept.shape, kept.dtype, places=places)
 

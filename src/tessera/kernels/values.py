@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias, cast
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError, DtypeError, ShapeError
 from tessera.shapes.annotations import Tile as TileAnnotation
+from tessera.shapes.expr import Size
 
 if TYPE_CHECKING:
     from tessera.kernels.tracer import Tracer
@@ -197,19 +198,63 @@ class Scalar(_Operators):
     __int__ = _Operators.__index__
 
 
-class Place(NamedTuple):
-    """Where a tile lies along an axis of an array: from `start`, in an array that ends at `limit`.
+class Bound(NamedTuple):
+    """Where an array ends along an axis of a tile: the tile begins at `start`, the array ends at `limit`.
 
-    `ragged` says that it may reach beyond the end and that what lies there has not been masked. A start of None means
-    that the place is not the same each time around a loop or in both branches of an if.
+    A start of None means that it is not the same each time around a loop or in both branches of an if. `size` is the
+    limit as the signature has it: arrays whose sizes are one symbol end together.
     """
 
     start: int | Scalar | None
     limit: int | Scalar
+    size: Size
+
+    def same(self, other: Bound) -> bool:
+        ends_alike = self.size == other.size or _same(self.limit, other.limit)
+        return ends_alike and self.begins_with(other)
+
+    def begins_with(self, other: Bound) -> bool:
+        return _same(self.start, other.start)
+
+
+class Place(NamedTuple):
+    """Where a tile lies along an axis of an array: the bounds of all arrays that its elements were made of.
+
+    An element is one of the program's own where it lies inside of all of them. `ragged` says that the tile may reach
+    beyond the end of some, and that what lies there has not been masked.
+    """
+
+    bounds: tuple[Bound, ...]
     ragged: bool
 
+    @property
+    def first(self) -> Bound:
+        return self.bounds[0]
+
+    @property
+    def is_known(self) -> bool:
+        return all(bound.start is not None for bound in self.bounds)
+
     def same(self, other: Place | None) -> bool:
-        return other is not None and _same(self.start, other.start) and _same(self.limit, other.limit)
+        return other is not None and self.has(other) and other.has(self)
+
+    def has(self, other: Place) -> bool:
+        """Whether all bounds of another are among these."""
+        return all(any(one.same(bound) for one in self.bounds) for bound in other.bounds)
+
+    def lost(self) -> Place:
+        """The same in an unknown position."""
+        return self._replace(bounds=tuple(bound._replace(start=None) for bound in self.bounds))
+
+    def beside(self, other: Place) -> Place:
+        """Where a tile lies whose elements are made of two: beyond an array is what is beyond one of them.
+
+        What was masked, or never reaches beyond its array, bounds nothing any more.
+        """
+        if self.ragged is not other.ragged:
+            return self if self.ragged else other
+        added = tuple(bound for bound in other.bounds if not any(one.same(bound) for one in self.bounds))
+        return self._replace(bounds=self.bounds + added)
 
 
 def _same(a: int | Scalar | None, b: int | Scalar | None) -> bool:
