@@ -159,7 +159,7 @@ def _size(value: int | str) -> int:
 
 
 LOG_NAMES = ("recompiles", "guards", "autotune", "ir", "cache", "fallbacks", "tiers")
-CHECKS = ("bounds", "nan")
+CHECKS = ("bounds", "nan", "unwritten")
 
 
 def _names(*known: str) -> Callable[[frozenset[str] | str], frozenset[str]]:
@@ -263,7 +263,8 @@ checks = Knob(
     _names(*CHECKS),
     frozenset[str],
     accepts=f"names among {', '.join(CHECKS)}, separated by commas",
-    meaning="what kernels check while they run: that accesses start inside arrays, that no NaN is made of numbers",
+    meaning="what kernels check while they run: that accesses start inside arrays, that no NaN is made of numbers, "
+    "that outputs are written everywhere (in the interpreter)",
 )
 backend: Knob[str | None] = Knob(
     "backend", _optional_text, lambda: None, accepts="a name", meaning="what runs kernels: auto, cpu or interpreter"

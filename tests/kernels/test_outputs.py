@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -178,11 +179,14 @@ def test_an_output_that_shares_memory_with_an_input_holds_its_values() -> None:
             play[1](line, line[:4], 0, script=(("read", 0, 5),))
 
 
-def test_elements_that_nobody_writes_are_no_mistake() -> None:
+def test_elements_that_nobody_writes_are_a_mistake_where_that_is_asked() -> None:
     y = np.full(8, 7, np.float32)
-    with checking(Checks.all()):
+    with checking(replace(Checks.all(), unwritten=False)):
         play[1](y, floats(8), 0, script=(("write", 0, 3),))
     assert y.tolist() == [1, 1, 1, 7, 7, 7, 7, 7]
+    with checking(Checks.all()), pytest.raises(EffectError) as found:
+        play[1](y, floats(8), 0, script=(("write", 0, 3),))
+    assert found.value.message == "no program of play has written y[3]; 5 of the 8 elements of y hold nothing"
 
 
 @pytest.mark.parametrize("value", [2.0, 3, True, "text", None, object()], ids=lambda value: type(value).__name__)

@@ -119,9 +119,11 @@ def test_views_tiles_and_numbers_go_together_and_the_first_tile_drives() -> None
 
 def test_a_given_grid_still_counts_blocks_of_rows() -> None:
     x = normal(10, 3)
-    half = shifted.with_schedule(Schedule(block=(5,)))[1](x, np.zeros(3, np.float32)).numpy()
-    assert np.array_equal(half[:5], x[:5] * 2)
-    assert half.shape == x.shape
+    small = shifted.with_schedule(Schedule(block=(5,)))
+    for grid in (2, 3):
+        assert np.array_equal(small[grid](x, np.zeros(3, np.float32)).numpy(), x * 2)
+    with pytest.raises(ShapeError, match=r"no program of shifted writes result\[5:\]"):
+        small[1](x, np.zeros(3, np.float32))
 
 
 def test_rows_beyond_the_array_are_zero_and_never_stored() -> None:

@@ -22,6 +22,8 @@ class Checks:
     """Elements that two programs of the grid touch, at least one of them writing."""
     uninitialised: bool = False
     """Reads of elements of an output that nothing has written."""
+    unwritten: bool = False
+    """Elements of an output that nothing has written when all programs are through."""
     nonfinite: bool | Literal["nan", "all"] = False
     """Ops that make a NaN (or, with "all", an infinity) of operands that are none."""
     overflow: bool = False
@@ -36,7 +38,9 @@ class Checks:
     @staticmethod
     def all() -> Checks:
         """Every check; of what is not finite, NaN only, since masks are made of infinities."""
-        return Checks(bounds=True, races=True, uninitialised=True, nonfinite="nan", overflow=True, padding=True)
+        return Checks(
+            bounds=True, races=True, uninitialised=True, unwritten=True, nonfinite="nan", overflow=True, padding=True
+        )
 
     def __bool__(self) -> bool:
         return self != Checks()

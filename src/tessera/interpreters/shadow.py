@@ -75,6 +75,7 @@ class Shadow:
         self._program: tuple[int, ...] | None = None
         self._program_starts = 0
         self.arguments: dict[int, Argument] = {}
+        self._blank = blank
         views = {place: value for place, value in enumerate(values) if isinstance(value, View)}
         for group in _sharing(views):
             self._add(group, names)
@@ -110,6 +111,22 @@ class Shadow:
         first = argument.region.first[access.kind]
         first[cells] = np.where(first[cells] == _NEVER, len(self._accesses), first[cells])
         self._accesses.append(access)
+
+    def check_filled(self, kernel: str, grid: Sequence[int]) -> None:
+        """Refuses outputs that hold nothing in some places after all accesses."""
+        for place in sorted(self._blank & self.arguments.keys()):
+            argument = self.arguments[place]
+            offsets = argument.offsets()
+            empty = argument.region.blank[argument.cells_of(offsets.ravel())].any(axis=1)
+            if count := int(empty.sum()):
+                first = argument.element(int(offsets.ravel()[empty.argmax()]))
+                raise EffectError(
+                    f"no program of {kernel} has written {first}; {count} of the {empty.size} elements of "
+                    f"{argument.name} hold nothing",
+                    shapes=[f"{argument.name} {list(argument.view.sizes)}", f"grid {list(grid)}"],
+                    hint="check the grid and the offsets of stores; an array that is filled in part only is an input, "
+                    "without Out",
+                )
 
     @staticmethod
     def _check_written(access: Access, argument: Argument, cells: Array) -> None:

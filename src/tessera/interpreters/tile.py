@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from typing import cast as cast_type
 
 import numpy as np
@@ -20,6 +20,7 @@ from tessera.dialects.attributes import SizesAttr
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.locations import span_of
 from tessera.dialects.pipe import team_of
+from tessera.dialects.tile_reach import covers
 from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, Kind, f64, i64, u64
@@ -31,6 +32,9 @@ from tessera.interpreters.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.machine import Machine
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import dim
+
+if TYPE_CHECKING:
+    from tessera.interpreters.watching import Watch
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -75,21 +79,27 @@ def run_kernel(
     machine: Machine | None = None,
     checks: Checks | None = None,
     trace: Trace | None = None,
+    covered: bool = False,
 ) -> None:
     """Runs a tile function over its grid. Arrays are written in place; scalars are Python numbers.
 
     `checks` says what is watched on the way, by default what `checking` asks for around the call; `trace` receives
-    every access to memory.
+    every access to memory. With `covered`, a function that leaves parts of its outputs unwritten, as sizes tell, is
+    refused.
     """
     kernel = symbol_in(module, name, tile.FuncOp)
     bound = bind(name, kernel.function_type, kernel.shapes, kernel.grid, arguments)
+    for cover in covers(kernel) if covered else ():
+        cover.check(name, bound.grid, bound.symbols)
     check_writable(name, kernel.body.block, bound.values)
     machine = machine if machine is not None else Machine()
-    frame = _frame_maker(kernel, bound.values, machine, bound.symbols, checks, trace)
+    watch = _watch(kernel, bound.values, checks, trace)
     for runner in _runners(kernel, bound.grid, machine):
-        one = frame(runner.program)
+        one = _frame(watch, machine, bound.symbols, runner.program)
         one.kept[Runner] = runner
         one.run(kernel.body.block, bound.values)
+    if watch is not None:
+        watch.finish(name, bound.grid)
 
 
 @dataclass(frozen=True)
@@ -146,24 +156,21 @@ def bind(
     return Bound(values, symbols, tuple(dim(size).evaluate(symbols) for size in grid.data))
 
 
-def _frame_maker(
-    kernel: tile.FuncOp,
-    values: Sequence[Any],
-    machine: Machine,
-    symbols: dict[str, int],
-    checks: Checks | None,
-    trace: Trace | None,
-) -> Callable[[tuple[int, ...]], Frame]:
-    """What makes the frame of each program: a plain one, or one that watches."""
+def _watch(kernel: tile.FuncOp, values: Sequence[Any], checks: Checks | None, trace: Trace | None) -> Watch | None:
+    """What watches over the programs of a run; None where nobody asks for it."""
     around = asked()
     checks, trace = checks if checks is not None else around.checks, trace if trace is not None else around.trace
     if trace is None and not checks:
-        return lambda program: Frame(machine, symbols, program)
+        return None
     # Needs the views of this module.
-    from tessera.interpreters.watching import Watch, WatchedFrame
+    from tessera.interpreters import watching
 
-    watch = Watch(kernel, values, checks, trace)
-    return lambda program: WatchedFrame(watch, machine, symbols, program)
+    return watching.Watch(kernel, values, checks, trace)
+
+
+def _frame(watch: Watch | None, machine: Machine, symbols: dict[str, int], program: tuple[int, ...]) -> Frame:
+    """The frame of a program: a plain one, or one that watches."""
+    return Frame(machine, symbols, program) if watch is None else watch.frame(machine, symbols, program)
 
 
 def _memory(what: str, argument: Any, type_: ViewType) -> Array:

@@ -47,7 +47,7 @@ class Watch:
         self.decays = decaying(kernel) if demands.underflow else None
         self._positions: dict[SSAValue, int] = {argument: place for place, argument in enumerate(kernel.arguments)}
         self._values = values
-        watched = checks.races or checks.uninitialised
+        watched = checks.races or checks.uninitialised or checks.unwritten
         self._shadow = Shadow(_names(kernel), values, kernel.blank) if watched else None
 
     def access(self, frame: WatchedFrame, op: MemoryOp, view: View, reached: Array, inside: Array) -> None:
@@ -60,6 +60,15 @@ class Watch:
             self._shadow.record(access, races=self.checks.races, uninitialised=self.checks.uninitialised)
         if self.trace is not None:
             self.trace.append(access)
+
+    def frame(self, machine: Machine, symbols: dict[str, int], program: tuple[int, ...]) -> WatchedFrame:
+        """A frame that this watches."""
+        return WatchedFrame(self, machine, symbols, program)
+
+    def finish(self, kernel: str, grid: Sequence[int]) -> None:
+        """What is left to check when all programs are through."""
+        if self._shadow is not None and self.checks.unwritten:
+            self._shadow.check_filled(kernel, grid)
 
     def _position(self, op: MemoryOp, view: View) -> int:
         base = tile.base_of(op.view)

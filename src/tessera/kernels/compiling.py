@@ -16,6 +16,7 @@ from tessera import knobs
 from tessera.dialects import text, tile
 from tessera.dialects.elements import dtype_of
 from tessera.dialects.locations import span_of
+from tessera.dialects.tile_reach import covers
 from tessera.dialects.tile_types import ViewType
 from tessera.errors import CompileError, DeviceError, SourceSpan
 from tessera.faults import boundary
@@ -23,6 +24,7 @@ from tessera.interpreters.engine import symbol_in
 from tessera.kernels.native import Program, Settings, loaded
 from tessera.runtime.launch_plan import ArrayArgument, Failure, NumberArgument, Plan
 from tessera.transforms.facts import Facts
+from tessera.transforms.host_checks import host_checks
 from tessera.transforms.instrument import check_of, title
 from tessera.transforms.showing import Shown
 
@@ -218,6 +220,8 @@ def plan_of(source: Source, words: Words, messages: tuple[str, ...]) -> Plan:
         tuple(_failures(function, messages)),
         ordered,
         apart=apart,
+        checks=tuple((one.condition, Failure(one.message, one.span)) for one in host_checks(function)),
+        covers=covers(function),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tessera.errors import CompileError, ResourceError
+from tessera.errors import CompileError, ResourceError, ShapeError
 from tessera.kernels.control import BlockIndex
 from tessera.kernels.values import Scalar, View
 from tessera.shapes.expr import Size, ceil_div, element_count, size
@@ -30,6 +30,7 @@ class Context:
         self._driver = work.driver
         self._parts: dict[Any, View] = {}
         self._points: dict[int, list[Any]] = {}
+        self._is_checked = work.given is None or len(work.given) < 2
         work.grid = self.grid()
         with work.at_the_top():
             self.row_start: Scalar = work.program_id(0) * self.m
@@ -99,6 +100,7 @@ class Context:
 
     def indices_for(self, leading: int) -> list[Any]:
         """This program's index along each leading axis of the driving argument, worked out once."""
+        self._check_grid()
         if leading not in self._points:
             with self._work.at_the_top():
                 extents = [self._work.size(self._driver, axis) for axis in range(leading)]
@@ -110,6 +112,7 @@ class Context:
 
         Arrays with as many leading axes as the driving one are matched axis by axis, others as if all were one axis.
         """
+        self._check_grid()
         driving = [self._work.size(self._driver, axis) for axis in range(self._driver.rank - 2)]
         own = [self._work.size(view, axis) for axis in range(view.rank - 2)]
         if len(own) == len(driving):
@@ -117,6 +120,20 @@ class Context:
             pairs = zip(indices, driving, own, strict=True)
             return [self._group(view, *each, axis) for axis, each in enumerate(pairs)]
         return self._split(self._group(view, self.batch, _product(driving), _product(own)), own)
+
+    def _check_grid(self) -> None:
+        """A grid that is given has no more programs than there are points: others would work outside of arrays."""
+        if self._is_checked or self._work.given is None:
+            return
+        self._is_checked = True
+        count = self._work.given[1]
+        message = f"{self._driver.name} has fewer points of its leading axes than the {count} programs of grid axis 1"
+        with self._work.at_the_top():
+            points = _product([self._work.size(self._driver, axis) for axis in range(self._driver.rank - 2)])
+            if not isinstance(points, int):
+                self._work.check(points >= count, message)
+            elif points < count:
+                raise ShapeError(message, hint=f"give a grid of at most {points} programs along axis 1")
 
     def _group(self, view: View, index: Any, total: Any, own: Any, axis: int | None = None) -> Any:
         """The index of a group among `own`, for one of `total`; along an axis of both arrays, if they have it alike."""

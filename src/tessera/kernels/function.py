@@ -200,8 +200,11 @@ class Kernel(Named):
     def __getitem__(self, grid: int | tuple[int, ...]) -> Self:
         """The kernel with its grid given instead of inferred."""
         sizes = grid if isinstance(grid, tuple) else (grid,)
-        if not 1 <= len(sizes) <= 3 or not all(isinstance(size, int) and size >= 0 for size in sizes):
-            raise ShapeError(f"a grid is one to three sizes, got {grid!r}", hint=f"write {self.__name__}[4, 2](...)")
+        if not 1 <= len(sizes) <= 3 or not all(size.__class__ is int and size >= 0 for size in sizes):
+            raise ShapeError(
+                f"a grid is one to three sizes, whole numbers from 0 on, got {grid!r}",
+                hint=f"write {self.__name__}[4, 2](...)",
+            )
         if sizes not in self._grids:
             if len(self._grids) >= _MOST_GRIDS:
                 self._grids.clear()
@@ -528,7 +531,7 @@ def interpret(instance: Instance, values: Sequence[Any]) -> Any:
         for shape, (_, dtype) in zip(output_shapes(instance, values), instance.outputs, strict=True)
     ]
     with _checking():
-        run_kernel(instance.module, instance.name, [*arrays, *(output.numpy() for output in outputs)])
+        run_kernel(instance.module, instance.name, [*arrays, *(output.numpy() for output in outputs)], covered=True)
     mirror.bring_back()
     if not outputs:
         return None
@@ -541,7 +544,9 @@ def _checking() -> AbstractContextManager[None]:
     names, around = knobs.checks.value, asked()
     if not names:
         return nullcontext()
-    wanted = NumericChecks(bounds="bounds" in names, nonfinite="nan" if "nan" in names else False)
+    wanted = NumericChecks(
+        bounds="bounds" in names, nonfinite="nan" if "nan" in names else False, unwritten="unwritten" in names
+    )
     return checking(wanted.beside(around.checks), trace=around.trace)
 
 

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from tessera.runtime.cuda.executable import CudaExecutable
 
 BACKENDS = ("auto", "cpu", "interpreter")
+ONLY_INTERPRETED = frozenset({"unwritten"})
+"""The checks of the knob that machine code does not have."""
 _MOST_KEYS = 512
 MOST_SPECIAL = 8  # programs under assumptions, for one key; the general program serves the rest
 _NUMBERS: dict[str, type] = {kind.__name__: kind for kind in (bool, int, float)}
@@ -116,6 +118,14 @@ def _chosen() -> Settings | None:
             hint=f"set {knobs.backend.variable} to one of them, or leave it unset",
         )
     if knobs.interpret.value or backend == "interpreter":
+        return None
+    if only_interpreted := sorted(knobs.checks.value & ONLY_INTERPRETED):
+        if backend == "cpu":
+            raise DeviceError(
+                f"machine code has no check {', '.join(only_interpreted)}, and {knobs.backend.variable} asks for it",
+                hint=f"leave {knobs.backend.variable} unset: the interpreter runs kernels under this check",
+            )
+        _log_interpreted(only_interpreted)
         return None
     if sys.platform != "linux" or features.machine() not in knobs.CPU_FAMILIES:
         if backend == "cpu":
@@ -465,6 +475,14 @@ def _size_of(measure: str) -> tuple[int, int]:
     """The place and the axis of `arg1.size[2]`."""
     argument, _, axis = measure.removesuffix("]").partition(".size[")
     return int(argument.removeprefix("arg")), int(axis)
+
+
+def _log_interpreted(checks: Sequence[str]) -> None:
+    if "fallbacks" in knobs.logs.value:
+        import logging
+
+        words = "everything runs in the interpreter: machine code has no check %s"
+        logging.getLogger("tessera.fallbacks").warning(words, ", ".join(checks))
 
 
 def _log_fallback(instance: Instance, refusal: CompileError) -> None:

@@ -61,7 +61,7 @@ class Attributes:
 
 def trace(kernel: Kernel, given: Mapping[str, Any], static: Mapping[str, Any]) -> Instance:
     """The program of a kernel for one schedule; what it asked about the arguments becomes its guards."""
-    work = Tracer(kernel.__name__, kernel.schedule)
+    work = Tracer(kernel.__name__, kernel.schedule, given=kernel.grid)
     seen: list[Any] = []
 
     def add(path: str, value: Any) -> Any:
@@ -98,18 +98,7 @@ def trace(kernel: Kernel, given: Mapping[str, Any], static: Mapping[str, Any]) -
             outputs = _store_results(work, result)
         except TesseraError as error:
             raise error.at(work.ending) from None
-        grid = list(kernel.grid) if kernel.grid is not None else work.grid
-        if not grid or (kernel.grid is None and work.context is None):
-            raise CompileError(
-                f"the grid of {kernel.__name__} is not given and cannot be inferred",
-                hint=f"use tile.context(), or call {kernel.__name__}[grid](...)",
-            )
-        if kernel.grid is not None and len(kernel.grid) < len(work.grid):
-            raise ShapeError(
-                f"the kernel asks for {len(work.grid)} axes of a grid of {len(kernel.grid)}",
-                hint="give more grid sizes",
-            )
-        function = work.finish(len(outputs), grid)
+        function = work.finish(len(outputs), _grid(kernel, work))
     say_overlapping(function, [argument.path for argument in work.arguments], kernel.overlapping)
     module = ModuleOp([function])
     with boundary(kernel.__name__, "the passes after tracing", partial(text.write, module)):
@@ -121,6 +110,35 @@ def trace(kernel: Kernel, given: Mapping[str, Any], static: Mapping[str, Any]) -
     paths = tuple(argument.path for argument in inputs)
     kinds, guards = kinds_of(seen), work.recorder.guards
     return Instance(module, kernel.__name__, paths, kinds, tuple(outputs), guards, kernel.schedule, work.row_width)
+
+
+def _grid(kernel: Kernel, work: Tracer) -> list[Size]:
+    """The grid as it was given or is inferred; it has all axes that the kernel uses."""
+    name, given = kernel.__name__, kernel.grid
+    grid = work.grid if given is None else list[Size](given)
+    used = max(work.axes, default=0) + 1
+    if not grid:
+        raise CompileError(
+            f"the grid of {name} is not given and cannot be inferred",
+            hint=f"use tile.context(), or call {name}[grid](...)",
+        )
+    if len(grid) < used:
+        had = (
+            f"the one given, {_listed(grid)}"
+            if given is not None
+            else f"none is given: the one inferred, {_listed(grid)}"
+        )
+        missing = {axis: span for axis, span in sorted(work.axes.items()) if axis >= len(grid) and span is not None}
+        raise ShapeError(
+            f"{name} uses {used} axes of a grid, and {had}, has {len(grid)}",
+            story=[f"tile.program_id({axis}) at {span}" for axis, span in missing.items()],
+            hint=f"say how many programs there are along each axis: {name}[{', '.join('ijk'[:used])}](...)",
+        )
+    return grid
+
+
+def _listed(grid: Sequence[Size]) -> str:
+    return f"[{', '.join(map(str, grid))}]"
 
 
 def _run(function: Callable[..., Any], arguments: Mapping[str, Any], static: Mapping[str, Any]) -> Any:

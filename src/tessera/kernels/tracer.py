@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from tessera.dialects import tile
 from tessera.dialects.elements import element_of, tile_of
 from tessera.dialects.locations import location_of
+from tessera.dialects.locations import span_of as placed_at
 from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
 from tessera.dtypes.promotion import accumulator, promote
 from tessera.dtypes.types import BY_NAME, DType, Kind, bool_, f32, i64
@@ -93,6 +94,8 @@ class Tracer:
     name: str
     schedule: Schedule
     facts: Facts = field(default_factory=Facts)
+    given: tuple[int, ...] | None = None
+    """The grid, where it is not inferred."""
 
     def __post_init__(self) -> None:
         self.entry = Block()
@@ -108,7 +111,9 @@ class Tracer:
         self.finishing: SourceSpan | None = None
         # By the place in the user's code, with that code: as long as it is alive, its number is its own.
         self.locations: dict[object, tuple[Any, object]] = {}
+        # Worked out by the context; and the axes that the kernel asks for, with where it first does.
         self.grid: list[Size] = []
+        self.axes: dict[int, SourceSpan | None] = {}
         self.driver: View | None = None
         # Set by the first use of tile.context().
         self.context: Any = None
@@ -284,9 +289,10 @@ class Tracer:
         self.emit(tile.AtomicOp(kind, value.ssa, view.ssa, [self.position(place) for place in at]))
 
     def program_id(self, axis: int) -> Scalar:
-        while len(self.grid) <= axis:
-            self.grid.append(1)
-        return Scalar(self.emit(tile.ProgramIdOp(axis)), None)
+        made = tile.ProgramIdOp(axis)
+        found = Scalar(self.emit(made), None)
+        self.axes.setdefault(axis, placed_at(made.location))
+        return found
 
     # Tiles.
 

@@ -111,9 +111,13 @@ class Executable:
             for argument, shape in zip(plan.results, plan.result_shapes(sizes), strict=True)
         ]
         grid = plan.extents(sizes)
-        geometry = [None if array is None else (array.shape, _in_elements(array)) for array in arrays]
-        template, _ = self._template([*geometry, *((one.meta.shape, one.meta.strides) for one in fresh)], grid)
-        apart = list(distances(plan, geometry))
+        plan.check_covers(sizes, grid)
+        given = [None if array is None else (array.shape, _in_elements(array)) for array in arrays]
+        geometry = [*given, *((one.meta.shape, one.meta.strides) for one in fresh)]
+        if 0 not in grid:
+            plan.check(geometry)
+        template, _ = self._template(geometry, grid)
+        apart = list(distances(plan, given))
         touched = sum(one.meta.nbytes for one in fresh) + sum(array.nbytes for array in arrays if array is not None)
         threads = self._threads(math.prod(grid), touched, deterministic)
         return _runner(plan, self._launch(template, threads, apart=apart), apart, fresh)
@@ -121,7 +125,11 @@ class Executable:
     def ready(self, geometry: Sequence[Geometry | None], *, deterministic: bool = True) -> Ready:
         """A launch of the program on arrays of these sizes and strides, results too; None for numbers."""
         plan = self.plan
-        grid = plan.extents(plan.sizes([None if found is None else found[0] for found in geometry]))
+        sizes = plan.sizes([None if found is None else found[0] for found in geometry])
+        grid = plan.extents(sizes)
+        plan.check_covers(sizes, grid)
+        if 0 not in grid:
+            plan.check(geometry)
         template, opened = self._template(geometry, grid)
         touched = sum(
             math.prod(found[0]) * argument.dtype.storage.itemsize

@@ -15,6 +15,7 @@ from tessera.cached import cached_property
 from tessera.dtypes.types import BY_NAME, DType
 from tessera.errors import CompileError, DtypeError, RangeError, ShapeError, SourceSpan, TesseraError
 from tessera.shapes.conditions import Condition, Geometry, evaluate, frozen
+from tessera.shapes.covers import Cover
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import Shape, Size, dim, evaluator, size
 from tessera.shapes.symbols import Symbols
@@ -196,6 +197,8 @@ class Plan:
     """What must not be 0 for given sizes and strides, and what it means if it is; checked before the program runs."""
     apart: tuple[tuple[int, int], ...] = ()
     """Pairs of inputs, by their places, that must not overlap: the program writes one of them."""
+    covers: tuple[Cover, ...] = ()
+    """How far programs write into arrays that they are to fill, where that may be too short."""
 
     @cached_property
     def inputs(self) -> tuple[ArrayArgument | NumberArgument, ...]:
@@ -259,6 +262,11 @@ class Plan:
             if not holds:
                 raise failure.error()
 
+    def check_covers(self, sizes: Mapping[str, int], grid: Sequence[int]) -> None:
+        """Raises where arrays that the program is to fill stay unwritten in part."""
+        for cover in self.covers:
+            cover.check(self.name, grid, sizes)
+
     def encoded(self) -> dict[str, Any]:
         """The plan as JSON has it."""
         return {
@@ -277,6 +285,7 @@ class Plan:
             "device": None if self.device is None else self.device.encoded(),
             "block_bytes": self.block_bytes,
             "checks": [[condition, _encoded_failure(failure)] for condition, failure in self.checks],
+            "covers": [[one.name, one.axis, str(one.reach), [str(part) for part in one.shape]] for one in self.covers],
             "failures": [_encoded_failure(one) for one in self.failures],
             "apart": self.apart,
         }
@@ -302,6 +311,7 @@ class Plan:
             int(found["block_bytes"]),
             tuple((frozen(condition), _decoded_failure(failure)) for condition, failure in found["checks"]),
             tuple((int(first), int(second)) for first, second in found["apart"]),
+            tuple(_decoded_cover(*one) for one in found["covers"]),
         )
 
 
@@ -324,6 +334,11 @@ def _encoded_failure(failure: Failure) -> list[Any]:
 def _decoded_failure(found: Sequence[Any]) -> Failure:
     message, span, check = found
     return Failure(message, None if span is None else SourceSpan(*span), check)
+
+
+def _decoded_cover(name: Any, axis: Any, reach: str, shape: Sequence[str]) -> Cover:
+    (end,) = _shape([reach])
+    return Cover(str(name), int(axis), end, _shape(shape))
 
 
 def _encoded_span(span: SourceSpan) -> list[Any]:

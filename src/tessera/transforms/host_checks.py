@@ -48,6 +48,20 @@ class HostCheck:
     span: SourceSpan | None
 
 
+def host_checks(function: tile.FuncOp) -> list[HostCheck]:
+    """What such asserts ask for, which stay where they are: a CPU's programs have them, too, but when they fail there,
+    others have been running."""
+    places: dict[SSAValue, int] = {argument: place for place, argument in enumerate(function.arguments)}
+    known: dict[SSAValue, Condition | None] = {}
+    asserts = [op for op in function.body.block.ops if isinstance(op, tile.AssertOp)]
+    found = [(op, _condition(op.condition, places, known)) for op in asserts]
+    return [_check_of(op, condition) for op, condition in found if condition is not None]
+
+
+def _check_of(op: tile.AssertOp, condition: Condition) -> HostCheck:
+    return HostCheck(condition, f"assertion failed: {op.message.data}", span_of(op.location))
+
+
 def take_host_checks(function: tile.FuncOp) -> list[HostCheck]:
     """Takes such asserts out of a function, and marks such divisions, in the order in which they would fail."""
     places: dict[SSAValue, int] = {argument: place for place, argument in enumerate(function.arguments)}
@@ -57,7 +71,7 @@ def take_host_checks(function: tile.FuncOp) -> list[HostCheck]:
         if isinstance(op, tile.AssertOp):
             condition = _condition(op.condition, places, known)
             if condition is not None:
-                found.append(HostCheck(condition, f"assertion failed: {op.message.data}", span_of(op.location)))
+                found.append(_check_of(op, condition))
                 op.detach()
                 op.erase()
         elif isinstance(op, DIVISIONS):

@@ -171,9 +171,11 @@ def interpreted(
     def run(*values: Any) -> tuple[Tensor, ...]:
         place = next((value.device for value in values if isinstance(value, Tensor)), otherwise)
         given = [value.cpu().numpy() if isinstance(value, Tensor) else value for value in values]
+        names = knobs.checks.value
+        wanted = Checks(nonfinite="nan" if "nan" in names else False, unwritten="unwritten" in names)
         with (
             boundary(f"@{name}", "the interpreter", partial(text.write, module)),
-            checking(Checks(nonfinite="nan")) if "nan" in knobs.checks.value else nullcontext(),
+            checking(wanted) if wanted else nullcontext(),
         ):
             found = run_function(module, name, given, machine=world())
         made: list[Tensor] = []

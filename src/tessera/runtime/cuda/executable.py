@@ -187,7 +187,9 @@ class CudaExecutable:
         """A launch of the program on arrays of these sizes and strides, results too; None for numbers."""
         plan, launch = self.plan, self.plan.device
         assert launch is not None
-        grid = plan.extents(plan.sizes([None if one is None else one.sizes for one in geometry]))
+        sizes = plan.sizes([None if one is None else one.sizes for one in geometry])
+        grid = plan.extents(sizes)
+        plan.check_covers(sizes, grid)
         if _product(grid):
             plan.check([None if one is None else (one.sizes, one.strides) for one in geometry])
         self._check_sizes(geometry)
