@@ -264,7 +264,7 @@ def test_checks_go_with_assumptions(compiles: list[str]) -> None:
 
 
 def test_words_that_are_no_checks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(TesseraError, match="the knob checks expects names among bounds, nan, separated by commas"):
+    with pytest.raises(TesseraError, match="the knob checks expects names among bounds, nan, unwritten, separated"):
         knobs.checks.using("bounds,races")
     monkeypatch.setenv("TESSERA_CHECKS", "bound")
     with pytest.raises(TesseraError, match="the variable TESSERA_CHECKS expects names among bounds, nan"):

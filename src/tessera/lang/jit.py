@@ -7,7 +7,7 @@ import functools
 import logging
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import RLock
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -20,12 +20,13 @@ from tessera.forking import tell_in_child
 from tessera.kernels.named import Made, Named, function_behind
 from tessera.kernels.native import Settings, settings
 from tessera.lang import explain, watching
-from tessera.lang.asking import TraceAgain
+from tessera.lang.asking import TraceAgain, is_automatic
 from tessera.lang.dispatch import MOST_ENTRIES, Entry, Finish, Place, Quick, Sibling, finishing
 from tessera.lang.functions import TracedFunction, trace_function
 from tessera.lang.inlining import inlined
 from tessera.lang.kept import Shelf
 from tessera.lang.methods import Held, Method, Methods, alive
+from tessera.lang.narrowing import narrowed
 from tessera.lang.parameters import Call, Parameters, Static
 from tessera.lang.places import looking
 from tessera.lang.tiering import Tiers, tiers_of, wanted_tiers
@@ -348,6 +349,8 @@ class Jitted(Named):
             traced.name = self.name
             return self._added(family, Variant(traced, program, reason, watch.settled(), found=True))
         traced = self.trace(call, family.seen, family.device)
+        if family.seen.narrowed is not None:
+            reason = replace(reason, text=f"{reason.text}; with {family.seen.narrowed}")
         unchanged = watch.settled(one.is_same for one in traced.copied)
         program, fallback = compile_(traced)
         if self.reasons and "recompiles" in knobs.logs.value:
@@ -370,6 +373,17 @@ class Jitted(Named):
         return (chosen is not None and chosen.fast_math) if self.fast_math is None else self.fast_math
 
     def trace(self, call: Call, seen: Seen, device: Device) -> TracedFunction:
+        """The function traced for a call; with sizes as numbers where it refuses them as symbols."""
+        try:
+            return self._traced(call, seen, device)
+        except Exception as error:  # of the user's code as well
+            symbols = [one for one in pattern_of(call, self.parameters, seen).numbers if is_automatic(one)]
+            if not symbols:
+                raise
+            refusal = error
+        return narrowed(self.name, lambda trial: self._traced(call, trial, device), symbols, seen, refusal)
+
+    def _traced(self, call: Call, seen: Seen, device: Device) -> TracedFunction:
         """The function traced for a call; again, with sizes put in one, where it turns out to need that."""
         for _ in range(_MOST_TRACES):
             pattern = pattern_of(call, self.parameters, seen)

@@ -184,7 +184,8 @@ class TracedSize(Dim):
         return found if found is NotImplemented else not found
 
     def __hash__(self) -> int:
-        return self._hash
+        """That of its number, which it is equal to: a dictionary with numbers for keys finds what Python would find."""
+        return hash(self.sizes.number(plain(self)))
 
     def __bool__(self) -> bool:
         return self != 0

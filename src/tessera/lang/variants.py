@@ -33,6 +33,8 @@ class Seen:
     shapes: list[tuple[tuple[int, ...], ...]] = field(default_factory=list[tuple[tuple[int, ...], ...]])
     replaced: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
     """Symbols that turned out to be needed as others, or as numbers where it is None."""
+    narrowed: str | None = None
+    """Which of them are numbers, and why, where the function refuses symbols; see `narrowing`."""
     is_open: bool = False
     """Whether all sizes but widths, those of last axes, are symbols from the start."""
 
