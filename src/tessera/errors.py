@@ -139,6 +139,16 @@ def warn(message: str) -> None:
         warnings.warn_explicit(message, TesseraWarning, span.file, span.line)
 
 
+_told: set[str] = set()
+
+
+def warn_once(what: str, message: str) -> None:
+    """Warns at the user's expression, the first time that this process has to tell of something."""
+    if what not in _told:
+        _told.add(what)
+        warn(message)
+
+
 class ShapeError(TesseraError):
     """Sizes, ranks or strides that do not fit together."""
 

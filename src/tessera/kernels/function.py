@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import math
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -22,6 +24,7 @@ from tessera.errors import (
     SourceSpan,
     TesseraError,
     warn,
+    warn_once,
 )
 from tessera.interpreters.checks import NumericChecks, asked, checking
 from tessera.kernels.arguments import collect, is_array, kinds_of
@@ -173,6 +176,8 @@ class Kernel(Named):
 
     def with_schedule(self, schedule: Schedule) -> Self:
         """The same kernel under another schedule; what that leaves open stays."""
+        if _checked(schedule, "with_schedule") is None:
+            raise CompileError("with_schedule takes a Schedule, got None", hint="write Schedule(block=(64, 64))")
         if self.space is None:
             return self.changed(schedule=schedule.over(self.schedule), free=self.free and leaves_open(schedule))
         space = self.space.narrowed(schedule)
@@ -560,6 +565,7 @@ class _Decorator:
     """`kernel`: bare, called, `.auto`, `.schedule(s)` and `.autotune(...)`."""
 
     def __call__(self, function: Callable[..., Any] | None = None, *, schedule: Schedule | None = None) -> Any:
+        _checked(schedule, "@kernel")
         if function is None:
 
             def decorate(given: Callable[..., Any]) -> Kernel:
@@ -574,10 +580,8 @@ class _Decorator:
 
     def schedule(self, schedule: Schedule) -> Callable[[Callable[..., Any]], Kernel]:
         """A kernel under a given schedule."""
-        if not isinstance(schedule, Schedule):
-            raise CompileError(
-                f"kernel.schedule takes a Schedule, got {schedule!r}", hint="write Schedule(block=(64, 64))"
-            )
+        if _checked(schedule, "kernel.schedule") is None:
+            raise CompileError("kernel.schedule takes a Schedule, got None", hint="write Schedule(block=(64, 64))")
         return lambda function: self._make(function, schedule.over(DEFAULT), free=leaves_open(schedule))
 
     def autotune(
@@ -589,6 +593,7 @@ class _Decorator:
         cache: str | None = None,
     ) -> Callable[[Callable[..., Any]], Kernel]:
         """A kernel with a space of schedules. There is no tuner yet: it takes the first valid point, and says so."""
+        _check_tuning(metric, budget_ms, cache)
         found = space if isinstance(space, Space) else Space.of(space)
         point = found.first()
         tuning = {"metric": metric, "budget_ms": budget_ms, "cache": cache, "tuned": False}
@@ -612,6 +617,38 @@ class _Decorator:
         if not isinstance(function, FunctionType):
             raise CompileError(f"@kernel decorates a function, got {function!r}", hint="use def")
         return Kernel(function, schedule, **options)
+
+
+METRICS = ("latency_ms",)
+"""What schedules are compared by."""
+
+
+def _check_tuning(metric: object, budget_ms: object, cache: Any) -> None:
+    if metric not in METRICS:
+        raise AutotuneError(
+            f"kernel.autotune: unknown metric {metric!r}", hint=f"schedules are compared by {', '.join(METRICS)}"
+        )
+    if not isinstance(budget_ms, int | float) or isinstance(budget_ms, bool) or not 0 < budget_ms < math.inf:
+        raise AutotuneError(
+            f"kernel.autotune: budget_ms is a number of milliseconds, got {budget_ms!r}",
+            hint="give a positive number, such as 200",
+        )
+    if cache is not None and (cache == "" or not isinstance(cache, str | os.PathLike)):
+        raise AutotuneError(
+            f"kernel.autotune: cache is the path of a folder, got {cache!r}", hint="leave it out for the usual one"
+        )
+
+
+def _checked(schedule: object, where: str) -> Schedule | None:
+    """A schedule, or None; choices that no target reads are told of, once."""
+    if schedule is not None and not isinstance(schedule, Schedule):
+        raise CompileError(f"{where} takes a Schedule, got {schedule!r}", hint="write Schedule(block=(64, 64))")
+    if schedule is not None and (unread := schedule.unread()):
+        warn_once(
+            f"schedule {', '.join(unread)}",
+            f"no target reads {' and '.join(unread)} of a schedule yet: they change nothing but T.vector",
+        )
+    return schedule
 
 
 kernel = _Decorator()

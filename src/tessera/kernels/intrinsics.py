@@ -11,7 +11,7 @@ import numpy as np
 from tessera.dialects import elementwise
 from tessera.dtypes.philox import Stream
 from tessera.dtypes.types import DType, bool_, f32, f64, i64, saturate, u64
-from tessera.errors import CompileError, DtypeError, ShapeError
+from tessera.errors import CompileError, DtypeError, ShapeError, warn_once
 from tessera.kernels.context import Context, current_context
 from tessera.kernels.control import BlockIndex, Range
 from tessera.kernels.values import Place, Scalar, Tile, Undefined, View, as_tuple, tracer
@@ -52,12 +52,13 @@ def load(
 ) -> Tile:
     """A tile of an array: this program's rows, the rows of `block`, or the part of `shape` at the offsets `at`.
 
-    Positions outside the array give `pad`. `vector` and `prefetch` are hints for targets; they change no value.
+    Positions outside the array give `pad`. `vector` and `prefetch` are hints for targets, which none reads yet.
     """
     _check_view(view, "load")
     for name, hint in (("vector", vector), ("prefetch", prefetch)):
         if hint is not None:
             _whole(hint, name)
+            warn_once(f"load {name}", f"no target reads {name} of tile.load yet: it changes nothing")
     if at is not None or shape is not None:
         if at is None or shape is None or block is not None:
             raise ShapeError("tile.load takes `at` and `shape` together, without a block", hint="give both")

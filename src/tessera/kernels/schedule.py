@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +14,11 @@ BLOCK_AXES = ("m", "n", "k", "d")
 SWIZZLES = ("none", "xor")
 # The widest register tile a program may hold, in elements; more does not fit any target.
 _LARGEST_TILE = 1 << 17
+_MOST_WARPS = 32  # of a block on a GPU
+_MOST_STAGES = 64
+_MOST_LANES = 1 << 10
+UNREAD = ("vector", "swizzle")
+"""Choices that are part of schedules and that no target reads yet: layouts are the compiler's own choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,10 @@ class Schedule:
 
     def __post_init__(self) -> None:
         if self.block is not None:
+            if isinstance(self.block, str) or not hasattr(self.block, "__iter__"):
+                raise ResourceError(
+                    f"a block is one to three positive sizes, got {self.block!r}", hint="write block=(64, 64)"
+                )
             object.__setattr__(self, "block", tuple(self.block))
         if problem := self.problem():
             raise ResourceError(f"{self}: {problem}", hint="change that choice, or leave it out")
@@ -40,12 +49,14 @@ class Schedule:
     def problem(self) -> str | None:
         """Why no kernel can have this schedule, or None."""
         block = self.block or ()
-        if not all(isinstance(size, int) and size > 0 for size in block) or len(block) > 3:
+        if not all(_is_size(size) for size in block) or len(block) > 3:
             return "a block is one to three positive sizes: m, n and k"
-        for name in ("warps", "stages", "vector", "d"):
+        for name, most in (("warps", _MOST_WARPS), ("stages", _MOST_STAGES), ("vector", _MOST_LANES), ("d", None)):
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < 1):
+            if value is not None and not _is_size(value):
                 return f"{name} must be a positive integer"
+            if value is not None and most is not None and value > most:
+                return f"{name} is {most} at most"
         if self.warps is not None and self.warps & (self.warps - 1):
             return "warps must be a power of two"
         if self.vector is not None and self.vector & (self.vector - 1):
@@ -54,7 +65,13 @@ class Schedule:
             return f"swizzle must be {' or '.join(SWIZZLES)}"
         if len(block) > 1 and block[0] * block[1] > _LARGEST_TILE:
             return f"a tile of {block[0]}×{block[1]} elements fits no target"
+        if max(block, default=0) > _LARGEST_TILE:
+            return f"a block of {max(block)} elements fits no target"
         return None
+
+    def unread(self) -> tuple[str, ...]:
+        """The choices that are made here and that no target reads as of now: programs are the same without them."""
+        return tuple(name for name in UNREAD if getattr(self, name) is not None)
 
     @property
     def m(self) -> int | None:
@@ -76,22 +93,26 @@ class Schedule:
         return self.d is None or width <= self.d
 
     def with_block(self, *sizes: int) -> Schedule:
-        return replace(self, block=sizes)
+        return self._with(block=sizes)
 
     def with_warps(self, warps: int) -> Schedule:
-        return replace(self, warps=warps)
+        return self._with(warps=warps)
 
     def with_stages(self, stages: int) -> Schedule:
-        return replace(self, stages=stages)
+        return self._with(stages=stages)
 
     def with_vector(self, vector: int) -> Schedule:
-        return replace(self, vector=vector)
+        return self._with(vector=vector)
 
     def with_swizzle(self, swizzle: str) -> Schedule:
-        return replace(self, swizzle=swizzle)
+        return self._with(swizzle=swizzle)
 
     def with_d(self, d: int) -> Schedule:
-        return replace(self, d=d)
+        return self._with(d=d)
+
+    def _with(self, **changed: Any) -> Schedule:
+        # `replace` would stand between an error and the line that led to it.
+        return type(self)(**{field.name: getattr(self, field.name) for field in fields(self)} | changed)
 
     def over(self, base: Schedule) -> Schedule:
         """This schedule, with what it leaves open taken from `base`."""
@@ -140,6 +161,12 @@ class Space:
         listed = _listed(values)
         if not listed:
             raise AutotuneError(f"no values for {name} in a schedule space", hint="give at least one")
+        accepts = f"one of {', '.join(SWIZZLES)}" if name == "swizzle" else "a positive integer"
+        for value in listed:
+            if not (value in SWIZZLES if name == "swizzle" else _is_size(value)):
+                raise AutotuneError(
+                    f"{name} of a schedule space is {accepts}, got {value!r}", hint="leave that value out"
+                )
         return Space((*(entry for entry in self.choices if entry[0] != name), (name, listed)))
 
     def block(self, *sizes: Any, **named: Any) -> Space:
@@ -199,6 +226,10 @@ class Space:
             story=[f"{name}: {list(values)}" for name, values in self.choices],
             hint="add smaller blocks, or powers of two for warps and vector",
         )
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 def _listed(values: Any) -> tuple[Any, ...]:
