@@ -24,7 +24,7 @@ TESTS = sorted(path for path in (ROOT / "tests").rglob("*.py") if path.parent.pa
 # Lowest first. A part imports itself and what is on lower lines; "" is the package's own __init__.
 LAYERS: list[set[str]] = [
     {"cached", "errors", "forking", "starting"},
-    {"dtypes", "knobs", "pythons"},
+    {"dtypes", "fields", "knobs", "pythons"},
     {"faults"},
     {"shapes"},
     {"dialects"},

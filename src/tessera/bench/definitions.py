@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tessera.errors import TesseraError
+from tessera.fields import check_fields
 
 if TYPE_CHECKING:
     from tessera.bench.results import BenchmarkResult
@@ -53,6 +54,19 @@ class HardwareConfig:
     tensor_cores: bool = True
     nvlink_bandwidth_gbps: float = 900.0
     nvswitch_bandwidth_gbps: float = 1800.0
+
+    def __post_init__(self) -> None:
+        check_fields(
+            self, positive=("memory_size_gb", "memory_bandwidth_gbps"), not_negative=("gpu_count",), error=BenchError
+        )
+
+
+_POSITIVE = (
+    *("timing_iterations", "max_variance_percent", "threads", "seconds_per_case", "sample_seconds"),
+    *("tensor_parallel_size", "data_parallel_size", "pipeline_parallel_size"),
+)
+_NOT_NEGATIVE = ("warmup_iterations", "pause_seconds", "seed")
+_PARTS = ("statistical_significance",)
 
 
 @dataclass(frozen=True)
@@ -102,6 +116,9 @@ class BenchmarkConfig:
     """Between samples, for machines that have to cool down."""
     seed: int | None = None
     """Of the inputs; None: another one in every run, recorded with it."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, positive=_POSITIVE, not_negative=_NOT_NEGATIVE, parts=_PARTS, error=BenchError)
 
 
 @runtime_checkable

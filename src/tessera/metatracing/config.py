@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tessera.errors import TesseraError
+from tessera.fields import check_fields
 
 MOST_BRIDGES = 4
 """Programs of a region for arguments that its first specialisation refused; after that it is generalised."""
-_COUNTS = (
-    *("max_specialized_kernels", "contest_rounds", "candidates", "max_trace_history", "shown_calls"),
+_POSITIVE = (
+    *("max_specialized_kernels", "max_compilation_memory_mb", "half_life_s", "contest_rounds"),
+    *("candidates", "max_trace_history", "compile_timeout_s", "shown_calls"),
+)
+_NOT_NEGATIVE = (
+    *("tier2_compilation_threshold_ms", "tier3_specialization_threshold_ms"),
     *("most_bridges", "bridge_calls", "sample_period"),
 )
 
@@ -58,17 +63,7 @@ class RuntimeConfig:
     distributed_world_size: int = 1
 
     def __post_init__(self) -> None:
-        positive = ("max_specialized_kernels", "max_compilation_memory_mb", "half_life_s", "contest_rounds")
-        for name in (*positive, "candidates", "max_trace_history", "compile_timeout_s", "shown_calls"):
-            if not getattr(self, name) > 0:  # NaN is not
-                raise TesseraError(f"RuntimeConfig.{name} must be positive, got {getattr(self, name)!r}")
-        thresholds = ("tier2_compilation_threshold_ms", "tier3_specialization_threshold_ms")
-        for name in (*thresholds, "most_bridges", "bridge_calls", "sample_period"):
-            if (value := getattr(self, name)) is not None and not value >= 0:
-                raise TesseraError(f"RuntimeConfig.{name} must not be negative, got {value!r}")
-        for name in _COUNTS:
-            if not isinstance(value := getattr(self, name), int) and value is not None:
-                raise TesseraError(f"RuntimeConfig.{name} is a number of things, expected a whole one, got {value!r}")
+        check_fields(self, positive=_POSITIVE, not_negative=_NOT_NEGATIVE)
         if not 0 <= self.distributed_rank < self.distributed_world_size:
             raise TesseraError(
                 f"RuntimeConfig.distributed_rank must be among {self.distributed_world_size} ranks, counted from 0, "

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tessera.errors import TesseraError
+from tessera.fields import check_fields
 from tessera.kernels.function import Kernel
 from tessera.metatracing.attention import AttentionParams
 from tessera.metatracing.config import RuntimeConfig
@@ -37,6 +38,9 @@ class InterpreterConfig:
     enable_performance_monitoring: bool = True
     max_trace_history: int = 1000
     hotspot_threshold: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_fields(self, positive=("max_trace_history",), not_negative=("hotspot_threshold",))
 
 
 class KernelLaunchInfo(NamedTuple):

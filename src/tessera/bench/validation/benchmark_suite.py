@@ -12,6 +12,7 @@ from tessera.bench import statistics
 from tessera.bench.configs import InputConfiguration
 from tessera.bench.validation.subjects import TIERS, Problem, faster, sampled, settled
 from tessera.errors import TesseraError
+from tessera.fields import check_fields
 from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
 
 _SIGNIFICANT = 0.05
@@ -27,6 +28,14 @@ class TierBenchmarkConfig:
     enable_statistical_analysis: bool = True
     confidence_interval: float = 0.95
     seconds: float = 1.5
+
+    def __post_init__(self) -> None:
+        check_fields(
+            self,
+            positive=("benchmark_iterations", "seconds"),
+            not_negative=("warmup_iterations",),
+            parts=("confidence_interval",),
+        )
 
 
 @dataclass(frozen=True)

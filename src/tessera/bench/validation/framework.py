@@ -13,6 +13,7 @@ from tessera.bench import statistics
 from tessera.bench.configs import InputConfiguration
 from tessera.bench.validation.subjects import BOUNDS, TIERS, Problem, settled
 from tessera.errors import TesseraError
+from tessera.fields import check_fields
 from tessera.metatracing import MetaTracingRuntime
 from tessera.metatracing.reference import ReferenceFlashAttention, picked
 
@@ -51,6 +52,9 @@ class ValidationConfig:
     enable_reference_validation: bool = True
     enable_performance_regression_detection: bool = True
     max_acceptable_regression_percent: float = 5.0
+
+    def __post_init__(self) -> None:
+        check_fields(self, not_negative=("numerical_tolerance", "max_acceptable_regression_percent"))
 
 
 @dataclass

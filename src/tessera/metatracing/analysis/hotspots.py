@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tessera.fields import check_fields
 from tessera.metatracing.records import AttentionTrace, ExecutionTier, InputProfile
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ class HotspotCriteria:
     min_execution_time_ms: float = 1.0
     min_execution_count: int = 5
     performance_threshold: float = 0.8
+
+    def __post_init__(self) -> None:
+        check_fields(self, not_negative=("min_execution_time_ms", "min_execution_count", "performance_threshold"))
 
 
 @dataclass(frozen=True)

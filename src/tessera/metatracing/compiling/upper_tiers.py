@@ -13,7 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from tessera import knobs
 from tessera.errors import TesseraError
+from tessera.fields import check_fields
 from tessera.kernels.function import Kernel
 from tessera.kernels.native import settings_at, settings_of_gpu
 from tessera.kernels.schedule import Schedule
@@ -51,6 +53,17 @@ class CompilationOptions:
     use_trace_information: bool = True
     enable_aggressive_specialization: bool = False
     trace_confidence_threshold: float = 0.8
+
+    def __post_init__(self) -> None:
+        check_fields(self, not_negative=("optimization_level", "trace_confidence_threshold"))
+        if self.optimization_level is not None and self.optimization_level not in knobs.OPTIMIZATIONS:
+            raise TesseraError(
+                f"CompilationOptions.optimization_level is a number from 0 to 3, got {self.optimization_level!r}"
+            )
+        if self.trace_confidence_threshold > 1:
+            raise TesseraError(
+                f"CompilationOptions.trace_confidence_threshold is 1 at most, got {self.trace_confidence_threshold!r}"
+            )
 
 
 @dataclass(frozen=True)
