@@ -79,6 +79,48 @@ class Used(NamedTuple):
         return word in self.keywords
 
 
+@cache
+def absences_of(file: str) -> dict[str, frozenset[str]]:
+    """The functions of a test file, each with the attributes that it uses only to say that they are nothing."""
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    return {node.name: _absent(node) for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+def _absent(function: ast.FunctionDef) -> frozenset[str]:
+    nothing = {
+        id(node) for one in ast.walk(function) if isinstance(one, ast.Assert) for node in _said_to_be_nothing(one)
+    }
+    attributes = [node for node in ast.walk(function) if isinstance(node, ast.Attribute)]
+    keywords = {node.arg for node in ast.walk(function) if isinstance(node, ast.keyword)}
+    there = {node.attr for node in attributes if id(node) not in nothing} | keywords
+    return frozenset(node.attr for node in attributes if id(node) in nothing) - there
+
+
+def _said_to_be_nothing(said: ast.Assert) -> list[ast.Attribute]:
+    """Attributes that are compared with nothing, with tuples element by element, and members that are not in a set."""
+    test = said.test
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = test.operand
+        members = [node for node in ast.walk(inner) if isinstance(node, ast.Set)]
+        elements = [one for node in members for one in node.elts] or [inner]
+        return [one for one in elements if isinstance(one, ast.Attribute)]
+    if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq | ast.Is)):
+        return []
+    left, right = test.left, test.comparators[0]
+    pairs = [(left, right)]
+    if isinstance(left, ast.Tuple) and isinstance(right, ast.Tuple) and len(left.elts) == len(right.elts):
+        pairs = list(zip(left.elts, right.elts, strict=True))
+    empty = [value for value, compared in pairs if _is_nothing(compared)]
+    counted = [one for call in empty if isinstance(call, ast.Call) for one in call.args[:1]]
+    return [one for one in (*empty, *counted) if isinstance(one, ast.Attribute)]
+
+
+def _is_nothing(node: ast.expr) -> bool:
+    if isinstance(node, ast.Constant):
+        return node.value is None or (node.value == 0 and node.value is not False)
+    return (isinstance(node, ast.Tuple | ast.List) and not node.elts) or (isinstance(node, ast.Dict) and not node.keys)
+
+
 def fault(row: tuple[str, str, str]) -> str | None:
     """What is wrong with a row."""
     specified, python, test = row
@@ -91,5 +133,9 @@ def fault(row: tuple[str, str, str]) -> str | None:
     file, _, function = test.partition("::")
     if not (ROOT / file).is_file() or function not in functions_of(file):
         return f"{specified}: there is no test {test}"
-    used = functions_of(file)[function].uses(python)
-    return None if used else f"{specified}: {test} does not use {python.rpartition('.')[2]}"
+    word = python.rpartition(".")[2]
+    if not functions_of(file)[function].uses(python):
+        return f"{specified}: {test} does not use {word}"
+    if word in absences_of(file)[function]:
+        return f"{specified}: {test} only says that {word} is not there"
+    return None

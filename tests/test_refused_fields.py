@@ -75,7 +75,6 @@ def test_defaults_are_accepted_and_refusals_are_at_the_line_of_the_user(owner: t
         (RuntimeConfig, "distributed_rank", 1),
         (RuntimeConfig, "half_life_s", 0),
         (CompilationOptions, "optimization_level", 4),
-        (CompilationOptions, "trace_confidence_threshold", 1.5),
         (BenchmarkConfig, "statistical_significance", 1.0),
         (BenchmarkConfig, "statistical_significance", 95),
         (BenchmarkConfig, "timing_iterations", 0),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from name_tables import found
+from name_tables import absences_of, found
 
 ROOT = Path(__file__).parents[2]
 TABLE = Path(__file__).with_name("specified_names.tsv")
@@ -28,10 +28,26 @@ def _member(owner: Any, name: str) -> Any:
 
 
 @cache
-def source_of(file: str) -> tuple[str, frozenset[str]]:
-    text = (ROOT / file).read_text(encoding="utf-8")
-    names = {node.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)}
-    return text, frozenset(names)
+def sources_of(file: str) -> dict[str, str]:
+    """The functions of a test file with their texts: decorators, and what of the file they name, included."""
+    lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
+    tree, texts = ast.parse("\n".join(lines)), dict[str, str]()
+
+    def text_of(node: ast.stmt, first: int) -> str:
+        return "\n".join(lines[first - 1 : node.end_lineno])
+
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            texts[node.name] = text_of(node, min([node.lineno, *(one.lineno for one in node.decorator_list)]))
+        elif isinstance(node, ast.Assign):
+            texts |= {one.id: text_of(node, node.lineno) for one in node.targets if isinstance(one, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            texts[node.target.id] = text_of(node, node.lineno)
+    found: dict[str, str] = {}
+    for name, own in texts.items():
+        named = set(re.findall(r"\w+", own))
+        found[name] = "\n".join([own, *(text for other, text in texts.items() if other in named and other != name)])
+    return found
 
 
 def test_the_table_has_every_kind_of_name() -> None:
@@ -53,10 +69,11 @@ def test_a_name_exists_and_a_test_uses_it(specified: str, python: str, test: str
     name, _, key = python.partition("[")
     found(name, _member)
     file, _, function = test.partition("::")
-    text, functions = source_of(file)
-    assert function in functions, f"{file} has no {function}"
+    texts = sources_of(file)
+    assert function in texts, f"{file} has no {function}"
     word = key.rstrip("]") or python.rsplit(".", 1)[-1]
-    assert re.search(rf"\b{re.escape(word)}\b", text), f"{file} does not mention {word}"
+    assert re.search(rf"\b{re.escape(word)}\b", texts[function]), f"{test} does not mention {word}"
+    assert word not in absences_of(file)[function], f"{test} only says that {word} is not there"
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row[1] == "-"], ids=lambda row: row[0])

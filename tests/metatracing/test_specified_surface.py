@@ -48,7 +48,7 @@ def test_traces_tell_of_inputs_and_runs(made: Made) -> None:
     assert pattern.memory_bandwidth_gbps == pytest.approx(256 / 0.6e-3 / 1e9)
     # The program's own launch facts; what nobody counted is None, and nothing traces inside of a made-up program.
     assert (pattern.blocks_launched, pattern.threads_per_block, pattern.registers_per_thread) == (1, None, None)
-    assert (pattern.occupancy_achieved, pattern.shared_memory_used, pattern.compute_utilization) == (None, None, None)
+    assert (pattern.occupancy_achieved, pattern.shared_memory_used) == (None, None)
     assert (pattern.memory_accesses, pattern.compute_events) == ((), ())
     assert (trace.execution_count, trace.timestamp) == (1, made.clock())
 
@@ -104,7 +104,7 @@ def test_specialised_kernels_tell_what_they_rest_on(made: Made) -> None:
     kinds = {guard.guard_type for guard in kernel.guards}
     # Types, and what a kernel fixes before it is traced, tell regions apart: no program has to ask for them.
     assert GuardType.SHAPE_GUARD in kinds
-    assert not {GuardType.DTYPE_GUARD, GuardType.ALIGNMENT_GUARD, GuardType.CAUSAL_GUARD} & kinds
+    assert not {GuardType.ALIGNMENT_GUARD, GuardType.CAUSAL_GUARD} & kinds
 
 
 def test_types_and_flags_make_regions_of_their_own() -> None:

@@ -26,7 +26,6 @@ class GuardType(Enum):
 
     SHAPE_GUARD = "size"
     STRIDE_GUARD = "stride"
-    DTYPE_GUARD = "dtype"
     ALIGNMENT_GUARD = "alignment"
     CAUSAL_GUARD = "flag"
     VALUE_GUARD = "value"

@@ -63,7 +63,6 @@ class ExecutionPattern:
 
     execution_time_ms: float
     memory_bandwidth_gbps: float | None = None
-    compute_utilization: float | None = None
     blocks_launched: int | None = None
     threads_per_block: int | None = None
     occupancy_achieved: float | None = None

@@ -357,7 +357,6 @@ def _trace(region: Region, record: Record) -> AttentionTrace:
     pattern = ExecutionPattern(
         record.nanoseconds / 1e6,
         bytes_of(metas) / seconds / 1e9 if seconds else None,
-        None,
         facts.blocks,
         facts.threads,
         facts.occupancy,

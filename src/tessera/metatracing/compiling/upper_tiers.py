@@ -60,10 +60,6 @@ class CompilationOptions:
             raise TesseraError(
                 f"CompilationOptions.optimization_level is a number from 0 to 3, got {self.optimization_level!r}"
             )
-        if self.trace_confidence_threshold > 1:
-            raise TesseraError(
-                f"CompilationOptions.trace_confidence_threshold is 1 at most, got {self.trace_confidence_threshold!r}"
-            )
 
 
 @dataclass(frozen=True)
