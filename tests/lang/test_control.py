@@ -87,6 +87,20 @@ def test_a_scan_carries_and_stacks(traced: bool, reverse: bool) -> None:
 
 
 @pytest.mark.parametrize("traced", [False, True])
+def test_a_scan_of_nothing_stacks_nothing(traced: bool) -> None:
+    run: Any = jit(running) if traced else running
+    total, steps = run(ts.zeros((0, 2)), reverse=True)
+    assert total.tolist() == [0.0, 0.0]
+    assert {name: one.shape for name, one in steps.items()} == {"sum": (0, 2), "row": (0, 2)}
+
+    def halved(x: Any) -> Any:
+        return ts.scan(lambda carry, _: (carry / 2, ts.sum(carry)), x, None, length=0)
+
+    carry, sums = (jit(halved) if traced else halved)(ts.ones((3,)))
+    assert (carry.tolist(), sums.shape) == ([1.0, 1.0, 1.0], (0,))
+
+
+@pytest.mark.parametrize("traced", [False, True])
 def test_a_counted_loop_counts(traced: bool) -> None:
     x = ts.randn((2,), seed=1)
     expected = x.numpy()

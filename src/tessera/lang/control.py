@@ -173,12 +173,16 @@ def _scan_now(
     places = range(next(iter(lengths)))
     carry: Any = init
     rows: list[Any] = []
+    if not places:
+        # What `f` would have given, and in which shapes, a trace of it says.
+        traced = import_module("tessera.lang.jit").jit(lambda init, xs: scan(f, init, xs, 0))
+        return traced(init, xs)
     for place in reversed(places) if reverse else places:
         carry, row = f(carry, tree_unflatten(structure, [one[place] for one in slices]))
         rows.append(row)
     if reverse:
         rows.reverse()
-    return carry, tree_map(lambda *pieces: stacked(pieces), *rows) if rows else None
+    return carry, tree_map(lambda *pieces: stacked(pieces), *rows)
 
 
 def stacked(pieces: Sequence[Any]) -> Any:
