@@ -21,7 +21,7 @@ from tessera.shapes.expr import element_count, size
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _FOLDS = ("sum", "prod", "max", "min")
-_MOST_ELEMENTS = 4000
+_MOST_ELEMENTS = 20000
 
 
 class MixedGraph:
@@ -32,8 +32,10 @@ class MixedGraph:
         self.seed = seed
         self.sizes = {"M": self.source.choice([0, 1, 2, 5]), "N": self.source.choice([0, 1, 3, 4])}
         symbols: list[Any] = ["M", "N"] if self.source.random() < 0.35 else []
+        # Some are longer than the blocks of a product, and no multiple of them.
+        symbols += [70, 130] if self.source.random() < 0.25 else []
         self.extents: list[Any] = [self.source.choice([0, 1, 2, 3, 5, 6, *symbols]) for _ in range(3)]
-        self.extents += [self.source.choice([1, 2, 4, 6])]
+        self.extents += [self.source.choice([1, 2, 4, 6, 70])]
         shapes = [[self.extent() for _ in range(self.source.choice([1, 2, 2, 3, 3]))] for _ in range(3)]
         # Each size is that of an argument, so that every kernel can be told all of them.
         self.types = [GraphTensorType.of(shape, f32) for shape in [*shapes, *([one] for one in self.extents)]]

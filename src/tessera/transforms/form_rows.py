@@ -145,30 +145,36 @@ def _grown(root: Operation, *, quick: bool = True) -> tuple[set[Operation], set[
     if _space(group, copied) is None:
         return group, copied
     refused: set[Operation] = set()
-    untold: set[Operation] = set()
+    waiting: set[Operation] = set()
     again = True
     while again:
         again = False
-        for producer in _producers(group, copied, refused | untold):
+        for producer in _producers(group, copied, refused | waiting):
             joined = _joined(producer, group, copied, quick)
             if joined is None:
-                # What counts elements of an array waits until that array is read.
-                inside = group | {producer}
-                (refused if _are_told(inside | copied, results_of(inside, copied)) else untold).add(producer)
+                # What only counts the elements of an array waits until that array is read.
+                (waiting if _counts_alone(producer) else refused).add(producer)
             else:
                 group, copied = joined
-                untold.clear()
+                waiting.clear()
                 again = True
                 break
         for consumer in [] if again else _consumers(group, refused):
             if _is_one(group | {consumer}, copied):
                 group.add(consumer)
+                waiting.clear()
                 again = True
                 break
             refused.add(consumer)
     if quick and len(group) > 1 and _space(group, copied) is None:
         return _grown(root, quick=False)
     return group, copied
+
+
+def _counts_alone(op: Operation) -> bool:
+    """Whether nothing that an op reads tells all sizes in it."""
+    values = [*op.operands, *op.results]
+    return bool(untold(values, [value for value in op.operands if not is_splat(value)]))
 
 
 def _consumers(group: set[Operation], refused: set[Operation]) -> list[Operation]:
