@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import copysign
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+
 from tessera.runtime.creation import asarray
 from tessera.runtime.tensor import Tensor
 
@@ -15,8 +17,14 @@ NUMBERS: frozenset[object] = frozenset({bool, int, float})
 
 def is_array(value: Any) -> bool:
     return isinstance(value, Tensor) or (
-        not isinstance(value, bool | int | float) and (hasattr(value, "__dlpack__") or hasattr(value, "__array__"))
+        not isinstance(value, bool | int | float | np.bool_)
+        and (hasattr(value, "__dlpack__") or hasattr(value, "__array__"))
     )
+
+
+def plain(value: Any) -> Any:
+    """A flag of NumPy's as Python's: it is a number. All else as it is."""
+    return bool(value) if value.__class__ is np.bool_ else value
 
 
 def look_up(path: str, given: Mapping[str, Any]) -> Any:
@@ -25,7 +33,7 @@ def look_up(path: str, given: Mapping[str, Any]) -> Any:
     value = given[name]
     for attribute in attributes:
         value = getattr(value, attribute, None)
-    return asarray(value) if is_array(value) else value
+    return asarray(value) if is_array(value) else plain(value)
 
 
 def collect(paths: Sequence[str], given: Mapping[str, Any]) -> list[Any]:

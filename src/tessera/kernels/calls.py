@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tessera.kernels.arguments import NUMBERS, Number, exact, is_array
-from tessera.kernels.captures import unchanged
+from tessera.kernels.arguments import NUMBERS, Number, is_array, plain
+from tessera.kernels.arguments import exact as exact_number
+from tessera.kernels.exact import AS_THEY_ARE, exact
 from tessera.kernels.native import WORK, Settings, quick_settings, settings
 from tessera.runtime.creation import asarray
 from tessera.runtime.executable import Runner
@@ -101,7 +102,7 @@ class Calls:
             known = self.known = Known(known.paths + added, {})
         for ask, answer in program.guards:
             if ask.what == "value":
-                self.special[exact(answer)] = exact(answer)
+                self.special[exact_number(answer)] = exact_number(answer)
         try:
             described = self._described(known, bound.arguments, chosen)
         except AttributeError:  # an object without something that others had
@@ -113,8 +114,8 @@ class Calls:
             run = _picking(run, [known.paths.index(path) for path in program.paths])
         if len(known.entries) >= _MOST_ENTRIES:
             known.entries.clear()
-        functions = (self.kernel.function, *(bound.arguments[parameter.name] for parameter in self.static))
-        known.entries[key] = (unchanged(*functions), run)
+        seen = self.kernel.seen([bound.arguments[parameter.name] for parameter in self.static])
+        known.entries[key] = (seen.is_unchanged, run)
         if added:
             self.kernel.__call__ = self._quick(known, values)
 
@@ -133,10 +134,11 @@ class Calls:
             value = arguments[name]
             for attribute in attributes:
                 value = getattr(value, attribute)
+            value = plain(value)
             if value.__class__ in NUMBERS:
                 parts.append(value.__class__)
                 if self.kernel.assumed.includes_value(path):
-                    parts.append(self.special.get(exact(value)))
+                    parts.append(self.special.get(exact_number(value)))
                 values.append(value)
             elif is_array(value):
                 tensor = asarray(value)
@@ -148,7 +150,8 @@ class Calls:
         parts += [arguments[parameter.name].__class__ for parameter in self._objects(known)]
         for parameter in self.static:
             value = arguments[parameter.name]
-            parts += [value.__class__, value]
+            parts.append(value if value.__class__ in AS_THEY_ARE else exact(value))
+            parts.append(value.__class__)
         return tuple(parts), values
 
     def _otherwise(
@@ -210,7 +213,10 @@ class Calls:
             for name, path in zip(held, known.paths, strict=True)
         }
         others = [f"{parameter.name}.__class__" for parameter in self._objects(known)]
-        others += [f"{parameter.name}.__class__, {parameter.name}" for parameter in self.static]
+        others += [
+            f"{one.name} if {one.name}.__class__ in {mark}plain else {mark}exact({one.name}), {one.name}.__class__"
+            for one in self.static
+        ]
         text = _TEMPLATE.format(
             mark=mark,
             parameters=parameters_text(self.signature, mark),
@@ -232,6 +238,8 @@ class Calls:
             "special": self.special.get,
             "float": float,
             "sign": copysign,
+            "plain": AS_THEY_ARE,
+            "exact": exact,
             "entries": known.entries,
             "otherwise": self._otherwise,
             "overlap": OverlapError,

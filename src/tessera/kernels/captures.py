@@ -1,22 +1,28 @@
 """What a kernel takes from around it: captured and global values, its helpers' too. They are part of its key.
 
-Captured values are constants of the program, so they must not change under it: numbers, strings, tuples of those,
-types, functions and other immutable values. Arrays are arguments.
+Captured values are constants of the program, so they should not change under it: numbers, strings, tuples of those,
+types, functions and objects. Lists, dictionaries and sets are refused, and arrays are arguments. What is behind
+modules, classes and objects is looked at in each call; where it is another, there is another program.
 """
 
 from __future__ import annotations
 
-import builtins
-import dis
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from functools import lru_cache, partial
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from collections.abc import Hashable, Iterator, Sequence
+from functools import partial
+from operator import is_
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple, cast
 
-from tessera.errors import CompileError, SourceSpan, span_of
-from tessera.kernels.control import is_kernel_module
+import numpy as np
 
-_MISSING = object()
+from tessera.errors import CompileError, SourceSpan
+from tessera.kernels.code_reads import reads_of
+from tessera.kernels.control import is_kernel_module
+from tessera.kernels.dependencies import MISSING, Dependencies
+from tessera.kernels.exact import exact
+from tessera.kernels.watches import Watch
+
+_PLAIN = frozenset({int, bool, str, bytes, float, complex, type(None)})
 
 
 class Capture(NamedTuple):
@@ -30,55 +36,52 @@ class Capture(NamedTuple):
     cell: CellType | None
 
 
-def captured(*functions: Any) -> tuple[object, ...]:
-    """The values that functions, and the helpers they use, see from outside; equal for equal programs."""
-    return tuple((found.name, found.value.__class__, _constant(found)) for found in _reached(functions))
+class Seen:
+    """What functions, and all that they use, see from outside: as part of a key, and a look whether it is as it was."""
+
+    def __init__(self, functions: Sequence[Any]) -> None:
+        for found in _reached(functions):
+            _refuse_what_changes(found)
+        found = Dependencies(functions)
+        held = found.held()
+        self.functions = tuple(functions)
+        self.key: tuple[Hashable, ...] = tuple(
+            [(one.kind, one.label, *map(_part, one.keys), *map(_part, one.values)) for one in held]
+        )
+        self.unwatched = found.unwatched
+        self.is_unchanged = Watch(held, found.chains).check
+
+    def serves(self, functions: Sequence[Any]) -> bool:
+        """Whether it is what these functions see, still."""
+        return (
+            len(functions) == len(self.functions) and all(map(is_, functions, self.functions)) and self.is_unchanged()
+        )
 
 
-def unchanged(*functions: Any) -> Callable[[], bool]:
-    """A quick function that says whether everything `captured` looked at is still the same object.
+class _Itself:
+    """An object as part of a key: equal to itself alone."""
 
-    Names that are gone are a NameError or a ValueError.
-    """
-    names: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
-    cells: dict[int, tuple[CellType, Any]] = {}
-    for found in _reached(functions):
-        if found.cell is not None:
-            cells[id(found.cell)] = (found.cell, found.value)
-        else:
-            names.setdefault(id(found.scope), (found.scope, {}))[1][found.name] = found.value
-    checks = [_same_names(scope, seen) for scope, seen in names.values()]
-    checks += [_same_cells(tuple(cells.values()))] if cells else []
-    return checks[0] if len(checks) == 1 else _written(checks, "{}()")
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
 
 
-def _same_names(scope: dict[str, Any], seen: dict[str, Any]) -> Callable[[], bool]:
-    """Written as code of the module that the names are global in, so that Python finds them as fast as it can."""
-    # Tools that rewrite code, test runners say, use names that no program can write and therefore none can change.
-    seen = {name: value for name, value in seen.items() if name.isidentifier()}
-    if not seen:
-        return lambda: True
-    mark = "seen"
-    while any(name.startswith(mark) for name in seen):
-        mark = f"_{mark}"
-    values = ", ".join(f"{mark}{place}" for place in range(len(seen)))
-    tests = " and ".join(f"{name} is {mark}{place}" for place, name in enumerate(seen))
-    made = eval(f"lambda {values}: lambda: {tests}", scope)  # it defines nothing there
-    return made(*seen.values())
+def _part(value: Any) -> Hashable:
+    """A value as part of a key: plain ones by what they mean, all others by what they are."""
+    kind = value.__class__
+    if kind is tuple:
+        return (kind, *map(_part, cast("tuple[Any, ...]", value)))
+    return exact(value) if kind in _PLAIN or isinstance(value, np.generic) else _Itself(value)
 
 
-def _same_cells(seen: tuple[tuple[CellType, Any], ...]) -> Callable[[], bool]:
-    return _written(seen, "{0}[0].cell_contents is {0}[1]")
-
-
-def _written(asked: Sequence[Any], test: str) -> Callable[[], bool]:
-    """Whether a test holds of everything: one after the other, for every call asks, and a loop would take long."""
-    names = [f"asked{place}" for place in range(len(asked))]
-    tests = " and ".join(test.format(name) for name in names) or "True"
-    return eval(f"lambda {', '.join(names)}: lambda: {tests}")(*asked)
-
-
-def _reached(functions: tuple[Any, ...]) -> Iterator[Capture]:
+def _reached(functions: Sequence[Any]) -> Iterator[Capture]:
     """What functions see from outside, then what the helpers among that see, and so on."""
     seen: set[int] = set()
     queue = list(functions)
@@ -102,41 +105,26 @@ def outside(function: FunctionType) -> Iterator[Capture]:
     """What one function sees from outside, apart from Python's own names."""
     owner, scope = function.__name__, function.__globals__
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    for name, span in _names(function.__code__):
+    for name, outer in reads_of(function.__code__).outer.items():
         if name in cells:
             try:
-                yield Capture(owner, scope, name, span, cells[name].cell_contents, cells[name])
+                yield Capture(owner, scope, name, outer.span, cells[name].cell_contents, cells[name])
             except ValueError:  # a cell that is filled later; using it raises where it is used
                 continue
-        elif (value := scope.get(name, _MISSING)) is not _MISSING and not hasattr(builtins, name):
-            yield Capture(owner, scope, name, span, value, None)
+        elif (value := scope.get(name, MISSING)) is not MISSING:
+            yield Capture(owner, scope, name, outer.span, value, None)
 
 
-@lru_cache(maxsize=1024)
-def _names(code: CodeType) -> tuple[tuple[str, SourceSpan], ...]:
-    """The outer names that code reads, each with its first place."""
-    found: dict[str, SourceSpan] = {}
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF") and instruction.argval not in found:
-            found[instruction.argval] = span_of(code, instruction.offset)
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            for name, span in _names(inner):
-                found.setdefault(name, span)
-    return tuple((name, span) for name, span in found.items() if name not in code.co_cellvars)
-
-
-def _constant(found: Capture) -> Hashable:
+def _refuse_what_changes(found: Capture) -> None:
     value = found.value
     if isinstance(value, ModuleType | FunctionType | BuiltinFunctionType | type):
-        return value
+        return
     if hasattr(value, "__dlpack__") or not _is_hashable(value):
         raise CompileError(
             f"{found.owner} captures {found.name}, a {type(value).__name__}, which may change under the program",
             span=found.span,
             hint="pass arrays as arguments, and use a tuple or a number for constants",
         )
-    return value
 
 
 def _is_hashable(value: Any) -> bool:

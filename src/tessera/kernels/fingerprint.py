@@ -20,7 +20,9 @@ import numpy as np
 from tessera import knobs
 from tessera.dtypes.types import DType, Policy
 from tessera.kernels.captures import outside
+from tessera.kernels.code_reads import reads_of
 from tessera.kernels.control import is_kernel_module
+from tessera.kernels.dependencies import ASKS_THE_WORLD, is_users_function
 from tessera.kernels.named import found_as
 from tessera.kernels.schedule import Schedule, Space
 from tessera.runtime.build import is_unedited
@@ -41,10 +43,10 @@ def identity_of(*values: Any) -> tuple[object, ...] | None:
 
             logging.getLogger("tessera.cache").warning("a kernel is not kept: it depends on %s", reason)
         return None
-    return parts if all(_is_as_written(function.__code__) for function in work.functions) else None
+    return parts if all(is_as_written(function.__code__) for function in work.functions) else None
 
 
-def _is_as_written(code: CodeType) -> bool:
+def is_as_written(code: CodeType) -> bool:
     """Whether the file of a function has what runs: tracing reads it.
 
     That is so where it was not edited since this process began, and bytecode is younger. Python takes bytecode of the
@@ -104,16 +106,29 @@ class Fingerprints:
         return tuple([self.of(value) for value in values])
 
     def function(self, function: FunctionType) -> object:
-        if not is_kernel_module(function.__module__):
+        if not is_users_function(function) or not is_kernel_module(function.__module__):
+            if (function.__module__ or "").partition(".")[0] in ASKS_THE_WORLD or function is os.getenv:
+                raise NoFingerprint(f"{function!r}, whose answers differ from process to process")
             return _place(function)
         if function in self.functions:
             return self.functions[function]
         self.functions[function] = len(self.functions)
         code = function.__code__
+        reads = reads_of(code)
+        if reads.by_scope and (named := reads.words & function.__globals__.keys() - reads.outer.keys()):
+            raise NoFingerprint(f"{', '.join(sorted(named))}, which {function.__name__} may ask for by name")
+        for name, level in reads.imports:
+            root = name.partition(".")[0]
+            if level or is_kernel_module(name) or root in ASKS_THE_WORLD or root in ("os", "sys"):
+                raise NoFingerprint(f"a module that {function.__name__} imports when it runs, {name}")
+        for found in outside(function):
+            if found.value is np and any(chain[0] == "random" for chain in reads.outer[found.name].chains):
+                raise NoFingerprint("numpy.random, whose answers differ from process to process")
         return (
             self.code(code),
             self.all(function.__defaults__ or ()),
             self.all((function.__kwdefaults__ or {}).items()),
+            self.all(list(function.__dict__.items())),
             tuple([(found.name, self.seen(found.value, code)) for found in outside(function)]),
         )
 
@@ -121,10 +136,24 @@ class Fingerprints:
         """A value as code sees it: of a module, the attributes that it might use."""
         if not isinstance(value, ModuleType):
             return self.of(value)
-        if not is_kernel_module(value.__name__):
+        reads, mapping = reads_of(code), vars(value)
+        used = sorted((reads.attributes | (reads.words if reads.by_name else set[str]())) & mapping.keys())
+        if is_kernel_module(value.__name__):
+            return (value.__name__, tuple([(name, self.seen(mapping[name], code)) for name in used]))
+        if value.__name__.partition(".")[0] in ASKS_THE_WORLD and any(callable(mapping[name]) for name in used):
+            raise NoFingerprint(f"{value.__name__}, whose answers differ from process to process")
+        if value.__name__.partition(".")[0] == "tessera":
             return value.__name__
-        used = sorted(set(_attributes(code)) & vars(value).keys())
-        return (value.__name__, tuple([(name, self.seen(vars(value)[name], code)) for name in used]))
+        # Of a library's own, what has a value is told by it; what changes as it runs has no fingerprint.
+        kept: list[object] = []
+        for name in used:
+            found = mapping[name]
+            if isinstance(found, ModuleType | type) or callable(found):
+                if found is os.getenv or found is open:
+                    raise NoFingerprint(f"{value.__name__}.{name}, whose answers differ from process to process")
+                continue
+            kept.append((name, self.of(found)))
+        return (value.__name__, tuple(kept))
 
     def code(self, code: CodeType) -> object:
         return (
@@ -141,9 +170,10 @@ class Fingerprints:
 
     def builtin(self, function: BuiltinFunctionType) -> object:
         owner = function.__self__
-        if not isinstance(owner, ModuleType) or is_kernel_module(owner.__name__):
+        name = owner.__name__ if isinstance(owner, ModuleType) else None
+        if name is None or is_kernel_module(name) or name.partition(".")[0] in ASKS_THE_WORLD or function in _ASKING:
             raise NoFingerprint(f"{function!r}")
-        return (owner.__name__, function.__qualname__)
+        return (name, function.__qualname__)
 
     def method(self, method: MethodType) -> object:
         return self.all((method.__func__, method.__self__))
@@ -172,13 +202,7 @@ def _ufunc(value: np.ufunc) -> str:
     return value.__name__
 
 
-def _attributes(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from _attributes(inner)
-
-
+_ASKING = (open, input)
 _PLAIN = frozenset({type(None), bool, int, float, str, bytes})
 _RULES: dict[type, Callable[[Fingerprints, Any], object]] = {
     tuple: Fingerprints.all,

@@ -27,10 +27,10 @@ from tessera.errors import (
     warn_once,
 )
 from tessera.interpreters.checks import NumericChecks, asked, checking
-from tessera.kernels.arguments import collect, is_array, kinds_of
+from tessera.kernels.arguments import collect, is_array, kinds_of, plain
 from tessera.kernels.assumptions import GROUPS, Assumptions
 from tessera.kernels.calls import Calls
-from tessera.kernels.captures import captured
+from tessera.kernels.captures import Seen
 from tessera.kernels.choosing import (
     Choice,
     Choices,
@@ -40,6 +40,7 @@ from tessera.kernels.choosing import (
     leaves_open,
     multiprocessors_of,
 )
+from tessera.kernels.exact import AS_THEY_ARE, exact
 from tessera.kernels.fingerprint import identity_of
 from tessera.kernels.fitting import suggesting
 from tessera.kernels.named import Made, Named, function_behind
@@ -151,6 +152,7 @@ class Kernel(Named):
         self._instances = {} if instances is None else instances
         self._programs = Programs()
         self._choices = Choices()
+        self._seen: Seen | None = None
         self._grids: dict[tuple[int, ...], Self] = {}
         # What the kernel's user has been warned of; all forms of the kernel share it.
         self._warned_of: set[str] = set()
@@ -399,7 +401,7 @@ class Kernel(Named):
             if self.signature.parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
                 static[name] = value
             else:
-                given[name] = asarray(value) if is_array(value) else value
+                given[name] = asarray(value) if is_array(value) else plain(value)
         # Of what is no array only a tile must be one; other objects may hold arrays.
         shaped = {name: value for name, value in given.items() if isinstance(value, Tensor) or name in self.tiles}
         self.annotations.bind(shaped)
@@ -414,7 +416,7 @@ class Kernel(Named):
                 f"{self.__name__}: keyword-only arguments are static and must be hashable, got {dict(static)!r}",
                 hint="pass arrays as positional arguments",
             ) from None
-        flags = tuple((name, value.__class__, value) for name, value in static.items())
+        flags = tuple((name, exact(value)) for name, value in static.items())
         return (
             self.schedule,
             self.space,
@@ -423,8 +425,15 @@ class Kernel(Named):
             self.overlapping,
             kinds_of(given.values()),
             flags,
-            captured(self.function, *static.values()),
+            self.seen(static.values()).key,
         )
+
+    def seen(self, static: Iterable[Any]) -> Seen:
+        """What the kernel sees from outside, given static arguments: they may be functions, and objects that change."""
+        functions = (self.function, *[value for value in static if callable(value) or _is_itself(value)])
+        if self._seen is None or not self._seen.serves(functions):
+            self._seen = Seen(functions)
+        return self._seen
 
     def _identity(self, given: Mapping[str, Any], static: Mapping[str, Any]) -> tuple[object, ...] | None:
         """The same as `_key` for other processes; None where something in it means nothing there."""
@@ -474,6 +483,11 @@ class Kernel(Named):
     def annotation(self, name: str) -> TensorType | None:
         found = self.annotations.parameters.get(name)
         return found if isinstance(found, TensorType) else None
+
+
+def _is_itself(value: Any) -> bool:
+    """Whether an object is equal to itself alone, so that what it has may be others the next time."""
+    return value.__class__ not in AS_THEY_ARE and type(value).__eq__ is object.__eq__
 
 
 def _kind_text(value: Any) -> object:

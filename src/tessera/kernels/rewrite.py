@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import os
 import textwrap
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -20,6 +21,7 @@ from tessera.kernels import control
 from tessera.shapes.sources import source_lines
 
 _RUNTIME = "__tessera__"
+_MADE = "__rewritten__"
 # Statements of the spec that change their first argument: tiles are values, so the name is bound anew.
 IN_PLACE = frozenset({"mask_causal"})
 NodeT = TypeVar("NodeT", bound=ast.AST)
@@ -28,14 +30,22 @@ _FRAME_READERS = frozenset({"super", "locals", "globals", "vars"})
 _OWN_SCOPE = (ast.stmt, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-@lru_cache(maxsize=1024)
 def rewritten(function: FunctionType) -> Callable[..., Any]:
     """The function with tile loops and branches turned into calls of `control`."""
-    code = function.__code__
+    made = _rewritten(function, function.__code__)
+    if made is not function:  # they may be others than when it was made
+        made.__defaults__, made.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+    return made
+
+
+@lru_cache(maxsize=1024)
+def _rewritten(function: FunctionType, code: CodeType) -> FunctionType:
     # Functions defined in a kernel were rewritten with it; generators run by steps, which parts of them cannot.
     if _RUNTIME in code.co_freevars or code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
         return function
-    tree = _parse_lambda(code) if function.__name__ == "<lambda>" else _parse(function)
+    if _is_edited(code):
+        return _as_it_is(function, code)
+    tree = _parse_lambda(code) if code.co_name == "<lambda>" else _parse(function)
     if tree is None:
         return function
     free = code.co_freevars
@@ -46,21 +56,35 @@ def rewritten(function: FunctionType) -> Callable[..., Any]:
         body: list[ast.stmt] = [ast.Return(tree)]
     else:
         tree.body = rewriter.statements(tree.body)
+        tree.name = _MADE  # under its own name, a function that calls itself would see this one
         body = [tree, ast.Return(ast.Name(tree.name, ast.Load()))]
     factory = ast.copy_location(_define("__factory__", [_RUNTIME, *free], body), tree)
     module = ast.fix_missing_locations(ast.Module([factory], []))
     made_code = compile(module, code.co_filename, "exec", dont_inherit=True)
-    inner = _code_named(_code_named(made_code, "__factory__"), function.__code__.co_name)
+    inner = _code_named(
+        _code_named(made_code, "__factory__"), code.co_name if isinstance(tree, ast.Lambda) else _MADE
+    ).replace(co_name=code.co_name, co_qualname=code.co_qualname)
     cells = dict(zip(free, function.__closure__ or (), strict=True)) | {_RUNTIME: CellType(control)}
-    made = FunctionType(
-        inner,
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        tuple(cells[name] for name in inner.co_freevars),
+    return FunctionType(
+        inner, function.__globals__, function.__name__, None, tuple(cells[name] for name in inner.co_freevars)
     )
-    made.__kwdefaults__ = function.__kwdefaults__
-    return made
+
+
+def _is_edited(code: CodeType) -> bool:
+    """Whether the file of a function has another one by now, or another text in its place."""
+    from tessera.kernels.fingerprint import is_as_written
+
+    return os.path.exists(code.co_filename) and not is_as_written(code)
+
+
+def _as_it_is(function: FunctionType, code: CodeType) -> FunctionType:
+    """A function whose source is gone: it is what Python runs. Loops and branches over tiles refuse to be run so."""
+    if IN_PLACE.isdisjoint(code.co_names):
+        return function
+    raise CompileError(
+        f"{function.__name__} is not as it is in its file any more, and statements that change a tile need its source",
+        hint="reload the module that it is taken from, and use what that has now",
+    )
 
 
 def _parse(function: FunctionType) -> ast.FunctionDef | None:

@@ -16,7 +16,7 @@ from tessera.dialects.attributes import symbols_of
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError, DtypeError, ShapeError, TesseraError, span_of
 from tessera.faults import boundary
-from tessera.kernels.arguments import kinds_of
+from tessera.kernels.arguments import kinds_of, plain
 from tessera.kernels.context import current_context
 from tessera.kernels.control import is_kernel_module
 from tessera.kernels.function import Instance, Kernel, facts_of, scalar_type, symbols_for
@@ -65,6 +65,7 @@ def trace(kernel: Kernel, given: Mapping[str, Any], static: Mapping[str, Any]) -
     seen: list[Any] = []
 
     def add(path: str, value: Any) -> Any:
+        value = plain(value)
         if hasattr(value, "__dlpack__") or hasattr(value, "__array__"):
             tensor = asarray(value)
             annotated = kernel.annotation(path)

@@ -60,6 +60,8 @@ _FLOAT_CASTS: dict[tuple[bool, bool, bool], Callable[..., Operation]] = {
 }
 
 
+_COUNTING = frozenset({"add", "sub", "mul", "floordiv", "rem"})
+"""Operations on numbers that flags are numbers for."""
 _INTEGER_CASTS: dict[bool, Callable[..., Operation]] = {True: arith.ExtSIOp, False: arith.TruncIOp}
 
 
@@ -377,6 +379,8 @@ class Tracer:
 
     def _combine_scalars(self, name: str, left: Any, right: Any) -> Scalar:
         dtype = self.scalar_type(left, right)
+        if dtype is bool_ and name in _COUNTING:
+            dtype = None  # to Python, True is 1 there
         if name == "rem":
             whole = self._combine_scalars("floordiv", left, right)
             return self._combine_scalars("sub", left, self._combine_scalars("mul", whole, right))
@@ -405,6 +409,8 @@ class Tracer:
             (dtype,) = types
             if any(isinstance(number, float) for number in numbers) and not (dtype is not None and dtype.is_float):
                 return f32
+            if dtype is bool_ and any(not isinstance(number, bool) for number in numbers):
+                return None
             return dtype
         floats = [dtype for dtype in types if dtype is not None and dtype.is_float]
         if floats:
@@ -415,9 +421,11 @@ class Tracer:
         """A scalar or number as a scalar of a type; scalars are weakly typed, so this may round."""
         type_ = IndexType() if dtype is None else element_of(dtype)
         if not isinstance(value, Scalar):
-            return Scalar(self.number(value, type_), dtype)
+            return Scalar(self.number(bool(value) if dtype is bool_ else value, type_), dtype)
         if value.dtype is dtype:
             return value
+        if dtype is bool_:  # as Python takes it: all but zero holds
+            return self._combine_scalars("ne", value, 0)
         source = value.dtype
         if source is None or dtype is None:
             if dtype is not None and dtype.is_float:

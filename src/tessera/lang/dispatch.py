@@ -7,11 +7,13 @@ found there goes to the code of another structure, and at last the long way.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from textwrap import indent
 from typing import Any, NamedTuple, TypeAlias, cast
 
+from tessera.kernels.exact import AS_THEY_ARE, exact
 from tessera.kernels.native import Settings, quick_settings, settings
 from tessera.lang.parameters import Parameters, scalar
 from tessera.lang.structures import Structure
@@ -46,7 +48,7 @@ Sibling: TypeAlias = Callable[[Sequence[Tensor]], Entry | None]
 
 
 class Inline(NamedTuple):
-    """An entry whose key is compared in the code itself."""
+    """An entry whose key is compared in the code itself, by identity: static values are there as they came."""
 
     key: tuple[Any, ...]
     entry: Entry
@@ -66,6 +68,8 @@ class Quick:
         self.entries: Entries = {}
         self._siblings: dict[tuple[Any, ...], Sibling] = {}
         """By what calls have in common that differ in sizes alone."""
+        self._raw: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        """The keys that are compared in the code itself, with static values as they came."""
         self.slowly = slowly
         self.signature = parameters.signature
         self.structure = Structure(parameters, arguments)
@@ -90,7 +94,10 @@ class Quick:
         self._keep(key, entry)
         if len(known) >= INLINE and key not in known:
             return False
-        self.call = self._written([Inline(one, self.entries[one]) for one in list(self.entries)[:INLINE]])
+        first = list(self.entries)[:INLINE]
+        raw = (chosen, *metas, *self.structure.taken_raw(**arguments))
+        self._raw = {one: raw if one == key else self._raw.get(one, one) for one in first}
+        self.call = self._written([Inline(self._raw[one], self.entries[one]) for one in first])
         return True
 
     def _keep(self, key: tuple[Any, ...], entry: Entry) -> None:
@@ -120,6 +127,7 @@ class Quick:
     def _written(self, inline: Sequence[Inline]) -> Callable[..., Any]:
         mark, structure = self.mark, self.structure
         parts = [f"{mark}now", *structure.metas, *structure.kinds]
+        raw = [f"{mark}now", *structure.metas, *structure.raw_kinds]
         passed = [f"{mark}scalar({path})" if path in structure.numbers else path for path in structure.order]
         scope: dict[str, Any] = {
             "settings": quick_settings(),
@@ -127,12 +135,14 @@ class Quick:
             "tracing": current_or_none,
             "scalar": scalar,
             "otherwise": self._otherwise,
+            "plain": AS_THEY_ARE,
+            "exact": exact,
         }
         arguments = "".join(f"{one}, " for one in passed)
         text = _TEMPLATE.format(
             mark=mark,
             parameters=parameters_text(self.signature, mark),
-            look=indent(self._look(inline, parts, scope), "    "),
+            look=indent(self._look(inline, parts, raw, scope), "    "),
             tests="".join(f" and {test}" for test in structure.tests),
             runs=self._runs(inline, arguments, scope),
             passed=arguments,
@@ -156,15 +166,15 @@ class Quick:
             for key, entry in inline
             if not entry.hidden
         ]
-        asked = earlier_calls.Asked(cast("Any", current_or_none).__self__, None, quick_settings(), _holds)
+        asked = earlier_calls.Asked(cast("Any", current_or_none).__self__, None, quick_settings(), operator.call)
         return (
             made
             if slot is None or not entries
             else earlier_calls.front(made, len(arrays), Tensor, slot, asked, entries)
         )
 
-    def _look(self, inline: Sequence[Inline], parts: Sequence[str], scope: dict[str, Any]) -> str:
-        """Code that finds an entry, or the number of one that is compared here."""
+    def _look(self, inline: Sequence[Inline], parts: Sequence[str], raw: Sequence[str], scope: dict[str, Any]) -> str:
+        """Code that finds an entry by the parts of its key, or the number of one that is compared here by raw ones."""
         mark = self.mark
         dictionary = f"{mark}which, {mark}entry = -1, {mark}entries[{', '.join(parts)},]"
         if not inline:
@@ -177,7 +187,7 @@ class Quick:
             listed: list[str] = []
             for place in places:
                 scope[f"key{number}_{place}"] = inline[number].key[place]
-                listed.append(f"{parts[place]} is {mark}key{number}_{place}")
+                listed.append(f"{raw[place]} is {mark}key{number}_{place}")
             return " and ".join(listed)
 
         same = tests(0, [place for place in range(len(parts)) if place not in different]) or "True"
@@ -202,9 +212,8 @@ class Quick:
                 scope[f"finish{number}"] = entry.finish
                 call = f"{call}[0]" if _takes_only(entry.finish) else f"{mark}finish{number}({call})"
             scope[f"unchanged{number}"] = entry.unchanged
-            holds = "" if entry.unchanged is None else f" and {mark}holds({mark}unchanged{number})"
+            holds = "" if entry.unchanged is None else f" and {mark}unchanged{number}()"
             lines.append(f"        if {mark}which == {number}{holds}:\n            return {call}\n")
-        scope["holds"] = _holds
         return "".join(lines)
 
     def _otherwise(self, given: tuple[Any, ...], extra: tuple[Any, ...], named: dict[str, Any], more: Any) -> Any:
@@ -235,14 +244,6 @@ def _takes_only(finish: Finish | None) -> bool:
     return getattr(finish, "text", None) == ONLY
 
 
-def _holds(unchanged: Check) -> bool:
-    """Whether what a function sees from outside is as it was; a name that is gone is not."""
-    try:
-        return unchanged()
-    except NOT_FOUND:
-        return False
-
-
 _TEMPLATE = """
 def {mark}call({parameters}):
     try:
@@ -255,7 +256,7 @@ def {mark}call({parameters}):
     if {mark}good:
 {runs}        if {mark}which == -1:
             {mark}unchanged, {mark}run, {mark}hidden, {mark}finish = {mark}entry
-            if {mark}unchanged is None or {mark}holds({mark}unchanged):
+            if {mark}unchanged is None or {mark}unchanged():
                 {mark}results = {mark}run({passed}*{mark}hidden)
                 return {mark}results if {mark}finish is None else {mark}finish({mark}results)
     return {mark}otherwise(({given}), {mark}extra, {{{named}}}, {mark}more)

@@ -116,6 +116,7 @@ class Explanation:
                 place = "" if guard.span is None else f" ({guard.span})"
                 guards.append(f"{guard}, asked{place}")
             lines += [f"    only while {guard}" for guard in guards]
+            lines += [f"    changes inside of {name} are not seen: {what}" for name, what in variant.unwatched.items()]
             if traced.effects:
                 lines.append(f"    effects: {', '.join(traced.effects)}")
             if variant.program.settings is None:

@@ -65,7 +65,9 @@ class TracedFunction:
     result_types: tuple[tuple[tuple[Size, ...], DType], ...]
     histories: tuple[ShapeHistory, ...]
     copied: tuple[Copied, ...] = ()
-    """Host arrays that were copied to where the function runs: it is right while they are what they were."""
+    """Arrays whose elements were copied, or read by Python: it is right while they are what they were."""
+    lifted: tuple[Any, ...] = ()
+    """The objects behind the arguments that callers do not see."""
     places: tuple[Inside, ...] = ()
     """Where elements of arguments that are indices have to lie."""
     finish: tuple[Any] | None = None
@@ -160,6 +162,7 @@ def trace_function(
         tuple((value.sizes, value.dtype) for value in values),
         tuple(value.history for value in values),
         tuple(trace.copied),
+        tuple(trace.kept.get("sources", ())),
         tuple(trace.places),
     )
 

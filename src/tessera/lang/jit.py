@@ -59,6 +59,8 @@ class Variant:
     program: Program
     reason: Reason
     unchanged: watching.Check | None
+    unwatched: Mapping[str, str]
+    """What it sees from outside and nobody looks at again: names, and what they are of."""
     fallback: str | None = None
     """Why the interpreter runs it, where that was not asked for."""
     found: bool = False
@@ -127,6 +129,7 @@ class Jitted(Named):
         self._kinds: dict[tuple[object, ...], tuple[object, ...]] = {}
         self.quicks: list[Quick] = []
         self._methods = Methods()
+        self._effects: watching.Effects = {}
         self._lock = RLock()
         self.tiers = wanted_tiers(tiers)
         self._tiered: Tiers | None = None
@@ -341,21 +344,22 @@ class Jitted(Named):
     ) -> Variant:
         """The function traced for a call of a family, and compiled; or found, as it was left on a shelf."""
         reason = explain.reason(self.name, call, family, caller_span(), len(self.reasons))
-        functions = [one.value for one in call.key if isinstance(one, Static) and callable(one.value)]
-        watch = watching.Watch(self.function, *functions)
+        watch = watching.Watch(self.function, *[one.value for one in call.key if isinstance(one, Static)])
         found = None if shelf is None else shelf.find(call)
         if found is not None:
             traced, program = found
             traced.name = self.name
-            return self._added(family, Variant(traced, program, reason, watch.settled(), found=True))
+            unchanged, unwatched = watch.settled()
+            return self._added(family, Variant(traced, program, reason, unchanged, unwatched, found=True))
         traced = self.trace(call, family.seen, family.device)
+        unchanged, unwatched = watch.settled(self._effects, traced.lifted, [one.is_same for one in traced.copied])
+        traced.lifted = ()
         if family.seen.narrowed is not None:
             reason = replace(reason, text=f"{reason.text}; with {family.seen.narrowed}")
-        unchanged = watch.settled(one.is_same for one in traced.copied)
         program, fallback = compile_(traced)
         if self.reasons and "recompiles" in knobs.logs.value:
             logging.getLogger("tessera.recompiles").warning("%s is compiled again: %s", self.name, reason)
-        return self._added(family, Variant(traced, program, reason, unchanged, fallback))
+        return self._added(family, Variant(traced, program, reason, unchanged, unwatched, fallback))
 
     def _added(self, family: Family, variant: Variant) -> Variant:
         family.variants = [one for one in family.variants if one.unchanged is None or one.unchanged()]

@@ -19,6 +19,7 @@ import numpy as np
 from tessera.cached import cached_property
 from tessera.dtypes.types import DType, bool_, f64, i64
 from tessera.errors import TesseraError
+from tessera.kernels.exact import exact
 from tessera.lang.methods import Held, alive
 from tessera.runtime.creation import asarray
 from tessera.runtime.memory import aligned
@@ -34,19 +35,20 @@ _MOST_STRUCTURES = 256
 
 
 class Static:
-    """A static value as part of a key: equal where value and class are."""
+    """A static value as part of a key: equal where it means the same; see `exact`."""
 
-    __slots__ = ("_hash", "value")
+    __slots__ = ("_exact", "_hash", "value")
 
     def __init__(self, value: Any) -> None:
         self.value = value
-        self._hash = hash((value.__class__, value))
+        self._exact = exact(value)
+        self._hash = hash(self._exact)
 
     def __hash__(self) -> int:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Static) and self.value.__class__ is other.value.__class__ and self.value == other.value
+        return isinstance(other, Static) and self._exact == other._exact
 
     def __repr__(self) -> str:
         return repr(self.value)

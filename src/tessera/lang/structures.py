@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping
 from inspect import Parameter
 from typing import Any, NamedTuple
 
+from tessera.kernels.exact import AS_THEY_ARE, exact
 from tessera.lang.parameters import Parameters, is_array, is_number, is_number_class
 from tessera.runtime.meta import Meta
 from tessera.runtime.pytree import tree_leaves
 from tessera.runtime.tensor import Tensor
-from tessera.runtime.written_calls import NOT_FOUND
+from tessera.runtime.written_calls import NOT_FOUND, mark_for
 
 _BY_POSITION_OR_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
@@ -34,6 +35,7 @@ class Structure:
     def __init__(self, parameters: Parameters, arguments: Mapping[str, Any]) -> None:
         listed = list(parameters.signature.parameters.values())
         self.names = parameters.labels()
+        self.mark = mark_for(parameters.signature)
         self.positional = [one.name for one in listed if one.kind is not one.KEYWORD_ONLY]
         self.keyword_only = [one.name for one in listed if one.kind is one.KEYWORD_ONLY]
         self.tests: list[str] = []
@@ -49,6 +51,8 @@ class Structure:
         """Whether code can take them apart; otherwise only a general walk can."""
         if self.is_regular:
             self.taken = self._taking()
+            self.taken_raw = self._taking_raw()
+            """The kinds of such arguments with static values as they are."""
 
     def _visit(self, name: str, path: str, item: Any) -> bool:
         kind, numbered = item.__class__, name in self._parameters.numbered
@@ -84,16 +88,34 @@ class Structure:
 
     @property
     def kinds(self) -> list[str]:
-        """What tells programs apart besides metas: classes of numbers, static values and their classes."""
+        """What tells programs apart besides metas: classes of numbers, static values as keys, and their classes."""
+        mark = self.mark
+        found = [f"{path}.__class__" for path in self.numbers]
+        for path in [one.path for one in self.statics]:
+            exact = f"{path} if {path}.__class__ in {mark}plain else {mark}exact({path})"
+            found += [f"{path}.__class__", f"({exact})"]
+        return found
+
+    @property
+    def raw_kinds(self) -> list[str]:
+        """The same with static values as they are: where these are the same objects, the keys are equal."""
         found = [f"{path}.__class__" for path in self.numbers]
         return found + [part for one in self.statics for part in (f"{one.path}.__class__", one.path)]
+
+    @property
+    def scope(self) -> dict[str, Any]:
+        """What code that makes keys sees besides."""
+        return {f"{self.mark}plain": AS_THEY_ARE, f"{self.mark}exact": exact}
 
     def _taking(self) -> Callable[..., tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]] | None]:
         """What gives metas, kinds and the program's arguments of such arguments; None for others, or an error."""
         listed = ["".join(f"{one}, " for one in several) for several in (self.metas, self.kinds, self.order)]
         # What is behind the tests may only be looked at where they hold: a tensor can be indexed like a list.
         text = f"(({listed[0]}), ({listed[1]}), ({listed[2]})) if {' and '.join(self.tests) or 'True'} else None"
-        return eval(f"lambda {', '.join(self.names)}: {text}", {})
+        return eval(f"lambda {', '.join(self.names)}: {text}", self.scope)
+
+    def _taking_raw(self) -> Callable[..., tuple[Any, ...]]:
+        return eval(f"lambda {', '.join(self.names)}: ({''.join(f'{one}, ' for one in self.raw_kinds)})", {})
 
     def fits(self, arguments: Mapping[str, Any]) -> bool:
         """Whether arguments have this structure."""
@@ -103,7 +125,7 @@ class Structure:
             return False
         if taken is None:
             return False
-        metas, kinds, _ = taken
+        (metas, _, _), kinds = taken, self.taken_raw(**arguments)
         count = len(self.numbers)
         return (
             all(meta.__class__ is Meta for meta in metas)

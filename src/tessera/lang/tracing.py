@@ -19,6 +19,7 @@ from tessera.lang.places import Inside
 from tessera.lang.sizes import Sizes, traced_shape
 from tessera.runtime.device import Device
 from tessera.runtime.tensor import Tensor
+from tessera.runtime.tracking import telling_reads
 from tessera.shapes.expr import Size, format_shape
 from tessera.shapes.history import ShapeHistory
 
@@ -27,17 +28,21 @@ if TYPE_CHECKING:
 
 
 class Copied(NamedTuple):
-    """A host array that was copied to another device, and what was in it."""
+    """An array that was copied to another device, or read by Python, and what was in it."""
 
-    source: np.ndarray[Any, np.dtype[Any]]
+    source: np.ndarray[Any, np.dtype[Any]] | Tensor
     elements: bytes
 
     @staticmethod
-    def of(source: np.ndarray[Any, Any]) -> Copied:
-        return Copied(source, source.tobytes())
+    def of(source: np.ndarray[Any, Any] | Tensor) -> Copied:
+        return Copied(source, _elements(source))
 
     def is_same(self) -> bool:
-        return self.source.tobytes() == self.elements
+        return _elements(self.source) == self.elements
+
+
+def _elements(source: np.ndarray[Any, Any] | Tensor) -> bytes:
+    return (source.cpu().numpy() if isinstance(source, Tensor) else source).tobytes()
 
 
 class Trace:
@@ -65,6 +70,12 @@ class Trace:
         """What arguments that are indices have to lie between."""
         self.closed = False
 
+    def read(self, tensor: Tensor) -> None:
+        """Notes that Python has the elements of a tensor from outside: what it makes of them is part of the program."""
+        if all(one.source is not tensor for one in self.copied):
+            with telling_reads(_nobody):
+                self.copied.append(Copied.of(tensor))
+
     @contextmanager
     def within(self, block: Block) -> Generator[None]:
         """Ops go to another block meanwhile."""
@@ -81,6 +92,10 @@ class Trace:
         made_in = value.owner
         block = made_in.parent_block() if hasattr(made_in, "parent_block") and not hasattr(made_in, "ops") else made_in
         return any(block is one for one in self.around)
+
+
+def _nobody(_: Tensor) -> None:
+    pass
 
 
 _current: ContextVar[Trace | None] = ContextVar("trace", default=None)
@@ -103,7 +118,8 @@ def tracing(trace: Trace) -> Generator[Trace]:
     """Primitives write into `trace` meanwhile."""
     token = _current.set(trace)
     try:
-        yield trace
+        with telling_reads(trace.read):
+            yield trace
     finally:
         trace.closed = True
         _current.reset(token)

@@ -1,134 +1,109 @@
 """What a traced function saw from outside, and a quick look whether it is still there.
 
-Names of closures and modules are looked at by identity. So is what the objects behind them hold: the entries of lists
-and dictionaries, and the attributes of objects of the user's own classes and of namespaces. Arrays found there are
+All that its code can reach is looked at (`kernels/dependencies`): by identity, in each call. Arrays found there are
 arguments of the program, so that writing into one needs no new trace; putting another in its place does.
 """
 
 from __future__ import annotations
 
-import types
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, cast
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import takewhile
+from typing import Any
 
-from tessera.kernels.captures import outside, unchanged
-from tessera.kernels.control import is_kernel_module
-from tessera.lang.methods import Method
+from tessera.kernels import watches
+from tessera.kernels.dependencies import MISSING, Dependencies, Held
+from tessera.kernels.exact import are_same
+from tessera.kernels.watches import Check
 
-Check = Callable[[], bool]
+Effects = dict[tuple[str, int, Any], int]
+"""What a function changed while it was traced: how it is held, by what, its key; and how often."""
 
-_METHODS = (types.MethodType, Method)
-_MOST_OBJECTS = 10_000
-_PLAIN = (bool, int, float, complex, str, bytes, type(None), type, types.ModuleType, types.BuiltinFunctionType)
+_OFTEN = 2
+_NUMBERS = (int, float)
+_KEYED = frozenset({"names", "module", "keys", "class"})
 
 
 class Watch:
-    """What a function, and helpers that it uses, see from outside, as it is before the function is traced.
+    """What a function, static values and all that they use see from outside, before the function is traced and after.
 
-    What tracing itself changes, a list that the function appends to for one, is not looked at afterwards: it is what
-    the function does, not what it depends on.
+    What tracing itself changes is looked at as it is afterwards: something that is made when it is first needed, say.
+    What each trace changes, such as a count, is what the function does, not what it depends on.
     """
 
-    def __init__(self, function: Callable[..., Any], *more: Any) -> None:
-        self.functions = [one for one in (function, *more) if _plain(one) is not None]
-        roots: list[Any] = [one.__self__ for one in self.functions if isinstance(one, _METHODS)]
-        self.sees_names = False
-        seen: set[int] = set()
-        queue: list[Any] = list(self.functions)
-        while queue:
-            plain = _plain(queue.pop())
-            if plain is None or id(plain) in seen or not is_kernel_module(plain.__module__):
+    def __init__(self, function: Callable[..., Any], *static: Any) -> None:
+        self._roots = (function, *static)
+        self._before = Dependencies(self._roots)
+
+    def settled(
+        self, effects: Effects | None = None, lifted: Iterable[Any] = (), more: Iterable[Check] = ()
+    ) -> tuple[Check, Mapping[str, str]]:
+        """After tracing: a quick look whether all is as it was; and what is not looked at.
+
+        `lifted` are the arrays that are arguments now, `effects` what earlier traces changed; it is added to.
+        """
+        after = self._before if effects is None else Dependencies(self._roots, {id(one) for one in lifted})
+        held = after.held() if effects is None else list(self._settled(after, effects))
+        held += [Held("asked", "a copied array", _asking(check), (), (True,)) for check in more]
+        return watches.Watch(held, after.chains).check, after.unwatched
+
+    def _settled(self, after: Dependencies, effects: Effects) -> Iterable[Held]:
+        before = {(one.kind, id(one.holder)): one for one in self._before.held()}
+        for one in after.held():
+            earlier = before.get((one.kind, id(one.holder)))
+            if earlier is None or (earlier.keys == one.keys and _all_same(earlier.values, one.values)):
+                yield one
+            elif one.kind in ("function", "cell", *_KEYED) and earlier.keys == one.keys:
+                yield from self._changed_values(earlier, one, effects, after.stores)
+            else:
+                yield from _changed_contents(earlier, one, effects)
+
+    def _changed_values(self, earlier: Held, one: Held, effects: Effects, stores: Collection[str]) -> Iterable[Held]:
+        keys: list[Any] = []
+        values: list[Any] = []
+        names = one.keys or (one.label,)
+        for name, was, now in zip(names, earlier.values, one.values, strict=False):
+            is_changed = not are_same(was, now)
+            if is_changed and one.kind in ("names", "cell") and name not in stores:
+                now = was  # noqa: PLW2901  (another thread was at it: what was traced may be either)
+            elif is_changed and _is_only_done(effects, one, name, was, now):
                 continue
-            seen.add(id(plain))
-            for capture in outside(plain):
-                self.sees_names = True
-                queue.append(capture.value)
-                if isinstance(capture.value, _METHODS):
-                    roots.append(capture.value.__self__)
-                elif not isinstance(capture.value, types.FunctionType):
-                    roots.append(capture.value)
-        self.contents = list(_contents(roots))
-
-    def settled(self, more: Iterable[Check] = ()) -> Check | None:
-        """After tracing: a quick look whether all is as it was; None where there is nothing to look at."""
-        checks = [*(check for check in self.contents if check()), *more]
-        if self.sees_names:
-            checks.insert(0, unchanged(*self.functions))
-        if not checks:
-            return None
-        return checks[0] if len(checks) == 1 else lambda: all(check() for check in checks)
+            keys.append(name)
+            values.append(now)
+        if keys:
+            extra = one.values[len(names) :] if one.kind in ("class", "function") else ()
+            yield one._replace(keys=tuple(keys) if one.keys else (), values=(*values, *extra))
 
 
-def _plain(value: Any) -> types.FunctionType | None:
-    while True:
-        if isinstance(value, _METHODS):
-            value = value.__func__
-        elif not isinstance(value, types.FunctionType) and isinstance(
-            wrapped := getattr(value, "__wrapped__", None), types.FunctionType
-        ):
-            value = wrapped
-        else:
-            return value if isinstance(value, types.FunctionType) else None
+def _changed_contents(earlier: Held, one: Held, effects: Effects) -> Iterable[Held]:
+    """What is looked at of a container that tracing has changed: what was put there, not that there was nothing."""
+    if one.kind in ("attributes", "dict"):
+        was = dict(zip(earlier.keys, earlier.values, strict=True))
+        kept: dict[Any, Any] = {}
+        for key, now in zip(one.keys, one.values, strict=True):
+            before = was.get(key, MISSING)
+            if are_same(before, now) or not _is_only_done(effects, one, key, before, now):
+                kept[key] = now
+        if kept:
+            yield Held("keys", one.label, one.holder, tuple(kept), tuple(kept.values()))
+    elif one.kind == "list":
+        count = sum(1 for _ in takewhile(bool, map(are_same, earlier.values, one.values)))
+        if count:
+            yield Held("start", one.label, one.holder, (), one.values[:count])
+    elif not _is_only_done(effects, one, None, earlier.values, one.values):
+        yield one
 
 
-def _contents(roots: list[Any]) -> Iterator[Check]:
-    """A check for each container and object that can be reached."""
-    seen: dict[int, Any] = {}
-    queue: list[Any] = list(roots)
-    while queue and len(seen) < _MOST_OBJECTS:
-        value: Any = queue.pop()
-        if isinstance(value, _PLAIN) or id(value) in seen:
-            continue
-        seen[id(value)] = value
-        if value.__class__ in (list, tuple):
-            items = tuple(cast("list[Any]", value))
-            queue += items
-            if value.__class__ is list:
-                yield _same_items(cast("list[Any]", value), items)
-        elif isinstance(value, dict):
-            held = cast("dict[Any, Any]", value)
-            queue += list(held.values())
-            yield _same_entries(held, dict(held))
-        elif isinstance(value, set):
-            members = cast("set[Any]", value)
-            yield _same_set(members, set(members))
-        elif is_users(value):
-            attributes = cast("dict[str, Any]", vars(value))
-            queue += list(attributes.values())
-            yield _same_entries(attributes, dict(attributes))
+def _is_only_done(effects: Effects, one: Held, key: Any, was: Any, now: Any) -> bool:
+    """Whether a change is only what the function does: it counts something, or does so in each trace."""
+    place = (one.kind, id(one.holder), key)
+    effects[place] = effects.get(place, 0) + 1
+    return effects[place] >= _OFTEN or (isinstance(was, _NUMBERS) and isinstance(now, _NUMBERS))
 
 
-def is_users(value: Any) -> bool:
-    """Whether an object is of a class that a user wrote, and has attributes; or a namespace that holds theirs."""
-    if isinstance(value, types.SimpleNamespace) or type(value).__module__ == "argparse":
-        return hasattr(value, "__dict__")
-    return is_kernel_module(type(value).__module__) and hasattr(value, "__dict__") and not callable_only(value)
+def _all_same(some: Iterable[Any], others: Iterable[Any]) -> bool:
+    some, others = tuple(some), tuple(others)
+    return len(some) == len(others) and all(map(are_same, some, others))
 
 
-def callable_only(value: Any) -> bool:
-    return isinstance(value, types.FunctionType | types.MethodType | type)
-
-
-def _same_items(held: list[Any], items: tuple[Any, ...]) -> Check:
-    def check() -> bool:
-        return len(held) == len(items) and all(map(_is, held, items))
-
-    return check
-
-
-def _same_entries(held: dict[Any, Any], entries: dict[Any, Any]) -> Check:
-    values = tuple(entries.values())
-    keys = tuple(entries)
-
-    def check() -> bool:
-        return len(held) == len(keys) and all(map(_is, held.values(), values)) and tuple(held) == keys
-
-    return check
-
-
-def _same_set(held: set[Any], members: set[Any]) -> Check:
-    return lambda: held == members
-
-
-def _is(left: Any, right: Any) -> bool:
-    return left is right
+def _asking(check: Check) -> Callable[[], tuple[bool]]:
+    return lambda: (check(),)

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tessera.errors import TesseraError
+from tessera.kernels.exact import AS_THEY_ARE, exact
 from tessera.metatracing.client import Call, Client
 from tessera.metatracing.logs import log
 from tessera.metatracing.records import ExecutionTier
@@ -111,7 +112,7 @@ class Tiered:
         parts: list[Any] = [self.client.token()]
         parts += [value.meta if isinstance(value, Tensor) else value.__class__ for value in call.values]
         for value in self.client.static_values(call):
-            parts += [value.__class__, value]
+            parts += [value.__class__, value if value.__class__ in AS_THEY_ARE else exact(value)]
         return tuple(parts)
 
     def _remember(self, key: tuple[Any, ...], entry: Entry, call: Call) -> None:
@@ -158,7 +159,9 @@ class Tiered:
         names = [parameter.name for parameter in self._given]
         arrays = dict(zip(names, self._arrays, strict=True))
         parts = [f"{name}.meta" if arrays[name] else f"{name}.__class__" for name in names]
-        parts += [part for one in self._static for part in (f"{one.name}.__class__", one.name)]
+        exactly = "{0} if {0}.__class__ in {1}plain else {1}exact({0})"
+        for one in self._static:
+            parts += [f"{one.name}.__class__", f"({exactly.format(one.name, mark)})"]
         numbers = [name for name in names if not arrays[name]]
         scope: dict[str, Any] = {
             "token": self.client.token,
@@ -166,6 +169,8 @@ class Tiered:
             "faults": FAULTS,
             "otherwise": self._otherwise,
             "recover": _recover,
+            "plain": AS_THEY_ARE,
+            "exact": exact,
         }
         values = "".join(f"{name}, " for name in names)
         taken = "" if self.client.takes_tensors else ".geometry"

@@ -8,6 +8,7 @@ from typing import Any
 
 from tessera.errors import TesseraError
 from tessera.forking import tell_in_child
+from tessera.kernels.exact import AS_THEY_ARE, exact
 from tessera.lang.jit import Jitted
 from tessera.lang.parameters import Call
 from tessera.lang.structures import Structure
@@ -126,7 +127,13 @@ class _Quick:
             given="".join(f"{one}, " for one in structure.positional),
             named=", ".join(f"{one!r}: {one}" for one in structure.keyword_only),
         )
-        scope = {"known": self.known, "tracing": current_or_none, "otherwise": self._otherwise}
+        scope: dict[str, Any] = {
+            "known": self.known,
+            "tracing": current_or_none,
+            "otherwise": self._otherwise,
+            "plain": AS_THEY_ARE,
+            "exact": exact,
+        }
         return written(self.jitted.name, text, signature, mark, scope, __name__)
 
     def _otherwise(self, given: tuple[Any, ...], extra: tuple[Any, ...], named: dict[str, Any], more: Any) -> Any:

@@ -22,7 +22,7 @@ from tessera.runtime.memory import Array, Buffer, address, aligned, aligned_copy
 from tessera.runtime.meta import Meta, alignment_of, may_overlap
 from tessera.runtime.operators import OPERATORS, Operand, Scalar, binary, reflected, traced_in, unary
 from tessera.runtime.printing import show
-from tessera.runtime.tracking import histories, remember, tracked
+from tessera.runtime.tracking import histories, reader, remember, tracked
 from tessera.runtime.transfer import transfer
 from tessera.shapes import rules
 from tessera.shapes.annotations import TensorType, annotation
@@ -349,6 +349,8 @@ class Tensor:
     def _to_device(self, target: Device, *, copy: bool) -> Tensor:
         if target is self.device and not copy:
             return self
+        if target is CPU and (told := reader()) is not None:
+            told(self)
         array, buffer = transfer(self.geometry, self.device, target)
         return Tensor.wrap(array, self.dtype, target, buffer)
 
@@ -370,6 +372,8 @@ class Tensor:
                 shapes=[format_shape(self.shape)],
                 hint="bring the tensor over first: .cpu()",
             )
+        if (told := reader()) is not None:
+            told(self)
         return self.geometry
 
     def values(self) -> Array:

@@ -20,6 +20,8 @@ P = ParamSpec("P")
 # By id, because tensors compare elementwise and so cannot be keys; an entry goes when its tensor does.
 _Histories = dict[int, tuple["weakref.ref[Tensor]", ShapeHistory]]
 _histories: ContextVar[_Histories | None] = ContextVar("shape histories", default=None)
+_readers: ContextVar[Callable[[Tensor], None] | None] = ContextVar("who is told of reads", default=None)
+reader = _readers.get
 histories = _histories.get  # None where shapes are not tracked; bound once, since every new tensor asks
 
 
@@ -34,6 +36,16 @@ def track_shapes() -> Generator[None]:
         yield
     finally:
         _histories.reset(token)
+
+
+@contextmanager
+def telling_reads(told: Callable[[Tensor], None]) -> Generator[None]:
+    """Within this block, somebody is told of each tensor whose elements come to Python."""
+    token = _readers.set(told)
+    try:
+        yield
+    finally:
+        _readers.reset(token)
 
 
 def shape_history(tensor: Tensor) -> ShapeHistory:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from tessera.errors import TesseraError
 from tessera.kernels.arguments import NUMBERS, Guard, is_lined
 from tessera.kernels.assumptions import Assumptions
-from tessera.kernels.captures import unchanged
 from tessera.kernels.control import is_kernel_module
 from tessera.kernels.function import Kernel
 from tessera.kernels.native import (
@@ -90,7 +89,7 @@ class KernelClient:
         return tuple(call.context.static.values())
 
     def unchanged(self, call: Call) -> Callable[[], bool]:
-        return unchanged(self.kernel.function, *self.static_values(call))
+        return self.kernel.seen(self.static_values(call)).is_unchanged
 
     # Programs
 

@@ -21,11 +21,11 @@ _PAIR = struct.Struct("<QQ")
 
 def is_possible(mapping: Mapping[Any, Any]) -> bool:
     """Whether there is such code here, it is loaded, and the mapping is a dictionary whose changes are counted."""
-    return mapping.__class__ is dict and code.is_loaded() and objects.are_known() and _counts_changes()
+    return mapping.__class__ is dict and code.is_loaded() and objects.are_known() and counts_changes()
 
 
 @cache
-def _counts_changes() -> bool:
+def counts_changes() -> bool:
     """Whether that word of a dictionary changes with everything that is done to it, and with nothing else."""
     seen: dict[bytes, object] = {}
     versions: list[int] = [_version(seen)]
