@@ -337,7 +337,7 @@ def _by(target: str, module: ModuleOp, given: Sequence[Array], monkeypatch: pyte
             made[name] = lower_kernel(alone, name)[0]
         targets_text.verify(made[name])
 
-    def run(_: ModuleOp, name: str, arrays: Sequence[Any], machine: object = None) -> None:
+    def run(_: ModuleOp, name: str, arrays: Sequence[Any], machine: object = None, *, covered: bool = False) -> None:
         (run_cpu_kernel if target == "cpu" else run_nv_kernel)(made[name], name, arrays)
 
     monkeypatch.setattr(graph_interpreter, run_kernel.__name__, run)
