@@ -146,3 +146,17 @@ def test_hints_of_loads_are_told_of_once(hint: str) -> None:
     assert made(8)(ts.ones((5,))).tolist() == [3.0] * 5
     with pytest.raises(TesseraError, match=hint):
         made(0)(ts.ones((5,)))
+
+
+def test_hints_of_loops_are_told_of_once() -> None:
+    @kernel
+    def summed(x: Any, y: Any) -> None:
+        total = tile.zeros((4,))
+        for start in tile.range(0, 8, 4, prefetch=2):
+            total = total + tile.load(x, at=(start,), shape=(4,))
+        tile.store(y, total, at=(0,))
+
+    y = ts.zeros((4,))
+    with pytest.warns(TesseraWarning, match=r"no target reads prefetch of tile\.range"):
+        summed[1](ts.ones((8,)), y)
+    assert y.tolist() == [2.0] * 4

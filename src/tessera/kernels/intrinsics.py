@@ -34,6 +34,13 @@ def _whole(value: Any, what: str) -> int:
     return value
 
 
+def _idle(where: str, name: str, hint: int | None) -> None:
+    """Checks a hint, and says once that no target reads it."""
+    if hint is not None:
+        _whole(hint, name)
+        warn_once(f"{where} {name}", f"no target reads {name} of {where} yet: it changes nothing")
+
+
 def _shape(shape: Any) -> tuple[int, ...]:
     return tuple(_whole(size, "a tile's size") for size in as_tuple(shape))
 
@@ -55,10 +62,8 @@ def load(
     Positions outside the array give `pad`. `vector` and `prefetch` are hints for targets, which none reads yet.
     """
     _check_view(view, "load")
-    for name, hint in (("vector", vector), ("prefetch", prefetch)):
-        if hint is not None:
-            _whole(hint, name)
-            warn_once(f"load {name}", f"no target reads {name} of tile.load yet: it changes nothing")
+    _idle("tile.load", "vector", vector)
+    _idle("tile.load", "prefetch", prefetch)
     if at is not None or shape is not None:
         if at is None or shape is None or block is not None:
             raise ShapeError("tile.load takes `at` and `shape` together, without a block", hint="give both")
@@ -143,6 +148,7 @@ def range(*bounds: Any, prefetch: int | None = None, unordered: bool = False) ->
     """A loop of the program: `range(stop)`, `range(start, stop)` or `range(start, stop, step)`."""
     if not 1 <= len(bounds) <= 3:
         raise CompileError(f"tile.range takes one to three bounds, got {len(bounds)}", hint="give start, stop and step")
+    _idle("tile.range", "prefetch", prefetch)
     start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     if isinstance(step, int) and step < 1:
         raise CompileError(f"tile.range goes upward, got step {step}", hint="use a positive step")
@@ -151,6 +157,7 @@ def range(*bounds: Any, prefetch: int | None = None, unordered: bool = False) ->
 
 def range_n(shape: Any, n: int, *, prefetch: int | None = None) -> Range:
     """A loop over blocks of `n` rows of an array with this shape; the variable goes into tile.load."""
+    _idle("tile.range_n", "prefetch", prefetch)
     rows = as_tuple(shape)[-2:][0]
     return Range(0, rows, _whole(n, "the block of tile.range_n"), block=n)
 
