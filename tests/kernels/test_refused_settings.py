@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,8 +32,9 @@ def doubled(x: Any) -> Any:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_told(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _nothing_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.setattr(errors, "_told", set[str]())
+    monkeypatch.setenv("TESSERA_CACHE_DIR", str(tmp_path))  # what is on the disk is not traced again
     with warnings.catch_warnings():
         warnings.simplefilter("error", TesseraWarning)
         yield
