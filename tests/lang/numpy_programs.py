@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from bounded_values import UNITS, Array, Bounded, UnfitError, cast, joined, whole
+from bounded_values import UNITS, Array, Bounded, UnfitError, cast, whole
 
 import tessera as ts
 
@@ -148,7 +148,7 @@ class Draft:
         fitting = [
             other
             for other, value in self.values.items()
-            if (value.dtype in kinds or _kind(value.dtype) in kinds) and _broadcasts(shape, value.shape)
+            if (value.dtype in kinds or _kind(value.dtype) in kinds) and broadcasts(shape, value.shape)
         ]
         if fitting and self.chance(0.7):
             return self.one_of(fitting)
@@ -232,7 +232,8 @@ def _kind(dtype: str) -> str:
     return "f" if dtype in UNITS else "b" if dtype == "bool" else "i"
 
 
-def _broadcasts(a: Sequence[int], b: Sequence[int]) -> bool:
+def broadcasts(a: Sequence[int], b: Sequence[int]) -> bool:
+    """Whether two shapes broadcast."""
     return all(x == y or 1 in (x, y) for x, y in zip(reversed(a), reversed(b), strict=False))
 
 
@@ -273,9 +274,9 @@ def draw_program(seed: int, least: int = 2, most: int = 9) -> Program:
             except UnfitError:
                 draft.arguments, draft.values = arguments, values
     made = [name for line in draft.lines for name in line.made]
-    results = {made[-1], *draft.random.choice(made, min(len(made), draft.whole(0, 2)))}
+    used = {name for line in draft.lines for name in line.used}
+    # What nothing else uses, some of it; and now and then something that is used, too.
+    ends = [name for name in made[:-1] if name not in used or draft.chance(0.1)]
+    results = {made[-1], *(str(one) for one in draft.random.permutation(ends)[: draft.whole(0, 3)])}
     whole_program = Program(seed, draft.arguments, tuple(draft.lines), tuple(sorted(results)), draft.values)
     return whole_program.of(whole_program.results)
-
-
-__all__ = ["Draft", "Line", "Program", "draw_program", "joined"]

@@ -10,7 +10,7 @@ from typing import Any
 import bounded_values as bv
 import numpy as np
 from bounded_values import UNITS, Array, Bounded, UnfitError, cast, computing, joined, number, whole
-from numpy_programs import Draft
+from numpy_programs import Draft, broadcasts
 
 Rule = Callable[[Draft], None]
 RULES: list[Rule] = []
@@ -208,6 +208,8 @@ def where(d: Draft) -> None:
         return
     y = d.like(c, kind)
     a, b = d.both(x, y)
+    if not broadcasts(a.shape, b.shape):
+        raise UnfitError
     d.let(f"ts.where({{{c}}}, {{{x}}}, {{{y}}})", a.over(b, lambda u, v: np.where(condition, u, v)))
 
 

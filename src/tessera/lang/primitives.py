@@ -161,7 +161,7 @@ def constant(value: bool | float, shape: Sequence[DimLike], dtype: DTypeLike) ->
     from tessera.dialects.graph_types import dense
 
     target = as_dtype(dtype)
-    element = weak_scalar(value if type(value) in (bool, int, float) else float(value), target)
+    element = weak_scalar(value if isinstance(value, bool | int | float | np.generic) else float(value), target)
     op = graph.ConstantOp(dense(element, target), tensor_type(shape, target))
     return emit("constant", lambda _: op)
 

@@ -11,7 +11,7 @@ from tessera.dtypes.promotion import can_cast
 from tessera.dtypes.types import DType
 from tessera.errors import DeviceError, DtypeError, EffectError, ResourceError
 from tessera.runtime import indexing
-from tessera.runtime.operators import OPERATORS, Operand, nearest, operand, traced_in
+from tessera.runtime.operators import OPERATORS, Operand, nearest, operand, plain_number, traced_in
 from tessera.shapes.expr import format_shape
 
 if TYPE_CHECKING:
@@ -55,10 +55,7 @@ def assign(tensor: Tensor, key: indexing.Key, value: Operand) -> None:
 
 def _number(value: Operand) -> Operand:
     """A scalar of NumPy as Python's number: a single value is stored in the tensor's type, whatever its own is."""
-    if isinstance(value, np.bool_ | np.integer | np.floating):
-        scalar: Any = value
-        return scalar.item()
-    return value
+    return plain_number(value) if isinstance(value, np.bool_ | np.integer | np.floating) else value
 
 
 def _check_stored(dtype: DType, into: DType) -> None:

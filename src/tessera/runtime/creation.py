@@ -86,6 +86,10 @@ def from_dlpack(x: Any, *, device: DeviceLike | None = None, copy: bool | None =
 
     It is read-only where the producer says so, or cannot say that it is not (capsules from before DLPack 1.0).
     """
+    if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
+        raise dlpack.ExchangeError(
+            f"a {type(x).__name__} has no memory to share: it has no __dlpack__", hint="use asarray to copy its values"
+        )
     place = device_of_dlpack(*map(int, x.__dlpack_device__()))
     stream = place.backend.import_stream()
     options: dict[str, Any] = {} if stream is None else {"stream": stream}
@@ -238,6 +242,15 @@ def full(shape: ShapeLike, value: Scalar, dtype: DTypeLike | None = None, device
     return fresh(filled, dtype, device)
 
 
+def _check_numbers(name: str, given: Sequence[Any]) -> None:
+    """Refuses what is no number; whatever `float` takes is one, but for texts."""
+    try:
+        for one in given:
+            math.isfinite(one)
+    except (TypeError, ValueError):
+        raise DtypeError(f"{name} expects numbers, got {list(given)}", hint="give finite numbers") from None
+
+
 def arange(
     start: float,
     stop: float | None = None,
@@ -248,6 +261,7 @@ def arange(
     """start, start + step, … below `stop`; from 0 where only one bound is given. i64, or f32 if a bound is a float."""
     first, last = (0, start) if stop is None else (start, stop)
     bounds = (first, last, step)
+    _check_numbers("arange", bounds)
     whole = all(isinstance(bound, int) for bound in bounds)
     if step == 0 or not all(map(math.isfinite, bounds)):
         raise ShapeError(
@@ -268,7 +282,11 @@ def linspace(
     endpoint: bool = True,
 ) -> Tensor:
     """`num` evenly spaced numbers from `start` to `stop`, which is left out without `endpoint`."""
-    values = np.linspace(start, stop, *sizes_of(num), endpoint=endpoint, dtype=np.float64)
+    _check_numbers("linspace", (start, stop))
+    counts = sizes_of(num)
+    if len(counts) != 1:
+        raise ShapeError(f"linspace expects one count, got {num!r}", hint="write linspace(0.0, 1.0, 11)")
+    values = np.linspace(start, stop, *counts, endpoint=endpoint, dtype=np.float64)
     return _convert(values, f64, as_dtype(dtype), device)
 
 

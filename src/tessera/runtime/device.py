@@ -140,7 +140,7 @@ def device(specification: str | Device) -> Device:
     """The device called "cpu", "cuda" or "cuda:1". `with device("cuda:0"):` makes it the default."""
     if isinstance(specification, Device):
         return specification
-    match = _SPECIFICATION.fullmatch(specification)
+    match = _SPECIFICATION.fullmatch(specification) if isinstance(specification, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]  (callers may be wrong)
     if match is None:
         raise DeviceError(
             f"expected a device such as 'cpu' or 'cuda:0', got {specification!r}",

@@ -102,8 +102,20 @@ def nearest(dtype: DType) -> DType:
     return dtype.with_policy(replace(policy, stochastic=False)) if policy.stochastic else dtype
 
 
+def plain_number(value: Any) -> Scalar:
+    """A number of any class, such as NumPy's, as one of Python's own."""
+    if isinstance(value, np.bool_ | np.integer | np.floating):
+        return cast_type("Any", value).item()
+    for plain in _FITTING_KINDS:
+        if isinstance(value, plain):
+            return plain(value)
+    raise DtypeError(f"expected a number, got {value!r}", hint="give a bool, an int or a float")
+
+
 def weak_scalar(value: Scalar, dtype: DType) -> Array:
     """A Python scalar as an element of `dtype`; an error where `dtype` has no such numbers."""
+    if type(value) not in _FITTING_KINDS:
+        value = plain_number(value)
     if dtype.kind not in _FITTING_KINDS[type(value)]:
         raise DtypeError(
             f"the Python {type(value).__name__} {value!r} does not go with a tensor of {dtype}",

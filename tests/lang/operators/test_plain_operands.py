@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tessera as ts
@@ -98,3 +99,31 @@ def test_wrong_options_are_told(wrong: Callable[[], Any]) -> None:
         wrong()
     assert raised.value.hint
     assert not isinstance(raised.value, RangeError)
+
+
+def test_numbers_of_numpy_fill_tensors() -> None:
+    assert ts.full((2,), np.float64(0.5)).dtype is ts.f64
+    assert ts.full((2,), np.int64(3), ts.f32).tolist() == [3.0, 3.0]
+    assert ts.full_like(X, np.float64(2)).tolist() == [2.0, 2.0, 2.0]
+    assert ts.jit(lambda *x: x[0] + ts.full_like(x[0], np.int32(2)))(ts.asarray([1, 2])).tolist() == [3, 4]
+    with pytest.raises(DtypeError, match="expected a number"):
+        ts.full((2,), "two", ts.f32)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: ts.arange([1], 2),  # pyright: ignore[reportArgumentType]
+        lambda: ts.linspace(0.0, 1.0, (2, 3)),  # pyright: ignore[reportArgumentType]
+        lambda: ts.zeros(2, device=3),  # pyright: ignore[reportArgumentType]
+        lambda: ts.from_dlpack([1.0]),
+        lambda: ts.dropout(X, "half"),  # pyright: ignore[reportArgumentType]
+        lambda: ts.repeat(X, -1),
+        lambda: ts.repeat(X, ts.asarray([1, -1, 2])),
+        lambda: ts.repeat(X, ts.asarray([1]), axis=4),
+    ],
+)
+def test_makers_refuse_what_they_cannot_use(wrong: Callable[[], Any]) -> None:
+    with pytest.raises(TesseraError) as raised:
+        wrong()
+    assert raised.value.hint

@@ -14,6 +14,7 @@ from tessera.lang.arithmetic import broadcast_shapes
 from tessera.lang.operator import operator
 from tessera.lang.operators.operands import Axis, axes_of, expanded, known, one_axis, replaced, tensor, tensors
 from tessera.lang.tracing import Array, Traced, current_or_none, shown
+from tessera.runtime.creation import asarray
 from tessera.runtime.tensor import Tensor
 from tessera.shapes import rules
 from tessera.shapes.expr import DimLike, Size
@@ -186,6 +187,8 @@ def _repeat_each(x: Array, count: int, axis: int) -> Traced:
     """Each slice along `axis` `count` times."""
     made = tensor(x)
     place = one_axis(made, axis, "repeat")
+    if count < 0:
+        raise ShapeError(f"repeat: a count is {count}, and none may be negative", hint="give counts from 0 on")
     sizes = made.sizes
     apart = primitives.reshape(made, replaced(sizes, place, sizes[place], 1))
     laid = primitives.broadcast_to(apart, replaced(sizes, place, sizes[place], count))
@@ -210,10 +213,12 @@ def repeat(x: Array, repeats: int | Array, /, *, axis: int | None = None) -> Any
     if isinstance(repeats, Traced):
         raise data_dependent("repeat with an array of counts", repeats)
     counts: Any = repeats.cpu().numpy() if isinstance(repeats, Tensor) else np.asarray(repeats)
-    given: Any = x
-    size = given.shape[axis]
+    given: Any = x if isinstance(x, Tensor | Traced) else asarray(x)
+    size = given.shape[rules.normalize_axis(axis, given.ndim, where="repeat")]
     if counts.dtype.kind not in "iu":
         raise DtypeError(f"repeat: counts are integers, got {counts.dtype}", hint="cast them to i64")
+    if counts.size and counts.min() < 0:
+        raise ShapeError(f"repeat: a count is {counts.min()}, and none may be negative", hint="give counts from 0 on")
     if counts.ndim > 1 or counts.size not in (1, size):
         raise ShapeError(
             f"repeat: {counts.shape} counts for an axis of {size}", hint="give one count, or one for each slice"

@@ -25,7 +25,7 @@ Reduction = Literal["mean", "sum", "none"]
 
 def dropout(x: Array, p: float, /, *, key: Array | None = None) -> Any:
     """Each element with probability `p` made 0, the others divided by 1 - p; which ones, `key` decides."""
-    if not 0 <= p < 1:
+    if not isinstance(p, int | float) or not 0 <= p < 1:  # pyright: ignore[reportUnnecessaryIsInstance]  (callers may be wrong)
         raise ShapeError(f"dropout: a probability from 0 up to 1 was expected, got {p}", hint="p=1 leaves nothing")
     if not p:
         return x
