@@ -328,6 +328,8 @@ def _written(bounds: tuple[Size | None, Size | None, int], operand: Traced, axis
     extent = operand.sizes[axis]
     if isinstance(extent, int):
         first, last, _ = slice(begin, end, stride).indices(extent)
+        if not range(first, last, stride):
+            return 0, 0  # a start before the first element, -1 here, would be the last one there
         return first, BEFORE_FIRST if last < 0 else last
     numbers = [
         bound if bound is None or isinstance(bound, int) else _as_number(bound, operand, axis) for bound in (begin, end)

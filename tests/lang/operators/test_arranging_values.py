@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tessera as ts
+from tessera import knobs
 
 few = settings(max_examples=6)
 
@@ -303,3 +306,23 @@ def test_masks_as_indices_outside_of_traces() -> None:
     exactly(item(tensor(x, ts.f32), x[:, 0] > 0), x[x[:, 0] > 0])
     with pytest.raises(ts.ShapeError, match="a mask has the shape"):
         item(tensor(x, ts.f32), x[0] > 0)
+
+
+@pytest.mark.parametrize("step", [None, 2, -1, -2])
+def test_slices_are_python_s_for_every_size(step: int | None) -> None:
+    """Also where they begin before the first element or end behind the last; sizes after the first are symbols."""
+    ends = (None, -4, -3, -1, 0, 2, 6)
+    for start, stop in product(ends, ends):
+        key = slice(start, stop, step)
+        taken = ts.jit(_taking(key))
+        for size in (3, 2, 0, 5):
+            x = np.arange(size, dtype=np.float32)
+            with knobs.backend.using("interpreter"):
+                assert taken(x).tolist() == x[key].tolist(), (size, key)
+
+
+def _taking(key: slice) -> Callable[[Any], Any]:
+    def taken(x: Any) -> Any:
+        return x[key]
+
+    return taken
