@@ -166,7 +166,8 @@ class Draft:
         tensor = repeated(given)
         self.arguments[name] = tensor
         exact = tensor.values()
-        self.values[name] = whole(exact.astype(np.float64 if chosen in UNITS else exact.dtype).copy(), chosen)
+        wide = np.float64 if chosen in UNITS else np.bool_ if chosen == "bool" else np.int64
+        self.values[name] = whole(exact.astype(wide), chosen)
         return name
 
     def _elements(self, dtype: str, low: float | None, high: float | None) -> Callable[[tuple[int, ...]], Array]:
