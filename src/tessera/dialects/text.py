@@ -155,7 +155,7 @@ _CARELESS = (ArithmeticError, ValueError, NotImplementedError, RecursionError, M
 _LONGEST_NAME = 4096
 _INTEGER_TYPE = re.compile(r"[su]?i([0-9]+)\Z")
 _WIDEST_INTEGER = 1 << 16
-_LITERAL_ELEMENTS = 1 << 27
+_LITERAL_ELEMENTS = 1 << 18
 _LONGEST_MESSAGE = 400
 _UNDEFINED = re.compile(r"not defined: \[(%[^],]+)")
 _SPACE_BEHIND = re.compile(r"(?:\s|//[^\n]*\n)+\Z")
@@ -196,9 +196,7 @@ class _Lexer(MLIRLexer):
     def _lex_bare_identifier(self, start_pos: int) -> MLIRToken:
         token = super()._lex_bare_identifier(start_pos)
         if len(token.span) > _LONGEST_NAME:
-            raise ParseError(
-                token.span, f"a name or shape of {len(token.span)} characters; {_LONGEST_NAME} are allowed"
-            )
+            raise ParseError(token.span, f"a name of {len(token.span)} characters; at most {_LONGEST_NAME} are read")
         wide = _INTEGER_TYPE.match(self.input.content, start_pos, self.pos)
         if wide is not None and (len(wide[1]) > len(str(_WIDEST_INTEGER)) or int(wide[1]) > _WIDEST_INTEGER):
             raise ParseError(token.span, f"integers have at most {_WIDEST_INTEGER} bits here")
