@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass, field
 from importlib import resources
@@ -10,7 +11,7 @@ from typing import Any
 from tessera.bench.comparison import Comparison, Verdict
 from tessera.bench.definitions import BenchError
 from tessera.bench.reporting import drawing, plots, wording
-from tessera.bench.reporting.exchange import write_atomically
+from tessera.bench.reporting.exchange import from_text, to_dict, write_atomically
 from tessera.bench.reporting.history import History
 from tessera.bench.results import BenchmarkResult, BenchmarkSuiteResult, Row, size_text
 
@@ -56,6 +57,7 @@ def page(suite: BenchmarkSuiteResult, *, history: History | None = None, compari
             f"the page needs jinja2, which cannot be imported: {error}",
             hint="install it with `pip install 'tessera-lang[bench]'`",
         ) from None
+    suite = _showable(suite)
     palette = plots.Palette(suite)
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     source = resources.files("tessera.bench.reporting").joinpath("page.html.jinja").read_text("utf-8")
@@ -86,6 +88,13 @@ def page(suite: BenchmarkSuiteResult, *, history: History | None = None, compari
         facts=wording.environment_facts(suite),
     )
     return "".join(letter if letter >= " " or letter in "\n\t" else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
+def _showable(suite: BenchmarkSuiteResult) -> BenchmarkSuiteResult:
+    """The same, with question marks for halves of surrogate pairs, which neither pages nor plots can show."""
+    text = json.dumps(to_dict(suite), ensure_ascii=False)
+    shown = text.encode("utf-8", "replace").decode()
+    return suite if shown == text else from_text(shown, "the results")
 
 
 _LIBRARIES = ("tessera", "python", "numpy", "llvmlite", "torch", "jax", "triton")
