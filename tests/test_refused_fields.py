@@ -79,6 +79,7 @@ def test_defaults_are_accepted_and_refusals_are_at_the_line_of_the_user(owner: t
         (BenchmarkConfig, "statistical_significance", 95),
         (BenchmarkConfig, "timing_iterations", 0),
         (TierBenchmarkConfig, "confidence_interval", 0.0),
+        (TierBenchmarkConfig, "enable_statistical_analysis", False),
     ],
 )
 def test_ends_of_ranges(owner: type[Any], name: str, value: Any) -> None:

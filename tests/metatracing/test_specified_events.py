@@ -8,6 +8,7 @@ import pytest
 
 import tessera as ts
 from tessera import Schedule, kernel, tile
+from tessera.errors import TesseraError
 from tessera.metatracing import (
     AccessType,
     AttentionTrace,
@@ -127,6 +128,13 @@ def test_accesses_are_recorded_as_they_come() -> None:
     assert (first.addresses, first.size, first.is_write, first.is_shared) == ((64,), 4, True, False)
     assert (second.addresses, second.is_shared) == ((0, 4), True)
     assert first.timestamp <= second.timestamp
+    with pytest.raises(TesseraError, match="no trace to add accesses to"):
+        tracer.analyze_access_patterns()
+    trace = AttentionTrace(PROFILE, ExecutionPattern(2.0), TIER1, 0)
+    tracer.begin_tracing(trace)
+    tracer.record_global_memory_access(64, 4, is_write=True)
+    assert tracer.analyze_access_patterns() == tracer.analyze_access_patterns(trace)
+    assert len(tracer.analyze_access_patterns().execution_pattern.memory_accesses) == 1
 
 
 def test_a_monitor_tells_of_launches() -> None:

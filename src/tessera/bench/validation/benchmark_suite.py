@@ -36,6 +36,11 @@ class TierBenchmarkConfig:
             not_negative=("warmup_iterations",),
             parts=("confidence_interval",),
         )
+        if not self.enable_statistical_analysis:
+            raise TesseraError(
+                "TierBenchmarkConfig.enable_statistical_analysis is always on: a comparison without it says nothing",
+                hint="leave it out",
+            )
 
 
 @dataclass(frozen=True)

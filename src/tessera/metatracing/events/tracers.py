@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tessera.errors import TesseraError
 from tessera.metatracing.events.counting import sectors, turns
 from tessera.metatracing.events.execution import ARGUMENT_BITS, KernelExecution
 from tessera.metatracing.events.kinds import SECTOR, WARP, AccessType, ComputeEvent, ComputeType, MemoryAccessEvent
@@ -355,10 +356,11 @@ class MemoryTracer:
     def __init__(self) -> None:
         self._records: list[AccessRecord] = []
         self._tracing = False
+        self._trace: AttentionTrace | None = None
 
     def begin_tracing(self, trace: AttentionTrace | None = None) -> None:
-        """Forgets what was recorded before."""
-        self._records, self._tracing = [], True
+        """Forgets what was recorded before. What comes belongs to this trace, if one is given."""
+        self._records, self._tracing, self._trace = [], True, trace
 
     def end_tracing(self) -> None:
         self._tracing = False
@@ -384,8 +386,11 @@ class MemoryTracer:
         seen: set[int] = set()
         return tuple(self._one(record, seen) for record in self._records)
 
-    def analyze_access_patterns(self, trace: AttentionTrace) -> AttentionTrace:
-        """The trace, with what was recorded in it."""
+    def analyze_access_patterns(self, trace: AttentionTrace | None = None) -> AttentionTrace:
+        """The trace, this one or the one that tracing began with, with what was recorded in it."""
+        trace = self._trace if trace is None else trace
+        if trace is None:
+            raise TesseraError("there is no trace to add accesses to", hint="give one, here or to begin_tracing")
         return replace(trace, execution_pattern=replace(trace.execution_pattern, memory_accesses=self.events()))
 
     @staticmethod
