@@ -267,6 +267,32 @@ def test_no_more_programs_than_points_of_leading_axes(backend: str) -> None:
             batched[1, 6](x)
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_no_program_indexes_what_is_not_there(backend: str) -> None:
+    """A grid that is too large along an axis by which arrays are indexed: machine code would write elsewhere."""
+    x, y = np.ones((3, 16, 8), np.float32), np.zeros((3, 16, 8), np.float32)
+    with knobs.backend.using(backend):
+        by_heads[2, 3](x, y)
+        with pytest.raises(ShapeError, match=r"by_heads index [xy] up to 3 along axis 0, and its size there is 3"):
+            by_heads[1, 4](x, y)
+        with pytest.raises(ShapeError, match="index y up to 2 along axis 0, and its size there is 2"):
+            by_heads[1, 3](x, y[:2])
+        by_heads[1, 9](x[:, :0], y[:, :0])
+    assert (y == 1).all()
+
+
+def test_an_index_in_a_branch_is_not_flagged() -> None:
+    @kernel
+    def some(x: Any, y: Filling):
+        head = tile.program_id(0)
+        if head < 3:
+            tile.store(y[head], tile.load(x[head], at=(0,), shape=(8,)), at=(0,))
+
+    x, y = np.ones((3, 8), np.float32), np.zeros((3, 8), np.float32)
+    some[5](x, y)
+    assert (y == 1).all()
+
+
 def test_what_is_not_flagged() -> None:
     """Arrays without Out, offsets that only the run knows, and what a kernel leaves alone on purpose."""
 

@@ -1,4 +1,4 @@
-"""How far the programs of a tile function write: bounds on the positions of stores, as expressions over sizes.
+"""How far the programs of a tile function reach: bounds on stores and indices, as expressions over sizes.
 
 An array that is to be filled stays unwritten in part where all stores to it end before it does. That can be told from
 sizes alone, before the function runs. Bounds are never too low; where none is known, nothing is said.
@@ -6,7 +6,7 @@ sizes alone, before the function runs. Bounds are never too low; where none is k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from xdsl.dialects import arith, scf
@@ -30,13 +30,14 @@ class _End(NamedTuple):
 class _Bounds(NamedTuple):
     """A number is at most `high`, if that is known, at least 0 if it is `natural`, and `number` if that is one.
 
-    It is `spread` if it is another one in other programs of the grid.
+    It is `spread` if it is another one in other programs of the grid, and `exact` if it is `high` in one of them.
     """
 
     high: Dim | None
     natural: bool
     number: int | None = None
     spread: bool = False
+    exact: bool = False
 
 
 _ANY = _Bounds(None, natural=False)
@@ -45,12 +46,14 @@ _ANY = _Bounds(None, natural=False)
 def covers(function: tile.FuncOp) -> tuple[Cover, ...]:
     """For each array that the function is to fill, how far programs reach, unless that is far enough for all sizes.
 
-    Of an array that the caller gives, only axes count along which programs lie: a grid can be too small.
+    Of an array that the caller gives, only axes count along which programs lie: a grid can be too small. And for each
+    array that all programs index, how far they do, unless that is inside of it for all sizes: a grid can be too large.
     """
-    ends = _Reach(function).ends()
+    work = _Reach(function)
+    found = list(work.indexed())
+    ends = work.ends()
     if ends is None:
-        return ()
-    found: list[Cover] = []
+        return tuple(found)
     for place in sorted(function.blank):
         argument, shape = function.arguments[place], function.shapes.data[place].data
         name = argument.name_hint or f"argument {place}"
@@ -83,6 +86,18 @@ class _Reach:
                 found[base] = [_later(*pair) for pair in zip(before, ends, strict=True)]
         return found
 
+    def indexed(self) -> Iterator[Cover]:
+        """The parts of arguments that every program makes, by leading indices, where some may not be there."""
+        for op in self._function.body.block.ops:
+            place = self._places.get(op.base) if isinstance(op, tile.ViewOp) else None
+            if place is None or not isinstance(op, tile.ViewOp):
+                continue
+            shape = self._function.shapes.data[place].data
+            for axis, index in (self._indices(op.offset, op.base) or {}).items():
+                if index.exact and index.high is not None and not _is_natural(dim(shape[axis]) - index.high - 1):
+                    name = op.base.name_hint or f"argument {place}"
+                    yield Cover(name, axis, size(index.high + 1), tuple(shape), inside=True)
+
     def _ends_of(self, op: tile.StoreOp | tile.AtomicOp) -> list[_End]:
         shape = tile_type(op.value).get_shape()
         ends = [_end(self.bounds(offset), extent) for offset, extent in zip(op.offsets, shape, strict=True)]
@@ -112,7 +127,7 @@ class _Reach:
         if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr) and owner.value.value.data == 0:
             return {}
         if isinstance(owner, tile.StrideOp) and owner.view is base:
-            return {owner.axis.value.data: _Bounds(dim(1), natural=True)}
+            return {owner.axis.value.data: _Bounds(dim(1), natural=True, exact=True)}
         if isinstance(owner, arith.MuliOp):
             for index, stride in (owner.operands, reversed(owner.operands)):
                 if isinstance(by := stride.owner, tile.StrideOp) and by.view is base:
@@ -134,11 +149,13 @@ class _Reach:
         match owner:
             case arith.ConstantOp() if isinstance(owner.value, IntegerAttr):
                 number = owner.value.value.data
-                return _Bounds(dim(number), number >= 0, number)
+                return _Bounds(dim(number), number >= 0, number, exact=True)
             case tile.ProgramIdOp():
-                return _Bounds(dim(self._function.grid.data[owner.axis.value.data]) - 1, natural=True, spread=True)
+                return _Bounds(
+                    dim(self._function.grid.data[owner.axis.value.data]) - 1, natural=True, spread=True, exact=True
+                )
             case tile.DimOp():
-                return _Bounds(self._size(owner), natural=True)
+                return _Bounds(self._size(owner), natural=True, exact=True)
             case arith.IndexCastOp():
                 return self.bounds(owner.input)
             case _:
@@ -146,7 +163,9 @@ class _Reach:
                 if rule is None:
                     return _ANY
                 operands = [self.bounds(operand) for operand in owner.operands]
-                return rule(*operands)._replace(spread=any(one.spread for one in operands))
+                # What grows with all of its operands is greatest where they are: no program has one without the others.
+                exact = type(owner) in _GROWING and all(one.exact and one.natural for one in operands)
+                return rule(*operands)._replace(spread=any(one.spread for one in operands), exact=exact)
 
     def _size(self, op: tile.DimOp) -> Dim | None:
         if op.view not in self._places:
@@ -231,6 +250,7 @@ def _greatest(a: _Bounds, b: _Bounds) -> _Bounds:
     return _Bounds(_farther(a.high, b.high), a.natural or b.natural)
 
 
+_GROWING = (arith.AddiOp, arith.MuliOp)
 _RULES: Mapping[type[Operation], Callable[[_Bounds, _Bounds], _Bounds]] = {
     arith.AddiOp: _sum,
     arith.SubiOp: _difference,

@@ -198,7 +198,7 @@ class Plan:
     apart: tuple[tuple[int, int], ...] = ()
     """Pairs of inputs, by their places, that must not overlap: the program writes one of them."""
     covers: tuple[Cover, ...] = ()
-    """How far programs write into arrays that they are to fill, where that may be too short."""
+    """How far programs reach into arrays, where that may be too short or too far."""
 
     @cached_property
     def inputs(self) -> tuple[ArrayArgument | NumberArgument, ...]:
@@ -263,7 +263,7 @@ class Plan:
                 raise failure.error()
 
     def check_covers(self, sizes: Mapping[str, int], grid: Sequence[int]) -> None:
-        """Raises where arrays that the program is to fill stay unwritten in part."""
+        """Raises where arrays that the program is to fill stay unwritten in part, or where it leaves some."""
         for cover in self.covers:
             cover.check(self.name, grid, sizes)
 
@@ -285,7 +285,7 @@ class Plan:
             "device": None if self.device is None else self.device.encoded(),
             "block_bytes": self.block_bytes,
             "checks": [[condition, _encoded_failure(failure)] for condition, failure in self.checks],
-            "covers": [[one.name, one.axis, str(one.reach), [str(part) for part in one.shape]] for one in self.covers],
+            "covers": [_encoded_cover(one) for one in self.covers],
             "failures": [_encoded_failure(one) for one in self.failures],
             "apart": self.apart,
         }
@@ -336,9 +336,13 @@ def _decoded_failure(found: Sequence[Any]) -> Failure:
     return Failure(message, None if span is None else SourceSpan(*span), check)
 
 
-def _decoded_cover(name: Any, axis: Any, reach: str, shape: Sequence[str]) -> Cover:
+def _encoded_cover(one: Cover) -> list[Any]:
+    return [one.name, one.axis, str(one.reach), [str(part) for part in one.shape], one.inside]
+
+
+def _decoded_cover(name: Any, axis: Any, reach: str, shape: Sequence[str], inside: Any) -> Cover:
     (end,) = _shape([reach])
-    return Cover(str(name), int(axis), end, _shape(shape))
+    return Cover(str(name), int(axis), end, _shape(shape), bool(inside))
 
 
 def _encoded_span(span: SourceSpan) -> list[Any]:

@@ -1,4 +1,4 @@
-"""How far programs of a grid write into an array that they are to fill, as expressions over sizes."""
+"""How far programs of a grid reach into an array, as expressions over sizes: into all of it, or not beyond it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,31 @@ from tessera.shapes.expr import Shape, Size, evaluator
 
 
 class Cover(NamedTuple):
-    """No program writes an array beyond `reach` along an axis; `shape` is the array's."""
+    """Programs reach so far along an axis of an array; `shape` is the array's.
+
+    An array that is to be filled they must reach the end of; with `inside`, it is one that they must not leave.
+    """
 
     name: str
     axis: int
     reach: Size
     shape: Shape
+    inside: bool = False
 
     def check(self, kernel: str, grid: Sequence[int], sizes: Mapping[str, int]) -> None:
-        """Raises where parts of the array stay unwritten whatever programs do."""
+        """Raises where parts of the array stay unwritten whatever programs do, or where some work outside of it."""
         reach, *shape = evaluator((self.reach, *self.shape))(sizes)
         size = shape[self.axis]
+        if self.inside:
+            # Parts without elements may lie anywhere.
+            if reach > size and 0 not in grid and 0 not in shape[: self.axis] + shape[self.axis + 1 :]:
+                raise ShapeError(
+                    f"programs of {kernel} index {self.name} up to {reach - 1} along axis {self.axis}, and its size "
+                    f"there is {size}",
+                    shapes=[f"{self.name} {list(shape)}", f"grid {list(grid)}"],
+                    hint="give a smaller grid, or check the index",
+                )
+            return
         if reach >= size or any(one == 0 for one in shape):
             return
         part = f"{self.name}[{', '.join([':'] * self.axis + [f'{max(reach, 0)}:'])}]"
