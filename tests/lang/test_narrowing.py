@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -174,3 +175,86 @@ def test_a_mistake_is_told_as_without_tiers() -> None:
         assert found.value.span.file == __file__
     assert messages[0] == messages[1]
     assert "_0_0" not in messages[0]
+
+
+def test_sizes_that_stand_for_others_that_are_numbers() -> None:
+    """Rows that were always those of the other array, and then a width that both are added to."""
+
+    def met(x: Any, y: Any) -> Any:
+        return (x + (y.T @ y))[x.shape[0] : x.shape[0]]
+
+    with knobs.interpret.using(True):
+        for tiers in ("off", "auto"):
+            jitted = ts.jit(met, tiers=tiers)
+            for count in (4, 3, 5, 6):
+                assert jitted(ts.ones((count, count)), ts.ones((count, count))).shape == (0, count)
+
+
+# Random functions of sizes
+
+
+def _size(random: Random, depth: int = 0) -> str:
+    kind = random.randrange(10 if depth < 2 else 5)
+    if kind < 5:
+        return ["x.shape[0]", "x.shape[0]", "y.shape[0]", "x.shape[1]", str(random.randrange(5))][kind]
+    first, second = _size(random, depth + 1), _size(random, depth + 1)
+    if kind >= 8:
+        return f"{random.choice(['min', 'max'])}({first}, {second})"
+    return f"({first} {random.choice(['+', '-', '*', '//', '%'])} {second})"
+
+
+_FORMS = (
+    "({a} + {b})",
+    "{a}[{n}:]",
+    "{a}[:{n}]",
+    "{a}[{n}:{m}]",
+    "ts.concat([{a}, {b}], axis=0)",
+    "ts.reshape({a}, (-1, {n}))",
+    "({a} * float({n}))",
+    "({a} if {n} > {m} else {b})",
+    "ts.sum({a}, axis=0, keepdims=True)",
+    "ts.pad({a}, ((0, {n}), (0, 0)))",
+    "({a} * {{3: 2.0, 5: 4.0}}.get({n}, 1.0))",
+    "({a}.T @ {b})",
+    "{a}[::2]",
+)
+
+
+def _value(random: Random, depth: int = 0) -> str:
+    if depth >= 3 or random.random() < 0.15:
+        return random.choice("xy")
+    a, b = _value(random, depth + 1), _value(random, depth + 1)
+    return random.choice(_FORMS).format(a=a, b=b, n=_size(random), m=_size(random))
+
+
+def _check_random(seed: int) -> None:
+    """A function of sizes, called with some: each call as by a function that is jitted for it alone."""
+    random = Random(seed)
+    text = _value(random)
+    function: Function = eval(f"lambda x, y: {text} + 0.0", {"ts": ts})
+    jitted = ts.jit(function, tiers=("auto", "off")[seed % 2])
+    for _ in range(4):
+        rows, width = random.choice([0, 1, 2, 3, 4, 5, 6, 8]), random.choice([2, 3, 3, 4])
+        others = random.choice([rows, rows, 1, 2, 3, 5])
+        arrays = [ts.ones((count, width)) for count in (rows, others)]
+        kind, expected = _outcome(ts.jit(function), arrays)
+        found_kind, found = _outcome(jitted, arrays)
+        assert found_kind is kind, (text, rows, others, width, found, expected)
+        same = found == expected if kind is not None else np.array_equal(found, expected, equal_nan=True)
+        assert same, (text, rows, others, width, found, expected)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_random_functions_of_sizes() -> None:
+    with knobs.interpret.using(True):
+        for seed in range(12):
+            _check_random(seed)
+
+
+@pytest.mark.acceptance
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("hundred", range(20))
+def test_many_random_functions_of_sizes(hundred: int) -> None:
+    with knobs.interpret.using(True):
+        for seed in range(100 * hundred, 100 * hundred + 100):
+            _check_random(seed)

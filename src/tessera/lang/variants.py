@@ -128,14 +128,27 @@ def _automatic(axis: Axis, symbols: dict[Axis, str], seen: Seen) -> Size:
 def _with_replaced(types: Sequence[ArgumentType], numbers: Mapping[str, int], seen: Seen) -> list[ArgumentType]:
     """Types with numbers, or other symbols, for those that the function turned out to need so."""
     values: dict[str, Size] = {}
-    for symbol, other in seen.replaced.items():
-        if symbol in numbers and other is None:
-            values[symbol] = numbers[symbol]
-        elif symbol in numbers and numbers.get(str(other)) == numbers[symbol]:
-            values[symbol] = dim(str(other))
+    for symbol in numbers:
+        found = _replacement(symbol, numbers, seen.replaced)
+        if found != symbol:
+            values[symbol] = numbers[symbol] if found is None else dim(found)
     if not values:
         return list(types)
     return [replace(one, sizes=tuple(size(dim(item).substitute(values)) for item in one.sizes)) for one in types]
+
+
+def _replacement(symbol: str, numbers: Mapping[str, int], replaced: Mapping[str, str | None]) -> str | None:
+    """What stands in a symbol's place: another with the same number, or None for the number, over several steps."""
+    passed: list[str] = []
+    while symbol in replaced and symbol not in passed:
+        passed.append(symbol)
+        other = replaced[symbol]
+        if other is None:
+            return None
+        if numbers.get(other) != numbers[symbol]:
+            return symbol
+        symbol = other
+    return min(passed) if symbol in passed else symbol  # of those that stand for each other, the same for all
 
 
 def _numbers(types: Sequence[ArgumentType], values: Sequence[Tensor], environment: ShapeEnvironment) -> dict[str, int]:
