@@ -17,7 +17,7 @@ from tessera.errors import DeviceError, DtypeError, EffectError, ShapeError, Tes
 from tessera.kernels.native import settings
 from tessera.lang.asking import ruled
 from tessera.lang.places import Inside
-from tessera.lang.sizes import plain, plain_shape, plain_size
+from tessera.lang.sizes import TracedSize, plain, plain_shape, plain_size
 from tessera.lang.tracing import Copied, Trace, Traced, current, shown, stories, telling
 from tessera.runtime.creation import asarray
 from tessera.runtime.operators import weak_scalar
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def lift(value: Any) -> Traced:
-    """A traced value for `value`: itself, an array as one more argument, or a number as a weak constant."""
+    """A traced value for `value`: itself, an array as one more argument, or a number or a size as a weak one."""
     trace = current()
     if isinstance(value, Traced):
         if value.trace is not trace:
@@ -47,6 +47,10 @@ def lift(value: Any) -> Traced:
         return value
     if isinstance(value, bool | int | float):
         return number(value)
+    if isinstance(value, TracedSize):
+        made = size_value(value)
+        made.weak = True
+        return made
     _check_listed(trace, value)
     tensor = value if isinstance(value, Tensor) else asarray(value)
     if trace.device.kind != "cpu" and id(value) not in trace.hidden and isinstance(value, np.ndarray | list | tuple):

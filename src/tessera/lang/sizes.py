@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from tessera.errors import ShapeError, SourceSpan, caller_span
 from tessera.shapes.bounds import Interval, bounds
 from tessera.shapes.expr import Dim, DimLike, Size, dim, size
@@ -109,19 +111,25 @@ class TracedSize(Dim):
         return found if isinstance(found, int) else TracedSize.of(found, self.sizes)
 
     def __add__(self, other: DimLike) -> Any:
+        if not _is_size(other):
+            return NotImplemented
         return self._wrapped(plain(self) + plain(other))
 
     def __neg__(self) -> Any:
         return self._wrapped(-plain(self))
 
     def __sub__(self, other: DimLike) -> Any:
+        if not _is_size(other):
+            return NotImplemented
         return self._wrapped(plain(self) - plain(other))
 
     def __rsub__(self, other: DimLike) -> Any:
+        if not _is_size(other):
+            return NotImplemented
         return self._wrapped(plain(other) - plain(self))
 
     def __mul__(self, other: DimLike) -> Any:
-        if not isinstance(other, int | Dim):
+        if not _is_size(other):
             return NotImplemented
         return self._wrapped(plain(self) * plain(other))
 
@@ -129,15 +137,23 @@ class TracedSize(Dim):
     __rmul__ = __mul__
 
     def __floordiv__(self, other: DimLike) -> Any:
+        if not _is_size(other):
+            return NotImplemented
         return self._wrapped(plain(self) // _divisor(other))
 
     def __rfloordiv__(self, other: DimLike) -> Any:
+        if not _is_size(other):
+            return NotImplemented
         return self._wrapped(plain(other) // _divisor(self))
 
     def __mod__(self, other: DimLike) -> Any:
+        if not _is_size(other):
+            return NotImplemented
         return self._wrapped(plain(self) % _divisor(other))
 
     def __rmod__(self, other: DimLike) -> Any:
+        if not _is_size(other):
+            return NotImplemented
         return self._wrapped(plain(other) % _divisor(self))
 
     def __truediv__(self, other: float) -> float:
@@ -198,6 +214,11 @@ class TracedSize(Dim):
 
     def __float__(self) -> float:
         return float(self.sizes.number(plain(self)))
+
+
+def _is_size(value: object) -> bool:
+    """Whether arithmetic with a value gives a size: with a tensor it gives a tensor, which knows how."""
+    return isinstance(value, int | Dim | np.integer)
 
 
 def _divisor(value: DimLike) -> DimLike:

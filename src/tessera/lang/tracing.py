@@ -16,7 +16,7 @@ import numpy as np
 from tessera.dtypes.types import DType
 from tessera.errors import EffectError, ShapeError, TesseraError
 from tessera.lang.places import Inside
-from tessera.lang.sizes import Sizes, traced_shape
+from tessera.lang.sizes import Sizes, TracedSize, traced_shape
 from tessera.runtime.device import Device
 from tessera.runtime.tensor import Tensor
 from tessera.runtime.tracking import telling_reads
@@ -364,7 +364,7 @@ def _method(name: str) -> Callable[..., Any]:
 
 def is_operand(value: object) -> bool:
     """Whether a value may stand beside a tensor in an expression."""
-    return isinstance(value, Traced | Tensor | bool | int | float) or (
+    return isinstance(value, Traced | Tensor | TracedSize | bool | int | float) or (
         not isinstance(value, type) and (hasattr(value, "__dlpack__") or hasattr(value, "__array__"))
     )
 

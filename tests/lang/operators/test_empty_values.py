@@ -336,3 +336,19 @@ def test_windows_have_at_least_one_element() -> None:
         ts.conv1d(x, w[:, :, :0])
     with pytest.raises(ts.ShapeError, match="the window is one number from 1 on"):
         ts.max_pool(x, 0)
+
+
+def test_sizes_beside_tensors_are_numbers_of_their_type() -> None:
+    @ts.jit
+    def beside(x: ts.Tensor["M", "N"]) -> Any:  # noqa: F821, UP037  (names of sizes)
+        rows, columns = x.shape
+        return x + rows, rows * x, columns - x, x // (columns + 1), x > columns, ts.maximum(x, rows * columns)
+
+    for shape in ((3, 5), (2, 0), (0, 4), (4, 6)):
+        x = floats(*shape)
+        rows, columns = shape
+        wanted = x + rows, rows * x, columns - x, x // (columns + 1), x > columns, np.maximum(x, rows * columns)
+        found = beside(x)
+        assert [one.dtype for one in found] == [ts.bool_ if place == 4 else ts.f32 for place in range(6)]
+        compare(found, wanted)
+    assert beside.explain().compilations == 1
