@@ -201,6 +201,19 @@ def test_columns_of_a_history_hold_what_they_should(tmp_path: Path) -> None:
             look_through(path)
 
 
+@pytest.mark.parametrize("damage", [b"fig\xffres", b"fig\x00res", b"(((((((", b"figures"])
+def test_a_schema_of_a_history_that_is_no_text_is_an_error_of_ours(damage: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "history"
+    with History(path) as kept:
+        kept.add(made_up.suite((256,), ("f32",)))
+    path.write_bytes(path.read_bytes().replace(b"figures", damage))
+    if damage == b"figures":
+        look_through(path)
+        return
+    with pytest.raises(ResourceError, match="history"):
+        look_through(path)
+
+
 def look_through(path: Path) -> None:
     with History(path) as kept:
         assert kept.runs() != []

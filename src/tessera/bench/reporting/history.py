@@ -164,7 +164,7 @@ class History:
             if self._connection is None:
                 self._connection = self._opened()
             return action(self._connection)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter where SQLite quotes damaged text in its error
             self.close()
             raise _explained(self.path, error) from error
 
@@ -244,7 +244,7 @@ _METRICS = (
 )
 
 
-def _explained(path: str, error: sqlite3.Error) -> ResourceError:
+def _explained(path: str, error: sqlite3.Error | UnicodeDecodeError) -> ResourceError:
     text = str(error)
     if "locked" in text or "busy" in text:
         hint = f"another process has been writing to it for {_PATIENCE_SECONDS:.0f} s; try again"
