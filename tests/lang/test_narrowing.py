@@ -75,6 +75,8 @@ FUNCTIONS: dict[str, Function] = {
     "pairs": lambda x, y: ts.reshape(x, (2, -1)),
     "half as many": lambda x, y: ts.reshape(x, (x.shape[0] // 2, 2, x.shape[1])),
     "in threes": lambda x, y: ts.sum(ts.reshape(x, (-1, 3)), axis=0),
+    "fewer rows": lambda x, y: ts.reshape(x, (x.shape[0] - 5, -1)),
+    "less than nothing": lambda x, y: ts.reshape(x, (-1, 3 - x.shape[0])),
     "turned": lambda x, y: ts.reshape(x.T, (x.shape[1] * 2, -1)),
     "in halves": _halves,
     "odd or even": lambda x, y: x[: x.shape[0] // 2] if x.shape[0] % 2 == 0 else x[1:],

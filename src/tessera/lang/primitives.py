@@ -265,10 +265,18 @@ def reshape(x: Any, shape: Sequence[DimLike]) -> Traced:
     from tessera.dialects import graph
 
     operand = lift(x)
-    target = ruled(rules.reshape, operand.sizes, plain_shape(shape), histories=[operand.history])
+    target = ruled(rules.reshape, operand.sizes, _not_negative(plain_shape(shape)), histories=[operand.history])
     if operand.sizes == target:
         return operand
     return emit("reshape", lambda values: graph.ReshapeOp(values[0], target), operand)
+
+
+def _not_negative(shape: Sequence[Size]) -> tuple[Size, ...]:
+    """A shape as a rule may take it: an expression that comes out below 0 here means what its number does."""
+    sizes = current().sizes
+    if sizes.numbers is None:
+        return tuple(shape)
+    return tuple([sizes.number(one) if not isinstance(one, int) and sizes.ask(one, "<", 0) else one for one in shape])
 
 
 def transpose(x: Any, permutation: Sequence[int]) -> Traced:
