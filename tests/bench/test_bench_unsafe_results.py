@@ -238,3 +238,12 @@ def test_journals_are_refused_by_line(tmp_path: Path) -> None:
         path.write_text("\n".join([*lines, lines[0], ""]))
         with pytest.raises(BenchError, match=r"run\.journal"):
             Journal.recover(path)
+
+
+@pytest.mark.parametrize("header", [7, 1.5, None, [], [None], "suite", {"novel": 1}, {"environment": 7}])
+@pytest.mark.parametrize("kind", ["suite", "end"])
+def test_the_head_of_a_journal_is_an_object(kind: str, header: Any, tmp_path: Path) -> None:
+    path = tmp_path / "run.journal"
+    path.write_text(json.dumps({"schema": "tessera.bench.journal/1", kind: header}) + "\n")
+    with pytest.raises(BenchError, match=r"run\.journal, line 1"):
+        Journal.recover(path)

@@ -109,10 +109,12 @@ def _header(suite: BenchmarkSuiteResult) -> dict[str, Any]:
     return {name: _encoded(getattr(suite, name), hints[name]) for name in _SUITE_FIELDS}
 
 
-def _suite(header: Mapping[str, Any]) -> BenchmarkSuiteResult:
+def _suite(header: Any, place: str = "the suite") -> BenchmarkSuiteResult:
+    if not isinstance(header, dict):
+        raise _misfit(place, "an object", header)
     known = {name: hint for name, hint in _hints(BenchmarkSuiteResult).items() if name in _SUITE_FIELDS}
     # A start that nobody wrote down is unknown; the default of a new suite would be now.
-    fields: dict[str, Any] = {"suite_start_time": 0.0, **_fields(header, known, "the suite")}
+    fields: dict[str, Any] = {"suite_start_time": 0.0, **_fields(cast(dict[str, Any], header), known, place)}
     return BenchmarkSuiteResult(**fields)
 
 
@@ -564,7 +566,7 @@ class Journal:
                 last, ended = _scalar(fields.get("time", last), float, place), False
             else:
                 ended = "end" in fields
-                suite = _suite(fields["end"] if ended else fields.get("suite", {}))
+                suite = _suite(fields["end"] if ended else fields.get("suite", {}), place)
         suite.extend(rows)
         if not ended:
             suite.interrupted = True
