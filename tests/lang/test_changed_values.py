@@ -521,3 +521,46 @@ def test_many_kinds_are_known() -> None:
         return x, held, getter, part
 
     assert Dependencies((f,)).unwatched == {}
+
+
+def test_code_of_installed_packages_is_not_followed_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What users read of them is seen, what only their own code reads is not; a package sees its own."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    source = (
+        "import tessera as ts\nSCALE = INNER = 2.0\ndef act(x):\n    return x * INNER\nown = ts.jit(lambda x: act(x))\n"
+    )
+    (folder / "installed_layers.py").write_text(source)
+    monkeypatch.syspath_prepend(str(folder))  # pyright: ignore[reportUnknownMemberType]  (of pytest)
+    layers: Any = importlib.import_module("installed_layers")
+
+    @ts.jit
+    def mine(x: Any) -> Any:
+        return layers.act(x) + layers.SCALE
+
+    x = ts.ones((2,))
+    assert mine(x).tolist() == [4.0, 4.0]
+    assert layers.own(x).tolist() == [2.0, 2.0]
+    assert "changes inside of layers.act are not seen: code of the installed package" in str(mine.explain())
+    layers.SCALE = 3.0
+    assert mine(x).tolist() == [5.0, 5.0]
+    layers.INNER = 4.0
+    assert layers.own(x).tolist() == [4.0, 4.0]
+    monkeypatch.setattr(layers, "act", lambda x: x * 10.0)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    assert mine(x).tolist() == [13.0, 13.0]
+
+
+def test_classes_whose_module_is_no_name_are_looked_at_all_the_same() -> None:
+    class Strange(type):
+        __module__ = property(lambda self: 7)  # pyright: ignore
+
+    class Scale(metaclass=Strange):
+        factor = 2.0
+
+    @ts.jit
+    def scaled(x: Any) -> Any:
+        return x * Scale.factor
+
+    assert scaled(ts.ones((2,))).tolist() == [2.0, 2.0]

@@ -318,9 +318,11 @@ def static(condition: Any, statement: str, instead: str) -> Any:
     return condition
 
 
-def is_kernel_module(name: str | None) -> bool:
-    """Whether functions of a module may work on tiles."""
-    return (name or "").partition(".")[0] not in _NOT_KERNEL_CODE
+def is_kernel_module(name: object) -> bool:
+    """Whether functions of a module may work on tiles. Of classes written in C the module may be no text at all."""
+    if name is None:
+        return True
+    return isinstance(name, str) and name.partition(".")[0] not in _NOT_KERNEL_CODE
 
 
 def call(function: Any) -> Any:

@@ -2,14 +2,16 @@
 
 It follows what code reads (`code_reads`): names of modules and closures, attributes of modules and classes, defaults,
 functions behind methods, decorators, partial calls and properties, what containers and objects hold. Everything that
-can be another the next time is noted with what it was: `Held`. Code of libraries is not followed. What cannot be looked
-at again, and may change all the same, is told by `unwatched`.
+can be another the next time is noted with what it was: `Held`. What cannot be looked at again, and may change all the
+same, is told by `unwatched`. Code of libraries is not followed: of the standard one, and of packages that are
+installed, unless a root belongs to that package. What users' code reads of them is looked at like everything else.
 """
 
 from __future__ import annotations
 
 import builtins
 import functools
+import importlib.machinery
 import importlib.util
 import operator
 import os
@@ -21,6 +23,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -56,6 +59,7 @@ _LOOKUPS = (operator.attrgetter, operator.methodcaller)
 _BOUND_IN_C = (types.BuiltinFunctionType, types.MethodWrapperType)
 _WRAPPERS = (staticmethod, classmethod, property)
 _WITHIN = ("__func__", "fget", "func", "args", "keywords", "__wrapped__", "dispatcher")
+_INSTALLED = ("site-packages", "dist-packages")
 ASKS_THE_WORLD = frozenset(
     {"time", "random", "secrets", "uuid", "datetime", "socket", "subprocess", "tempfile", "io", "_io", "_random"}
 )
@@ -167,6 +171,8 @@ class Dependencies:
 
     def __init__(self, roots: Iterable[Any], lifted: Collection[int] = ()) -> None:
         self._lifted = lifted
+        self._packages: set[str] = set()
+        """Installed packages whose code is followed."""
         self._seen: dict[int, Any] = {}
         self._queue: deque[tuple[str, Any]] = deque()
         self._held: dict[tuple[str, int], Held] = {}
@@ -183,6 +189,7 @@ class Dependencies:
         """Objects whose methods are looked at: they are not kept."""
         for root in roots:
             self._queue.append(("", root))
+            self._packages.add(package_of(root))
             self._owners.add(id(getattr(root, "__self__", None)))
         self._walk()
 
@@ -245,9 +252,9 @@ class Dependencies:
         elif kind.__module__.partition(".")[0] == "tessera":
             self._push(label, *[getattr(value, name, None) for name in ("__wrapped__", "__func__", "__self__")])
         else:
-            if not self._container(label, value) and not self._wrapper(label, value) and not is_users(value):
+            if not self._container(label, value) and not self._wrapper(label, value) and not self._is_users(value):
                 self._note(label, value)
-            if is_users(value):
+            if self._is_users(value):
                 self._object(label, value)
 
     def _container(self, label: str, value: Any) -> bool:
@@ -268,7 +275,7 @@ class Dependencies:
         elif isinstance(value, set):
             self._hold("set", label, value, (), tuple(_SET.__iter__(value)))
             self._push(label, *cast("set[Any]", value))
-        elif is_users(value):  # a container of a user's own making: it is code and attributes
+        elif self._is_users(value):  # a container of a user's own making: it is code and attributes
             return False
         elif isinstance(value, Mapping):
             held = cast("Mapping[Any, Any]", value)
@@ -348,7 +355,7 @@ class Dependencies:
 
     def _function(self, label: str, function: types.FunctionType) -> None:
         label = label or function.__name__
-        if not is_users_function(function):
+        if not self._follows(module_of(function)):
             self._library_function(label, function)
             return
         self._hold("function", label, function, (), _of_function(function, ())[1])
@@ -438,6 +445,8 @@ class Dependencies:
             self._push("os.environ", os.environ)
         if function.__module__ in ASKS_THE_WORLD:
             self.unwatched.setdefault(label, f"{function.__module__}.{function.__qualname__}")
+        elif is_kernel_module(module_of(function)):
+            self.unwatched.setdefault(label, f"code of the installed package {package_of(function)}")
         inner = [value for cell in function.__closure__ or () for value in _of_cell(cell, ())[1]]
         if function.__globals__.get("__name__", "").partition(".")[0] == "tessera":
             inner = [value for value in inner if callable(value)]
@@ -452,7 +461,7 @@ class Dependencies:
         if _is_ours(module):
             return
         reads, mapping = self._reads, vars(module)
-        is_users_own = is_kernel_module(module.__name__)
+        is_users_own = self._follows(module.__name__)
         if is_users_own and reads.by_name:
             names: Iterable[str] = [name for name in mapping if not name.startswith("__")]
         else:
@@ -465,10 +474,10 @@ class Dependencies:
 
     def _class(self, label: str, kind: type) -> None:
         for one in kind.__mro__:
-            if is_kernel_module(one.__module__):
+            if self._follows(one.__module__):
                 self._seen[id(one)] = one
                 self._classes[id(one)] = (label if one is kind and label else one.__name__, one)
-        if is_kernel_module(type(kind).__module__):
+        if self._follows(type(kind).__module__):
             self._push(label, type(kind))
 
     def _some_of_class(self, label: str, kind: type) -> None:
@@ -490,23 +499,33 @@ class Dependencies:
             self._hold("attributes", label, held, tuple(held), tuple(held.values()))
             for name, one in list(held.items()):
                 self._push(f"{label}.{name}", one)
-        if names := tuple(_slots(cast("type[Any]", type(value)))):
+        if names := tuple(self._slots(cast("type[Any]", type(value)))):
             self._hold("slots", label, _reference(value), names, _of_slots(lambda: value, names)[1])
             for name in names:
                 self._push(f"{label}.{name}", getattr(value, name, None))
         kind = cast("type[Any]", type(value))
-        if is_kernel_module(kind.__module__):
+        if self._follows(kind.__module__):
             self._push(kind.__name__, kind)
             if id(value) not in self._owners:
                 self._hold("type", label, value, (), (kind,))
 
+    def _slots(self, kind: type) -> Iterator[str]:
+        for one in kind.__mro__:
+            if self._follows(one.__module__):
+                for name, value in vars(one).items():
+                    if isinstance(value, types.MemberDescriptorType):
+                        yield name
 
-def _slots(kind: type) -> Iterator[str]:
-    for one in kind.__mro__:
-        if is_kernel_module(one.__module__):
-            for name, value in vars(one).items():
-                if isinstance(value, types.MemberDescriptorType):
-                    yield name
+    def _follows(self, module: object) -> bool:
+        """Whether code of a module is followed."""
+        if not isinstance(module, str) or not is_kernel_module(module):
+            return False
+        return module.partition(".")[0] in self._packages or not is_installed(module)
+
+    def _is_users(self, value: Any) -> bool:
+        """Whether an object is of a class that a user wrote; or a namespace that holds theirs."""
+        kind = cast("type[Any]", type(value))
+        return kind is types.SimpleNamespace or kind.__module__ == "argparse" or self._follows(kind.__module__)
 
 
 def _reference(value: Any) -> Callable[[], Any]:
@@ -522,12 +541,29 @@ def _is_ours(module: types.ModuleType) -> bool:
 
 
 def is_users_function(function: types.FunctionType) -> bool:
-    """Whether code is followed: a user's, whatever module a decorator says it is of."""
+    """Whether code may be a user's, whatever module a decorator says it is of."""
+    return is_kernel_module(module_of(function))
+
+
+def module_of(function: types.FunctionType) -> str:
+    """The module in which a function is written."""
     written_in = function.__globals__.get("__name__")
-    return is_kernel_module(written_in) if isinstance(written_in, str) else is_kernel_module(function.__module__)
+    found: object = written_in if isinstance(written_in, str) else function.__module__
+    return found if isinstance(found, str) else ""
 
 
-def is_users(value: Any) -> bool:
-    """Whether an object is of a class that a user wrote; or a namespace that holds theirs."""
-    kind = cast("type[Any]", type(value))
-    return kind is types.SimpleNamespace or kind.__module__ == "argparse" or is_kernel_module(kind.__module__)
+def package_of(value: Any) -> str:
+    """The outermost package of what a function, a method, a class or an object is."""
+    function = getattr(value, "__func__", value)
+    found = module_of(function) if isinstance(function, types.FunctionType) else getattr(function, "__module__", "")
+    return found.partition(".")[0] if isinstance(found, str) else ""
+
+
+@functools.lru_cache(maxsize=1024)
+def is_installed(module: str) -> bool:
+    """Whether a module belongs to an installed package, or is no Python code; one that is edited in place is not."""
+    found = sys.modules.get(module) or sys.modules.get(module.partition(".")[0])
+    file = getattr(found, "__file__", None)
+    if not isinstance(file, str):
+        return found is not None and isinstance(getattr(found, "__spec__", None), importlib.machinery.ModuleSpec)
+    return not file.endswith((".py", ".pyc")) or any(part in _INSTALLED for part in Path(file).parts)
