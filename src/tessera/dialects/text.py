@@ -184,6 +184,10 @@ class _Progress:
         return span
 
 
+_UNWRITABLE = ("f80", "f128")
+"""Types that xDSL reads and whose numbers it cannot write."""
+
+
 class _Lexer(MLIRLexer):
     """xDSL's, but it takes time in proportion to the text.
 
@@ -200,6 +204,8 @@ class _Lexer(MLIRLexer):
         wide = _INTEGER_TYPE.match(self.input.content, start_pos, self.pos)
         if wide is not None and (len(wide[1]) > len(str(_WIDEST_INTEGER)) or int(wide[1]) > _WIDEST_INTEGER):
             raise ParseError(token.span, f"integers have at most {_WIDEST_INTEGER} bits here")
+        if token.span.text in _UNWRITABLE:
+            raise ParseError(token.span, f"{token.span.text} is no element type: floats have at most 64 bits here")
         return token
 
 
