@@ -137,4 +137,4 @@ def test_the_command_ends_at_once_for_a_string_without_an_end(tmp_path: Path) ->
 @pytest.mark.parametrize("name", ["f80", "f128"])
 def test_types_whose_numbers_cannot_be_written_are_not_read(name: str) -> None:
     with pytest.raises(CompileError, match=f"{name} is no element type"):
-        text.read(f'"builtin.module"() ({{}}) {{x = 1.0 : {name}}} : () -> ()')
+        read(f'"builtin.module"() ({{}}) {{x = 1.0 : {name}}} : () -> ()')
