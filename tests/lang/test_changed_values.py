@@ -554,7 +554,7 @@ def test_code_of_installed_packages_is_not_followed_and_that_is_said(
 
 def test_classes_whose_module_is_no_name_are_looked_at_all_the_same() -> None:
     class Strange(type):
-        __module__ = property(lambda self: 7)  # pyright: ignore
+        __module__ = property(lambda self: 7)  # pyright: ignore[reportAssignmentType, reportIncompatibleVariableOverride]
 
     class Scale(metaclass=Strange):
         factor = 2.0

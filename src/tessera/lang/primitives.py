@@ -265,18 +265,23 @@ def reshape(x: Any, shape: Sequence[DimLike]) -> Traced:
     from tessera.dialects import graph
 
     operand = lift(x)
-    target = ruled(rules.reshape, operand.sizes, _not_negative(plain_shape(shape)), histories=[operand.history])
+    target = ruled(rules.reshape, operand.sizes, _with_numbers(plain_shape(shape)), histories=[operand.history])
     if operand.sizes == target:
         return operand
     return emit("reshape", lambda values: graph.ReshapeOp(values[0], target), operand)
 
 
-def _not_negative(shape: Sequence[Size]) -> tuple[Size, ...]:
-    """A shape as a rule may take it: an expression that comes out below 0 here means what its number does."""
-    sizes = current().sizes
+def _with_numbers(shape: Sequence[Size]) -> tuple[Size, ...]:
+    """A shape as a rule may take it: an expression that comes out below 0 here means what its number does.
+
+    So does one that comes out 0 beside a size that is left open: nothing can be divided by it.
+    """
+    sizes, least = current().sizes, 1 if -1 in shape else 0
     if sizes.numbers is None:
         return tuple(shape)
-    return tuple([sizes.number(one) if not isinstance(one, int) and sizes.ask(one, "<", 0) else one for one in shape])
+    return tuple(
+        [sizes.number(one) if not isinstance(one, int) and sizes.ask(one, "<", least) else one for one in shape]
+    )
 
 
 def transpose(x: Any, permutation: Sequence[int]) -> Traced:
