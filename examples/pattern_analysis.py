@@ -33,10 +33,7 @@ def sample_traces(count: int = 50) -> list[AttentionTrace]:
     for place in range(count):
         profile, base, step = MODELS[place % len(MODELS)]
         pattern = ExecutionPattern(
-            base + (place % 10) * step,
-            1200.0 + (place % 20) * 10.0,
-            0.75 + (place % 10) * 0.02,
-            occupancy_achieved=0.85 + (place % 15) * 0.01,
+            base + (place % 10) * step, 1200.0 + (place % 20) * 10.0, occupancy_achieved=0.85 + (place % 15) * 0.01
         )
         traces.append(AttentionTrace(profile, pattern, ExecutionTier.TIER2_STANDARD, place))
     return traces

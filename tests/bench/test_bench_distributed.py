@@ -281,7 +281,7 @@ def test_what_cannot_be_spread() -> None:
         run_spread([], BenchmarkConfig(mode=BenchmarkMode.MULTI_GPU, tensor_parallel_size=2))
     with pytest.raises(BenchError, match="pipeline_parallel_size=3"):
         run_spread([], BenchmarkConfig(mode=BenchmarkMode.DISTRIBUTED, pipeline_parallel_size=3))
-    with pytest.raises(BenchError, match="at least 1"):
+    with pytest.raises(BenchError, match="data_parallel_size must be positive"):
         run_spread([], spread(0))
 
 

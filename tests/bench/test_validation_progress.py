@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import tessera as ts
+from tessera import starting
 from tessera.bench.configs import InputConfiguration
 from tessera.bench.validation import suite as suite_module
 from tessera.bench.validation.benchmark_suite import TierBenchmarkResult, TierMetrics
@@ -211,7 +212,7 @@ def test_ranks_are_started_for_whoever_is_root(monkeypatch: pytest.MonkeyPatch) 
         return name
 
     monkeypatch.setattr(suite_module, "find_spec", found)
-    monkeypatch.setattr(suite_module.shutil, "which", found)
+    monkeypatch.setattr(starting, "program", found)
     assert ValidationSuite()._ranks() == (True, "two ranks traced on the CPU")  # pyright: ignore[reportPrivateUsage]
     (around,) = seen
     assert {around[f"OMPI_ALLOW_RUN_AS_ROOT{end}"] for end in ("", "_CONFIRM")} == {"1"}

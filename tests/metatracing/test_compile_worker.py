@@ -410,7 +410,13 @@ def test_all_end_with_the_one_that_wished_for_them(tmp_path: Path) -> None:
     assert gone(pids)
 
 
-def test_a_child_of_a_fork_keeps_nothing_that_others_are_asked_by(loader: Loader) -> None:
+@pytest.fixture(name="opened")
+def _opened() -> set[int]:
+    """The descriptors that there are before a test makes any: other tests may have left theirs to the collector."""
+    return {int(name) for name in os.listdir("/proc/self/fd")}
+
+
+def test_a_child_of_a_fork_keeps_nothing_that_others_are_asked_by(opened: set[int], loader: Loader) -> None:
     """Whoever forks does so while processes are made, asked, and given up, too."""
     stop, failed = threading.Event(), list[BaseException]()
 
@@ -425,22 +431,19 @@ def test_a_child_of_a_fork_keeps_nothing_that_others_are_asked_by(loader: Loader
     maker.start()
     try:
         for _ in range(20):
-            assert in_a_child(lambda: descriptors_closed(loader), []) == 0
+            assert in_a_child(lambda: descriptors_closed(loader, opened), []) == 0
     finally:
         stop.set()
         maker.join()
     assert not failed
 
 
-def descriptors_closed(loader: Loader) -> None:
+def descriptors_closed(loader: Loader, opened: set[int]) -> None:
     loader.forked()
     for name in os.listdir("/proc/self/fd"):
         with suppress(OSError):
             found = os.readlink(f"/proc/self/fd/{name}")
-            assert not found.startswith("socket:") or int(name) in BEFORE
-
-
-BEFORE = {int(name) for name in os.listdir("/proc/self/fd")}
+            assert not found.startswith("socket:") or int(name) in opened
 
 
 @pytest.mark.parametrize("most", [1100, 0])

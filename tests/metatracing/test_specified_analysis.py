@@ -32,7 +32,7 @@ def taking_turns(count: int = 48) -> list[AttentionTrace]:
     traces: list[AttentionTrace] = []
     for place in range(count):
         profile, base = MODELS[place % 3]
-        pattern = ExecutionPattern(base + 0.01 * (place % 5), 1200.0, 0.75, occupancy_achieved=0.85)
+        pattern = ExecutionPattern(base + 0.01 * (place % 5), 1200.0, occupancy_achieved=0.85)
         traces.append(AttentionTrace(profile, pattern, ExecutionTier.TIER2_STANDARD, place))
     return traces
 

@@ -345,7 +345,11 @@ class Watch:
     def _hear(self, event: str, arguments: Any) -> None:
         if not self.on:
             return
-        if event in _NEVER and not (event == "os.chmod" and isinstance(arguments[0], int)):  # of what it has opened
+        if event == "os.chmod" and isinstance(arguments[0], int):  # of what it has opened
+            return
+        if event == "marshal.loads" and sys._getframe(1).f_code.co_filename.startswith("<frozen importlib"):
+            return  # a module that is loaded late: whether it is a library's is seen when it is run
+        if event in _NEVER:
             self.seen.append(f"{event} {arguments!r:.100}")
         elif event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+"):
             if not os.path.realpath(os.fsdecode(arguments[0])).startswith(self.folder + os.sep):

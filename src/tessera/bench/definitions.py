@@ -62,10 +62,10 @@ class HardwareConfig:
 
 
 _POSITIVE = (
-    *("timing_iterations", "max_variance_percent", "threads", "seconds_per_case", "sample_seconds"),
+    *("timing_iterations", "threads", "seconds_per_case", "sample_seconds"),
     *("tensor_parallel_size", "data_parallel_size", "pipeline_parallel_size"),
 )
-_NOT_NEGATIVE = ("warmup_iterations", "pause_seconds", "seed")
+_NOT_NEGATIVE = ("max_variance_percent", "warmup_iterations", "pause_seconds", "seed")
 _PARTS = ("statistical_significance",)
 
 

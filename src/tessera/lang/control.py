@@ -175,8 +175,10 @@ def _scan_now(
     rows: list[Any] = []
     if not places:
         # What `f` would have given, and in which shapes, a trace of it says.
-        traced = import_module("tessera.lang.jit").jit(lambda init, xs: scan(f, init, xs, 0))
-        return traced(init, xs)
+        def over_nothing(init: Any, xs: Any) -> Any:
+            return scan(f, init, xs, 0)
+
+        return import_module("tessera.lang.jit").jit(over_nothing)(init, xs)
     for place in reversed(places) if reverse else places:
         carry, row = f(carry, tree_unflatten(structure, [one[place] for one in slices]))
         rows.append(row)
