@@ -28,10 +28,10 @@ tile.func @f(%x: !tile.view<1, f32, global>) outputs 0 shapes [[N]] grid [1] {
   tile.return
 }
 // -----
-// xDSL cannot print this number, and must not need to.
+// xDSL cannot print this number: it is not read, either.
 tile.func @f() outputs 0 shapes [] grid [1] {
-  %c = arith.constant 1.0 : f80
   // expected: f80 is not a Tessera element type
+  %c = arith.constant 1.0 : f80
   %t = tile.full %c : tensor<4xf80>
   tile.return
 }
