@@ -48,28 +48,32 @@ def run(names: Sequence[str], options: Options) -> tuple[BenchmarkSuiteResult, i
         raise BenchError(
             "there is nothing to run", hint="no size is left for these precisions; see --set and --precision"
         )
-    journal = _Journal(options["json_path"] if leading else None)
     runner = Here() if options["in_process"] else Isolated(options["files"], hang_seconds=options["hang_seconds"])
+    journal = _Journal(options["json_path"] if leading else None)
     suites: list[BenchmarkSuiteResult] = []
-    with tables.Progress(console, total=sum(_row_count(name, config) for name, config in plans)) as progress:
 
+    def measure(progress: tables.Progress) -> None:
         def on_rows(rows: Sequence[Row]) -> None:
             for row in rows:
                 journal.append(row)
                 progress.finish(row)
 
         engine = TesseraBench(runner=runner, on_rows=on_rows)
-        try:
-            for name, config in plans:
-                progress.begin(name)
-                suites.append(engine.run_benchmark(name, config))
-                if suites[-1].interrupted:
-                    break
-        except KeyboardInterrupt:  # between two of them
-            suites.append(BenchmarkSuiteResult(interrupted=True))
-        finally:
-            if isinstance(runner, Isolated):
-                runner.close()
+        for name, config in plans:
+            progress.begin(name)
+            suites.append(engine.run_benchmark(name, config))
+            if suites[-1].interrupted:
+                break
+
+    # From here on there is a journal: whenever an interrupt comes, what is in it is written.
+    try:
+        with tables.Progress(console, total=sum(_row_count(name, config) for name, config in plans)) as progress:
+            measure(progress)
+    except KeyboardInterrupt:
+        suites.append(BenchmarkSuiteResult(interrupted=True))
+    finally:
+        if isinstance(runner, Isolated):
+            runner.close()
     suite = _joined(suites)
     journal.close(suite)
     tables.print_suite(suite, console)
