@@ -5,11 +5,15 @@ A fork waits for what is held while it must not be copied; everything else is to
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 from weakref import WeakSet
+
+# It has hooks of its own around forks. Loaded by one thread while another one forks, only half of them would run.
+_LOADED = logging.__name__
 
 _waited: list[tuple[int, AbstractContextManager[Any]]] = []
 

@@ -7,6 +7,7 @@ While anything is read, nothing may be run, started, connected to, or written ou
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import json
 import os
@@ -18,7 +19,7 @@ from collections.abc import Callable
 from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 HERE = Path(__file__).parent
@@ -347,7 +348,7 @@ class Watch:
             return
         if event == "os.chmod" and isinstance(arguments[0], int):  # of what it has opened
             return
-        if event == "marshal.loads" and sys._getframe(1).f_code.co_filename.startswith("<frozen importlib"):
+        if event == "marshal.loads" and _is_import(inspect.currentframe()):
             return  # a module that is loaded late: whether it is a library's is seen when it is run
         if event in _NEVER:
             self.seen.append(f"{event} {arguments!r:.100}")
@@ -356,6 +357,12 @@ class Watch:
                 self.seen.append(f"open {arguments[0]!r:.100}")
         elif event == "exec" and not _is_library(arguments[0].co_filename):
             self.seen.append(f"exec {arguments[0].co_filename} {arguments[0].co_names!r:.100}")
+
+
+def _is_import(frame: FrameType | None) -> bool:
+    """Whether it is Python's own import that asks, in the frame around one."""
+    asker = None if frame is None else frame.f_back
+    return asker is not None and asker.f_code.co_filename.startswith("<frozen importlib")
 
 
 def _is_library(file: str) -> bool:
