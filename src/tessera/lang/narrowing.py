@@ -33,7 +33,7 @@ def narrowed(
         fewer = [other for other in needed if other != symbol]
         try:
             trial, traced = _tried(attempt, seen, fewer)
-        except Exception:
+        except Exception:  # of the user's code as well: without this number the function cannot be traced
             continue
         needed = fewer
     seen.replaced = trial.replaced
