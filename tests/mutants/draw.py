@@ -1,0 +1,115 @@
+"""Draws mutations of passes: `python tests/mutants/draw.py` prints the list that the seed gives for this source.
+
+The list was drawn once, before modules were moved and renamed, and is not drawn again: `run.py --relocate` follows what
+is moved. A file gives one mutation at most, and kinds are as likely as each other, however many sites they have.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import cycle, islice
+from pathlib import Path
+
+from mutant_sites import KINDS, SOURCE, Function, fingerprint, functions, has_logic, path_of, replaced, sites
+
+SEED = 31
+DRAWN = 90
+"""More than are kept: some change nothing that a program could show."""
+
+ROOMS = {"transforms": "tessera/transforms", "cuda": "tessera/targets/cuda", "cpu": "tessera/targets/cpu"}
+ORDER = ("transforms", "cuda", "transforms", "cpu", "transforms", "cuda", "transforms", "cuda", "cpu", "transforms")
+NO_PASSES = {
+    "transforms": "context legality pipeline showing universe",
+    "cuda": "assembler compile dialect emit golden hopper hopper_copies hopper_interpreter hopper_products "
+    "hopper_turns hopper_types interpreter nv nv_types ptx tools warpgroups",
+    "cpu": "arm_instructions compile cpu_types dialect emit features instructions interpreter kernel_blocks launch "
+    "pool sequence",
+}
+"""Dialects, interpreters, drivers, and what runs beside the compiler."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One mutation as it is drawn."""
+
+    module: str
+    function: str
+    kind: str
+    index: int
+    fingerprint: str
+    original: str
+    mutated: str
+
+
+def draw(seed: int = SEED, count: int = DRAWN, source: Path = SOURCE) -> list[Drawn]:
+    """So many mutations of functions whose shape no other function has, in the order in which they are drawn."""
+    chance = random.Random(seed)
+    shapes = Counter(fingerprint(one) for path in sorted(source.rglob("*.py")) for _, one in functions(_tree(path)))
+    files = {room: _shuffled(chance, source, room) for room in ROOMS}
+    drawn: list[Drawn] = []
+    for room in islice(cycle(ORDER), count):
+        while True:
+            one = _drawn(chance, next(files[room]), shapes, source)
+            if one is not None:
+                break
+        drawn.append(one)
+    return drawn
+
+
+def lines_around(source: str, function: str, kind: str, index: int) -> tuple[str, str]:
+    """The lines of a site as they are, and as the mutation makes them, each without the space around."""
+    site = sites(_named(source, function), kind)[index]
+    assert site.node.end_lineno is not None
+    before = source.splitlines()
+    after = replaced(source, site).splitlines()
+    first, last = site.node.lineno - 1, site.node.end_lineno
+    return _joined(before[first:last]), _joined(after[first : last + len(after) - len(before)])
+
+
+def _shuffled(chance: random.Random, source: Path, room: str) -> Iterator[str]:
+    """The modules of a room: in an order in which large ones tend to come first."""
+    found: list[tuple[float, str]] = []
+    for path in sorted((source / ROOMS[room]).glob("*.py")):
+        module = ".".join(path.relative_to(source).with_suffix("").parts)
+        count = sum(len(sites(one, kind)) for _, one in functions(_tree(path)) if has_logic(one) for kind in KINDS)
+        if path.stem not in NO_PASSES[room].split() and count:
+            found.append((chance.random() ** (1 / count**0.5), module))
+    return iter(module for _, module in sorted(found, reverse=True))
+
+
+def _drawn(chance: random.Random, module: str, shapes: Counter[str], source: Path) -> Drawn | None:
+    text = path_of(module, source).read_text(encoding="utf-8")
+    offered: dict[str, list[tuple[str, int, str]]] = {kind: [] for kind in KINDS}
+    for name, function in functions(ast.parse(text)):
+        shape = fingerprint(function)
+        if has_logic(function) and shapes[shape] == 1:
+            for kind in KINDS:
+                offered[kind] += [(name, index, shape) for index in range(len(sites(function, kind)))]
+    kinds = [kind for kind in KINDS if offered[kind]]
+    if not kinds:
+        return None
+    kind = chance.choice(kinds)
+    name, index, shape = chance.choice(offered[kind])
+    return Drawn(module, name, kind, index, shape, *lines_around(text, name, kind, index))
+
+
+def _named(source: str, name: str) -> Function:
+    return dict(functions(ast.parse(source)))[name]
+
+
+def _joined(lines: list[str]) -> str:
+    return " ".join(line.strip() for line in lines)
+
+
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps([asdict(one) for one in draw()], indent=1, ensure_ascii=False) + "\n")
