@@ -75,6 +75,8 @@ class Pair(collections.namedtuple("Pair", "a b")):
     def both(self): return self.a + SCALE
 model, made, slotted, pair = Model(), Made(), Slotted(), Pair(1.0, 2.0)
 model.list, slotted.k = [1.0, [2.0]], 2.0
+model.w = 3.0
+ATTRIBUTES = vars(model)
 items, table, members = [1.0, [2.0]], {"a": {"b": 1.0}, "c": 2.0}, {1.0, 2.0}
 ring = collections.deque([1.0, 2.0])
 ordered = collections.OrderedDict(a=1.0, b=2.0)
@@ -137,6 +139,8 @@ CASES: dict[str, tuple[str, str]] = {
     "class attribute": ("x * Base.k", "Base.k = 5.0"),
     "class attribute by an object": ("x * model.k", "Base.k = 5.0"),
     "attribute hides that of the class": ("x * model.k", "model.k = 5.0"),
+    "dictionary of an object": ("x * ATTRIBUTES['w']", "model.w = 5.0"),
+    "dictionary of an object, grown": ("x * len(ATTRIBUTES)", "model.more = 5.0"),
     "method overridden": ("model(x)", "Model.forward = lambda self, x: x * 9.0"),
     "method of the base": ("model(x)", "Base.forward = lambda self, x: x * 9.0"),
     "method of the object": ("model(x)", "model.forward = lambda x: x * 9.0"),

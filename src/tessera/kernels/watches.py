@@ -244,7 +244,7 @@ _WORDS: dict[str, Callable[[Held], list[same_words.Word] | None]] = {
     "cell": lambda one: None if one.values[0] is MISSING else same_words.of_cell(one.holder, one.values[0]),
     "type": lambda one: same_words.of_type(one.holder, one.values[0]),
     "list": lambda one: same_words.of_list(one.holder, one.values),
-    "attributes": lambda one: same_words.of_dictionary(one.holder) if _is_now(one) else None,
+    "attributes": lambda one: same_words.of_dictionary(one.holder, of_object=True) if _is_now(one) else None,
     "dict": lambda one: same_words.of_dictionary(one.holder) if _is_now(one) else None,
     "class": lambda one: same_words.of_class(one.holder) if _is_now(one) else None,
 }

@@ -18,6 +18,7 @@ _TYPE_AT = 8
 _CELL_AT = 16
 _SIZE_AT, _ITEMS_AT = 16, 24  # in a list
 _MAPPING_AT = 16  # in the view of a class's dictionary
+_VALUES_AT = objects.DICTIONARY_VERSION_AT + 16  # in a dictionary, where its keys lie in a shared table
 
 
 class Word(NamedTuple):
@@ -82,9 +83,16 @@ def _lists_are_known() -> bool:
     )
 
 
-def of_dictionary(held: dict[Any, Any]) -> list[Word] | None:
-    """The word that says that nothing has been done to a dictionary since now."""
+def of_dictionary(held: dict[Any, Any], *, of_object: bool = False) -> list[Word] | None:
+    """The word that says that nothing has been done to a dictionary since now.
+
+    Dictionaries of objects (`vars(x)`) may share their values with the object, and Python 3.13 counts no change that is
+    made through that one.
+    """
     if held.__class__ is not dict or not standing_answers.counts_changes():
+        return None
+    shares_values = of_object or objects.word(id(held) + _VALUES_AT) != 0
+    if shares_values and not _objects_count_changes():
         return None
     address = id(held) + objects.DICTIONARY_VERSION_AT
     return [Word(address, objects.word(address))]
@@ -124,6 +132,23 @@ def _in_functions() -> tuple[int, ...] | None:
 def _cells_are_known() -> bool:
     value = object()
     return objects.word(id(cell := CellType(value)) + _CELL_AT) == id(value) and cell.cell_contents is value
+
+
+@cache
+def _objects_count_changes() -> bool:
+    """Whether an attribute that is set through an object counts as a change of the object's dictionary."""
+
+    class Example:
+        def __init__(self) -> None:
+            self.one = 0
+
+    example = Example()
+    held = vars(example)
+    versions = [objects.word(id(held) + objects.DICTIONARY_VERSION_AT)]
+    for value in range(100):  # the interpreter has other code for statements that have run some times
+        example.one = value + 1
+        versions.append(objects.word(id(held) + objects.DICTIONARY_VERSION_AT))
+    return len(set(versions)) == len(versions)
 
 
 @cache
