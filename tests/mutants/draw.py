@@ -1,7 +1,8 @@
-"""Draws mutations of passes: `python tests/mutants/draw.py` prints the list that the seed gives for this source.
+"""Draws mutations of passes: `python tests/mutants/draw.py FOLDER` prints the list that the seed gives for a source.
 
-The list was drawn once, before modules were moved and renamed, and is not drawn again: `run.py --relocate` follows what
-is moved. A file gives one mutation at most, and kinds are as likely as each other, however many sites they have.
+The list was drawn once, from the commit that `mutants.json` names, before modules were moved and renamed; its first 60
+are kept. It is not drawn again: `run.py --relocate` follows what is moved. A file gives one mutation at most, and kinds
+are as likely as each other, however many sites they have.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from dataclasses import asdict, dataclass
 from itertools import cycle, islice
 from pathlib import Path
 
-from mutant_sites import KINDS, SOURCE, Function, fingerprint, functions, has_logic, path_of, replaced, sites
+from mutant_sites import KINDS, SOURCE, fingerprint, functions, has_logic, lines_around, path_of, sites
 
 SEED = 31
 DRAWN = 90
-"""More than are kept: some change nothing that a program could show."""
+"""More than are kept: had some changed nothing that can be told, others would have taken their place."""
 
 ROOMS = {"transforms": "tessera/transforms", "cuda": "tessera/targets/cuda", "cpu": "tessera/targets/cpu"}
 ORDER = ("transforms", "cuda", "transforms", "cpu", "transforms", "cuda", "transforms", "cuda", "cpu", "transforms")
@@ -62,16 +63,6 @@ def draw(seed: int = SEED, count: int = DRAWN, source: Path = SOURCE) -> list[Dr
     return drawn
 
 
-def lines_around(source: str, function: str, kind: str, index: int) -> tuple[str, str]:
-    """The lines of a site as they are, and as the mutation makes them, each without the space around."""
-    site = sites(_named(source, function), kind)[index]
-    assert site.node.end_lineno is not None
-    before = source.splitlines()
-    after = replaced(source, site).splitlines()
-    first, last = site.node.lineno - 1, site.node.end_lineno
-    return _joined(before[first:last]), _joined(after[first : last + len(after) - len(before)])
-
-
 def _shuffled(chance: random.Random, source: Path, room: str) -> Iterator[str]:
     """The modules of a room: in an order in which large ones tend to come first."""
     found: list[tuple[float, str]] = []
@@ -86,7 +77,8 @@ def _shuffled(chance: random.Random, source: Path, room: str) -> Iterator[str]:
 def _drawn(chance: random.Random, module: str, shapes: Counter[str], source: Path) -> Drawn | None:
     text = path_of(module, source).read_text(encoding="utf-8")
     offered: dict[str, list[tuple[str, int, str]]] = {kind: [] for kind in KINDS}
-    for name, function in functions(ast.parse(text)):
+    found = dict(functions(ast.parse(text)))
+    for name, function in found.items():
         shape = fingerprint(function)
         if has_logic(function) and shapes[shape] == 1:
             for kind in KINDS:
@@ -96,15 +88,7 @@ def _drawn(chance: random.Random, module: str, shapes: Counter[str], source: Pat
         return None
     kind = chance.choice(kinds)
     name, index, shape = chance.choice(offered[kind])
-    return Drawn(module, name, kind, index, shape, *lines_around(text, name, kind, index))
-
-
-def _named(source: str, name: str) -> Function:
-    return dict(functions(ast.parse(source)))[name]
-
-
-def _joined(lines: list[str]) -> str:
-    return " ".join(line.strip() for line in lines)
+    return Drawn(module, name, kind, index, shape, *lines_around(text, sites(found[name], kind)[index]))
 
 
 def _tree(path: Path) -> ast.Module:
@@ -112,4 +96,5 @@ def _tree(path: Path) -> ast.Module:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps([asdict(one) for one in draw()], indent=1, ensure_ascii=False) + "\n")
+    drawn = draw(source=Path(sys.argv[1]) if len(sys.argv) > 1 else SOURCE)
+    sys.stdout.write(json.dumps([asdict(one) for one in drawn], indent=1, ensure_ascii=False) + "\n")

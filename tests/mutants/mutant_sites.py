@@ -219,6 +219,18 @@ def replaced(source: str, site: Site) -> str:
     return result
 
 
+def lines_around(source: str, site: Site) -> tuple[str, str]:
+    """The lines of a site as they are and as they become, each as one, for readers."""
+    assert site.node.end_lineno is not None
+    before, after = source.splitlines(), replaced(source, site).splitlines()
+    first, last = site.node.lineno - 1, site.node.end_lineno
+    return _joined(before[first:last]), _joined(after[first : last + len(after) - len(before)])
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return " ".join(line.strip() for line in lines)
+
+
 def _functions(body: Iterable[ast.AST], outer: str) -> Iterator[tuple[str, Function]]:
     for node in body:
         if isinstance(node, ast.ClassDef):

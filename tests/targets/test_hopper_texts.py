@@ -161,3 +161,23 @@ def test_numbers_that_launches_do_not_know() -> None:
     function = golden.function_of(module)
     with pytest.raises(CompileError, match="a number of i8"):
         plan_of_function(function, compile_lowered(module, "f"))
+
+
+def test_every_barrier_is_initialised_where_it_lies() -> None:
+    source = """
+nv.func @k(%c: !tile.view<1, f32, global>) outputs 1 shapes [[N]]
+    grid [1] threads 128 attributes {persistent = 1 : i64, blocks = 1 : i64} {
+  %full = nv.mbarriers : !nv.mbarriers<3>
+  %empty = nv.mbarriers : !nv.mbarriers<2>
+  nv.mbarrier_init %full, 1 : !nv.mbarriers<3>
+  nv.mbarrier_init %empty, 2 : !nv.mbarriers<2>
+  nv.return
+}
+"""
+    ptx = compile_lowered(text.read(source), "k", arch="sm_90a").ptx
+    places = {number: int(distance) for number, distance in re.findall(r"add\.s32\s+(%r\d+), %r\d+, (\d+);", ptx)}
+    found = re.findall(r"mbarrier\.init\.shared::cta\.b64 \[(%r\d+)\], (\d);", ptx)
+    assert [(places.get(number, 0), arrivals) for number, arrivals in found] == [
+        *((place, "1") for place in (0, 8, 16)),
+        *((place, "2") for place in (24, 32)),
+    ]

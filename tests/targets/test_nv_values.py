@@ -162,6 +162,12 @@ def test_pairs_are_cast_by_one_instruction() -> None:
     assert found["fma.rn.bf16x2"] == 2
 
 
+@pytest.mark.parametrize("target", [f8e4m3, f8e4m3 @ saturate], ids=str)
+def test_floats_of_8_bits_are_cast_without_instructions_that_a_machine_lacks(target: DType) -> None:
+    found = instructions_of(nv_cases.elementwise("cast", [f32], target, [ones(f32)], width=4), "sm_80")
+    assert not [name for name in found if "e4m3" in name]
+
+
 def test_signs_are_not_taken_of_what_was_converted() -> None:
     """A GPU's conversions give every NaN the same sign. Other rows put the conversions into another block."""
     case = nv_cases.rows(["floordiv", "copysign"], [f16] * 2, [f16] * 2, [ones(f16)] * 2)
