@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tessera.dialects.tile_types import ViewType
 from tessera.interpreters.engine import symbol_in
+from tessera.ir.tile.types import ViewType
 from tessera.runtime.executable import Executable
 from tessera.runtime.launch_plan import ArrayArgument, Plan
 from tessera.targets import text

@@ -36,8 +36,8 @@ from tessera.bench.configs import InputConfiguration, StandardBenchmarkConfigs
 from tessera.bench.hardware import environment
 from tessera.bench.validation import subjects
 from tessera.bench.validation.report import named
-from tessera.dialects.structural_hash import structural_hash
 from tessera.errors import TesseraError
+from tessera.ir.structural_hash import structural_hash
 from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
 from tessera.metatracing.attention import BASELINE, BASELINE_HASH, flash_attention
 from tessera.metatracing.client import facts_of

@@ -8,7 +8,7 @@ import pytest
 
 from tessera import errors, knobs
 from tessera.cli.main import cli
-from tessera.dialects import elementwise
+from tessera.ir.common import elementwise
 from tessera.targets.cuda import dialect
 from tessera.targets.passes import PASSES
 from tessera.targets.text import DIALECTS

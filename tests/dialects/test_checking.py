@@ -8,9 +8,10 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, f32, i32, i64
 from xdsl.ir import Block, Region
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects import text, tile
-from tessera.dialects.checking import check
 from tessera.errors import CompileError
+from tessera.ir import text
+from tessera.ir.common.checking import check
+from tessera.ir.tile import dialect as tile
 
 
 def sums() -> tuple[arith.ConstantOp, arith.ConstantOp, arith.AddiOp]:

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessera.dialects.elementwise import TABLE, Cost, apply, result_dtype
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import (
     ALL,
@@ -40,6 +39,7 @@ from tessera.dtypes.types import (
     u8,
 )
 from tessera.errors import DtypeError
+from tessera.ir.common.elementwise import TABLE, Cost, apply, result_dtype
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -24,15 +24,17 @@ from xdsl.traits import HasParent, IsTerminator
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-import tessera.dialects
 import tessera.interpreters.pipe_agents
+import tessera.ir
 import tessera.targets.cpu
 import tessera.targets.cuda
-from tessera.dialects import graph, graph_effects, tile
 from tessera.errors import CompileError, TesseraError
 from tessera.interpreters.engine import RULES
 from tessera.interpreters.graph import run_function
 from tessera.interpreters.tile import run_kernel
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph import effects as graph_effects
+from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.interpreter import run_cpu_kernel
@@ -157,7 +159,7 @@ def test_what_is_wrong_is_refused_in_its_place(case: Case) -> None:
 def raise_sites() -> set[tuple[str, str, int]]:
     """File, function and line of every `raise VerifyException` of the dialects."""
     found: set[tuple[str, str, int]] = set()
-    packages = (tessera.dialects, tessera.targets.cpu, tessera.targets.cuda)
+    packages = (tessera.ir, tessera.targets.cpu, tessera.targets.cuda)
     folders = [Path(folder) for package in packages for folder in package.__path__]
     for path in (path for folder in folders for path in folder.glob("*.py")):
         for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -10,8 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tessera.dialects.elementwise import TABLE, apply, interval, result_dtype
-from tessera.dialects.intervals import EITHER, EVERYTHING, FALSE, RULES, TRUE, Interval, all_values, rounded
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import (
     ALL,
@@ -35,6 +33,8 @@ from tessera.dtypes.types import (
     u64,
 )
 from tessera.errors import DtypeError
+from tessera.ir.common.elementwise import TABLE, apply, interval, result_dtype
+from tessera.ir.common.intervals import EITHER, EVERYTHING, FALSE, RULES, TRUE, Interval, all_values, rounded
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -9,8 +9,10 @@ from xdsl.dialects import arith, builtin, scf
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.irdl import IRDLOperation
 
-from tessera.dialects import graph, pipe, tile
-from tessera.dialects.plain_classes import PlainMeta
+from tessera.ir.common.plain_classes import PlainMeta
+from tessera.ir.graph import dialect as graph
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.tile import dialect as tile
 
 CLASSES = [
     *(Attribute, Block, Operation, Region, SSAValue, BlockArgument, OpResult, IRDLOperation),

@@ -43,13 +43,13 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.printer import Printer
 from xdsl.rewriter import Rewriter
 
-from tessera.dialects import text
-from tessera.dialects.attributes import Name, PolicyAttr, SizesAttr, integers
-from tessera.dialects.graph_types import DenseAttr, GraphTensorType
-from tessera.dialects.schedule_types import ConfigAttr
-from tessera.dialects.structural_hash import structural_hash
-from tessera.dialects.tile_types import ViewType
 from tessera.dtypes.types import Policy, bf16, f32, loss_scale, saturate
+from tessera.ir import text
+from tessera.ir.common.attributes import Name, PolicyAttr, SizesAttr, integers
+from tessera.ir.common.schedule_attributes import ConfigAttr
+from tessera.ir.graph.types import DenseAttr, GraphTensorType
+from tessera.ir.structural_hash import structural_hash
+from tessera.ir.tile.types import ViewType
 from tessera.shapes.expr import parse_dim
 
 PIPES = re.compile(r"^[^/\n]*\bpipe\.", re.MULTILINE)
@@ -113,8 +113,8 @@ def test_every_process_agrees() -> None:
     code = """
 import json, sys
 from pathlib import Path
-from tessera.dialects import text
-from tessera.dialects.structural_hash import structural_hash
+from tessera.ir import text
+from tessera.ir.structural_hash import structural_hash
 print(json.dumps([structural_hash(text.read(Path(path).read_text("utf-8"))) for path in sys.argv[1:]]))
 """
     expected = [structural_hash(read(path)) for path in paths]

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from tessera.cli.opt import opt
-from tessera.dialects.text import read
 from tessera.errors import CompileError, ResourceError, SourceSpan, TesseraError
+from tessera.ir.text import read
 
 SECONDS = 2.0
 

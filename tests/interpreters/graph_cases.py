@@ -9,7 +9,8 @@ import numpy as np
 from hypothesis import strategies as st
 from xdsl.ir import Operation
 
-from tessera.dialects import graph_control, graph_indexing
+from tessera.ir.graph import control as graph_control
+from tessera.ir.graph import indexing as graph_indexing
 
 Draw = Callable[..., Any]
 

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 import tessera as ts
 from tessera import Schedule, bf16, f32, kernel, knobs, tile
-from tessera.dialects import text
 from tessera.errors import CompileError, EffectError, RaceError, ShapeError, TesseraError
 from tessera.interpreters.access_trace import Trace
 from tessera.interpreters.checks import Checks, asked, checking
 from tessera.interpreters.tile import run_kernel
+from tessera.ir import text
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 specified: Any = import_module("specified")

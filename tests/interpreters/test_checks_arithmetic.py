@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessera import f8e4m3, f16, i8, i32, i64, kernel, saturate, tile, u8
-from tessera.dialects import text
 from tessera.errors import DtypeError
 from tessera.interpreters.checks import Checks, checking
 from tessera.interpreters.tile import run_kernel
+from tessera.ir import text
 
 Array = np.ndarray[Any, np.dtype[Any]]
 NAN, ALL, OVERFLOW = Checks(nonfinite="nan"), Checks(nonfinite="all"), Checks(overflow=True)

@@ -13,9 +13,6 @@ import pytest
 from reference_values import Array, assert_same, program, spacing, stored
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import elementwise, graph, graph_effects, schedule, text
-from tessera.dialects.graph_types import GraphTensorType
-from tessera.dialects.schedule_types import Config
 from tessera.dtypes import philox
 from tessera.dtypes.types import (
     ALL,
@@ -39,6 +36,13 @@ from tessera.dtypes.types import (
 from tessera.errors import CompileError, DtypeError, ShapeError, TesseraError
 from tessera.interpreters.graph import run_function
 from tessera.interpreters.machine import Machine
+from tessera.ir import text
+from tessera.ir.common import elementwise
+from tessera.ir.common.schedule_attributes import Config
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph import effects as graph_effects
+from tessera.ir.graph.types import GraphTensorType
+from tessera.ir.schedule import dialect as schedule
 
 
 def tensor(sizes: Sequence[int | str], dtype: DType) -> GraphTensorType:

@@ -37,11 +37,14 @@ from reference_values import (
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import elementwise, graph, graph_effects, text
-from tessera.dialects.graph_types import GraphTensorType, dense
 from tessera.dtypes.types import DType, bf16, bool_, f8e4m3, f32, f64, i4, i8, i16, i32, i64, u64
 from tessera.interpreters.graph import run_function
 from tessera.interpreters.machine import Machine
+from tessera.ir import text
+from tessera.ir.common import elementwise
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph import effects as graph_effects
+from tessera.ir.graph.types import GraphTensorType, dense
 from tessera.runtime.random import rand, randn
 
 CASES: dict[type[Operation], Callable[[Draw], Case]] = {}

@@ -15,12 +15,15 @@ from reference_values import LAYOUTS, Array, Draw, assert_same, laid_out, number
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import elementwise, graph, graph_effects, text
-from tessera.dialects.graph_types import GraphTensorType, dense, graph_type
 from tessera.dtypes.types import DType, accum, bf16, bool_, f8e4m3, f16, f32, i8, i32, loss_scale, saturate, u8
 from tessera.errors import CompileError, DtypeError
 from tessera.interpreters.graph import run_function
 from tessera.interpreters.machine import Machine
+from tessera.ir import text
+from tessera.ir.common import elementwise
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph import effects as graph_effects
+from tessera.ir.graph.types import GraphTensorType, dense, graph_type
 from tessera.shapes.expr import Size
 from tessera.transforms.facts import Facts
 from tessera.transforms.pipeline import compile_module

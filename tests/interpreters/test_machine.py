@@ -13,10 +13,10 @@ import pytest
 from reference_values import Array, assert_same
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.dialects import text
 from tessera.errors import EffectError, TesseraError
 from tessera.interpreters.graph import run_function
 from tessera.interpreters.machine import Machine, run_ranks
+from tessera.ir import text
 
 T = TypeVar("T")
 DRAW = text.read("""

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessera.dialects import text
 from tessera.dtypes.types import bf16, f8e4m3, f16, f32, i32
 from tessera.errors import DtypeError, GuardError
 from tessera.interpreters.checks import Checks, NumericChecks
 from tessera.interpreters.stored_values import limits_in
 from tessera.interpreters.tile import run_kernel
+from tessera.ir import text
 
 UNDERFLOW, BOUNDED = NumericChecks(underflow=True), NumericChecks(bounded=(-1.0, 1.0))
 

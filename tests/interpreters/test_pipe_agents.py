@@ -11,13 +11,14 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 import tessera.targets.cuda
-from tessera.dialects import pipe_agents, pipe_places
 from tessera.errors import RaceError
 from tessera.interpreters import pipe_agents as meanings
 from tessera.interpreters.checks import Checks
 from tessera.interpreters.engine import RULES
 from tessera.interpreters.machine import Machine
 from tessera.interpreters.tile import run_kernel
+from tessera.ir.pipe import pingpong as pipe_places
+from tessera.ir.pipe import warp_groups as pipe_agents
 from tessera.targets import text
 
 MEANINGS = (meanings,)  # importing the interpreters fills RULES

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessera.dialects import pipe_draws
 from tessera.errors import RaceError
 from tessera.interpreters import pipe_agents as meanings
 from tessera.interpreters.checks import Checks
 from tessera.interpreters.engine import RULES
 from tessera.interpreters.machine import Machine
 from tessera.interpreters.tile import run_kernel
+from tessera.ir.pipe import tile_scheduler as pipe_draws
 from tessera.targets import text
 
 MEANINGS = (meanings,)  # importing the interpreters fills RULES

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessera import f32, i8, i32, kernel, tile
-from tessera.dialects import text
 from tessera.errors import RaceError
 from tessera.interpreters.access_trace import Trace
 from tessera.interpreters.checks import Checks, checking
 from tessera.interpreters.tile import run_kernel
+from tessera.ir import text
 
 Array = np.ndarray[Any, np.dtype[Any]]
 RACES = Checks(races=True)

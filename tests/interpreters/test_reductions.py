@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_values import Array, Draw, assert_same, stored, values
 
-from tessera.dialects import elementwise, reductions
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import ALL, DType, Kind, bool_, f8e4m3, f32, f64, i8, i64, u64
 from tessera.errors import DtypeError
+from tessera.ir.common import elementwise, reductions
 
 DEFINED = [(row.name, dtype) for row in reductions.TABLE.values() for dtype in ALL if dtype.kind in row.kinds]
 INFINITE = (math.inf, -math.inf)

@@ -20,13 +20,13 @@ from xdsl.dialects.builtin import f32 as f32_type
 from xdsl.dialects.builtin import i32 as i32_type
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tessera.dialects import text
-from tessera.dialects.elements import dtype_of, element_of
 from tessera.dtypes.types import BY_NAME, DType, Kind, bf16, bool_, f8e4m3, f16, f32, f64, i4, i8, i16, i32, i64
 from tessera.errors import CompileError
 from tessera.interpreters.engine import RULES, Frame
 from tessera.interpreters.machine import Machine
 from tessera.interpreters.scalars import SCALAR_OPS, scalar
+from tessera.ir import text
+from tessera.ir.common.elements import dtype_of, element_of
 from tessera.transforms.folding import materialize
 
 index = IndexType()

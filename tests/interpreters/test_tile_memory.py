@@ -30,11 +30,11 @@ from reference_values import (
 )
 from tile_programs import constants, covers, examples, kernel, tensor, view, zeros
 
-from tessera.dialects import tile
 from tessera.dtypes.types import DType, Kind, bool_, f16, f32, i32, i64
 from tessera.errors import ShapeError
 from tessera.interpreters.machine import Machine
 from tessera.interpreters.tile import run_kernel
+from tessera.ir.tile import dialect as tile
 
 ZERO = "%zero = arith.constant 0 : index\n"
 

@@ -11,10 +11,10 @@ from reference_values import Array, assert_same
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tessera.dialects import text
-from tessera.dialects.elements import element_of
 from tessera.dtypes.types import DType
 from tessera.interpreters.tile import run_kernel
+from tessera.ir import text
+from tessera.ir.common.elements import element_of
 
 COVERED: set[type[Operation]] = set()
 Test = Callable[..., None]

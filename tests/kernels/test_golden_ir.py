@@ -17,7 +17,7 @@ from specified import KVCache, flash_attention  # pyright: ignore[reportMissingI
 
 import tessera as ts
 from tessera import Schedule
-from tessera.dialects import text
+from tessera.ir import text
 from tessera.kernels.function import Kernel
 from tessera.kernels.rewrite import _rewritten  # pyright: ignore[reportPrivateUsage]
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import tessera as ts
 from tessera import KTile, Out, Schedule, f32, kernel, knobs, tile
 from tessera.bench.cuda.kernel_texts import text_for
-from tessera.dialects.tile import FuncOp
-from tessera.dialects.tile_reach import covers
 from tessera.errors import CompileError, DeviceError, EffectError, ShapeError, TesseraError
 from tessera.interpreters.checks import Checks, checking
+from tessera.ir.tile.dialect import FuncOp
+from tessera.ir.tile.reach import covers
 from tessera.runtime.launch_plan import Plan
 
 Array = np.ndarray[Any, np.dtype[Any]]

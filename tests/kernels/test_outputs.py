@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import tessera as ts
 from tessera import KTile, Out, Schedule, Tensor, f32, kernel, tile
-from tessera.dialects import text
-from tessera.dialects.tile import FuncOp
 from tessera.errors import DtypeError, EffectError, RaceError, ShapeError, TesseraError
 from tessera.interpreters.checks import Checks, checking
+from tessera.ir import text
+from tessera.ir.tile.dialect import FuncOp
 from tessera.kernels.levels import calling_module, lower_through
 from tessera.shapes.annotations import TensorType
 from tessera.shapes.signature import Signature

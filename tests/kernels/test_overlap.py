@@ -12,9 +12,9 @@ import pytest
 
 import tessera as ts
 from tessera import kernel, knobs, tile
-from tessera.dialects import text
-from tessera.dialects.tile import FuncOp, memory_of
 from tessera.interpreters.engine import symbol_in
+from tessera.ir import text
+from tessera.ir.tile.dialect import FuncOp, memory_of
 from tessera.kernels.native import settings
 from tessera.kernels.overlapping import merged_groups
 from tessera.metatracing import MetaTracingRuntime, RuntimeConfig

@@ -16,9 +16,11 @@ from xdsl.ir import Operation
 
 import tessera as ts
 from tessera import Schedule, TesseraWarning, kernel, tile, verify
-from tessera.dialects import graph, schedule, text
-from tessera.dialects.tile import FuncOp
 from tessera.errors import AutotuneError, CompileError, ResourceError
+from tessera.ir import text
+from tessera.ir.graph import dialect as graph
+from tessera.ir.schedule import dialect as schedule
+from tessera.ir.tile.dialect import FuncOp
 from tessera.kernels import Space, space
 from tessera.kernels.levels import calling_module, config_of, lower_through, schedule_of
 

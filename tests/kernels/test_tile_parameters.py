@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import tessera as ts
 from tessera import Schedule, ShapeError, Tile, bf16, f16, f32, kernel, knobs, tile
-from tessera.dialects import tile as tile_dialect
-from tessera.dialects.locations import span_of
 from tessera.interpreters.checks import Checks, checking
+from tessera.ir.common.locations import span_of
+from tessera.ir.tile import dialect as tile_dialect
 
 Array = np.ndarray[Any, np.dtype[Any]]
 LEADING = [((), ()), ((3,), (3,)), ((3,), ()), ((2, 4), (2, 2)), ((2, 3), (6,)), ((6,), (2,))]

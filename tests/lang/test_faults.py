@@ -14,8 +14,8 @@ from xdsl.utils.exceptions import PassFailedException, VerifyException
 
 import tessera as ts
 from tessera import faults, kernel, knobs, tile
-from tessera.dialects import graph
 from tessera.errors import CompileError, InternalError, TesseraError, TesseraWarning
+from tessera.ir.graph import dialect as graph
 from tessera.transforms.graph_to_schedule import GraphToSchedule
 
 PROBLEMS: list[Exception] = [

@@ -12,8 +12,8 @@ from transformer_block import arguments, block, error, in_float64, transformer_b
 
 import tessera as ts
 from tessera import DType, Tensor, jit, knobs
-from tessera.dialects import text
-from tessera.dialects.structural_hash import structural_hash
+from tessera.ir import text
+from tessera.ir.structural_hash import structural_hash
 from tessera.runtime.pytree import tree_map
 
 FILECHECK = Path(__file__).parents[1] / "filecheck"

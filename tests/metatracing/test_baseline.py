@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tessera as ts
 from tessera import Schedule
-from tessera.dialects.structural_hash import structural_hash
+from tessera.ir.structural_hash import structural_hash
 from tessera.metatracing.attention import BASELINE, BASELINE_HASH, flash_attention
 
 

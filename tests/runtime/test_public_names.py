@@ -55,7 +55,7 @@ def test_what_eager_tensors_do_not_need_loads_when_used() -> None:
         "late = {f'tessera.{name}' for name in ('dialects.intervals', 'shapes.environment', 'shapes.signature')}\n"
         "assert (ts.ones(3) + 1).tolist() == [2.0, 2.0, 2.0]\n"
         "assert not late & set(sys.modules), late & set(sys.modules)\n"
-        "from tessera.dialects import elementwise\n"
+        "from tessera.ir.common import elementwise\n"
         "from tessera.shapes import Signature, ShapeEnvironment\n"
         "assert callable(elementwise.TABLE['add'].interval)\n"
         "assert late <= set(sys.modules)\n"

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import tessera as ts
-from tessera.dialects import elementwise
 from tessera.errors import DtypeError, ShapeError
+from tessera.ir.common import elementwise
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

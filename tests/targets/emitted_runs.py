@@ -11,10 +11,10 @@ import ptx_values
 from ptx_machine import Launch, Machine
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.dialects.elements import dtype_of
-from tessera.dialects.tile_types import ViewType
 from tessera.interpreters.engine import symbol_in
 from tessera.interpreters.tile import bind
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.tile.types import ViewType
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.compile import Program, compile_lowered
 

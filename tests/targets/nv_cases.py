@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from nv_layouts import Array, random_layout
 
-from tessera.dialects.elements import element_of
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import NO_POLICY, DType, bf16, bool_, f32, f64, i4, i8, i32, u16
+from tessera.ir.common.elements import element_of
 from tessera.targets.cuda.layouts import Layout, accumulator, blocked
 
 MOST = 2048

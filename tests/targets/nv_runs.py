@@ -14,9 +14,9 @@ from cpu_runs import Array, at_tile_level, copies
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_type
 from tessera.interpreters.engine import symbol_in
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.budget import partial_sums
 from tessera.targets.cuda.compile import lower_kernel

@@ -16,10 +16,10 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.elements import element_of, tile_of
-from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type, view_type
 from tessera.dtypes.types import DType, i8, i32
+from tessera.ir.common.elements import element_of, tile_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import ViewType, tile_dtype, tile_type, view_type
 from tessera.shapes.expr import dim
 
 ROWS, COLS = 20, 24

@@ -15,9 +15,9 @@ from xdsl.dialects.builtin import ModuleOp
 import tessera
 from tessera import Schedule
 from tessera.bench.operators import kernels
-from tessera.dialects import pipe_agents as agents
-from tessera.dialects import tile
 from tessera.interpreters.engine import symbol_in
+from tessera.ir.pipe import warp_groups as agents
+from tessera.ir.tile import dialect as tile
 from tessera.kernels.host_plan import launch_of
 from tessera.targets import text
 from tessera.targets.cuda import dialect as nv

@@ -27,10 +27,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 import tessera as ts
 from tessera import DType, bf16, f16
-from tessera.dialects import tile
 from tessera.errors import ResourceError
 from tessera.interpreters.engine import symbol_in
 from tessera.interpreters.tile import run_kernel
+from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda import agents_model, choose_agents
 from tessera.targets.cuda import dialect as nv

@@ -10,8 +10,8 @@ import pytest
 import tessera as ts
 from tessera import Schedule
 from tessera.bench.operators import kernels
-from tessera.dialects import tile
 from tessera.interpreters.engine import symbol_in
+from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda.agents_model import (
     Block,
     Product,

@@ -14,10 +14,11 @@ from ptx_checks import check_clean, count
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.dialects import pipe, tile
-from tessera.dialects import pipe_agents as agents
 from tessera.errors import CompileError
 from tessera.interpreters.engine import symbol_in
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.pipe import warp_groups as agents
+from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper

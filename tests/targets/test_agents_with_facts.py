@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import tessera as ts
 from tessera import bf16, f16
-from tessera.dialects import tile
 from tessera.interpreters.engine import symbol_in
 from tessera.interpreters.tile import run_kernel
+from tessera.ir.tile import dialect as tile
 from tessera.metatracing.attention import flash_attention
 from tessera.targets import text
 from tessera.targets.cuda import dialect as nv

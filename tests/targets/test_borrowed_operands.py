@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tessera import Schedule, kernel
-from tessera.dialects import tile
+from tessera.ir.tile import dialect as tile
 from tessera.kernels import intrinsics as tile_ops
 from tessera.metatracing.attention import flash_attention
 from tessera.runtime.creation import asarray

@@ -11,7 +11,7 @@ import pytest
 from llvm_loops import HERE, Array, Loops, padded
 
 from tessera import bf16, f32, kernel, knobs, tile
-from tessera.dialects.elementwise import TABLE
+from tessera.ir.common.elementwise import TABLE
 from tessera.targets.cpu import features
 from tessera.targets.cpu.compile import compile_kernel
 from tessera.targets.cpu.tile_to_cpu import TileToCpu

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from xdsl.dialects import arith, scf
 
-from tessera.dialects import text, tile
 from tessera.interpreters.engine import symbol_in
+from tessera.ir import text
+from tessera.ir.tile import dialect as tile
 from tessera.targets.cpu.extents import Extents, Span
 from tessera.targets.cpu.inside import is_inside
 from tessera.transforms.facts import Fact, Facts, Kind, Recorder

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from random_tile_programs import arguments, program
 
 from tessera import Schedule
-from tessera.dialects import tile
-from tessera.dialects.tile_types import ViewType
 from tessera.errors import CompileError
 from tessera.interpreters.engine import symbol_in
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import ViewType
 from tessera.kernels.function import Kernel
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import dim

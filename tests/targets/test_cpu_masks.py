@@ -20,8 +20,8 @@ from xdsl.dialects.builtin import FloatAttr, IndexType, ModuleOp, bf16, f32
 from xdsl.ir import Block, Region, SSAValue
 
 import tessera
-from tessera.dialects import tile
-from tessera.dialects.tile_types import ViewType
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import ViewType
 from tessera.shapes.expr import dim
 from tessera.targets.cpu import dialect as cpu
 

@@ -9,7 +9,7 @@ import pytest
 from cpu_runs import at_tile_level
 
 import tessera as ts
-from tessera.dialects import tile
+from tessera.ir.tile import dialect as tile
 from tessera.kernels.schedule import Schedule
 from tessera.metatracing.attention import flash_attention
 from tessera.targets import text

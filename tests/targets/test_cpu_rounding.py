@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tessera import Schedule, kernel, knobs, tile
-from tessera.dialects import tile as tiles
 from tessera.interpreters.engine import symbol_in
+from tessera.ir.tile import dialect as tiles
 from tessera.targets.cpu import features
 from tessera.transforms.scaled_maxima import scale_maxima
 

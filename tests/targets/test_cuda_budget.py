@@ -14,9 +14,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 import tessera as ts
 from tessera import DType, Schedule, bf16, f32
-from tessera.dialects import tile
 from tessera.errors import ResourceError
 from tessera.interpreters.engine import symbol_in
+from tessera.ir.tile import dialect as tile
 from tessera.kernels import fitting
 from tessera.kernels.native import Settings
 from tessera.targets import text

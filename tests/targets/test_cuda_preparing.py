@@ -13,9 +13,9 @@ from test_cpu_lowering import instance
 
 from tessera import Schedule
 from tessera.bench.operators import kernels
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_type
 from tessera.interpreters.engine import symbol_in
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda.preparing import prepare
 
 bf16 = ml_dtypes.bfloat16

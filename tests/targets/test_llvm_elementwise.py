@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from llvm_loops import HERE, LANES, WIDTH, Array, Body, Loops, difference, elements, padded, special, words
 
-from tessera.dialects import elementwise as table
-from tessera.dialects import reductions
 from tessera.dtypes.casting import cast
 from tessera.dtypes.promotion import accumulator
 from tessera.dtypes.types import (
@@ -42,6 +40,8 @@ from tessera.dtypes.types import (
     u64,
 )
 from tessera.errors import CompileError, DtypeError
+from tessera.ir.common import elementwise as table
+from tessera.ir.common import reductions
 from tessera.targets.llvm import elementwise, mathematics
 from tessera.targets.llvm.elements import fuses, is_arm
 from tessera.targets.llvm.text import Function, Module, Value

@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from llvm_loops import HERE, WIDTH, Array, Body, Loops, difference, elements, padded, words
 
-from tessera.dialects.elementwise import TABLE
 from tessera.dtypes.types import f32, f64
+from tessera.ir.common.elementwise import TABLE
 from tessera.targets.cpu import features
 from tessera.targets.llvm import mathematics
 from tessera.targets.llvm.elements import is_arm, reaches

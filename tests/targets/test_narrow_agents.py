@@ -16,10 +16,10 @@ from ptx_checks import check_clean, count
 
 import tessera as ts
 from tessera import DType, accum, bf16, f16, f32
-from tessera.dialects import tile
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import f64, i8, i32, tf32, u8, u32
 from tessera.interpreters.engine import symbol_in
+from tessera.ir.tile import dialect as tile
 from tessera.kernels.native import Settings
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_kernel, lower_kernel

@@ -17,10 +17,10 @@ from test_nv_memory import assert_text, kinds_of
 from test_nv_values import all_casts, reference, shared_division
 
 import tessera as ts
-from tessera.dialects import elementwise as table
 from tessera.dtypes.types import ALL, DType, bf16, f16, f32
 from tessera.errors import TesseraError
 from tessera.interpreters.engine import symbol_in
+from tessera.ir.common import elementwise as table
 from tessera.kernels.host_plan import plan_of_function
 from tessera.runtime.cuda.executable import CudaExecutable
 from tessera.runtime.launch_plan import Failure

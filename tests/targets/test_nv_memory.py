@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from nv_cases import Case, function_text, numbers, tile_text, view_text
 from test_nv_values import check, instructions_of, read
 
-from tessera.dialects import reductions
 from tessera.dtypes.types import ALL, DType, bf16, bool_, f8e4m3, f16, f32, f64, i8, i32, i64, u8
 from tessera.errors import CompileError, DtypeError
+from tessera.ir.common import reductions
 from tessera.targets.cuda.compile import compile_lowered
 from tessera.targets.cuda.layouts import Layout, blocked, replicas
 

@@ -17,7 +17,6 @@ from test_llvm_elementwise import Case as Row
 from test_llvm_elementwise import agreement, cases, operands
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.dialects import elementwise as table
 from tessera.dtypes.types import (
     ALL,
     DType,
@@ -37,6 +36,7 @@ from tessera.dtypes.types import (
     u64,
 )
 from tessera.errors import CompileError
+from tessera.ir.common import elementwise as table
 from tessera.targets import text
 from tessera.targets.cuda import functions
 from tessera.targets.cuda.compile import compile_lowered

@@ -18,10 +18,12 @@ from xdsl.dialects.builtin import ModuleOp
 import tessera as ts
 from tessera import Schedule, bf16, f32
 from tessera.bench.operators import kernels
-from tessera.dialects import graph, schedule, tile
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, f64
 from tessera.interpreters.graph import run_function
+from tessera.ir.graph import dialect as graph
+from tessera.ir.schedule import dialect as schedule
+from tessera.ir.tile import dialect as tile
 from tessera.shapes.expr import dim
 from tessera.targets import text
 from tessera.targets.choose_blocks import candidates, stages_for

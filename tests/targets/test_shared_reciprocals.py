@@ -10,7 +10,7 @@ from ptx_checks import check_clean
 
 import tessera
 from tessera.bench.operators import kernels
-from tessera.dialects import tile
+from tessera.ir.tile import dialect as tile
 from tessera.kernels.schedule import Schedule
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered

@@ -9,10 +9,10 @@ from cpu_runs import lowered
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tessera.dialects import structural_hash as structure
-from tessera.dialects import text as plain
-from tessera.dialects.locations import span_of
 from tessera.errors import CompileError
+from tessera.ir import structural_hash as structure
+from tessera.ir import text as plain
+from tessera.ir.common.locations import span_of
 from tessera.targets import text
 from tessera.targets.cpu import dialect as cpu
 

@@ -22,8 +22,8 @@ from test_cpu_masks import LARGE, SMALL, Size, loop_program
 from test_cpu_masks import arguments as mask_arguments
 
 from tessera import Schedule, f32, i8, kernel, tile
-from tessera.dialects import tile as tile_dialect
 from tessera.errors import CompileError
+from tessera.ir.tile import dialect as tile_dialect
 from tessera.targets import text
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.tile_to_nv import TileToNv

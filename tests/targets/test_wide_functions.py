@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from llvm_loops import HERE, Array, Body, Loops, padded, words
 from test_llvm_mathematics import EXACT as NARROW_EXACT
 
-from tessera.dialects import elementwise as table
-from tessera.dialects.elementwise import TABLE
 from tessera.dtypes.types import f64
+from tessera.ir.common import elementwise as table
+from tessera.ir.common.elementwise import TABLE
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered
 from tessera.targets.llvm.elements import fuses

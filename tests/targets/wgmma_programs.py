@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tessera.dialects.elements import element_of
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import BY_NAME, DType, f64
+from tessera.ir.common.elements import element_of
 from tessera.targets.cuda.hopper_products import left_factor
 from tessera.targets.cuda.layouts import accumulator
 

@@ -9,9 +9,9 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import graph
-from tessera.dialects.graph_types import GraphTensorType, graph_type
 from tessera.dtypes.types import DType, f32, i32, i64
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.types import GraphTensorType, graph_type
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Size = int | str

@@ -9,12 +9,13 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from tessera.dialects import graph, text
-from tessera.dialects.graph_slices import LAST
-from tessera.dialects.graph_types import GraphTensorType, graph_type
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, f32, f64, i32
 from tessera.interpreters.graph import run_function
+from tessera.ir import text
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.slices import LAST
+from tessera.ir.graph.types import GraphTensorType, graph_type
 from tessera.shapes.rules import broadcast
 from tessera.transforms.pipeline import Compiled, compile_module, default_stages
 

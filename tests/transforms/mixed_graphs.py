@@ -13,10 +13,10 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import graph
-from tessera.dialects.graph_indexing import CumulateOp, DynamicSliceOp
-from tessera.dialects.graph_types import GraphTensorType, graph_type
 from tessera.dtypes.types import bool_, f32, i64
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.indexing import CumulateOp, DynamicSliceOp
+from tessera.ir.graph.types import GraphTensorType, graph_type
 from tessera.shapes.expr import element_count, size
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import graph
-from tessera.dialects.graph_types import GraphTensorType, graph_type
 from tessera.dtypes.types import f32, i32
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.types import GraphTensorType, graph_type
 
 Array = np.ndarray[Any, np.dtype[Any]]
 SIZES = {"M": 5, "N": 3, "K": 4}

@@ -11,12 +11,12 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.elements import element_of, tile_of
 from tessera.dtypes import types
 from tessera.interpreters import tile as tile_interpreter
 from tessera.interpreters.engine import Frame
 from tessera.interpreters.machine import Machine
+from tessera.ir.common.elements import element_of, tile_of
+from tessera.ir.tile import dialect as tile
 
 index = IndexType()
 MEANINGS = (tile_interpreter,)  # it registers itself

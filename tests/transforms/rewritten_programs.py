@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.dialects import tile
 from tessera.interpreters import pipe_agents as pipe_interpreter
 from tessera.interpreters.engine import symbol_in
 from tessera.interpreters.tile import run_kernel
+from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 
 MEANINGS = (pipe_interpreter,)  # it registers itself

@@ -14,9 +14,9 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from tessera import Schedule
 from tessera.bench.operators import kernels
-from tessera.dialects import tile
 from tessera.interpreters.machine import Machine
 from tessera.interpreters.tile import run_kernel
+from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.preparing import prepare
 from tessera.transforms.host_checks import take_host_checks

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tessera as ts
-from tessera.dialects import text
-from tessera.dialects.structural_hash import structural_hash
 from tessera.errors import GuardError
 from tessera.interpreters.graph import run_function
 from tessera.interpreters.tile import run_kernel
+from tessera.ir import text
+from tessera.ir.structural_hash import structural_hash
 from tessera.transforms.apply_facts import ApplyFacts
 from tessera.transforms.canonicalize import Canonicalize
 from tessera.transforms.common_subexpressions import CommonSubexpressions

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tessera.dialects import text
 from tessera.interpreters.graph import run_function
 from tessera.interpreters.machine import Machine
+from tessera.ir import text
 from tessera.transforms.canonicalize import Canonicalize
 from tessera.transforms.common_subexpressions import CommonSubexpressions
 from tessera.transforms.context import CompileContext

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rewritten_programs import Array, rewritten, run
 
-from tessera.dialects import tile
+from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.transforms.factors import gather_factors
 from tessera.transforms.powers_of_two import use_powers_of_two

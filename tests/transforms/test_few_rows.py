@@ -11,12 +11,14 @@ from graph_programs import BOUNDS, Array, Builder, Value, build, check, error, n
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera import Tensor, bf16, f16, f32, f64, i64
-from tessera.dialects import schedule, text, tile
-from tessera.dialects.tile_types import view_type
 from tessera.dtypes.types import DType
 from tessera.interpreters.engine import symbol_in
 from tessera.interpreters.graph import run_function
 from tessera.interpreters.tile import run_kernel
+from tessera.ir import text
+from tessera.ir.schedule import dialect as schedule
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import view_type
 from tessera.lang.programs import compile_graph
 from tessera.runtime.memory import aligned
 from tessera.targets.choose_blocks import stages_for

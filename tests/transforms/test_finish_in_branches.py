@@ -13,9 +13,9 @@ from role_programs import KERNELS, check_roles, prepared
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import StringAttr, TensorType
 
-from tessera.dialects import tile
-from tessera.dialects.pipe_agents import DotAwaitOp, RolesOp
 from tessera.interpreters.machine import Machine
+from tessera.ir.pipe.warp_groups import DotAwaitOp, RolesOp
+from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.transforms.finish_in_branches import FinishInBranches, finish_in_branches
 from tessera.transforms.live_ranges import split_ranges

@@ -15,12 +15,12 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, i1
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.elements import element_of
-from tessera.dialects.tile_types import ViewType
 from tessera.dtypes.types import f32
 from tessera.errors import TesseraError
 from tessera.interpreters.tile import run_kernel
+from tessera.ir.common.elements import element_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import ViewType
 from tessera.shapes.conditions import Geometry, evaluate, frozen
 from tessera.shapes.expr import dim
 from tessera.targets import text

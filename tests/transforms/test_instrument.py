@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.dialects import text, tile
 from tessera.errors import TesseraError
 from tessera.interpreters.tile import run_kernel
+from tessera.ir import text
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.instrument import Instrument
 
 _PROGRAM = """

@@ -11,8 +11,8 @@ from rewritten_programs import count, rewritten
 from role_programs import DEPTH, LENGTHS, PRODUCTS, STAGES, check_roles, lib, machines, numbers, prepared, traced
 from xdsl.dialects import scf
 
-from tessera.dialects import tile
-from tessera.dialects.pipe_agents import DotAwaitOp, DotStartOp, RolesOp
+from tessera.ir.pipe.warp_groups import DotAwaitOp, DotStartOp, RolesOp
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.early_loads import early_loads
 from tessera.transforms.finish_in_branches import finish_in_branches
 from tessera.transforms.late_stores import late_stores

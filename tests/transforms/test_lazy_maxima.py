@@ -22,9 +22,9 @@ from xdsl.dialects.builtin import ModuleOp
 from tessera import Schedule, f32, kernel
 from tessera import tile as language
 from tessera.bench.operators import kernels
-from tessera.dialects import tile
 from tessera.interpreters import engine
 from tessera.interpreters.tile import run_kernel
+from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.preparing import prepare
 from tessera.transforms.host_checks import take_host_checks

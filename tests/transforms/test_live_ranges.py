@@ -17,11 +17,11 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType, ModuleOp, f32
 from xdsl.ir import Block, Region, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.elements import tile_of
-from tessera.dialects.tile_types import ViewType
 from tessera.dtypes import types
 from tessera.interpreters.engine import RULES
+from tessera.ir.common.elements import tile_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import ViewType
 from tessera.shapes.expr import dim
 from tessera.targets import text
 from tessera.transforms.live_ranges import ClipRanges, SplitRanges, clip_ranges, split_ranges

@@ -12,13 +12,14 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import Float32Type, FloatAttr, IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tessera.dialects import text, tile
-from tessera.dialects.elements import element_of
-from tessera.dialects.tile_types import ViewType
 from tessera.dtypes.types import f32, i32
 from tessera.errors import CompileError, DtypeError
 from tessera.interpreters.checks import Checks
 from tessera.interpreters.tile import run_kernel
+from tessera.ir import text
+from tessera.ir.common.elements import element_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import ViewType
 from tessera.shapes.expr import dim
 from tessera.transforms.instrument import Instrument, check_of
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from rewritten_programs import check_same, count, rewritten, run
 from xdsl.dialects import scf
 
-from tessera.dialects import pipe, tile
 from tessera.errors import RaceError, ShapeError
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.transforms.make_async import MakeAsync, make_async
 from tessera.transforms.unroll_rings import unroll_rings

@@ -17,14 +17,14 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, f32
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.elements import element_of, tile_of
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes import types
 from tessera.dtypes.types import saturate
 from tessera.interpreters.engine import Frame
 from tessera.interpreters.machine import Machine
 from tessera.interpreters.tile import Array
+from tessera.ir.common.elements import element_of, tile_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.masks import (
     Constant,
     Edge,

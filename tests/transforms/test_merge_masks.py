@@ -7,7 +7,7 @@ import pytest
 from rewritten_programs import check_same, count, rewritten
 from role_programs import STAGES, prepared
 
-from tessera.dialects import tile
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.merge_masks import merge_masks
 
 

@@ -12,11 +12,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tessera import knobs
-from tessera.dialects import graph, text
-from tessera.dialects.graph_effects import PrintOp
-from tessera.dialects.graph_types import GraphTensorType
 from tessera.dtypes.types import f32
 from tessera.interpreters.graph import run_function
+from tessera.ir import text
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.effects import PrintOp
+from tessera.ir.graph.types import GraphTensorType
 from tessera.transforms.graph_to_schedule import GraphToSchedule
 from tessera.transforms.pipeline import Stage, compile_module, default_stages
 

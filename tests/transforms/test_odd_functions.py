@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rewritten_programs import Array, rewritten, run
 
-from tessera.dialects import tile
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.odd_functions import TAIL_ERROR, TANH_ERROR, use_sigmoids, use_tails
 
 MARK = "brief"

@@ -9,12 +9,12 @@ import pytest
 from rewritten_programs import at_length, rewritten
 from role_programs import PRODUCTS, STAGES, check_roles, prepared
 
-from tessera.dialects import tile
-from tessera.dialects.pipe_agents import DotStartOp
-from tessera.dialects.pipe_places import AwaitPlaceOp, PassPlaceOp
 from tessera.interpreters.engine import RULES, Frame, Values
 from tessera.interpreters.machine import Machine
 from tessera.interpreters.pipe_agents import Member
+from tessera.ir.pipe.pingpong import AwaitPlaceOp, PassPlaceOp
+from tessera.ir.pipe.warp_groups import DotStartOp
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.finish_in_branches import finish_in_branches
 from tessera.transforms.live_ranges import split_ranges
 from tessera.transforms.order_products import order_products

@@ -13,8 +13,8 @@ import pytest
 from rewritten_programs import check_same, count, rewritten
 from xdsl.dialects import scf
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_type
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
 from tessera.targets import text
 from tessera.transforms.host_checks import take_host_checks
 from tessera.transforms.partition_rows import PartitionRows, partition_rows, rows_of, spread_rows

@@ -12,11 +12,13 @@ from xdsl.dialects.builtin import ModuleOp, UnknownLoc
 from xdsl.passes import ModulePass
 
 from tessera import knobs
-from tessera.dialects import graph, text, tile
-from tessera.dialects.locations import location_of
-from tessera.dialects.structural_hash import structural_hash
 from tessera.errors import CompileError, SourceSpan
 from tessera.interpreters.graph import run_function
+from tessera.ir import text
+from tessera.ir.common.locations import location_of
+from tessera.ir.graph import dialect as graph
+from tessera.ir.structural_hash import structural_hash
+from tessera.ir.tile import dialect as tile
 from tessera.transforms import legality
 from tessera.transforms.facts import Facts
 from tessera.transforms.pipeline import Stage, compile_module, default_stages

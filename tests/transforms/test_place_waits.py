@@ -20,9 +20,9 @@ from xdsl.ir import Operation
 import tessera.targets.cuda
 from tessera import Schedule
 from tessera.bench.operators import kernels
-from tessera.dialects import tile
-from tessera.dialects.pipe_agents import DotAwaitOp, DotsBehindOp, DotStartOp, PendingType, ReleaseOp, RolesOp, TakeOp
 from tessera.interpreters.machine import Machine
+from tessera.ir.pipe.warp_groups import DotAwaitOp, DotsBehindOp, DotStartOp, PendingType, ReleaseOp, RolesOp, TakeOp
+from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.transforms.live_ranges import split_ranges
 from tessera.transforms.place_waits import PlaceWaits, place_waits

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rewritten_programs import Array, rewritten, run
 
-from tessera.dialects import tile
 from tessera.dtypes.types import f32
+from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.transforms.powers_of_two import use_powers_of_two
 from tessera.transforms.scaled_maxima import scale_maxima

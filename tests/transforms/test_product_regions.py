@@ -110,7 +110,7 @@ def test_rows_are_one_axis() -> None:
     ("dtype", "to"), [(f64, f64), (f16, f16), (bf16, f32), (f8e4m3, f32), (i8, i32), (u8, u8), (i32, i32)], ids=str
 )
 def test_types_of_elements(dtype: DType, to: DType) -> None:
-    from tessera.dialects import graph
+    from tessera.ir.graph import dialect as graph
 
     def multiply(g: Builder, a: Value, b: Value) -> Value:
         return g.add(graph.MatmulOp(a.ssa, b.ssa, to=to))

@@ -15,8 +15,8 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.bench.operators import kernels
-from tessera.dialects import tile
-from tessera.dialects.pipe_agents import ExtentOp, WorkerOp
+from tessera.ir.pipe.warp_groups import ExtentOp, WorkerOp
+from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.transforms.constants import integer_of
 from tessera.transforms.program_order import ABREAST, BAND, Programs, Uneven, band_height, can_form_teams, unevenness

@@ -29,18 +29,20 @@ from rewritten_programs import at_length
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import graph, schedule, tile
-from tessera.dialects import text as dialects_text
-from tessera.dialects.graph_effects import PrintOp
-from tessera.dialects.graph_indexing import CumulateOp, DynamicSliceOp, DynamicUpdateSliceOp, ScatterOp
-from tessera.dialects.graph_slices import LEAST, least_sizes
-from tessera.dialects.graph_types import GraphTensorType, graph_type
-from tessera.dialects.schedule_types import Config, ConfigAttr
 from tessera.dtypes.types import DType, bf16, f16, f32, f64, i8, i32, i64, u8, u32
 from tessera.interpreters import graph as graph_interpreter
 from tessera.interpreters.checks import Checks, checking
 from tessera.interpreters.graph import run_function
 from tessera.interpreters.tile import run_kernel
+from tessera.ir import text as dialects_text
+from tessera.ir.common.schedule_attributes import Config, ConfigAttr
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.effects import PrintOp
+from tessera.ir.graph.indexing import CumulateOp, DynamicSliceOp, DynamicUpdateSliceOp, ScatterOp
+from tessera.ir.graph.slices import LEAST, least_sizes
+from tessera.ir.graph.types import GraphTensorType, graph_type
+from tessera.ir.schedule import dialect as schedule
+from tessera.ir.tile import dialect as tile
 from tessera.targets import text as targets_text
 from tessera.targets.cpu.interpreter import run_cpu_kernel
 from tessera.targets.cpu.tile_to_cpu import TileToCpu

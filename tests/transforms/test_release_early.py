@@ -9,9 +9,10 @@ from role_programs import STAGES, check_roles, prepared
 from xdsl.dialects import scf
 from xdsl.ir import SSAValue
 
-from tessera.dialects import pipe_agents, tile
-from tessera.dialects.pipe_agents import DotStartOp, ReleaseOp, RolesOp, TakeOp
 from tessera.interpreters.machine import Machine
+from tessera.ir.pipe import warp_groups as pipe_agents
+from tessera.ir.pipe.warp_groups import DotStartOp, ReleaseOp, RolesOp, TakeOp
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.finish_in_branches import finish_in_branches
 from tessera.transforms.place_waits import place_waits
 from tessera.transforms.release_early import release_early

@@ -7,7 +7,7 @@ import pytest
 from rewritten_programs import rewritten, run
 from test_powers_of_two import BODIES, LESS_TOP, PAIR, SCALED, SOFTMAX
 
-from tessera.dialects import tile
+from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.transforms.scaled_differences import use_scaled_differences
 

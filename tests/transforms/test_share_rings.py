@@ -10,10 +10,11 @@ from role_programs import DEPTH, LENGTHS, PRODUCTS, attention, check_roles, lib,
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from tessera.bench.operators import kernels
-from tessera.dialects import pipe, tile
-from tessera.dialects.attributes import SizesAttr
 from tessera.errors import RaceError
 from tessera.interpreters.tile import run_kernel
+from tessera.ir.common.attributes import SizesAttr
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.transforms.place_waits import place_waits
 from tessera.transforms.share_rings import share_rings

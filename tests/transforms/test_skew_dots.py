@@ -22,7 +22,7 @@ from xdsl.ir import Operation
 
 from tessera import Schedule
 from tessera.bench.operators import kernels
-from tessera.dialects import tile
+from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.preparing import prepare
 from tessera.transforms.live_ranges import clip_ranges, split_ranges

@@ -14,10 +14,10 @@ from role_programs import STAGES, attention, check_roles, prepared
 from xdsl.dialects import scf
 
 from tessera.bench.operators import kernels
-from tessera.dialects import tile
-from tessera.dialects.pipe_agents import DotStartOp, TakeOp
 from tessera.interpreters.engine import RULES, Frame, Values
 from tessera.interpreters.machine import Machine
+from tessera.ir.pipe.warp_groups import DotStartOp, TakeOp
+from tessera.ir.tile import dialect as tile
 from tessera.kernels import intrinsics
 from tessera.kernels.function import kernel
 from tessera.transforms.finish_in_branches import finish_in_branches

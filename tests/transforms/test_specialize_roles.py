@@ -15,13 +15,14 @@ from role_programs import BLOCK, DEPTH, KERNELS, LENGTHS, ROWS, STAGES, check_ro
 from xdsl.dialects import arith, scf
 from xdsl.ir import Operation
 
-from tessera.dialects import pipe, tile
-from tessera.dialects.pipe_agents import FillOp, ReleaseOp, RolesOp, TakeOp
-from tessera.dialects.pipe_draws import DrawnOp, DrawOp, MailboxOp
-from tessera.dialects.tile_types import tile_type
 from tessera.interpreters.access_trace import Trace
 from tessera.interpreters.machine import Machine
 from tessera.interpreters.tile import run_kernel
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.pipe.tile_scheduler import DrawnOp, DrawOp, MailboxOp
+from tessera.ir.pipe.warp_groups import FillOp, ReleaseOp, RolesOp, TakeOp
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
 from tessera.targets import text
 from tessera.transforms.live_ranges import split_ranges
 from tessera.transforms.program_order import BAND

@@ -13,11 +13,12 @@ from random_products import random_program
 from rewritten_programs import at_length, count, rewritten
 from role_programs import KERNELS, LENGTHS, PRODUCTS, STAGES, check_roles, prepared
 
-from tessera.dialects import pipe, tile
-from tessera.dialects.pipe_agents import FillOp, RolesOp, TakeOp
-from tessera.dialects.pipe_draws import DrawnOp, DrawOp
-from tessera.dialects.pipe_turns import TurnOp
 from tessera.interpreters.machine import Machine
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.pipe.tile_scheduler import DrawnOp, DrawOp
+from tessera.ir.pipe.transpose import TurnOp
+from tessera.ir.pipe.warp_groups import FillOp, RolesOp, TakeOp
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.place_waits import place_waits
 from tessera.transforms.skew_dots import skew_dots
 from tessera.transforms.skip_turns import skip_turns

@@ -27,10 +27,13 @@ from tessera.bench.integration import (
     to_target_ir,
     to_tile_ir,
 )
-from tessera.dialects import graph, schedule, text, tile
-from tessera.dialects.graph_types import GraphTensorType
-from tessera.dialects.tile_values import DotOp, TransOp
 from tessera.interpreters.engine import symbol_in
+from tessera.ir import text
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.types import GraphTensorType
+from tessera.ir.schedule import dialect as schedule
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.values import DotOp, TransOp
 from tessera.kernels.function import Kernel
 from tessera.runtime.tensor import Tensor
 from tessera.shapes.expr import Size, dim

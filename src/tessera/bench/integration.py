@@ -22,8 +22,11 @@ from xdsl.dialects.builtin import ModuleOp
 import tessera
 from tessera.bench.definitions import BenchError
 from tessera.bench.hardware import METRICS, HardwareProfiler
-from tessera.dialects import graph, schedule, text, tile
 from tessera.interpreters.engine import symbol_in
+from tessera.ir import text
+from tessera.ir.graph import dialect as graph
+from tessera.ir.schedule import dialect as schedule
+from tessera.ir.tile import dialect as tile
 from tessera.kernels.arguments import NUMBERS, collect, is_array
 from tessera.kernels.assumptions import Assumptions
 from tessera.kernels.compiling import Source, Words, plan_of

@@ -16,10 +16,10 @@ import tessera as ts
 from tessera.cli import demo_machine_code
 from tessera.cli.demo_attention import attention
 from tessera.cli.inspect import beside_source
-from tessera.dialects import text
-from tessera.dialects.structural_hash import structural_hash
 from tessera.interpreters.checks import Checks, checking
 from tessera.interpreters.graph import run_function
+from tessera.ir import text
+from tessera.ir.structural_hash import structural_hash
 from tessera.kernels.levels import lower_through
 from tessera.kernels.native import settings
 from tessera.transforms.facts import Facts

@@ -14,8 +14,8 @@ from typing import Any
 import click
 
 import tessera as ts
-from tessera.dialects import text
 from tessera.errors import CompileError, ResourceError
+from tessera.ir import text
 from tessera.kernels.function import Instance, Kernel
 from tessera.kernels.levels import lower_through
 from tessera.shapes.expr import dim

@@ -10,9 +10,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator, NoTerminator, SymbolTable
 
-from tessera.dialects.locations import span_of
 from tessera.errors import CompileError, TesseraError
 from tessera.interpreters.machine import Machine
+from tessera.ir.common.locations import span_of
 
 Values = Sequence[Any]
 OpT = TypeVar("OpT", bound=Operation)

@@ -9,8 +9,6 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from tessera.dialects import elementwise, graph, graph_effects, reductions, schedule
-from tessera.dialects.graph_types import GraphTensorType, dense_values, graph_type
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import Kind
 from tessera.errors import CompileError, DtypeError, RangeError, ShapeError
@@ -20,6 +18,11 @@ from tessera.interpreters.engine import Frame, Values, Witness, meaning, symbol_
 from tessera.interpreters.graph_sentinels import check_nan
 from tessera.interpreters.machine import Machine
 from tessera.interpreters.tile import multiply, positions, run_kernel
+from tessera.ir.common import elementwise, reductions
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph import effects as graph_effects
+from tessera.ir.graph.types import GraphTensorType, dense_values, graph_type
+from tessera.ir.schedule import dialect as schedule
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import dim
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tessera.dialects import graph_control
-from tessera.dialects.graph_types import graph_type
 from tessera.interpreters.engine import Frame, Values, meaning
+from tessera.ir.graph import control as graph_control
+from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import dim
 
 

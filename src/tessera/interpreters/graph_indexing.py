@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from tessera.dialects import elementwise, graph_indexing, reductions
-from tessera.dialects.graph_types import graph_type
 from tessera.dtypes.casting import cast
 from tessera.dtypes.promotion import accumulator
 from tessera.dtypes.types import Kind, f64, i64, u64
 from tessera.errors import RangeError, ShapeError
 from tessera.interpreters.engine import Frame, Values, meaning
+from tessera.ir.common import elementwise, reductions
+from tessera.ir.graph import indexing as graph_indexing
+from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import dim
 
 Array = np.ndarray[Any, np.dtype[Any]]

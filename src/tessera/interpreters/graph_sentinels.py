@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
-from tessera.dialects import graph, graph_indexing
-from tessera.dialects.graph_types import graph_type
 from tessera.errors import DtypeError
 from tessera.interpreters.sentinels import number, wide
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph import indexing as graph_indexing
+from tessera.ir.graph.types import graph_type
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Excuse = Callable[[Any, Sequence[Array], tuple[int, ...]], Array]

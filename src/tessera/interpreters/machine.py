@@ -11,11 +11,11 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from tessera.dialects import reductions
 from tessera.dtypes import philox
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, f32, f64
 from tessera.errors import EffectError
+from tessera.ir.common import reductions
 
 Array = np.ndarray[Any, np.dtype[Any]]
 T = TypeVar("T")

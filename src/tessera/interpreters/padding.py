@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
-from tessera.dialects import reductions, tile
-from tessera.dialects.locations import span_of
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import DType
 from tessera.errors import ShapeError
+from tessera.ir.common import reductions
+from tessera.ir.common.locations import span_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Mark = Array | None

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tessera.dialects import pipe
-from tessera.dialects.elements import dtype_of
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import f64
 from tessera.errors import RaceError, ShapeError
 from tessera.interpreters.engine import Frame, Values, meaning
 from tessera.interpreters.tile import Array, window
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.pipe import copies as pipe
 
 
 @dataclass(eq=False)

@@ -18,9 +18,6 @@ import numpy as np
 from xdsl.dialects import scf
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import pipe, pipe_agents, pipe_draws, pipe_places, pipe_turns
-from tessera.dialects.elements import dtype_of
-from tessera.dialects.tile_types import tile_dtype
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import f64
 from tessera.errors import RaceError
@@ -28,6 +25,13 @@ from tessera.interpreters.agents import Agents
 from tessera.interpreters.engine import Frame, Values, meaning
 from tessera.interpreters.pipe import Ring
 from tessera.interpreters.tile import Array, Runner, View, multiply, window
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.pipe import pingpong as pipe_places
+from tessera.ir.pipe import tile_scheduler as pipe_draws
+from tessera.ir.pipe import transpose as pipe_turns
+from tessera.ir.pipe import warp_groups as pipe_agents
+from tessera.ir.tile.types import tile_dtype
 
 _HINT = "every agent takes and releases every turn that is filled, and there are slots for those under way"
 

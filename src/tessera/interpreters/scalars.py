@@ -15,12 +15,12 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
-from tessera.dialects import elementwise
-from tessera.dialects.elements import dtype_of
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import ALL, DType, Kind, bool_, f64
 from tessera.errors import CompileError, DtypeError
 from tessera.interpreters.engine import Frame, Values, meaning
+from tessera.ir.common import elementwise
+from tessera.ir.common.elements import dtype_of
 
 IntegerFunction = Callable[[int, int], int]
 _NUMBERS = {dtype.storage: dtype for dtype in ALL}

@@ -11,12 +11,12 @@ import numpy as np
 from xdsl.dialects import arith
 from xdsl.ir import Operation
 
-from tessera.dialects import tile
-from tessera.dialects.elements import dtype_of
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import DType, Kind
 from tessera.errors import DtypeError
 from tessera.interpreters import scalars
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Index = tuple[int, ...]

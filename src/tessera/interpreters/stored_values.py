@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation
 
-from tessera.dialects import tile
-from tessera.dialects.locations import span_of
-from tessera.dialects.tile_types import tile_dtype
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, f64
 from tessera.errors import GuardError
 from tessera.interpreters.sentinels import title
 from tessera.interpreters.tile import View, window
+from tessera.ir.common.locations import span_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Limits = tuple[float, float]

@@ -15,13 +15,6 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.ir import Block, SSAValue
 
 from tessera.cached import cached_property
-from tessera.dialects import elementwise, reductions, tile
-from tessera.dialects.attributes import SizesAttr
-from tessera.dialects.elements import dtype_of
-from tessera.dialects.locations import span_of
-from tessera.dialects.pipe import team_of
-from tessera.dialects.tile_reach import covers
-from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, Kind, f64, i64, u64
 from tessera.errors import CompileError, DtypeError, EffectError, ShapeError, SourceSpan
@@ -30,6 +23,14 @@ from tessera.interpreters.access_trace import Trace
 from tessera.interpreters.checks import Checks, asked
 from tessera.interpreters.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.machine import Machine
+from tessera.ir.common import elementwise, reductions
+from tessera.ir.common.attributes import SizesAttr
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.common.locations import span_of
+from tessera.ir.pipe.copies import team_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.reach import covers
+from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import dim
 

@@ -20,15 +20,15 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.elements import dtype_of
-from tessera.dialects.tile_types import tile_dtype
 from tessera.dtypes.casting import cast
 from tessera.dtypes.promotion import can_cast
 from tessera.dtypes.types import DType, f64
 from tessera.errors import DtypeError
 from tessera.interpreters import scalars
 from tessera.interpreters.sentinels import Mark, Program, sources, title, whereabouts, wide
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

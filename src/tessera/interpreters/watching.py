@@ -10,9 +10,6 @@ import numpy as np
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.locations import span_of
-from tessera.dialects.tile_types import tile_type
 from tessera.errors import ShapeError
 from tessera.interpreters.access_trace import Access, AccessKind, Trace
 from tessera.interpreters.checks import Checks, NumericChecks
@@ -24,6 +21,9 @@ from tessera.interpreters.shadow import Shadow
 from tessera.interpreters.stored_values import check_stored
 from tessera.interpreters.tile import View
 from tessera.interpreters.underflow import check_underflow, decaying
+from tessera.ir.common.locations import span_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
 
 Array = np.ndarray[Any, np.dtype[Any]]
 MemoryOp = tile.LoadOp | tile.StoreOp | tile.AtomicOp

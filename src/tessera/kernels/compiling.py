@@ -13,14 +13,15 @@ from xdsl.dialects.builtin import IndexType, ModuleOp, StringAttr
 from xdsl.ir import Attribute, SSAValue
 
 from tessera import knobs
-from tessera.dialects import text, tile
-from tessera.dialects.elements import dtype_of
-from tessera.dialects.locations import span_of
-from tessera.dialects.tile_reach import covers
-from tessera.dialects.tile_types import ViewType
 from tessera.errors import CompileError, DeviceError, SourceSpan
 from tessera.faults import boundary
 from tessera.interpreters.engine import symbol_in
+from tessera.ir import text
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.common.locations import span_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.reach import covers
+from tessera.ir.tile.types import ViewType
 from tessera.kernels.native import Program, Settings, loaded
 from tessera.runtime.launch_plan import ArrayArgument, Failure, NumberArgument, Plan
 from tessera.transforms.facts import Facts

@@ -5,9 +5,9 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Attribute
 
-from tessera.dialects.elements import dtype_of
-from tessera.dialects.tile_types import ViewType
 from tessera.errors import CompileError
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.tile.types import ViewType
 from tessera.runtime.launch_plan import ArrayArgument, DeviceLaunch, MapAxis, NumberArgument, Plan, TensorMap
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.compile import Program

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tessera.dialects import elementwise
 from tessera.dtypes.philox import Stream
 from tessera.dtypes.types import DType, bool_, f32, f64, i64, saturate, u64
 from tessera.errors import CompileError, DtypeError, ShapeError, warn_once
+from tessera.ir.common import elementwise
 from tessera.kernels.context import Context, current_context
 from tessera.kernels.control import BlockIndex, Range
 from tessera.kernels.values import Place, Scalar, Tile, Undefined, View, as_tuple, tracer

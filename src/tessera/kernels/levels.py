@@ -7,12 +7,13 @@ from dataclasses import asdict
 from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp
 from xdsl.ir import Attribute
 
-from tessera.dialects import graph, tile
-from tessera.dialects.attributes import SizesAttr, integer
-from tessera.dialects.effects import MEMORY, effects_within
-from tessera.dialects.graph_types import GraphTensorType
-from tessera.dialects.schedule_types import Config, ConfigAttr
-from tessera.dialects.tile_types import ViewType
+from tessera.ir.common.attributes import SizesAttr, integer
+from tessera.ir.common.effects import MEMORY, effects_within
+from tessera.ir.common.schedule_attributes import Config, ConfigAttr
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.types import GraphTensorType
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import ViewType
 from tessera.kernels.function import Instance
 from tessera.kernels.schedule import Schedule
 from tessera.transforms.pipeline import Compiled, compile_module

@@ -25,8 +25,8 @@ def merged_groups(groups: Iterable[Iterable[str]]) -> Groups:
 
 def say_overlapping(function: Operation, paths: Sequence[str], groups: Iterable[Iterable[str]]) -> None:
     """Says of a tile function, with arguments at these paths, which of them may overlap."""
-    from tessera.dialects.attributes import integers
-    from tessera.dialects.tile import OVERLAPPING, overlapping_places
+    from tessera.ir.common.attributes import integers
+    from tessera.ir.tile.dialect import OVERLAPPING, overlapping_places
 
     firsts = list(overlapping_places(function, len(paths)))
     for group in merged_groups([*_groups_of(paths, firsts), *groups]):

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from xdsl.ir import SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.elements import dtype_of
-from tessera.dialects.intervals import Interval, hull
-from tessera.dialects.tile_types import ViewType, tile_dtype
 from tessera.dtypes.types import DType
 from tessera.errors import GuardError
 from tessera.interpreters.scalars import as_array
 from tessera.interpreters.sentinels import ARITHMETIC
 from tessera.interpreters.stored_values import limits_in, outside
 from tessera.interpreters.underflow import decaying, may_underflow
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.common.intervals import Interval, hull
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import ViewType, tile_dtype
 from tessera.kernels.function import Instance
 from tessera.kernels.verification import Claim, Limits, Numerics, Report, told
 from tessera.runtime.tensor import Tensor

@@ -11,11 +11,11 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.dialects import text
-from tessera.dialects.attributes import symbols_of
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError, DtypeError, ShapeError, TesseraError, span_of
 from tessera.faults import boundary
+from tessera.ir import text
+from tessera.ir.common.attributes import symbols_of
 from tessera.kernels.arguments import kinds_of, plain
 from tessera.kernels.context import current_context
 from tessera.kernels.control import is_kernel_module

@@ -12,14 +12,14 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.elements import element_of, tile_of
-from tessera.dialects.locations import location_of
-from tessera.dialects.locations import span_of as placed_at
-from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
 from tessera.dtypes.promotion import accumulator, promote
 from tessera.dtypes.types import BY_NAME, DType, Kind, bool_, f32, i64
 from tessera.errors import CompileError, DtypeError, ShapeError, SourceSpan, caller_frame, span_of
+from tessera.ir.common.elements import element_of, tile_of
+from tessera.ir.common.locations import location_of
+from tessera.ir.common.locations import span_of as placed_at
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
 from tessera.kernels.schedule import Schedule
 from tessera.kernels.values import Bound, Place, Scalar, Tile, Undefined, View, is_dynamic
 from tessera.shapes import rules

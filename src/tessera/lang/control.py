@@ -34,7 +34,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
         return (true_fn if pred else false_fn)(*operands)
     if current_or_none() is None:
         return (true_fn if pred else false_fn)(*operands)
-    from tessera.dialects import graph_control
+    from tessera.ir.graph import control as graph_control
 
     flag = _flag(pred, "cond")
     values, structure = _lifted(operands)
@@ -54,7 +54,7 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
         while cond_fn(value):
             value = body_fn(value)
         return value
-    from tessera.dialects import graph_control
+    from tessera.ir.graph import control as graph_control
 
     values, structure = _lifted(init_val)
     values = [_strong(value) for value in values]
@@ -87,8 +87,8 @@ def scan(
     """
     if current_or_none() is None:
         return _scan_now(f, init, xs, length, reverse)
-    from tessera.dialects import graph_control
-    from tessera.dialects.graph_types import graph_type
+    from tessera.ir.graph import control as graph_control
+    from tessera.ir.graph.types import graph_type
 
     carried, structure = _lifted(init)
     carried = [_strong(value) for value in carried]
@@ -236,7 +236,7 @@ def _as_before(given: Sequence[Traced], before: Sequence[Traced]) -> list[Traced
 
 
 def _branch(function: Callable[..., Any], values: Sequence[Traced], structure: Any) -> tuple[Region, list[Traced], Any]:
-    from tessera.dialects import graph_control
+    from tessera.ir.graph import control as graph_control
 
     region = graph_control.body_of([])
     with current().within(region.block):
@@ -247,7 +247,7 @@ def _branch(function: Callable[..., Any], values: Sequence[Traced], structure: A
 
 
 def _body(values: Sequence[Traced], where: str) -> tuple[Region, list[Traced]]:
-    from tessera.dialects import graph_control
+    from tessera.ir.graph import control as graph_control
 
     region, span = graph_control.body_of([value.value.type for value in values]), caller_span()
     arguments = [

@@ -81,7 +81,7 @@ class TracedFunction:
     @property
     def module(self) -> ModuleOp:
         if isinstance(self.source, str):
-            from tessera.dialects import text
+            from tessera.ir import text
 
             self.source = text.read(self.source)
         return self.source
@@ -100,8 +100,9 @@ def trace_function(
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Block, Region
 
-    from tessera.dialects import graph, text
-    from tessera.dialects.graph_slices import LEAST, least_sizes
+    from tessera.ir import text
+    from tessera.ir.graph import dialect as graph
+    from tessera.ir.graph.slices import LEAST, least_sizes
     from tessera.lang import primitives
 
     sizes = Sizes(numbers, intervals)

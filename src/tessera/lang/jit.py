@@ -442,7 +442,7 @@ def _compiled(traced: TracedFunction, device: Device, fast_math: bool) -> Progra
 
 def made_fast(module: ModuleOp) -> ModuleOp:
     """A copy whose results may be rounded differently."""
-    from tessera.dialects import text
+    from tessera.ir import text
     from tessera.transforms.fast_math import FastMath
 
     copy = module.clone()

@@ -27,7 +27,7 @@ from tessera.transforms.facts import Kind
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
-    from tessera.dialects.tile import FuncOp
+    from tessera.ir.tile.dialect import FuncOp
     from tessera.kernels.function import Instance, Kernel
 
 _SIZE = re.compile(r"arg(\d+)\.size\[(\d+)\]")
@@ -163,8 +163,8 @@ def _ask(instance: Instance, operands: Mapping[str, Traced]) -> None:
 
 def _function(kernel: Kernel, instance: Instance) -> FuncOp:
     """The kernel's tile function, once in the module for equal programs."""
-    from tessera.dialects import tile
-    from tessera.dialects.structural_hash import structural_hash
+    from tessera.ir.structural_hash import structural_hash
+    from tessera.ir.tile import dialect as tile
     from tessera.kernels.levels import returning
 
     trace = current()
@@ -206,11 +206,11 @@ def _written(
     filled: Sequence[_Described],
     operands: Sequence[Traced],
 ) -> list[Traced]:
-    from tessera.dialects import graph
-    from tessera.dialects.effects import MEMORY, effects_within
-    from tessera.dialects.graph_types import GraphTensorType
-    from tessera.dialects.kernel_calls import result_types
-    from tessera.dialects.schedule_types import ConfigAttr
+    from tessera.ir.common.effects import MEMORY, effects_within
+    from tessera.ir.common.schedule_attributes import ConfigAttr
+    from tessera.ir.graph import dialect as graph
+    from tessera.ir.graph.kernel_calls import result_types
+    from tessera.ir.graph.types import GraphTensorType
     from tessera.kernels.levels import config_of
 
     known = [GraphTensorType.of(one.shape, one.dtype.base) for one in filled]

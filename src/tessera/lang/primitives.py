@@ -102,7 +102,7 @@ def argument(
     trace: Trace, sizes: Sequence[DimLike], dtype: DType, history: ShapeHistory, *, weak: bool = False
 ) -> Traced:
     """One more argument of the function that is traced."""
-    from tessera.dialects.graph_types import GraphTensorType
+    from tessera.ir.graph.types import GraphTensorType
 
     shape = plain_shape(sizes)
     made = trace.body.insert_arg(GraphTensorType.of(shape, dtype), len(trace.body.args))
@@ -111,7 +111,7 @@ def argument(
 
 def write(op: Operation) -> Operation:
     """Puts an op where the trace is, at the user's line."""
-    from tessera.dialects.locations import location_of
+    from tessera.ir.common.locations import location_of
 
     op.location = location_of(caller_span())
     current().block.add_op(op)
@@ -120,7 +120,7 @@ def write(op: Operation) -> Operation:
 
 def result_of(name: str, value: SSAValue, operands: Sequence[Traced], *, weak: bool = False) -> Traced:
     """The traced value for an op's result; its history goes on from its first operand's."""
-    from tessera.dialects.graph_types import graph_type
+    from tessera.ir.graph.types import graph_type
 
     type_ = graph_type(value)
     span = caller_span()
@@ -144,7 +144,7 @@ def emit(name: str, make: Callable[[Sequence[SSAValue]], Operation], *operands: 
 
 
 def tensor_type(shape: Sequence[DimLike], dtype: DType) -> Any:
-    from tessera.dialects.graph_types import GraphTensorType
+    from tessera.ir.graph.types import GraphTensorType
 
     return GraphTensorType.of(plain_shape(shape), dtype)
 
@@ -161,8 +161,8 @@ def number(value: bool | float) -> Traced:
 
 def constant(value: bool | float, shape: Sequence[DimLike], dtype: DTypeLike) -> Traced:
     """`value` everywhere in `shape`."""
-    from tessera.dialects import graph
-    from tessera.dialects.graph_types import dense
+    from tessera.ir.graph import dialect as graph
+    from tessera.ir.graph.types import dense
 
     target = as_dtype(dtype)
     element = weak_scalar(value if isinstance(value, bool | int | float | np.generic) else float(value), target)
@@ -172,8 +172,8 @@ def constant(value: bool | float, shape: Sequence[DimLike], dtype: DTypeLike) ->
 
 def constant_array(values: Any, dtype: DTypeLike | None = None) -> Traced:
     """Known elements, such as a small table, as part of the program."""
-    from tessera.dialects import graph
-    from tessera.dialects.graph_types import dense
+    from tessera.ir.graph import dialect as graph
+    from tessera.ir.graph.types import dense
 
     tensor = asarray(values, dtype=None if dtype is None else as_dtype(dtype))
     array = tensor.cpu().numpy()
@@ -183,7 +183,7 @@ def constant_array(values: Any, dtype: DTypeLike | None = None) -> Traced:
 
 def iota(shape: Sequence[DimLike], axis: int, dtype: DTypeLike = i64) -> Traced:
     """The position along `axis`."""
-    from tessera.dialects import graph
+    from tessera.ir.graph import dialect as graph
 
     target, sizes = as_dtype(dtype), plain_shape(shape)
     if not target.is_integer:
@@ -214,7 +214,7 @@ def size_value(size: DimLike, dtype: DTypeLike = i64) -> Traced:
 
 def ew(fn: str, *xs: Any, to: DTypeLike | None = None, seed: int | None = None) -> Traced:
     """One row of the elementwise table over operands of one shape and one element type."""
-    from tessera.dialects import graph
+    from tessera.ir.graph import dialect as graph
 
     operands = [lift(x) for x in xs]
     target = None if to is None else as_dtype(to)
@@ -244,7 +244,7 @@ def cast(x: Any, dtype: DTypeLike, *, seed: int | None = None) -> Traced:
 
 def broadcast_to(x: Any, shape: Sequence[DimLike]) -> Traced:
     """NumPy's rule: missing leading axes appear, axes of size 1 repeat."""
-    from tessera.dialects import graph
+    from tessera.ir.graph import dialect as graph
 
     operand, target = lift(x), plain_shape(shape)
     if operand.sizes == target:
@@ -262,7 +262,7 @@ def broadcast_to(x: Any, shape: Sequence[DimLike]) -> Traced:
 
 def reshape(x: Any, shape: Sequence[DimLike]) -> Traced:
     """The same elements, row by row, under other sizes; one may be -1."""
-    from tessera.dialects import graph
+    from tessera.ir.graph import dialect as graph
 
     operand = lift(x)
     target = ruled(rules.reshape, operand.sizes, _with_numbers(plain_shape(shape)), histories=[operand.history])
@@ -286,7 +286,7 @@ def _with_numbers(shape: Sequence[Size]) -> tuple[Size, ...]:
 
 def transpose(x: Any, permutation: Sequence[int]) -> Traced:
     """Axis i of the result is axis permutation[i] of `x`."""
-    from tessera.dialects import graph
+    from tessera.ir.graph import dialect as graph
 
     operand = lift(x)
     with telling(operand):
@@ -301,7 +301,7 @@ def slice_(
     x: Any, starts: Sequence[int | None], stops: Sequence[Size | None], steps: Sequence[int | None] | None = None
 ) -> Traced:
     """Python's slices, one per axis; None means what it means there. A stop may be a symbolic size of the axis."""
-    from tessera.dialects import graph
+    from tessera.ir.graph import dialect as graph
 
     operand = lift(x)
     strides = [1 if step is None else int(step) for step in (steps or [1] * operand.ndim)]
@@ -339,7 +339,7 @@ def _ask_bounds(
 
 def _written(bounds: tuple[Size | None, Size | None, int], operand: Traced, axis: int) -> tuple[int, int]:
     """The bounds of a slice as the op has them: numbers, open ends among them."""
-    from tessera.dialects.graph_slices import BEFORE_FIRST, LAST
+    from tessera.ir.graph.slices import BEFORE_FIRST, LAST
 
     begin, end, stride = bounds
     extent = operand.sizes[axis]
@@ -366,7 +366,7 @@ def _as_number(bound: Size, operand: Traced, axis: int) -> int:
 
 def concatenate(xs: Sequence[Any], axis: int) -> Traced:
     """Tensors of one element type, one after the other along an axis."""
-    from tessera.dialects import graph
+    from tessera.ir.graph import dialect as graph
 
     operands = [lift(x) for x in xs]
     shapes = [operand.sizes for operand in operands]
@@ -400,7 +400,7 @@ def looked_at(places: Any, size: Size, what: str, *, ignored: int | None = None)
 
 def gather(x: Any, indices: Any, axis: int) -> Traced:
     """Slices of `x` at integer indices along an axis; every index must be in range."""
-    from tessera.dialects import graph
+    from tessera.ir.graph import dialect as graph
 
     operands = [lift(x), lift(indices)]
     lie_inside(operands[1], 0, operands[0].sizes[axis], f"axis {axis}")
@@ -416,7 +416,7 @@ def gather(x: Any, indices: Any, axis: int) -> Traced:
 
 def scatter(kind: str, x: Any, indices: Any, updates: Any, axis: int) -> Traced:
     """`x` with updates set, added, … at integer indices along an axis, one after the other."""
-    from tessera.dialects import graph_indexing
+    from tessera.ir.graph import indexing as graph_indexing
 
     operands = [lift(x), lift(indices), lift(updates)]
     lie_inside(operands[1], 0, operands[0].sizes[axis], f"axis {axis}")
@@ -427,7 +427,7 @@ def scatter(kind: str, x: Any, indices: Any, updates: Any, axis: int) -> Traced:
 
 def cumulate(kind: str, x: Any, axis: int, *, exclusive: bool = False) -> Traced:
     """At each place of an axis what a reduction makes of all up to it; `exclusive`, of all before it."""
-    from tessera.dialects import graph_indexing
+    from tessera.ir.graph import indexing as graph_indexing
 
     return emit(
         "cumulate", lambda values: graph_indexing.CumulateOp(kind, values[0], axis, exclusive=exclusive), lift(x)
@@ -439,7 +439,7 @@ def cumulate(kind: str, x: Any, axis: int, *, exclusive: bool = False) -> Traced
 
 def reduce(kind: str, x: Any, axes: Sequence[int], keepdims: bool = False) -> Traced:
     """Folds axes: sum prod max min and or xor; sums and products accumulate as the element type's policy says."""
-    from tessera.dialects import graph
+    from tessera.ir.graph import dialect as graph
 
     operand = lift(x)
     if not axes:
@@ -449,7 +449,7 @@ def reduce(kind: str, x: Any, axes: Sequence[int], keepdims: bool = False) -> Tr
 
 def matmul(a: Any, b: Any, to: DTypeLike | None = None) -> Traced:
     """Products over the last two axes, leading axes broadcast; one rounding at the end, into `to`."""
-    from tessera.dialects import graph
+    from tessera.ir.graph import dialect as graph
 
     left, right = lift(a), lift(b)
     target = left.dtype if to is None else as_dtype(to)
@@ -469,7 +469,7 @@ def matmul(a: Any, b: Any, to: DTypeLike | None = None) -> Traced:
 
 def random(distribution: str, shape: Sequence[DimLike], dtype: DTypeLike = f32) -> Traced:
     """Fresh numbers from the function's random stream: uniform on [0, 1), or normal. The order of draws matters."""
-    from tessera.dialects import graph_effects
+    from tessera.ir.graph import effects as graph_effects
     from tessera.lang.effects import allow
 
     target = as_dtype(dtype)
@@ -481,7 +481,7 @@ def random(distribution: str, shape: Sequence[DimLike], dtype: DTypeLike = f32) 
 
 def show(label: str, x: Any) -> None:
     """Prints a labelled tensor when the program runs."""
-    from tessera.dialects import graph_effects
+    from tessera.ir.graph import effects as graph_effects
     from tessera.lang.effects import allow
 
     operand = lift(x)

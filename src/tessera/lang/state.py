@@ -37,7 +37,7 @@ class State:
         """The value now."""
         if current_or_none() is None:
             return Tensor.wrap(aligned_copy(world().slots[self.slot]), self.dtype)
-        from tessera.dialects.graph_effects import StateReadOp
+        from tessera.ir.graph.effects import StateReadOp
 
         self._declare()
         type_ = primitives.tensor_type(self.shape, self.dtype)
@@ -50,7 +50,7 @@ class State:
             self._check(tensor.shape, tensor.dtype, ())
             world().slots[self.slot] = aligned_copy(tensor.cpu().numpy())
             return
-        from tessera.dialects.graph_effects import StateWriteOp
+        from tessera.ir.graph.effects import StateWriteOp
 
         given = primitives.lift(value)
         if given.weak and given.dtype.kind is self.dtype.kind:
@@ -79,7 +79,7 @@ class State:
 
     def _declare(self) -> None:
         """The slot stands in the module of every function that uses it."""
-        from tessera.dialects.graph_effects import StateOp
+        from tessera.ir.graph.effects import StateOp
 
         allow(f"state({self.slot})", f"state of {format_shape(self.shape)}")
         trace = current()

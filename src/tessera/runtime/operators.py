@@ -13,11 +13,11 @@ from typing import cast as cast_type
 import numpy as np
 
 from tessera import knobs
-from tessera.dialects import elementwise
 from tessera.dtypes.casting import cast
 from tessera.dtypes.promotion import as_dtype, promote
 from tessera.dtypes.types import INTEGERS, DType, Kind, bool_, f16, f32, f64
 from tessera.errors import DtypeError
+from tessera.ir.common import elementwise
 from tessera.runtime.memory import Array, aligned
 from tessera.runtime.tracking import tracked
 from tessera.shapes import rules

@@ -14,9 +14,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from tessera.dialects import schedule
-from tessera.dialects.schedule_types import Config, ConfigAttr
 from tessera.errors import TesseraError
+from tessera.ir.common.schedule_attributes import Config, ConfigAttr
+from tessera.ir.schedule import dialect as schedule
 from tessera.transforms.check_indices import CheckIndices
 from tessera.transforms.graph_to_schedule import GraphToSchedule
 from tessera.transforms.mark_still import MarkStill

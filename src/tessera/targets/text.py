@@ -1,4 +1,4 @@
-"""IR text with the dialects of targets in it: what `tessera.dialects.text` does, for the levels below it, too."""
+"""IR text with the dialects of targets in it: what `tessera.ir.text` does, for the levels below it, too."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Dialect, Operation
 
-from tessera.dialects import pipes, text
-from tessera.dialects import structural_hash as structure
-from tessera.dialects.text import verify, write
+from tessera.ir import structural_hash as structure
+from tessera.ir import text
+from tessera.ir.pipe import dialect as pipes
+from tessera.ir.text import verify, write
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cuda import nv
 
@@ -45,5 +46,5 @@ def stamp(module: ModuleOp) -> ModuleOp:
 
 
 def structural_hash(module: Operation) -> str:
-    """The identity of a module of any level; above the targets, that of `tessera.dialects.structural_hash`."""
+    """The identity of a module of any level; above the targets, that of `tessera.ir.structural_hash`."""
     return structure.structural_hash(module, versions_of(module))

@@ -8,7 +8,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from tessera.dialects.pipe_agents import AgentOp
+from tessera.ir.pipe.warp_groups import AgentOp
 from tessera.transforms.slices import end_of
 
 

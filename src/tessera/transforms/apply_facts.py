@@ -19,14 +19,16 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.hints import isa
 
-from tessera.dialects import graph, schedule, tile
-from tessera.dialects.effects import effects_within, observable
-from tessera.dialects.graph_types import GraphTensorType
-from tessera.dialects.structural_hash import structural_hash
-from tessera.dialects.tile_types import ViewType
 from tessera.dtypes.types import DType
 from tessera.errors import DtypeError, GuardError
 from tessera.interpreters import scalars
+from tessera.ir.common.effects import effects_within, observable
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.types import GraphTensorType
+from tessera.ir.schedule import dialect as schedule
+from tessera.ir.structural_hash import structural_hash
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import ViewType
 from tessera.shapes.environment import ShapeEnvironment
 from tessera.shapes.expr import Dim
 from tessera.transforms.canonicalize import Canonicalize

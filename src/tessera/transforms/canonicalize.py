@@ -13,9 +13,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from tessera.dialects import elementwise, graph, tile
-from tessera.dialects.tile_types import ViewType
 from tessera.dtypes.types import NO_POLICY
+from tessera.ir.common import elementwise
+from tessera.ir.graph import dialect as graph
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import ViewType
 from tessera.shapes.expr import Dim
 from tessera.transforms.dead_code import sweep
 from tessera.transforms.folding import Constant, can_fold, fold, literal, materialize, signature_size

@@ -15,11 +15,13 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tessera.dialects import graph, graph_indexing, tile
-from tessera.dialects.elements import element_of, tile_of
-from tessera.dialects.graph_types import graph_type
-from tessera.dialects.tile_types import ViewType
 from tessera.dtypes.types import i64
+from tessera.ir.common.elements import element_of, tile_of
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph import indexing as graph_indexing
+from tessera.ir.graph.types import graph_type
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import ViewType
 from tessera.shapes.expr import Size, ceil_div, dim, element_count, size
 from tessera.transforms.made_up import Builder
 from tessera.transforms.rewriting import adopt_location

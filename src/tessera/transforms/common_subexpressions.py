@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation
 from xdsl.passes import ModulePass
 from xdsl.traits import EffectInstance, IsolatedFromAbove, IsTerminator, Pure, SymbolOpInterface, get_effects
 
-from tessera.dialects.effects import MEMORY, may_conflict, observable
+from tessera.ir.common.effects import MEMORY, may_conflict, observable
 from tessera.transforms.context import recorder_of
 from tessera.transforms.facts import Fact, Kind, Recorder, fact
 from tessera.transforms.rewriting import replace

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from xdsl.context import Context
 from xdsl.ir import Dialect
 
-from tessera.dialects.text import OWN_DIALECTS, new_context
+from tessera.ir.text import OWN_DIALECTS, new_context
 from tessera.transforms.facts import Facts, Recorder
 
 

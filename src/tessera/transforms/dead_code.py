@@ -10,7 +10,7 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 from xdsl.traits import IsTerminator, SymbolOpInterface, get_effects
 
-from tessera.dialects.effects import observable
+from tessera.ir.common.effects import observable
 
 
 def is_removable(op: Operation) -> bool:

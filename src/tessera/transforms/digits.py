@@ -17,8 +17,8 @@ from typing import Any
 
 from xdsl.ir import Operation
 
-from tessera.dialects import graph
-from tessera.dialects.graph_types import graph_type
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import Shape, Size, dim, exact_quotient, size
 
 FIXED = -1

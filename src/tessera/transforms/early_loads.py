@@ -16,8 +16,8 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
-from tessera.dialects import tile
-from tessera.dialects.pipe_agents import DotAwaitOp, ReleaseOp
+from tessera.ir.pipe.warp_groups import DotAwaitOp, ReleaseOp
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.rewriting import insert_before
 
 

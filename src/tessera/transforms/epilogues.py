@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import graph
-from tessera.dialects.graph_types import graph_type
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import Shape, Size
 from tessera.transforms.digits import PULL, PUSH, Map, plain, pull, push
 from tessera.transforms.region_tiles import is_count, refusal

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from tessera.dialects import graph
+from tessera.ir.graph import dialect as graph
 from tessera.transforms.rewriting import replace
 
 

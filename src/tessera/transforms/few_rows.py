@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
-from tessera.dialects.graph_types import graph_type
+from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import Size, element_count
 
 HELD = 1 << 20

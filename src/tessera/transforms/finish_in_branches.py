@@ -16,8 +16,8 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
 
-from tessera.dialects import tile
-from tessera.dialects.pipe_agents import ReleaseOp
+from tessera.ir.pipe.warp_groups import ReleaseOp
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.rewriting import insert_before
 
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from xdsl.dialects.builtin import ArrayAttr
 
-from tessera.dialects import tile
-from tessera.dialects.attributes import SizesAttr, symbols_of
+from tessera.ir.common.attributes import SizesAttr, symbols_of
+from tessera.ir.tile import dialect as tile
 from tessera.shapes.expr import Dim, Size
 from tessera.transforms.facts import Fact, Kind, Recorder
 

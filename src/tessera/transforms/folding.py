@@ -13,14 +13,15 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
-from tessera.dialects import graph, tile
-from tessera.dialects.elements import dtype_of
-from tessera.dialects.graph_types import graph_type
 from tessera.dtypes.types import NO_POLICY
 from tessera.errors import TesseraError
 from tessera.interpreters.engine import RULES, Frame
 from tessera.interpreters.machine import Machine
 from tessera.interpreters.scalars import COMPARE, SCALAR_OPS, scalar, wrap
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.types import graph_type
+from tessera.ir.tile import dialect as tile
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from xdsl.ir import Block, Operation
 
-from tessera.dialects import graph
-from tessera.dialects.graph_types import graph_type
-from tessera.dialects.schedule_types import Config
+from tessera.ir.common.schedule_attributes import Config
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import element_count
 from tessera.transforms.epilogues import Work, follow, is_whole, longest, side_ops
 from tessera.transforms.few_rows import is_held

@@ -16,10 +16,10 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import graph
-from tessera.dialects.graph_types import GraphTensorType, graph_type
-from tessera.dialects.schedule_types import Config
 from tessera.dtypes.types import Kind
+from tessera.ir.common.schedule_attributes import Config
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.types import GraphTensorType, graph_type
 from tessera.shapes.expr import Shape, Size, element_count
 from tessera.transforms.digits import PULL, Map, pull
 from tessera.transforms.epilogues import Extents, Work, follow, is_box, is_whole, longest, results_of

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import elementwise, graph, graph_indexing, reductions, schedule
-from tessera.dialects.attributes import Name
-from tessera.dialects.graph_types import graph_type
-from tessera.dialects.schedule_types import Config, ConfigAttr
 from tessera.dtypes.promotion import accumulator
+from tessera.ir.common import elementwise, reductions
+from tessera.ir.common.attributes import Name
+from tessera.ir.common.schedule_attributes import Config, ConfigAttr
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph import indexing as graph_indexing
+from tessera.ir.graph.types import graph_type
+from tessera.ir.schedule import dialect as schedule
 from tessera.shapes.expr import element_count
 from tessera.transforms.index_maps import RULES, Var
 from tessera.transforms.legality import LEVELS, VIEWS

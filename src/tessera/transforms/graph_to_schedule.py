@@ -10,11 +10,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
-from tessera.dialects import graph, schedule, tile
-from tessera.dialects.graph_effects import look_up
-from tessera.dialects.graph_types import graph_type
-from tessera.dialects.kernel_calls import match_symbols, substitute
-from tessera.dialects.schedule_types import Config
+from tessera.ir.common.schedule_attributes import Config
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.effects import look_up
+from tessera.ir.graph.kernel_calls import match_symbols, substitute
+from tessera.ir.graph.types import graph_type
+from tessera.ir.schedule import dialect as schedule
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.form_online import form_online
 from tessera.transforms.form_products import form_products
 from tessera.transforms.form_rows import form_rows

@@ -25,9 +25,9 @@ from typing import Any
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import NO_POLICY, Policy, f32, f64
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.masks import constant_of
 from tessera.transforms.ratios import Ratios, is_near, multiplied
 from tessera.transforms.standing import ONE, Level, RunningMaximum, Same, Standing, stripped

@@ -9,8 +9,8 @@ from __future__ import annotations
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import ViewType, tile_type
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import ViewType, tile_type
 
 _ALLOWED = (tile.ProgramIdOp, tile.DimOp, tile.LoadOp, tile.StoreOp, tile.EwOp, tile.FullOp, tile.IotaOp, tile.ReturnOp)
 _GEOMETRY = (tile.DimOp, tile.StrideOp)

@@ -15,8 +15,9 @@ from typing import Any
 
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import graph, graph_indexing
-from tessera.dialects.graph_types import graph_type
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph import indexing as graph_indexing
+from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import Dim, DimLike, Size, constant_part, dim, exact_quotient, size
 
 

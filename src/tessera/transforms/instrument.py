@@ -17,8 +17,8 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_dtype, tile_type, view_type
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type, view_type
 from tessera.transforms.made_up import Builder, Marks
 
 _OUTSIDE, _NAN = "starts outside its view", "made NaN of"

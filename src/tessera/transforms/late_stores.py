@@ -17,9 +17,9 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
-from tessera.dialects import tile
-from tessera.dialects.pipe_agents import DotStartOp, FillOp, PendingType, RolesOp
-from tessera.dialects.tile_types import tile_type
+from tessera.ir.pipe.warp_groups import DotStartOp, FillOp, PendingType, RolesOp
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
 from tessera.transforms.folding import materialize
 from tessera.transforms.rewriting import adopt_location, insert_before
 from tessera.transforms.slices import end_of

@@ -35,9 +35,9 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import is_side_effect_free
 
-from tessera.dialects import tile
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import f32, f64
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.homogeneity import UNITS, freedom_of
 from tessera.transforms.ratios import is_near
 from tessera.transforms.rewriting import adopt_location

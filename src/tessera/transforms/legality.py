@@ -10,11 +10,15 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Operation
 
-from tessera.dialects import graph, graph_control, graph_effects, schedule, tile
-from tessera.dialects.locations import span_of
-from tessera.dialects.tile_types import tile_type
 from tessera.errors import CompileError
 from tessera.interpreters.scalars import SCALAR_OPS
+from tessera.ir.common.locations import span_of
+from tessera.ir.graph import control as graph_control
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph import effects as graph_effects
+from tessera.ir.schedule import dialect as schedule
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
 
 Kinds = frozenset[type[Operation]]
 

@@ -17,10 +17,10 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, UnitAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from tessera.dialects import tile
-from tessera.dialects.attributes import integer
-from tessera.dialects.pipe_agents import AgentOp
-from tessera.dialects.tile_types import tile_type
+from tessera.ir.common.attributes import integer
+from tessera.ir.pipe.warp_groups import AgentOp
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
 from tessera.transforms.agent_values import rest_on_agents
 from tessera.transforms.masks import Edge, Linear, Window, dead_before, dead_from, is_skippable, masks_in, true_if
 from tessera.transforms.rewriting import insert_before, replace

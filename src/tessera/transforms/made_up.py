@@ -15,10 +15,11 @@ from xdsl.dialects.builtin import IntegerType, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tessera.dialects import reductions, tile
-from tessera.dialects.elements import element_of
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import f32, i64
+from tessera.ir.common import reductions
+from tessera.ir.common.elements import element_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.folding import literal, materialize, signature_size
 from tessera.transforms.rewriting import adopt_location
 

@@ -18,9 +18,10 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
-from tessera.dialects import pipe, tile
-from tessera.dialects.tile_types import tile_type
 from tessera.interpreters.scalars import DIVISIONS
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
 from tessera.transforms.rewriting import insert_before, replace
 
 _index = IndexType()

@@ -14,10 +14,12 @@ from xdsl.dialects.builtin import DenseArrayBase, ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from tessera.dialects import graph, schedule, tile
-from tessera.dialects.attributes import integers
-from tessera.dialects.graph_types import GraphTensorType
-from tessera.dialects.tile_types import tile_type
+from tessera.ir.common.attributes import integers
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.types import GraphTensorType
+from tessera.ir.schedule import dialect as schedule
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
 from tessera.shapes.expr import element_count
 from tessera.transforms.digits import PULL
 

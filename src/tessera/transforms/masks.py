@@ -19,11 +19,12 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import elementwise, reductions, tile
-from tessera.dialects.elements import dtype_of
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, Kind, bool_, f64
+from tessera.ir.common import elementwise, reductions
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 
 
 @dataclass(frozen=True)

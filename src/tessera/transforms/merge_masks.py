@@ -12,7 +12,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from tessera.dialects import tile
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.masks import constant_of
 from tessera.transforms.rewriting import replace
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import schedule
-from tessera.dialects.graph_types import graph_type
+from tessera.ir.graph.types import graph_type
+from tessera.ir.schedule import dialect as schedule
 from tessera.transforms.region_spaces import UnfitError, space_of
 from tessera.transforms.rewriting import adopt_location
 

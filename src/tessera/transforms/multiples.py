@@ -6,7 +6,7 @@ from math import frexp, isfinite
 
 from xdsl.ir import SSAValue
 
-from tessera.dialects import tile
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.masks import constant_of
 
 

@@ -20,8 +20,8 @@ from types import MappingProxyType
 import numpy as np
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import graph
-from tessera.dialects.graph_types import graph_type
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import Shape
 from tessera.transforms.digits import NOWHERE, PULL, PUSH, Index, Map, plain, pull, whole
 from tessera.transforms.epilogues import Extents, depends_on, is_whole, side_ops

@@ -17,9 +17,9 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from tessera.dialects import tile
-from tessera.dialects.pipe_agents import DotAwaitOp, DotsBehindOp, DotStartOp, RolesOp
-from tessera.dialects.pipe_places import AwaitPlaceOp, PassPlaceOp
+from tessera.ir.pipe.pingpong import AwaitPlaceOp, PassPlaceOp
+from tessera.ir.pipe.warp_groups import DotAwaitOp, DotsBehindOp, DotStartOp, RolesOp
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.agent_values import rest_on_agents
 from tessera.transforms.rewriting import insert_before
 from tessera.transforms.slices import end_of

@@ -20,10 +20,10 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.traits import is_side_effect_free
 
-from tessera.dialects import tile
-from tessera.dialects.attributes import SizesAttr
-from tessera.dialects.elements import TileType
-from tessera.dialects.tile_types import tile_type
+from tessera.ir.common.attributes import SizesAttr
+from tessera.ir.common.elements import TileType
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
 from tessera.transforms.rewriting import adopt_location
 from tessera.transforms.row_branches import decides_row_by_row
 from tessera.transforms.slices import Slice

@@ -15,10 +15,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from tessera import knobs
-from tessera.dialects import text
-from tessera.dialects.structural_hash import structural_hash
 from tessera.errors import CompileError
 from tessera.faults import boundary, verified
+from tessera.ir import text
+from tessera.ir.structural_hash import structural_hash
 from tessera.transforms import legality
 from tessera.transforms.apply_facts import ApplyFacts
 from tessera.transforms.canonicalize import Canonicalize

@@ -18,8 +18,9 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import IsTerminator
 
-from tessera.dialects import pipe, tile
-from tessera.dialects.pipe_agents import DotAwaitOp, DotsBehindOp, DotStartOp, PendingType, ReleaseOp, RolesOp, TakeOp
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.pipe.warp_groups import DotAwaitOp, DotsBehindOp, DotStartOp, PendingType, ReleaseOp, RolesOp, TakeOp
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.constants import integer_of
 from tessera.transforms.rewriting import insert_before, replace
 from tessera.transforms.slices import end_of, factor_source

@@ -16,9 +16,9 @@ from xdsl.dialects.builtin import Float32Type, FloatAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import f32
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.factors import remove_unused
 from tessera.transforms.masks import constant_of
 from tessera.transforms.rewriting import adopt_location, replace

@@ -15,9 +15,11 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import pipe, pipe_agents, tile
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.interpreters.scalars import DIVISIONS
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.pipe import warp_groups as pipe_agents
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.constants import integer_of
 from tessera.transforms.host_checks import CHECKED
 from tessera.transforms.make_async import feeds_products

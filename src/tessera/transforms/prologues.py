@@ -11,8 +11,8 @@ from collections.abc import Collection
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import graph
-from tessera.dialects.graph_types import graph_type
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import Size
 from tessera.transforms.digits import PULL, Map, pull
 from tessera.transforms.epilogues import Extents, is_whole

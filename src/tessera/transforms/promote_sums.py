@@ -16,10 +16,10 @@ from xdsl.dialects.builtin import Float32Type, FloatAttr, IndexType, ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
-from tessera.dialects import tile
-from tessera.dialects.elements import dtype_of
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import f8e4m3, f8e5m2, f32
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.rewriting import insert_before
 from tessera.transforms.slices import end_of
 from tessera.transforms.unroll_turns import unroll_turns

@@ -7,7 +7,7 @@ import math
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from tessera.dialects import tile
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.masks import constant_of
 
 _NEAR = 1e-6

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import graph
-from tessera.dialects.graph_slices import known_sizes
-from tessera.dialects.graph_types import graph_type
-from tessera.dialects.locations import span_of
 from tessera.errors import SourceSpan
+from tessera.ir.common.locations import span_of
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.slices import known_sizes
+from tessera.ir.graph.types import graph_type
 from tessera.shapes.bounds import Interval, at_least
 from tessera.shapes.expr import Size, dim, exact_quotient, size
 from tessera.transforms.index_maps import (

@@ -21,13 +21,15 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import graph, schedule, tile
-from tessera.dialects.elements import element_of, tile_of
-from tessera.dialects.graph_types import graph_type
-from tessera.dialects.locations import span_of
-from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
 from tessera.dtypes.types import BY_NAME, NO_POLICY, DType, Kind, Policy, bf16, f16, f32, i32, i64
 from tessera.errors import CompileError
+from tessera.ir.common.elements import element_of, tile_of
+from tessera.ir.common.locations import span_of
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.types import graph_type
+from tessera.ir.schedule import dialect as schedule
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
 from tessera.shapes.expr import Dim, Quotient, Shape, Size, dim, size
 from tessera.transforms.digits import PULL, Digit, Index, Map, plain, whole
 from tessera.transforms.folding import materialize

@@ -6,11 +6,12 @@ from collections.abc import Collection, Iterator, Sequence
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import graph, schedule
-from tessera.dialects.effects import effects_within
-from tessera.dialects.graph_types import graph_type
-from tessera.dialects.schedule_types import Config
 from tessera.errors import CompileError
+from tessera.ir.common.effects import effects_within
+from tessera.ir.common.schedule_attributes import Config
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.types import graph_type
+from tessera.ir.schedule import dialect as schedule
 from tessera.shapes.expr import Size, dim
 from tessera.transforms.index_maps import is_told
 

@@ -15,8 +15,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from tessera.dialects import tile
-from tessera.dialects.pipe_agents import ReleaseOp, RolesOp, TakeOp
+from tessera.ir.pipe.warp_groups import ReleaseOp, RolesOp, TakeOp
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.rewriting import insert_before
 
 

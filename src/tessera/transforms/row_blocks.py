@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from tessera.dialects.graph_types import graph_type
-from tessera.dialects.schedule_types import Config
 from tessera.errors import CompileError, SourceSpan
+from tessera.ir.common.schedule_attributes import Config
+from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import Size, dim, format_shape
 from tessera.transforms.index_maps import Coordinates, Looked, Var
 from tessera.transforms.region_spaces import Space

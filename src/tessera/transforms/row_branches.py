@@ -11,7 +11,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import tile
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.slices import end_of
 
 

@@ -10,8 +10,8 @@ import math
 
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.masks import constant_of
 from tessera.transforms.rewriting import replace
 

@@ -11,11 +11,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tessera.dialects import graph, schedule, tile
-from tessera.dialects.graph_types import graph_type
-from tessera.dialects.kernel_calls import match_symbols, substitute
-from tessera.dialects.locations import span_of
 from tessera.errors import CompileError
+from tessera.ir.common.locations import span_of
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.kernel_calls import match_symbols, substitute
+from tessera.ir.graph.types import graph_type
+from tessera.ir.schedule import dialect as schedule
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.rewriting import replace
 from tessera.transforms.symbol_names import fresh_name
 from tessera.transforms.write_online import write_online

@@ -15,8 +15,9 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
-from tessera.dialects import pipe, tile
-from tessera.dialects.pipe_agents import AgentOp, CursorType, FillOp, RolesOp, WorkerOp
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.pipe.warp_groups import AgentOp, CursorType, FillOp, RolesOp, WorkerOp
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.constants import integer_of
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera import knobs
-from tessera.dialects import text
-from tessera.dialects.structural_hash import structural_hash
+from tessera.ir import text
+from tessera.ir.structural_hash import structural_hash
 
 
 class Shown:

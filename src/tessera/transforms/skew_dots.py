@@ -19,7 +19,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import MemoryEffectKind, get_effects
 
-from tessera.dialects import tile
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.folding import literal
 from tessera.transforms.rewriting import insert_before, replace
 from tessera.transforms.value_bounds import written

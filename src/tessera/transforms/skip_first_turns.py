@@ -15,7 +15,8 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from tessera.dialects import pipe_agents, tile
+from tessera.ir.pipe import warp_groups as pipe_agents
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.live_ranges import ROWS_BEGIN, Scalars, is_marked
 from tessera.transforms.rewriting import adopt_location, insert_before
 from tessera.transforms.skip_turns import handing_on, rows_in

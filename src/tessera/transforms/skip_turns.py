@@ -15,8 +15,9 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from tessera.dialects import pipe_agents, tile
-from tessera.dialects.tile_types import tile_type
+from tessera.ir.pipe import warp_groups as pipe_agents
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
 from tessera.transforms.live_ranges import ALL_ROWS, ROWS_END
 from tessera.transforms.rewriting import adopt_location, insert_before
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import tile
+from tessera.ir.tile import dialect as tile
 
 
 class Slice:

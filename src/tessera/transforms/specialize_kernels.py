@@ -14,10 +14,12 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tessera.dialects import graph, schedule, tile
-from tessera.dialects.attributes import SizesAttr
-from tessera.dialects.graph_effects import look_up
-from tessera.dialects.kernel_calls import match_symbols, substitute
+from tessera.ir.common.attributes import SizesAttr
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.effects import look_up
+from tessera.ir.graph.kernel_calls import match_symbols, substitute
+from tessera.ir.schedule import dialect as schedule
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.symbol_names import fresh_name
 
 

@@ -20,11 +20,14 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
-from tessera.dialects import pipe, pipe_agents, pipe_draws, tile
-from tessera.dialects.attributes import integer
-from tessera.dialects.elements import TileType
-from tessera.dialects.tile_types import ViewType, tile_type
 from tessera.interpreters.scalars import DIVISIONS
+from tessera.ir.common.attributes import integer
+from tessera.ir.common.elements import TileType
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.pipe import tile_scheduler as pipe_draws
+from tessera.ir.pipe import warp_groups as pipe_agents
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import ViewType, tile_type
 from tessera.transforms.constants import integer_of
 from tessera.transforms.make_async import feeds_products
 from tessera.transforms.partition_rows import Narrowing, Rows, rows_of

@@ -16,9 +16,9 @@ from typing import Final
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import f32
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.masks import constant_of
 from tessera.transforms.ratios import factor_of, is_near
 

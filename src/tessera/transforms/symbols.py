@@ -8,12 +8,13 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, SymbolRefA
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tessera.dialects import graph, schedule
-from tessera.dialects.attributes import SizesAttr, symbols_of
-from tessera.dialects.graph_effects import look_up
-from tessera.dialects.graph_types import GraphTensorType
-from tessera.dialects.kernel_calls import substitute
 from tessera.errors import GuardError, ShapeError
+from tessera.ir.common.attributes import SizesAttr, symbols_of
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.effects import look_up
+from tessera.ir.graph.kernel_calls import substitute
+from tessera.ir.graph.types import GraphTensorType
+from tessera.ir.schedule import dialect as schedule
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import Dim, Size
 from tessera.transforms.facts import Fact, Kind, Recorder

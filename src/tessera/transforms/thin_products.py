@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import DType
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.rewriting import replace
 
 

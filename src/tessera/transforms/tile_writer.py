@@ -17,12 +17,12 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, UnitAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.elements import element_of, tile_of
-from tessera.dialects.locations import span_of
-from tessera.dialects.tile_types import tile_dtype, tile_type, view_type
 from tessera.dtypes.types import DType, Kind, i64
 from tessera.errors import CompileError
+from tessera.ir.common.elements import element_of, tile_of
+from tessera.ir.common.locations import span_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type, view_type
 from tessera.shapes.expr import Dim, Quotient, Shape, dim, exact_quotient
 from tessera.transforms.folding import materialize
 from tessera.transforms.index_maps import Coordinates, Index, Looked, Part, Var, solution

@@ -15,8 +15,12 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from tessera.dialects import pipe, pipe_agents, pipe_draws, pipe_turns, tile
-from tessera.dialects.elements import dtype_of
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.pipe import tile_scheduler as pipe_draws
+from tessera.ir.pipe import transpose as pipe_turns
+from tessera.ir.pipe import warp_groups as pipe_agents
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.dead_code import sweep
 from tessera.transforms.rewriting import replace
 

@@ -8,7 +8,7 @@ from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
 from xdsl.universe import Universe
 
-from tessera.dialects.text import OWN_DIALECTS
+from tessera.ir.text import OWN_DIALECTS
 from tessera.transforms.pipeline import PASSES
 
 

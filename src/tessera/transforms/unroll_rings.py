@@ -12,8 +12,9 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tessera.dialects import pipe, tile
 from tessera.interpreters.scalars import COMPARE, DIVISIONS, INTEGER
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.rewriting import adopt_location, insert_before, replace
 
 _index = IndexType()

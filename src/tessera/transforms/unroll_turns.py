@@ -6,7 +6,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tessera.dialects import tile
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.constants import integer_of
 from tessera.transforms.rewriting import insert_before
 from tessera.transforms.slices import end_of

@@ -15,12 +15,13 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import elementwise, intervals, tile
-from tessera.dialects.elements import dtype_of
-from tessera.dialects.intervals import EITHER, INFINITY, Interval, all_values, hull
-from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
 from tessera.dtypes.types import DType
 from tessera.interpreters import scalars
+from tessera.ir.common import elementwise, intervals
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.common.intervals import EITHER, INFINITY, Interval, all_values, hull
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
 from tessera.shapes.expr import Size
 from tessera.transforms.folding import literal
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_dtype
 from tessera.dtypes.types import DType, f32
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype
 from tessera.transforms.rewriting import replace
 
 

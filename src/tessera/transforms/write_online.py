@@ -12,13 +12,15 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import graph, schedule, tile
-from tessera.dialects.graph_slices import known_sizes
-from tessera.dialects.graph_types import graph_type
-from tessera.dialects.locations import span_of
 from tessera.dtypes.promotion import accumulator
 from tessera.dtypes.types import DType, f32, f64, i64
 from tessera.errors import CompileError
+from tessera.ir.common.locations import span_of
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.slices import known_sizes
+from tessera.ir.graph.types import graph_type
+from tessera.ir.schedule import dialect as schedule
+from tessera.ir.tile import dialect as tile
 from tessera.shapes.bounds import at_least
 from tessera.shapes.expr import Size, ceil_div, dim, size
 from tessera.transforms.online_algebra import INNER, KEY, Online, Place, find_online, is_row, places_of

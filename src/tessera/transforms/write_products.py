@@ -12,13 +12,15 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue, TypeAttribute
 
-from tessera.dialects import graph, schedule, tile
-from tessera.dialects.elements import element_of
-from tessera.dialects.graph_types import graph_type
-from tessera.dialects.locations import span_of
 from tessera.dtypes.promotion import accumulator
 from tessera.dtypes.types import DType, f32
 from tessera.errors import CompileError
+from tessera.ir.common.elements import element_of
+from tessera.ir.common.locations import span_of
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.types import graph_type
+from tessera.ir.schedule import dialect as schedule
+from tessera.ir.tile import dialect as tile
 from tessera.shapes.expr import Shape, Size, ceil_div, element_count, size
 from tessera.transforms.digits import Map, index_of, push, regroup, whole
 from tessera.transforms.region_tiles import Axis, RegionTiles, Value, is_carried, is_count

@@ -14,13 +14,17 @@ from typing import Any
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import graph, graph_indexing, reductions, schedule, tile
-from tessera.dialects.graph_types import graph_type
-from tessera.dialects.locations import span_of
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.promotion import accumulator
 from tessera.dtypes.types import DType, i64
 from tessera.errors import CompileError
+from tessera.ir.common import reductions
+from tessera.ir.common.locations import span_of
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph import indexing as graph_indexing
+from tessera.ir.graph.types import graph_type
+from tessera.ir.schedule import dialect as schedule
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.transforms.index_maps import Coordinates, Index, Var, concatenated_before, pulled, update_starts
 from tessera.transforms.region_spaces import SOURCES, Space, UnfitError, folded_extents, operand_of, space_of
 from tessera.transforms.row_blocks import tile_axes

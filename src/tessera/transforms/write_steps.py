@@ -12,14 +12,18 @@ from itertools import count
 import numpy as np
 from xdsl.ir import SSAValue
 
-from tessera.dialects import graph, graph_indexing, reductions, schedule, tile
-from tessera.dialects.graph_types import graph_type
-from tessera.dialects.locations import span_of
-from tessera.dialects.schedule_types import Config
-from tessera.dialects.tile_types import ViewType, tile_dtype
 from tessera.dtypes.promotion import accumulator
 from tessera.dtypes.types import DType, Kind
 from tessera.errors import CompileError
+from tessera.ir.common import reductions
+from tessera.ir.common.locations import span_of
+from tessera.ir.common.schedule_attributes import Config
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph import indexing as graph_indexing
+from tessera.ir.graph.types import graph_type
+from tessera.ir.schedule import dialect as schedule
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import ViewType, tile_dtype
 from tessera.shapes.expr import Dim, Shape, Size, ceil_div, dim, exact_quotient, size
 from tessera.transforms.index_maps import Coordinates, Index, Looked, Var
 from tessera.transforms.tile_writer import TileWriter

@@ -9,9 +9,9 @@ import numpy as np
 
 import tessera as ts
 from tessera import DType, Tensor, f32
-from tessera.dialects import text
 from tessera.interpreters.graph import run_function
 from tessera.interpreters.machine import Machine
+from tessera.ir import text
 from tessera.kernels.native import Settings
 from tessera.lang.programs import Program, compile_graph
 

@@ -12,8 +12,9 @@ from imitated_gpu import Imitation
 import tessera as ts
 from tessera import jit, kernel, knobs
 from tessera import tile as tile_language
-from tessera.dialects import text, tile
 from tessera.errors import EffectError
+from tessera.ir import text
+from tessera.ir.tile import dialect as tile
 from tessera.runtime.memory import taken
 from tessera.transforms.in_place import overwritable
 

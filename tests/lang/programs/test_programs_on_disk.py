@@ -15,7 +15,7 @@ from program_cases import CHAIN, check_close, drawn, expected, program_of, tenso
 from test_program_control import BRANCH, FIBONACCI, SCAN
 
 from tessera import knobs
-from tessera.dialects import text
+from tessera.ir import text
 from tessera.kernels.native import settings
 from tessera.lang.programs import code, find, host, keep
 from tessera.lang.programs.lowered import host_of

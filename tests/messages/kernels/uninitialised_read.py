@@ -1,7 +1,7 @@
 from pathlib import Path
 
 import numpy as np
-from tessera.dialects import text
+from tessera.ir import text
 from tessera.interpreters.checks import Checks
 from tessera.interpreters.tile import run_kernel
 

@@ -115,6 +115,6 @@ def _decoded(data: bytes) -> Executable | CudaExecutable | None:
 
 
 def _read(text: str) -> ModuleOp:
-    from tessera.dialects import text as texts
+    from tessera.ir import text as texts
 
     return texts.read(text)

@@ -11,14 +11,16 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera import knobs
-from tessera.dialects import graph, text, tile
-from tessera.dialects.graph_types import GraphTensorType
 from tessera.errors import DeviceError
 from tessera.faults import boundary
 from tessera.interpreters.checks import Checks, checking
 from tessera.interpreters.engine import symbol_in
 from tessera.interpreters.graph import run_function
 from tessera.interpreters.machine import Machine
+from tessera.ir import text
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.types import GraphTensorType
+from tessera.ir.tile import dialect as tile
 from tessera.kernels.compiling import Source, log_compile, machined
 from tessera.kernels.native import Settings, settings, settings_on
 from tessera.lang.programs import host

@@ -10,13 +10,18 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tessera.dialects import graph, graph_control, graph_effects, schedule, text, tile
-from tessera.dialects.elements import dtype_of
-from tessera.dialects.graph_types import GraphTensorType
-from tessera.dialects.locations import span_of
-from tessera.dialects.structural_hash import structural_hash
 from tessera.errors import CompileError
 from tessera.interpreters.engine import symbol_in
+from tessera.ir import text
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.common.locations import span_of
+from tessera.ir.graph import control as graph_control
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph import effects as graph_effects
+from tessera.ir.graph.types import GraphTensorType
+from tessera.ir.schedule import dialect as schedule
+from tessera.ir.structural_hash import structural_hash
+from tessera.ir.tile import dialect as tile
 from tessera.lang.programs import host
 from tessera.transforms.in_place import overwritable
 

@@ -314,7 +314,7 @@ def _digest(variant: Variant, shelf: Shelf | None) -> str:
         served = [(one.name, str(one.sizes), str(one.dtype), one.weak) for one in traced.types]
         told = repr((shelf.key, served, sorted(map(str, traced.guards)), sorted(traced.least.items())))
     else:
-        from tessera.dialects import text
+        from tessera.ir import text
 
         told = text.write(traced.module)
     return blake2b(told.encode(), digest_size=16).hexdigest()

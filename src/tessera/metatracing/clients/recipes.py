@@ -110,9 +110,9 @@ def with_numbers(module: ModuleOp, numbers: Mapping[int, Number]) -> ModuleOp:
     import numpy as np
     from xdsl.rewriter import InsertPoint, Rewriter
 
-    from tessera.dialects import graph
-    from tessera.dialects.graph_types import dense, graph_type
     from tessera.interpreters.engine import symbol_in
+    from tessera.ir.graph import dialect as graph
+    from tessera.ir.graph.types import dense, graph_type
 
     copy = module.clone()
     block = symbol_in(copy, "main", graph.FuncOp).body.block
@@ -138,7 +138,7 @@ class ProgramShipment(NamedTuple):
     @staticmethod
     def of(module: ModuleOp, recipes: Sequence[Recipe], call: Call, hidden: Sequence[Meta]) -> ProgramShipment:
         from tessera import knobs
-        from tessera.dialects import text
+        from tessera.ir import text
 
         here: Settings = call.context.settings
         told = ("optimization", "checks", "deterministic", "fast_math")
@@ -150,7 +150,7 @@ class ProgramShipment(NamedTuple):
     def build(self) -> list[str | None]:
         """Compiles all recipes into the compile cache; says for each what went wrong, None where nothing did."""
         from tessera import knobs
-        from tessera.dialects import text
+        from tessera.ir import text
         from tessera.metatracing.clients.function_programs import tensors_of
 
         held: dict[str, Any] = {"cache_dir": self.cache[0], "cache_size": self.cache[1], "interpret": False}

@@ -20,9 +20,9 @@ from xdsl.ir import Operation, SSAValue
 
 from tessera import knobs
 from tessera.cached import cached_property
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.errors import DeviceError
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.kernels.native import Settings, settings
 from tessera.metatracing.events.counting import distinct
 from tessera.metatracing.events.kinds import LINE, AccessType, MemoryAccessEvent

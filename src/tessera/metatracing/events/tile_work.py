@@ -19,9 +19,10 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.cached import cached_property
-from tessera.dialects import tile, tile_values
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.interpreters.engine import symbol_in
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile import values as tile_values
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.metatracing.records import Described
 from tessera.runtime.memory import contiguous_strides
 from tessera.runtime.meta import Meta

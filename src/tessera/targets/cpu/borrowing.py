@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_dtype
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype
 from tessera.targets.cpu.blocking import Blocking
 from tessera.targets.cpu.cpu_types import LINE, TILE_ROWS
 from tessera.targets.cpu.extents import Extents

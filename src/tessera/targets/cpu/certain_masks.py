@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_type
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
 from tessera.targets.cpu.extents import Extents, Span
 from tessera.transforms.masks import Window, true_if
 from tessera.transforms.rewriting import replace

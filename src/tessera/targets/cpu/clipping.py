@@ -14,8 +14,9 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import reductions, tile
-from tessera.dialects.tile_types import tile_dtype
+from tessera.ir.common import reductions
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype
 from tessera.targets.cpu.emit_memory import UNROLL
 from tessera.targets.cpu.nests import Analysis, Nest, Phase, shape_of
 from tessera.transforms.masks import Constant, Edge, Known, Linear, Window, dead_before, dead_from, known_where_false

@@ -13,8 +13,8 @@ from functools import partial
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera import knobs
-from tessera.dialects import text
 from tessera.faults import verified
+from tessera.ir import text
 from tessera.targets.cpu import features
 from tessera.targets.cpu.emit import emit
 from tessera.targets.cpu.emitter import Layout, Machine

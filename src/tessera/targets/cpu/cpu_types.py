@@ -11,8 +11,8 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.elements import dtype_of, is_element
 from tessera.dtypes.types import DType
+from tessera.ir.common.elements import dtype_of, is_element
 from tessera.targets.cpu.features import TILE_ROWS
 
 LINE = 64

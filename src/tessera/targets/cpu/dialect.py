@@ -29,13 +29,13 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, HasParent, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.attributes import IntegerConstraint, Integers, Name, SizesAttr, integer, integers
-from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
-from tessera.dialects.functions import Facts, Function, extents, parse_extents, print_extents
-from tessera.dialects.tile import ProgramIdOp, memory_of, verify_signature
-from tessera.dialects.tile_types import AnyTile, AnyView, check_axis, check_tile, tile_dtype, tile_type, view_type
-from tessera.dialects.tile_values import verify_reduction
 from tessera.dtypes.types import bool_
+from tessera.ir.common.attributes import IntegerConstraint, Integers, Name, SizesAttr, integer, integers
+from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
+from tessera.ir.common.functions import Facts, Function, extents, parse_extents, print_extents
+from tessera.ir.tile.dialect import ProgramIdOp, memory_of, verify_signature
+from tessera.ir.tile.types import AnyTile, AnyView, check_axis, check_tile, tile_dtype, tile_type, view_type
+from tessera.ir.tile.values import verify_reduction
 from tessera.shapes.expr import Size
 from tessera.targets.cpu.cpu_types import (
     TILE_ROWS,

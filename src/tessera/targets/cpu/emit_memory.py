@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Operation
 
-from tessera.dialects import tile
-from tessera.dialects.locations import span_of
-from tessera.dialects.tile_types import tile_type
 from tessera.dtypes.types import DType, Kind
+from tessera.ir.common.locations import span_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.cpu_types import LINE, BufferType, buffer_type
 from tessera.targets.cpu.emitter import Emitter, Memory, View, emits

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_dtype
 from tessera.dtypes.types import f32, i64
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.emitter import Emitter, emits
 from tessera.targets.cpu.registers import RegisterTile, is_column

@@ -15,12 +15,12 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from tessera.dialects.checking import operands_of
-from tessera.dialects.elements import dtype_of
-from tessera.dialects.locations import span_of
-from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError
+from tessera.ir.common.checking import operands_of
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.common.locations import span_of
+from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.cpu_types import LINE, TILE_ROWS, BufferType, PanelsType, buffer_type, panels_type, rounded_up
 from tessera.targets.cpu.registers import RegisterTile

@@ -14,7 +14,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, BlockArgument, SSAValue
 
-from tessera.dialects import tile
+from tessera.ir.tile import dialect as tile
 from tessera.shapes.expr import Dim
 from tessera.transforms.facts import Fact, Kind, Recorder
 

@@ -9,7 +9,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import tile
+from tessera.ir.tile import dialect as tile
 from tessera.targets.cpu.cpu_types import BufferType
 from tessera.targets.cpu.extents import Extents, Span
 from tessera.targets.cpu.nests import shape_of

@@ -14,8 +14,6 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from tessera.dialects import reductions, tile
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType
 from tessera.errors import ShapeError
@@ -23,6 +21,9 @@ from tessera.interpreters.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.machine import Machine
 from tessera.interpreters.machine_frame import MachineFrame
 from tessera.interpreters.tile import Array, View, bind, check_writable, multiply, window
+from tessera.ir.common import reductions
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.cpu_types import LINE, BufferType, PanelsType, buffer_type, panels_type, rounded_up
 from tessera.targets.cpu.emit_memory import INSIDE, UNROLL

@@ -14,7 +14,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue, Use
 
-from tessera.dialects import tile
+from tessera.ir.tile import dialect as tile
 from tessera.targets.cpu.extents import Extents
 from tessera.targets.cpu.hoisting import scalars_behind
 from tessera.targets.cpu.inside import is_inside

@@ -14,10 +14,11 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tessera.dialects import elementwise, reductions, tile
-from tessera.dialects.elements import element_of, tile_of
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import DType, i8, i16, i32, i64, u8, u16, u32, u64
+from tessera.ir.common import elementwise, reductions
+from tessera.ir.common.elements import element_of, tile_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.clipping import STEP, Clipping, clipping, live_columns
 from tessera.targets.cpu.cpu_types import BufferType, buffer_type

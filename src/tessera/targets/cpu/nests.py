@@ -17,8 +17,9 @@ from typing import TypeAlias
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import elementwise, tile
-from tessera.dialects.tile_types import tile_type
+from tessera.ir.common import elementwise
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
 
 STRUCTURE = (tile.ExpandOp, tile.BroadcastOp, tile.TransOp)
 SOURCES = (tile.FullOp, tile.IotaOp)

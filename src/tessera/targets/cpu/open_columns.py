@@ -10,7 +10,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import tile
+from tessera.ir.tile import dialect as tile
 from tessera.targets.cpu.clipping import COLUMN, one_column
 from tessera.targets.cpu.nests import Analysis, Nest, Phase, shape_of
 from tessera.transforms.masks import Linear, true_if

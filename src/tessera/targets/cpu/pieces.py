@@ -9,10 +9,10 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import Float32Type, IndexType, IntegerType, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.elements import element_of, tile_of
-from tessera.dialects.tile_types import tile_dtype
 from tessera.dtypes.types import f32, i32
+from tessera.ir.common.elements import element_of, tile_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.emit_memory import UNROLL, mark_inside
 from tessera.targets.cpu.emit_tiles import FOR_PRODUCTS

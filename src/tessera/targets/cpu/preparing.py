@@ -5,10 +5,10 @@ from __future__ import annotations
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.locations import span_of
-from tessera.dialects.tile_types import tile_type
 from tessera.errors import CompileError
+from tessera.ir.common.locations import span_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
 from tessera.targets.cpu.certain_masks import drop_certain_masks
 from tessera.targets.cpu.extents import Extents
 from tessera.targets.llvm.elements import is_arm

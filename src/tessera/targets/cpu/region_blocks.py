@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from tessera.dialects import schedule
-from tessera.dialects.graph_types import graph_type
-from tessera.dialects.schedule_types import Config
 from tessera.dtypes.types import DType
+from tessera.ir.common.schedule_attributes import Config
+from tessera.ir.graph.types import graph_type
+from tessera.ir.schedule import dialect as schedule
 from tessera.shapes.expr import Size, hinted
 from tessera.transforms.write_online import online_of
 from tessera.transforms.write_products import product_of, spaces_of

@@ -16,11 +16,11 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from tessera.dialects import tile
-from tessera.dialects.elements import element_of
-from tessera.dialects.tile_types import tile_dtype
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError
+from tessera.ir.common.elements import element_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu import features
 from tessera.targets.cpu.blocking import Blocking

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from tessera.dialects import pipe, tile
-from tessera.dialects import pipe_agents as agents
-from tessera.dialects.elements import dtype_of
-from tessera.dialects.locations import span_of
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.errors import CompileError
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.common.locations import span_of
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.pipe import warp_groups as agents
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper_products as products
 from tessera.targets.cuda.agent_layouts import is_taken

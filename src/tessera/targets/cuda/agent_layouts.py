@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import pipe_agents as agents
-from tessera.dialects import tile
-from tessera.dialects.pipe_turns import is_turned_into
-from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.ir.pipe import warp_groups as agents
+from tessera.ir.pipe.transpose import is_turned_into
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda import layouts
 from tessera.targets.cuda.hopper_products import left_factor
 from tessera.targets.cuda.layout_analysis import PRODUCT, Anchor, LayoutAnalysis, is_tile

@@ -14,12 +14,12 @@ from itertools import product
 
 from xdsl.ir import Attribute
 
-from tessera.dialects import pipe
-from tessera.dialects import pipe_agents as agents
-from tessera.dialects.elements import dtype_of
-from tessera.dialects.locations import span_of
-from tessera.dialects.pipe_turns import is_turned_into
 from tessera.errors import CompileError
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.common.locations import span_of
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.pipe import warp_groups as agents
+from tessera.ir.pipe.transpose import is_turned_into
 from tessera.targets.cuda.agent_layouts import is_paired
 from tessera.targets.cuda.boxes import ROWS, Box, Start, box_of, fits, panel_columns, rows_at_once
 from tessera.targets.cuda.hopper_types import WIDEST_BOX, BarriersType, MapType

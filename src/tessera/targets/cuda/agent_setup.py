@@ -9,10 +9,12 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from tessera.dialects import pipe, pipe_draws, tile
-from tessera.dialects import pipe_agents as agents
-from tessera.dialects.pipe_turns import is_turned_from, is_turned_into
-from tessera.dialects.tile_types import tile_type
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.pipe import tile_scheduler as pipe_draws
+from tessera.ir.pipe import warp_groups as agents
+from tessera.ir.pipe.transpose import is_turned_from, is_turned_into
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper
 from tessera.targets.cuda import hopper_copies as copies

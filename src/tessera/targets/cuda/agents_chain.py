@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.dialects import tile
 from tessera.errors import CompileError
 from tessera.interpreters.engine import symbol_in
+from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.agents_model import MANY
 from tessera.targets.cuda.agents_to_nv import lower_agents

@@ -18,12 +18,16 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tessera.dialects import pipe, pipe_draws, pipe_places, pipe_turns, tile
-from tessera.dialects import pipe_agents as agents
-from tessera.dialects.attributes import integer
-from tessera.dialects.tile_types import tile_type
 from tessera.errors import CompileError
 from tessera.interpreters.engine import symbol_in
+from tessera.ir.common.attributes import integer
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.pipe import pingpong as pipe_places
+from tessera.ir.pipe import tile_scheduler as pipe_draws
+from tessera.ir.pipe import transpose as pipe_turns
+from tessera.ir.pipe import warp_groups as agents
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper
 from tessera.targets.cuda import hopper_copies as copies

@@ -8,10 +8,10 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.elementwise import TABLE
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import Kind
+from tessera.ir.common.elementwise import TABLE
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.agents_model import FUNCTION_CLOCKS, Axis, Extent, Product, Ring, Traced, Turn, Work
 from tessera.targets.cuda.boxes import is_mapped
 from tessera.targets.cuda.choose_agents import agents_plans, needs_turning

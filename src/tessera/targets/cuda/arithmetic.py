@@ -10,12 +10,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Sequence
 
-from tessera.dialects import elementwise as table
-from tessera.dialects import tile
-from tessera.dialects.locations import span_of
 from tessera.dtypes.promotion import compute_type
 from tessera.dtypes.types import NO_POLICY, DType, Kind, bf16, f16, f32, f64, i32, i64, u32, u64
 from tessera.errors import TesseraError
+from tessera.ir.common import elementwise as table
+from tessera.ir.common.locations import span_of
+from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda import functions
 from tessera.targets.cuda.bit_masks import emit_masks
 from tessera.targets.cuda.emitter import Emitter

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tessera.dialects import tile
 from tessera.dtypes.types import bool_, f32
+from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda.emitter import Emitter
 from tessera.targets.cuda.inline_ptx import one
 from tessera.targets.cuda.layouts import Layout

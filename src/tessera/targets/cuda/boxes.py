@@ -14,10 +14,10 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import BlockArgument, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.elements import TileType, dtype_of
-from tessera.dialects.tile_types import tile_type
 from tessera.dtypes.types import DType, bf16, f16
+from tessera.ir.common.elements import TileType, dtype_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
 from tessera.shapes.expr import Size
 from tessera.targets.cuda.hopper_types import MOST_AXES, WIDEST_BOX
 from tessera.targets.cuda.products import WARPGROUP_TYPES, depth_step

@@ -17,9 +17,9 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import Kind, bf16
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.conversion_plans import plan
 from tessera.targets.cuda.emit_values import registers_of

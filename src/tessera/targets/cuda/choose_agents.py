@@ -9,8 +9,8 @@ from math import prod
 from xdsl.dialects import scf
 from xdsl.ir import Block, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.agents_model import (
     AT_ONCE,
     DEPTHS,

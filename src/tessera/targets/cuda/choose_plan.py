@@ -9,8 +9,8 @@ from math import prod
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.layouts import WARP
 from tessera.transforms.make_async import feeds_products
 from tessera.transforms.partition_rows import rows_of

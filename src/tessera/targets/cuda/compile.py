@@ -10,10 +10,10 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.rewriter import Rewriter
 
 from tessera import knobs
-from tessera.dialects import tile
-from tessera.dialects.attributes import integers
-from tessera.dialects.text import verify
 from tessera.interpreters.engine import symbol_in
+from tessera.ir.common.attributes import integers
+from tessera.ir.text import verify
+from tessera.ir.tile import dialect as tile
 from tessera.shapes.expr import Shape, element_count
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.agents_chain import with_agents

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from xdsl.dialects import scf
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
-from tessera.dialects import pipe_agents as agents
-from tessera.dialects import tile
+from tessera.ir.pipe import warp_groups as agents
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.rewriting import replace
 
 

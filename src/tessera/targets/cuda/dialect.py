@@ -29,12 +29,12 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, HasParent, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.attributes import IntegerConstraint, SizesAttr, integer
-from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
-from tessera.dialects.elements import dtype_of
-from tessera.dialects.functions import Facts, Function, extents, parse_count, parse_extents, print_extents
-from tessera.dialects.tile import memory_of, verify_signature
-from tessera.dialects.tile_types import AnyTile, AnyView, check_tile, view_type
+from tessera.ir.common.attributes import IntegerConstraint, SizesAttr, integer
+from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.common.functions import Facts, Function, extents, parse_count, parse_extents, print_extents
+from tessera.ir.tile.dialect import memory_of, verify_signature
+from tessera.ir.tile.types import AnyTile, AnyView, check_tile, view_type
 from tessera.shapes.expr import Size
 from tessera.targets.cuda import products
 from tessera.targets.cuda.layouts import WARP

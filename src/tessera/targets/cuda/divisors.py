@@ -8,8 +8,8 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr
 from xdsl.ir import Block, BlockArgument, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import view_type
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import view_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.nv_types import CHUNK
 

@@ -12,8 +12,8 @@ from xdsl.dialects import scf
 from xdsl.ir import Operation
 from xdsl.rewriter import Rewriter
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_type
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper_products as products
 from tessera.targets.cuda.layouts import Layout

@@ -8,7 +8,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Region
 
-from tessera.dialects import tile
+from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda.emitter import Emitter, emits
 from tessera.targets.llvm import scalars
 from tessera.targets.llvm.literals import literal

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.conversion_plans import Order, Plan, Side, plan
 from tessera.targets.cuda.emit_values import registers_of, reseen

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tessera.dialects.tile_types import view_type
+from tessera.ir.tile.types import view_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.divisors import divisor_of, is_lined
 from tessera.targets.cuda.emitter import GLOBAL, Emitter, Shared, View, emits

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tessera.dialects import tile
-from tessera.dialects.locations import span_of
 from tessera.dtypes.types import DType, Kind, bf16, f16, f32, f64
 from tessera.errors import CompileError
+from tessera.ir.common.locations import span_of
+from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.emitter import GLOBAL, Emitter, emits
 from tessera.targets.cuda.global_access import Access, Path

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.emitter import PROLOGUES, Emitter, View, emits
 from tessera.targets.cuda.global_access import Access, Path, Pieces, is_aligned, packed, read, unpacked, write
 from tessera.targets.cuda.nv_types import layout_of

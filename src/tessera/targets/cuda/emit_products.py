@@ -12,7 +12,7 @@ from typing import TypeAlias
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.emit_shared import MatrixReader, read_now, reader
 from tessera.targets.cuda.emitter import Emitter, emits

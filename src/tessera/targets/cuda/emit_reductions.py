@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import reduce as folded_by
 from math import gcd, prod
 
-from tessera.dialects import reductions, tile
 from tessera.dtypes.types import DType
+from tessera.ir.common import reductions
+from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda import functions
 from tessera.targets.cuda.emit_values import registers_of, reseen
 from tessera.targets.cuda.emitter import SHARED, Emitter, emits

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.locations import span_of
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import i32, i64
 from tessera.errors import CompileError
+from tessera.ir.common.locations import span_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.arithmetic import emit_elementwise
 from tessera.targets.cuda.emitter import Emitter, emits
 from tessera.targets.cuda.layouts import Layout

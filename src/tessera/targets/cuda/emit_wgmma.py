@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
-from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda import hopper_products as products
 from tessera.targets.cuda.dialect import SlotOp
 from tessera.targets.cuda.emit_hopper import do

@@ -14,13 +14,13 @@ from xdsl.dialects.builtin import IntegerAttr, TensorType
 from xdsl.ir import Block as OpBlock
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.attributes import SizesAttr
-from tessera.dialects.elements import dtype_of
-from tessera.dialects.locations import span_of
-from tessera.dialects.tile_types import ViewType, tile_dtype, tile_type
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError
+from tessera.ir.common.attributes import SizesAttr
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.common.locations import span_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.divisors import is_lined
 from tessera.targets.cuda.hopper import BarriersOp, IdOp, WordsOp

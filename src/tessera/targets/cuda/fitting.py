@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.dialects import tile
-from tessera.dialects.locations import span_of
 from tessera.errors import ResourceError
 from tessera.interpreters.engine import symbol_in
+from tessera.ir.common.locations import span_of
+from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.budget import REGISTERS, Budget, estimate
 from tessera.targets.cuda.choose_plan import SHARED, Plan

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
-from tessera.dialects.tile_types import view_type
 from tessera.dtypes.types import DType
+from tessera.ir.tile.types import view_type
 from tessera.targets.cuda.divisors import divisor_of, is_lined, is_natural
 from tessera.targets.cuda.emitter import Emitter, View
 from tessera.targets.cuda.inline_ptx import asm

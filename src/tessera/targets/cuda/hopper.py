@@ -22,8 +22,8 @@ from xdsl.irdl import (
 from xdsl.traits import EffectInstance, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.attributes import IntegerConstraint, Name, integer
-from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
+from tessera.ir.common.attributes import IntegerConstraint, Name, integer
+from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
 from tessera.targets.cuda.dialect import FuncOp
 from tessera.targets.cuda.hopper_types import AnyBarriers, AnyWords, BarriersType, WordsType, barriers_type
 

@@ -21,8 +21,8 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.attributes import IntegerConstraint, integer
-from tessera.dialects.tile_types import AnyView, check_axis, view_type
+from tessera.ir.common.attributes import IntegerConstraint, integer
+from tessera.ir.tile.types import AnyView, check_axis, view_type
 from tessera.targets.cuda.hopper import Ordered, check_near, function_of
 from tessera.targets.cuda.hopper_types import AnyBarriers, AnyMap, MapAxesAttr, MapType, map_type
 from tessera.targets.cuda.nv_types import AnyShared, SharedType, check_plain, shared_type

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.dialects.reductions import TABLE
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import f64
 from tessera.errors import CompileError, RaceError, ShapeError
@@ -19,6 +17,8 @@ from tessera.interpreters.agents import Agents
 from tessera.interpreters.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.machine import Machine
 from tessera.interpreters.tile import Array, View, bind, multiply
+from tessera.ir.common.reductions import TABLE
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper
 from tessera.targets.cuda import hopper_copies as copies

@@ -32,12 +32,12 @@ from xdsl.irdl import (
 from xdsl.traits import EffectInstance, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.attributes import IntegerConstraint, Name, integer
-from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
-from tessera.dialects.elements import TileType
-from tessera.dialects.tile_types import AnyTile, check_axis, check_tile, tile_dtype, tile_type
-from tessera.dialects.tile_values import verify_reduction
 from tessera.dtypes.types import DType, bool_
+from tessera.ir.common.attributes import IntegerConstraint, Name, integer
+from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
+from tessera.ir.common.elements import TileType
+from tessera.ir.tile.types import AnyTile, check_axis, check_tile, tile_dtype, tile_type
+from tessera.ir.tile.values import verify_reduction
 from tessera.targets.cuda.layouts import Digit, Layout, accumulator, left_operand, paired_operand
 from tessera.targets.cuda.nv_types import AnyShared, SharedType, laid_out, layout_of, shared_type
 from tessera.targets.cuda.products import WARPGROUP_TYPES, depth_step, operand_bits, turns_in_memory

@@ -9,7 +9,7 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, traits_def
 from xdsl.traits import EffectInstance
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
+from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
 from tessera.targets.cuda.hopper_products import PANEL
 from tessera.targets.cuda.nv_types import AnyShared, check_plain, shared_type
 

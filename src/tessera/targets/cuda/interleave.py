@@ -12,7 +12,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.layouts import Digit, Layout
 from tessera.targets.cuda.nv_types import laid_out, layout_of

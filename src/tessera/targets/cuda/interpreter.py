@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.casting import cast
 from tessera.errors import RaceError, ShapeError
 from tessera.interpreters.engine import Frame, Values, meaning, symbol_in
 from tessera.interpreters.machine import Machine
 from tessera.interpreters.machine_frame import MachineFrame
 from tessera.interpreters.tile import Array, bind, check_writable, multiply, window
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.nv_types import SharedType, shared_type
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import tile
+from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper_products as products
 

@@ -13,9 +13,9 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue, Use
 from xdsl.rewriter import Rewriter
 
-from tessera.dialects import tile
-from tessera.dialects.elements import TileType
-from tessera.dialects.tile_types import tile_type
+from tessera.ir.common.elements import TileType
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper_products as products
 from tessera.targets.cuda.nv_types import laid_out, layout_of

@@ -18,8 +18,9 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import pipe, tile
-from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda import layouts
 from tessera.targets.cuda.layouts import WARP, Layout
 from tessera.targets.cuda.nv_types import CHUNK

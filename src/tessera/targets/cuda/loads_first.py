@@ -13,8 +13,8 @@ from math import prod
 from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_dtype
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.nv_types import layout_of
 

@@ -11,8 +11,8 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, UnitAttr
 from xdsl.ir import SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_type
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.emit_memory import INSIDE
 

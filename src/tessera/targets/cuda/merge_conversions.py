@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from xdsl.rewriter import Rewriter
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_type
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.budget import partial_sums
 from tessera.targets.cuda.nv_types import layout_of

@@ -11,9 +11,9 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.elements import TileType, dtype_of, is_element
-from tessera.dialects.tile_types import tile_type
 from tessera.dtypes.types import DType
+from tessera.ir.common.elements import TileType, dtype_of, is_element
+from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda.layouts import REPLICA, Digit, Layout
 
 CHUNK = 16

@@ -13,9 +13,9 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import get_effects
 
-from tessera.dialects import tile
-from tessera.dialects.effects import MEMORY, READ
-from tessera.dialects.tile_types import ViewType
+from tessera.ir.common.effects import MEMORY, READ
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import ViewType
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.nv_types import layout_of
 from tessera.transforms.rewriting import insert_before

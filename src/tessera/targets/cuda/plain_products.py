@@ -10,9 +10,9 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, IntegerType
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import DType, Kind, f8e4m3, f8e5m2, f16, f32, f64, i8, i32, u8, u32
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.products import INSTRUCTIONS
 from tessera.transforms.rewriting import replace
 

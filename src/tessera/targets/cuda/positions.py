@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects import arith, scf
 from xdsl.ir import Block, SSAValue
 
-from tessera.dialects import tile
 from tessera.dtypes.types import NO_POLICY, i32, i64
+from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda.emitter import Emitter
 from tessera.targets.cuda.hopper import ExtentOp, IdOp
 from tessera.targets.cuda.inline_ptx import one

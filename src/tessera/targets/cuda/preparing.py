@@ -10,11 +10,11 @@ from types import MappingProxyType
 from xdsl.dialects.builtin import TensorType, UnitAttr
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.locations import span_of
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.dtypes.types import DType, bf16, f8e4m3, f8e5m2, f16
 from tessera.errors import CompileError
+from tessera.ir.common.locations import span_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.plain_products import make_products_plain
 from tessera.targets.cuda.shared_reciprocals import share_reciprocals
 from tessera.targets.llvm.marks import BRIEF, LOOSE, ROUNDED, TOGETHER

@@ -13,10 +13,11 @@ from types import MappingProxyType
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.dialects import graph, schedule
-from tessera.dialects.elementwise import TABLE
-from tessera.dialects.graph_types import graph_type
-from tessera.dialects.schedule_types import Config, ConfigAttr
+from tessera.ir.common.elementwise import TABLE
+from tessera.ir.common.schedule_attributes import Config, ConfigAttr
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.types import graph_type
+from tessera.ir.schedule import dialect as schedule
 from tessera.shapes.expr import Size, hinted
 from tessera.targets.cuda.agents_model import REGISTERS, ROWS, THREADS, Axis, Block, Traced, best_by_agents, ranked
 from tessera.targets.cuda.agents_work import work_of

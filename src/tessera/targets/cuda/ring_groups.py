@@ -9,9 +9,10 @@ from __future__ import annotations
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
-from tessera.dialects import pipe, tile
-from tessera.dialects import pipe_agents as agents
-from tessera.dialects.pipe_turns import is_turned_from, is_turned_into
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.pipe import warp_groups as agents
+from tessera.ir.pipe.transpose import is_turned_from, is_turned_into
+from tessera.ir.tile import dialect as tile
 
 RingUse = agents.FillOp | agents.TakeOp | agents.ReleaseOp
 

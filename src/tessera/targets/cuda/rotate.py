@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith, scf
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.interleave import part_of
 from tessera.targets.cuda.products import depth_step

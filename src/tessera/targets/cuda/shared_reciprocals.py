@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import UnitAttr
 
-from tessera.dialects import tile
-from tessera.dialects.elementwise import TABLE
-from tessera.dialects.tile_types import tile_dtype, tile_type
+from tessera.ir.common.elementwise import TABLE
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.agents_model import FLOPS, FUNCTION_CLOCKS, THREADS
 from tessera.targets.llvm.marks import BRIEF, TOGETHER
 

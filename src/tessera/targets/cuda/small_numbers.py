@@ -12,8 +12,9 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, SSAValue
 
-from tessera.dialects import pipe_agents as agents
-from tessera.dialects import pipe_draws, tile
+from tessera.ir.pipe import tile_scheduler as pipe_draws
+from tessera.ir.pipe import warp_groups as agents
+from tessera.ir.tile import dialect as tile
 from tessera.transforms.host_checks import CHECKED
 
 MOST = 2**31 - 1

@@ -12,10 +12,11 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from tessera.dialects import pipe, tile
-from tessera.dialects.attributes import integer
-from tessera.dialects.tile_types import tile_dtype, tile_type
 from tessera.interpreters.engine import symbol_in
+from tessera.ir.common.attributes import integer
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.layout_analysis import LayoutAnalysis, Operand, Shape, is_tile, needs, operand_of
 from tessera.targets.cuda.layouts import Layout

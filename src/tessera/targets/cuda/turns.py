@@ -10,8 +10,8 @@ from __future__ import annotations
 from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from tessera.dialects import tile
-from tessera.dialects.attributes import integer
+from tessera.ir.common.attributes import integer
+from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda import dialect as nv
 from tessera.transforms.rewriting import adopt_location
 

@@ -18,12 +18,12 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import Pure
 
-from tessera.dialects.tile_types import tile_type
 from tessera.errors import CompileError, RaceError
 from tessera.interpreters.agents import Agents
 from tessera.interpreters.engine import Values
 from tessera.interpreters.machine import Machine
 from tessera.interpreters.tile import Array
+from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper
 from tessera.targets.cuda.interpreter import NvFrame, Tiles

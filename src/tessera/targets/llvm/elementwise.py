@@ -1,6 +1,6 @@
 """What each row of the elementwise table is in LLVM: computed in the compute type, rounded once into the result's.
 
-Results are those of `tessera.dialects.elementwise.apply`, bit for bit, except that the functions of `mathematics` have
+Results are those of `tessera.ir.common.elementwise.apply`, bit for bit, except that the functions of `mathematics` have
 errors of their own and that sign and payload of a NaN are left as they come.
 """
 
@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tessera.dialects import elementwise, reductions
 from tessera.dtypes.promotion import compute_type
 from tessera.dtypes.types import DType, Kind, f16, f32, f64
 from tessera.errors import CompileError
+from tessera.ir.common import elementwise, reductions
 from tessera.targets.llvm import integers, mathematics
 from tessera.targets.llvm.casts import cast
 from tessera.targets.llvm.elements import NAN, decode, encode, extend, is_arm, literal, reaches

@@ -9,10 +9,10 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects.elements import dtype_of
-from tessera.dialects.locations import span_of
 from tessera.dtypes.types import bool_
 from tessera.interpreters.scalars import CASTS, FLOAT, ORDERED
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.common.locations import span_of
 from tessera.targets.llvm import casts, elementwise
 from tessera.targets.llvm.literals import constant, folded, literal
 from tessera.targets.llvm.text import Function, Value, number

@@ -13,9 +13,9 @@ from typing import Protocol, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_dtype
 from tessera.dtypes.types import DType, bf16, f32
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype
 from tessera.targets.llvm.exponentials import BRIEFLY
 from tessera.transforms.masks import constant_of
 

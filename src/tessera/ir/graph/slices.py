@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr
 from xdsl.ir import Operation
 
-from tessera.dialects.attributes import integer
+from tessera.ir.common.attributes import integer
 from tessera.shapes import rules
 from tessera.shapes.bounds import Interval
 from tessera.shapes.expr import Size

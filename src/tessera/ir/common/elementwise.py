@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from tessera.dialects import elementwise_derivatives as rules
-from tessera.dialects import elementwise_numpy as meanings
-from tessera.dialects.elementwise_derivatives import Derivative
-from tessera.dialects.elementwise_numpy import Array, Meaning
 from tessera.dtypes.casting import cast
 from tessera.dtypes.promotion import compute_type
 from tessera.dtypes.types import NO_POLICY, DType, Kind, bool_, f32, f64, i4, i8, u4, u8
 from tessera.errors import DtypeError
+from tessera.ir.common import elementwise_derivatives as rules
+from tessera.ir.common import elementwise_numpy as meanings
+from tessera.ir.common.elementwise_derivatives import Derivative
+from tessera.ir.common.elementwise_numpy import Array, Meaning
 
 if TYPE_CHECKING:
-    from tessera.dialects.intervals import Interval, Rule
+    from tessera.ir.common.intervals import Interval, Rule
 
 Typing: TypeAlias = Callable[[tuple[DType, ...], DType | None], DType]
 
@@ -58,7 +58,7 @@ class Elementwise:
     @property
     def interval(self) -> Rule:
         """Bounds on results from bounds on operands; those rules load when first asked for."""
-        from tessera.dialects import intervals
+        from tessera.ir.common import intervals
 
         return intervals.RULES[self.name]
 
@@ -232,7 +232,7 @@ def _typed(name: str, dtypes: tuple[DType, ...], to: DType | None) -> DType:
 
 def interval(name: str, operands: Sequence[Interval], dtypes: Sequence[DType], *, to: DType | None = None) -> Interval:
     """Bounds on what `apply` gives for any operands within these bounds."""
-    from tessera.dialects import intervals
+    from tessera.ir.common import intervals
 
     result = result_dtype(name, dtypes, to=to)
     held = (_held(operand, dtype) for operand, dtype in zip(operands, dtypes, strict=True))
@@ -243,7 +243,7 @@ def _held(operand: Interval, dtype: DType) -> Interval:
     """The part of `operand` that an integer or bool type can hold; floats need no such help."""
     if dtype.is_float:
         return operand
-    from tessera.dialects.intervals import Interval, all_values
+    from tessera.ir.common.intervals import Interval, all_values
 
     every = all_values(dtype)
     return Interval(max(operand.lo, every.lo), min(operand.hi, every.hi))

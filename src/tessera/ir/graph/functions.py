@@ -22,14 +22,14 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, HasParent, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.attributes import symbols_of
-from tessera.dialects.effects import KINDS, HasEffects, World, effects_within, writes
-from tessera.dialects.elements import is_element
-from tessera.dialects.functions import Facts, Function
-from tessera.dialects.graph_effects import AnyTensor, look_up
-from tessera.dialects.graph_types import GraphTensorType
-from tessera.dialects.kernel_calls import kernel_effects, verify_kernel_call
-from tessera.dialects.schedule_types import ConfigAttr
+from tessera.ir.common.attributes import symbols_of
+from tessera.ir.common.effects import KINDS, HasEffects, World, effects_within, writes
+from tessera.ir.common.elements import is_element
+from tessera.ir.common.functions import Facts, Function
+from tessera.ir.common.schedule_attributes import ConfigAttr
+from tessera.ir.graph.effects import AnyTensor, look_up
+from tessera.ir.graph.kernel_calls import kernel_effects, verify_kernel_call
+from tessera.ir.graph.types import GraphTensorType
 
 
 @irdl_op_definition

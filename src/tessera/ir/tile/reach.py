@@ -13,8 +13,8 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.dialects import tile
-from tessera.dialects.tile_types import tile_type, view_type
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type, view_type
 from tessera.shapes.bounds import at_least
 from tessera.shapes.covers import Cover
 from tessera.shapes.expr import Dim, Quotient, dim, size

@@ -14,9 +14,9 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, traits_def
 from xdsl.traits import EffectInstance
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
-from tessera.dialects.pipe import AnyRing, slot_type
-from tessera.dialects.pipe_agents import AnyCursor, check_cursor, roles_around
+from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
+from tessera.ir.pipe.copies import AnyRing, slot_type
+from tessera.ir.pipe.warp_groups import AnyCursor, check_cursor, roles_around
 
 
 @irdl_op_definition

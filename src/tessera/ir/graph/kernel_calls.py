@@ -10,11 +10,11 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import EffectInstance
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects import tile
-from tessera.dialects.effects import MEMORY, effects_within, observable
-from tessera.dialects.graph_effects import look_up
-from tessera.dialects.graph_types import GraphTensorType
-from tessera.dialects.tile_types import ViewType
+from tessera.ir.common.effects import MEMORY, effects_within, observable
+from tessera.ir.graph.effects import look_up
+from tessera.ir.graph.types import GraphTensorType
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import ViewType
 from tessera.shapes.expr import Dim, Shape, Size, dim, format_shape, size
 
 

@@ -20,11 +20,11 @@ from xdsl.irdl import (
 from xdsl.traits import EffectInstance, Pure, SymbolOpInterface, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects import reductions
-from tessera.dialects.attributes import Name
-from tessera.dialects.effects import IO, RANDOM, HasEffects, World, reads, writes
-from tessera.dialects.graph_types import GraphTensorType, graph_type
 from tessera.errors import TesseraError
+from tessera.ir.common import reductions
+from tessera.ir.common.attributes import Name
+from tessera.ir.common.effects import IO, RANDOM, HasEffects, World, reads, writes
+from tessera.ir.graph.types import GraphTensorType, graph_type
 
 AnyTensor = BaseAttr(GraphTensorType)
 DISTRIBUTIONS = ("uniform", "normal")

@@ -21,9 +21,9 @@ from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.utils.hints import isa
 
-from tessera.dialects.plain_classes import make_plain
 from tessera.dtypes.types import BY_NAME, NO_POLICY, DType, Policy
 from tessera.errors import TesseraError
+from tessera.ir.common.plain_classes import make_plain
 from tessera.shapes.expr import Dim, Size, parse_dim
 
 VERSION = 1

@@ -14,12 +14,12 @@ from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.attributes import PolicyAttr, SizesAttr, finite_text
-from tessera.dialects.elements import dtype_of, element_of, is_element
-from tessera.dialects.locations import span_of
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import NO_POLICY, DType, Kind, f64, i64, tf32, u64
 from tessera.errors import TesseraError
+from tessera.ir.common.attributes import PolicyAttr, SizesAttr, finite_text
+from tessera.ir.common.elements import dtype_of, element_of, is_element
+from tessera.ir.common.locations import span_of
 from tessera.shapes.expr import Size, shape_of
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -14,8 +14,8 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def
 from xdsl.traits import EffectInstance
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
-from tessera.dialects.pipe_agents import AnyCursor, AnyMailbox, MailboxType, check_cursor, check_worker, copies
+from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
+from tessera.ir.pipe.warp_groups import AnyCursor, AnyMailbox, MailboxType, check_cursor, check_worker, copies
 
 
 @irdl_op_definition

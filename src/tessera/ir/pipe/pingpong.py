@@ -12,8 +12,8 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition, traits_def
 from xdsl.traits import EffectInstance
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
-from tessera.dialects.pipe_agents import computes
+from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
+from tessera.ir.pipe.warp_groups import computes
 
 
 class _PlaceOp(IRDLOperation):

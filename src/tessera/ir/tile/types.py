@@ -12,8 +12,8 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.elements import TileType, dtype_of, is_element
 from tessera.dtypes.types import DType
+from tessera.ir.common.elements import TileType, dtype_of, is_element
 
 SPACES = ("global", "shared", "register")
 AnyTile = BaseAttr[TileType](TensorType)

@@ -32,12 +32,12 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, NoTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.attributes import IntegerConstraint, integer
-from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
-from tessera.dialects.elements import TileType, dtype_of
-from tessera.dialects.pipe import AnyRing, is_tile_type, ring_type, slot_type
-from tessera.dialects.tile import FuncOp, ProgramIdOp, memory_of
-from tessera.dialects.tile_types import AnyTile, AnyView, check_axis, check_tile, tile_type, view_type
+from tessera.ir.common.attributes import IntegerConstraint, integer
+from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
+from tessera.ir.common.elements import TileType, dtype_of
+from tessera.ir.pipe.copies import AnyRing, is_tile_type, ring_type, slot_type
+from tessera.ir.tile.dialect import FuncOp, ProgramIdOp, memory_of
+from tessera.ir.tile.types import AnyTile, AnyView, check_axis, check_tile, tile_type, view_type
 
 
 class _Slots(ParametrizedAttribute, TypeAttribute):

@@ -19,7 +19,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.attributes import SizesAttr, print_body
+from tessera.ir.common.attributes import SizesAttr, print_body
 from tessera.shapes.expr import Size
 
 Facts = dict[str, Attribute]

@@ -23,13 +23,18 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects import elementwise, graph_indexing, reductions
-from tessera.dialects.attributes import IntegerConstraint, Integers, Name, integer, integers
-from tessera.dialects.graph_control import CondOp, ScanOp, WhileOp, YieldOp
-from tessera.dialects.graph_effects import AllReduceOp, AnyTensor, PrintOp, RandomOp, StateOp, StateReadOp, StateWriteOp
-from tessera.dialects.graph_functions import CallKernelOp, CallOp, FuncOp, ReturnOp
-from tessera.dialects.graph_slices import known_sizes, slice_shape
-from tessera.dialects.graph_types import (
+from tessera.dtypes.casting import cast
+from tessera.dtypes.promotion import accumulator
+from tessera.dtypes.types import DType, f64
+from tessera.errors import ShapeError, TesseraError
+from tessera.ir.common import elementwise, reductions
+from tessera.ir.common.attributes import IntegerConstraint, Integers, Name, integer, integers
+from tessera.ir.graph import indexing as graph_indexing
+from tessera.ir.graph.control import CondOp, ScanOp, WhileOp, YieldOp
+from tessera.ir.graph.effects import AllReduceOp, AnyTensor, PrintOp, RandomOp, StateOp, StateReadOp, StateWriteOp
+from tessera.ir.graph.functions import CallKernelOp, CallOp, FuncOp, ReturnOp
+from tessera.ir.graph.slices import known_sizes, slice_shape
+from tessera.ir.graph.types import (
     DenseAttr,
     GraphTensorType,
     dense,
@@ -40,12 +45,8 @@ from tessera.dialects.graph_types import (
     story_of,
     telling,
 )
-from tessera.dialects.tile_types import check_axis
-from tessera.dialects.tile_values import verify_elementwise
-from tessera.dtypes.casting import cast
-from tessera.dtypes.promotion import accumulator
-from tessera.dtypes.types import DType, f64
-from tessera.errors import ShapeError, TesseraError
+from tessera.ir.tile.types import check_axis
+from tessera.ir.tile.values import verify_elementwise
 from tessera.shapes import rules
 from tessera.shapes.bounds import Interval
 from tessera.shapes.expr import DimLike, Size, shape_of

@@ -21,10 +21,10 @@ from xdsl.irdl import (
 from xdsl.traits import HasParent, IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.attributes import SizesAttr
-from tessera.dialects.graph_effects import AnyTensor
-from tessera.dialects.graph_types import GraphTensorType, graph_type
 from tessera.dtypes.types import bool_
+from tessera.ir.common.attributes import SizesAttr
+from tessera.ir.graph.effects import AnyTensor
+from tessera.ir.graph.types import GraphTensorType, graph_type
 from tessera.shapes.expr import Size
 
 Types = Sequence[Attribute]

@@ -22,12 +22,12 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, HasParent, IsolatedFromAbove, IsTerminator, Pure, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.attributes import Name, SizesAttr, print_body
-from tessera.dialects.effects import HasEffects, effects_within
-from tessera.dialects.graph_effects import AnyTensor
-from tessera.dialects.graph_types import GraphTensorType
-from tessera.dialects.kernel_calls import kernel_effects, match_symbols, substitute, verify_kernel_call
-from tessera.dialects.schedule_types import Config, ConfigAttr
+from tessera.ir.common.attributes import Name, SizesAttr, print_body
+from tessera.ir.common.effects import HasEffects, effects_within
+from tessera.ir.common.schedule_attributes import Config, ConfigAttr
+from tessera.ir.graph.effects import AnyTensor
+from tessera.ir.graph.kernel_calls import kernel_effects, match_symbols, substitute, verify_kernel_call
+from tessera.ir.graph.types import GraphTensorType
 from tessera.shapes.expr import Size, format_shape
 
 VERSION = 2

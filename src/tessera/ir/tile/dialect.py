@@ -34,7 +34,8 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, HasParent, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.attributes import (
+from tessera.dtypes.types import Kind, bool_, i64
+from tessera.ir.common.attributes import (
     IntegerConstraint,
     Integers,
     Name,
@@ -44,20 +45,11 @@ from tessera.dialects.attributes import (
     integers,
     symbols_of,
 )
-from tessera.dialects.effects import IO, MEMORY, HasEffects, reads, writes
-from tessera.dialects.elements import is_element
-from tessera.dialects.functions import Facts, Function, extents, parse_count, parse_extents, print_extents
-from tessera.dialects.tile_types import (
-    AnyTile,
-    AnyView,
-    ViewType,
-    check_axis,
-    check_tile,
-    tile_dtype,
-    tile_type,
-    view_type,
-)
-from tessera.dialects.tile_values import (
+from tessera.ir.common.effects import IO, MEMORY, HasEffects, reads, writes
+from tessera.ir.common.elements import is_element
+from tessera.ir.common.functions import Facts, Function, extents, parse_count, parse_extents, print_extents
+from tessera.ir.tile.types import AnyTile, AnyView, ViewType, check_axis, check_tile, tile_dtype, tile_type, view_type
+from tessera.ir.tile.values import (
     AnyOp,
     BroadcastOp,
     DotOp,
@@ -69,7 +61,6 @@ from tessera.dialects.tile_values import (
     TransOp,
     verify_reduction,
 )
-from tessera.dtypes.types import Kind, bool_, i64
 from tessera.shapes.expr import Size
 
 VERSION = 1

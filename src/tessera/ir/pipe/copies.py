@@ -28,11 +28,11 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects.attributes import IntegerConstraint, integer
-from tessera.dialects.effects import MEMORY, HasEffects, reads, writes
-from tessera.dialects.elements import TileType, is_element
-from tessera.dialects.tile import FuncOp, memory_of
-from tessera.dialects.tile_types import AnyTile, AnyView, tile_type, view_type
+from tessera.ir.common.attributes import IntegerConstraint, integer
+from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
+from tessera.ir.common.elements import TileType, is_element
+from tessera.ir.tile.dialect import FuncOp, memory_of
+from tessera.ir.tile.types import AnyTile, AnyView, tile_type, view_type
 
 VERSION = 2
 

@@ -22,12 +22,12 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects import elementwise, reductions
-from tessera.dialects.attributes import IntegerConstraint, Integers, Name, PolicyAttr, integer, integers
-from tessera.dialects.elements import TileType, dtype_of, tile_of
-from tessera.dialects.tile_types import AnyTile, check_axis, check_tile, tile_dtype, tile_type
 from tessera.dtypes.types import NO_POLICY, DType, Policy, bool_
 from tessera.errors import TesseraError
+from tessera.ir.common import elementwise, reductions
+from tessera.ir.common.attributes import IntegerConstraint, Integers, Name, PolicyAttr, integer, integers
+from tessera.ir.common.elements import TileType, dtype_of, tile_of
+from tessera.ir.tile.types import AnyTile, check_axis, check_tile, tile_dtype, tile_type
 
 
 def verify_reduction(kind: str, dtype: DType) -> None:

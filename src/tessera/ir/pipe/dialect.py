@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from tessera.dialects import pipe, pipe_agents, pipe_draws, pipe_places, pipe_turns
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.pipe import pingpong as pipe_places
+from tessera.ir.pipe import tile_scheduler as pipe_draws
+from tessera.ir.pipe import transpose as pipe_turns
+from tessera.ir.pipe import warp_groups as pipe_agents
 
 VERSION = pipe.VERSION
 Pipe = Dialect(

@@ -30,10 +30,13 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Input
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, StringLiteral
 
-from tessera.dialects import attributes, graph, schedule, tile
-from tessera.dialects.checking import check, operands_of
-from tessera.dialects.locations import location_of, span_of
 from tessera.errors import CompileError, SourceSpan
+from tessera.ir.common import attributes
+from tessera.ir.common.checking import check, operands_of
+from tessera.ir.common.locations import location_of, span_of
+from tessera.ir.graph import dialect as graph
+from tessera.ir.schedule import dialect as schedule
+from tessera.ir.tile import dialect as tile
 
 OWN_DIALECTS: tuple[Dialect, ...] = (attributes.Ts, graph.Graph, schedule.Schedule, tile.Tile)
 VERSIONS: dict[str, int] = {

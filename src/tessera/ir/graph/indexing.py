@@ -19,12 +19,12 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tessera.dialects import reductions
-from tessera.dialects.attributes import IntegerConstraint, Name, integer
-from tessera.dialects.graph_effects import AnyTensor
-from tessera.dialects.graph_types import GraphTensorType, graph_type, telling
-from tessera.dialects.tile_types import check_axis
 from tessera.errors import DtypeError, TesseraError
+from tessera.ir.common import reductions
+from tessera.ir.common.attributes import IntegerConstraint, Name, integer
+from tessera.ir.graph.effects import AnyTensor
+from tessera.ir.graph.types import GraphTensorType, graph_type, telling
+from tessera.ir.tile.types import check_axis
 from tessera.shapes import rules
 from tessera.shapes.expr import DimLike, Size, dim, format_shape, shape_of
 

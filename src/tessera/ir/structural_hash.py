@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.printer import Printer
 
-from tessera.dialects.text import VERSIONS
+from tessera.ir.text import VERSIONS
 
 
 def structural_hash(op: Operation, versions: Mapping[str, int] = VERSIONS) -> str:

@@ -1,0 +1,1 @@
+"""Attributes, effects, element types and the tables of functions that the dialects of all levels share."""

@@ -1,0 +1,1 @@
+"""The graph dialect: whole-array algebra with symbolic sizes."""

@@ -1,0 +1,1 @@
+"""The pipe dialect: software pipelining and warp specialization, before layouts are chosen."""

@@ -1,0 +1,1 @@
+"""The tile dialect: sequential programs over tiles."""
