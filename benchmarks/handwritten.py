@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile.types import ViewType
 from tessera.runtime.executable import Executable
 from tessera.runtime.launch_plan import ArrayArgument, Plan

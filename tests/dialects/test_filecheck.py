@@ -24,14 +24,14 @@ from xdsl.traits import HasParent, IsTerminator
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-import tessera.interpreters.pipe_agents
+import tessera.interpreters.levels.pipe_warp_groups
 import tessera.ir
 import tessera.targets.cpu
 import tessera.targets.cuda
 from tessera.errors import CompileError, TesseraError
-from tessera.interpreters.engine import RULES
-from tessera.interpreters.graph import run_function
-from tessera.interpreters.tile import run_kernel
+from tessera.interpreters.core.engine import RULES
+from tessera.interpreters.levels.graph import run_function
+from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.graph import dialect as graph
 from tessera.ir.graph import effects as graph_effects
 from tessera.ir.tile import dialect as tile
@@ -47,7 +47,7 @@ from tessera.targets.text import structural_hash
 CASES = [case for path in INVALID for case in cases_of(path)]
 OPERATIONS = [op for dialect in text.DIALECTS for op in dialect.operations]
 
-MEANINGS = (tessera.interpreters.pipe_agents,)  # importing the interpreters fills RULES
+MEANINGS = (tessera.interpreters.levels.pipe_warp_groups,)  # importing the interpreters fills RULES
 
 # Not run by a rule of their own.
 RUN_OTHERWISE: dict[type[Operation], str] = {

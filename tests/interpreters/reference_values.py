@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tessera.dtypes.types import DType, Kind, Specials, bf16, bool_, f8e4m3, f8e5m2, f16, f32, f64, i4, i8, i32, u8
-from tessera.interpreters.machine import Machine
+from tessera.interpreters.core.machine import Machine
 from tessera.ir.graph import dialect as graph
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 import tessera as ts
 from tessera import Schedule, bf16, f32, kernel, knobs, tile
 from tessera.errors import CompileError, EffectError, RaceError, ShapeError, TesseraError
-from tessera.interpreters.access_trace import Trace
-from tessera.interpreters.checks import Checks, asked, checking
-from tessera.interpreters.tile import run_kernel
+from tessera.interpreters.levels.tile import run_kernel
+from tessera.interpreters.sanitizers.access_trace import Trace
+from tessera.interpreters.sanitizers.checks import Checks, asked, checking
 from tessera.ir import text
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tessera import f8e4m3, f16, i8, i32, i64, kernel, saturate, tile, u8
 from tessera.errors import DtypeError
-from tessera.interpreters.checks import Checks, checking
-from tessera.interpreters.tile import run_kernel
+from tessera.interpreters.levels.tile import run_kernel
+from tessera.interpreters.sanitizers.checks import Checks, checking
 from tessera.ir import text
 
 Array = np.ndarray[Any, np.dtype[Any]]

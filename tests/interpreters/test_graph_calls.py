@@ -34,8 +34,8 @@ from tessera.dtypes.types import (
     stochastic_round,
 )
 from tessera.errors import CompileError, DtypeError, ShapeError, TesseraError
-from tessera.interpreters.graph import run_function
-from tessera.interpreters.machine import Machine
+from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.levels.graph import run_function
 from tessera.ir import text
 from tessera.ir.common import elementwise
 from tessera.ir.common.schedule_attributes import Config

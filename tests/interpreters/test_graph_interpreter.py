@@ -38,8 +38,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tessera.dtypes.types import DType, bf16, bool_, f8e4m3, f32, f64, i4, i8, i16, i32, i64, u64
-from tessera.interpreters.graph import run_function
-from tessera.interpreters.machine import Machine
+from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.levels.graph import run_function
 from tessera.ir import text
 from tessera.ir.common import elementwise
 from tessera.ir.graph import dialect as graph

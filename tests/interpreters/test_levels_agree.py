@@ -17,8 +17,8 @@ from xdsl.ir import Operation, SSAValue
 
 from tessera.dtypes.types import DType, accum, bf16, bool_, f8e4m3, f16, f32, i8, i32, loss_scale, saturate, u8
 from tessera.errors import CompileError, DtypeError
-from tessera.interpreters.graph import run_function
-from tessera.interpreters.machine import Machine
+from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.levels.graph import run_function
 from tessera.ir import text
 from tessera.ir.common import elementwise
 from tessera.ir.graph import dialect as graph

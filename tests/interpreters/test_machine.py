@@ -14,8 +14,8 @@ from reference_values import Array, assert_same
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera.errors import EffectError, TesseraError
-from tessera.interpreters.graph import run_function
-from tessera.interpreters.machine import Machine, run_ranks
+from tessera.interpreters.core.machine import Machine, run_ranks
+from tessera.interpreters.levels.graph import run_function
 from tessera.ir import text
 
 T = TypeVar("T")

@@ -9,9 +9,9 @@ import pytest
 
 from tessera.dtypes.types import bf16, f8e4m3, f16, f32, i32
 from tessera.errors import DtypeError, GuardError
-from tessera.interpreters.checks import Checks, NumericChecks
-from tessera.interpreters.stored_values import limits_in
-from tessera.interpreters.tile import run_kernel
+from tessera.interpreters.levels.tile import run_kernel
+from tessera.interpreters.sanitizers.checks import Checks, NumericChecks
+from tessera.interpreters.sanitizers.stored_values import limits_in
 from tessera.ir import text
 
 UNDERFLOW, BOUNDED = NumericChecks(underflow=True), NumericChecks(bounded=(-1.0, 1.0))

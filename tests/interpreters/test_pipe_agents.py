@@ -12,11 +12,11 @@ from xdsl.dialects.builtin import ModuleOp
 
 import tessera.targets.cuda
 from tessera.errors import RaceError
-from tessera.interpreters import pipe_agents as meanings
-from tessera.interpreters.checks import Checks
-from tessera.interpreters.engine import RULES
-from tessera.interpreters.machine import Machine
-from tessera.interpreters.tile import run_kernel
+from tessera.interpreters.core.engine import RULES
+from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.levels import pipe_warp_groups as meanings
+from tessera.interpreters.levels.tile import run_kernel
+from tessera.interpreters.sanitizers.checks import Checks
 from tessera.ir.pipe import pingpong as pipe_places
 from tessera.ir.pipe import warp_groups as pipe_agents
 from tessera.targets import text

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from tessera import f32, i8, i32, kernel, tile
 from tessera.errors import RaceError
-from tessera.interpreters.access_trace import Trace
-from tessera.interpreters.checks import Checks, checking
-from tessera.interpreters.tile import run_kernel
+from tessera.interpreters.levels.tile import run_kernel
+from tessera.interpreters.sanitizers.access_trace import Trace
+from tessera.interpreters.sanitizers.checks import Checks, checking
 from tessera.ir import text
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -22,9 +22,9 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from tessera.dtypes.types import BY_NAME, DType, Kind, bf16, bool_, f8e4m3, f16, f32, f64, i4, i8, i16, i32, i64
 from tessera.errors import CompileError
-from tessera.interpreters.engine import RULES, Frame
-from tessera.interpreters.machine import Machine
-from tessera.interpreters.scalars import SCALAR_OPS, scalar
+from tessera.interpreters.core.engine import RULES, Frame
+from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.core.scalars import SCALAR_OPS, scalar
 from tessera.ir import text
 from tessera.ir.common.elements import dtype_of, element_of
 from tessera.transforms.folding import materialize
@@ -412,7 +412,7 @@ tile.func @k(%a: index, %b: index, %y: !tile.view<1, i32, global>) outputs 1 sha
 
 @covers(scf.IfOp)
 def test_branches_and_loops_nest() -> None:
-    from tessera.interpreters.tile import run_kernel
+    from tessera.interpreters.levels.tile import run_kernel
 
     module, written = text.read(NESTED), list[str]()
     for a, b in ((3, 4), (3, 0), (0, 7), (-1, 7)):

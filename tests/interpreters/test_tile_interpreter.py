@@ -30,8 +30,8 @@ from tile_programs import COVERED, computed, constants, covers, examples, kernel
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import ALL, DType, Kind, bf16, bool_, f16, f32, i4, i8, i32, i64, stochastic_round, u8
 from tessera.errors import CompileError, DtypeError, EffectError, ShapeError, TesseraError
-from tessera.interpreters.machine import Machine
-from tessera.interpreters.tile import run_kernel
+from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir import text
 from tessera.ir.common import elementwise, reductions
 from tessera.ir.common.elements import element_of

@@ -32,8 +32,8 @@ from tile_programs import constants, covers, examples, kernel, tensor, view, zer
 
 from tessera.dtypes.types import DType, Kind, bool_, f16, f32, i32, i64
 from tessera.errors import ShapeError
-from tessera.interpreters.machine import Machine
-from tessera.interpreters.tile import run_kernel
+from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.tile import dialect as tile
 
 ZERO = "%zero = arith.constant 0 : index\n"

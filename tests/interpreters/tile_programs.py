@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tessera.dtypes.types import DType
-from tessera.interpreters.tile import run_kernel
+from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir import text
 from tessera.ir.common.elements import element_of
 

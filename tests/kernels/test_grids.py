@@ -14,7 +14,7 @@ import tessera as ts
 from tessera import KTile, Out, Schedule, f32, kernel, knobs, tile
 from tessera.bench.cuda.kernel_texts import text_for
 from tessera.errors import CompileError, DeviceError, EffectError, ShapeError, TesseraError
-from tessera.interpreters.checks import Checks, checking
+from tessera.interpreters.sanitizers.checks import Checks, checking
 from tessera.ir.tile.dialect import FuncOp
 from tessera.ir.tile.reach import covers
 from tessera.runtime.launch_plan import Plan

@@ -13,9 +13,9 @@ from specified import KVCache, flash_attention  # pyright: ignore[reportMissingI
 import tessera as ts
 from tessera import CompileError, DType, EffectError, Schedule, bf16, f32, i32, kernel, knobs, tile
 from tessera.errors import DtypeError
-from tessera.interpreters import tile as tile_interpreter
-from tessera.interpreters.access_trace import Trace
-from tessera.interpreters.checks import Checks, checking
+from tessera.interpreters.levels import tile as tile_interpreter
+from tessera.interpreters.sanitizers.access_trace import Trace
+from tessera.interpreters.sanitizers.checks import Checks, checking
 from tessera.kernels.native import settings
 from tessera.runtime.executable import Executable
 

@@ -16,7 +16,7 @@ import pytest
 
 import tessera as ts
 from tessera import CompileError, DtypeError, Schedule, ShapeError, TesseraError, bf16, f32, kernel, knobs, tile
-from tessera.interpreters.checks import Checks, checking
+from tessera.interpreters.sanitizers.checks import Checks, checking
 from tessera.targets.cpu import features
 
 Array = np.ndarray[Any, np.dtype[Any]]

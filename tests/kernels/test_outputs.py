@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import tessera as ts
 from tessera import KTile, Out, Schedule, Tensor, f32, kernel, tile
 from tessera.errors import DtypeError, EffectError, RaceError, ShapeError, TesseraError
-from tessera.interpreters.checks import Checks, checking
+from tessera.interpreters.sanitizers.checks import Checks, checking
 from tessera.ir import text
 from tessera.ir.tile.dialect import FuncOp
 from tessera.kernels.levels import calling_module, lower_through
@@ -234,7 +234,7 @@ def negate(x: Line, y: Filled, n: int):
 
 
 def test_in_a_graph_what_is_filled_is_a_result() -> None:
-    from tessera.interpreters.graph import run_function
+    from tessera.interpreters.levels.graph import run_function
 
     x = floats(70)
     instance = negate.lower(x, floats(70), -1)

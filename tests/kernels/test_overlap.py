@@ -12,7 +12,7 @@ import pytest
 
 import tessera as ts
 from tessera import kernel, knobs, tile
-from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.core.engine import symbol_in
 from tessera.ir import text
 from tessera.ir.tile.dialect import FuncOp, memory_of
 from tessera.kernels.native import settings

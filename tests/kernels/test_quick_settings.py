@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tessera import knobs
-from tessera.interpreters.checks import Checks, checking
+from tessera.interpreters.sanitizers.checks import Checks, checking
 from tessera.kernels import native
 from tessera.kernels.native import Settings, quick_settings, settings
 from tessera.runtime.executable import start_pool

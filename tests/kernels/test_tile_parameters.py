@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import tessera as ts
 from tessera import Schedule, ShapeError, Tile, bf16, f16, f32, kernel, knobs, tile
-from tessera.interpreters.checks import Checks, checking
+from tessera.interpreters.sanitizers.checks import Checks, checking
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile_dialect
 

@@ -29,8 +29,8 @@ from tessera import (
     tile,
     verify,
 )
-from tessera.interpreters.access_trace import Trace
-from tessera.interpreters.checks import Checks, checking
+from tessera.interpreters.sanitizers.access_trace import Trace
+from tessera.interpreters.sanitizers.checks import Checks, checking
 from tessera.kernels.function import Kernel
 from tessera.kernels.verification import Verified
 

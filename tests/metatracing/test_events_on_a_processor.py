@@ -11,8 +11,8 @@ import pytest
 
 import tessera as ts
 from tessera import Schedule, TesseraError, kernel, knobs, tile
-from tessera.interpreters.access_trace import Trace
-from tessera.interpreters.checks import Checks, checking
+from tessera.interpreters.sanitizers.access_trace import Trace
+from tessera.interpreters.sanitizers.checks import Checks, checking
 from tessera.metatracing import AccessType, HostExecution, HostMemoryPatternTracer, HostResources
 from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.events import host

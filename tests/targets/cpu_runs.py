@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.interpreters.tile import run_kernel
+from tessera.interpreters.levels.tile import run_kernel
 from tessera.targets import text
 from tessera.targets.cpu.features import LEVELS, lanes
 from tessera.targets.cpu.interpreter import run_cpu_kernel

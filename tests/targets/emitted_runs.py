@@ -11,8 +11,8 @@ import ptx_values
 from ptx_machine import Launch, Machine
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.interpreters.engine import symbol_in
-from tessera.interpreters.tile import bind
+from tessera.interpreters.core.engine import symbol_in
+from tessera.interpreters.levels.tile import bind
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.tile.types import ViewType
 from tessera.targets.cuda import dialect as nv

@@ -14,7 +14,7 @@ from cpu_runs import Array, at_tile_level, copies
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, SSAValue
 
-from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda import dialect as nv

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 import tessera
 from tessera import Schedule
 from tessera.bench.operators import kernels
-from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.pipe import warp_groups as agents
 from tessera.ir.tile import dialect as tile
 from tessera.kernels.host_plan import launch_of

@@ -28,8 +28,8 @@ from xdsl.dialects.builtin import ModuleOp
 import tessera as ts
 from tessera import DType, bf16, f16
 from tessera.errors import ResourceError
-from tessera.interpreters.engine import symbol_in
-from tessera.interpreters.tile import run_kernel
+from tessera.interpreters.core.engine import symbol_in
+from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda import agents_model, choose_agents

@@ -10,7 +10,7 @@ import pytest
 import tessera as ts
 from tessera import Schedule
 from tessera.bench.operators import kernels
-from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda.agents_model import (
     Block,

@@ -15,7 +15,7 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera.errors import CompileError
-from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe import warp_groups as agents
 from tessera.ir.tile import dialect as tile

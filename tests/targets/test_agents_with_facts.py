@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import tessera as ts
 from tessera import bf16, f16
-from tessera.interpreters.engine import symbol_in
-from tessera.interpreters.tile import run_kernel
+from tessera.interpreters.core.engine import symbol_in
+from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.tile import dialect as tile
 from tessera.metatracing.attention import flash_attention
 from tessera.targets import text

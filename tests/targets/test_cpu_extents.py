@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects import arith, scf
 
-from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.core.engine import symbol_in
 from tessera.ir import text
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cpu.extents import Extents, Span

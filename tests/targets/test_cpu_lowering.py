@@ -19,7 +19,7 @@ from random_tile_programs import arguments, program
 
 from tessera import Schedule
 from tessera.errors import CompileError
-from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType
 from tessera.kernels.function import Kernel

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tessera import Schedule, kernel, knobs, tile
-from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tiles
 from tessera.targets.cpu import features
 from tessera.transforms.scaled_maxima import scale_maxima

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 import tessera as ts
 from tessera import DType, Schedule, bf16, f32
 from tessera.errors import ResourceError
-from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.kernels import fitting
 from tessera.kernels.native import Settings

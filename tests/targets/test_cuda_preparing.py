@@ -13,7 +13,7 @@ from test_cpu_lowering import instance
 
 from tessera import Schedule
 from tessera.bench.operators import kernels
-from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda.preparing import prepare

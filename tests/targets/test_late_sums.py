@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 import tessera as ts
 from tessera import Schedule
 from tessera.bench.operators import kernels
-from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda import dialect as nv

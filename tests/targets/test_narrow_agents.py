@@ -18,7 +18,7 @@ import tessera as ts
 from tessera import DType, accum, bf16, f16, f32
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import f64, i8, i32, tf32, u8, u32
-from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.kernels.native import Settings
 from tessera.targets import text

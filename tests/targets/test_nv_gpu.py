@@ -19,7 +19,7 @@ from test_nv_values import all_casts, reference, shared_division
 import tessera as ts
 from tessera.dtypes.types import ALL, DType, bf16, f16, f32
 from tessera.errors import TesseraError
-from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.common import elementwise as table
 from tessera.kernels.host_plan import plan_of_function
 from tessera.runtime.cuda.executable import CudaExecutable

@@ -16,7 +16,7 @@ from test_cpu_lowering import instance
 from test_tile_to_nv import multiplied_in_turns
 
 from tessera import Schedule
-from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.core.engine import symbol_in
 from tessera.targets.cuda import dialect as nv
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))

@@ -9,7 +9,7 @@ import pytest
 from ptx_checks import check_clean
 
 from tessera import kernel, tile
-from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.core.engine import symbol_in
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.compile import compile_lowered, lower_kernel
 

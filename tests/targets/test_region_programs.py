@@ -20,7 +20,7 @@ from tessera import Schedule, bf16, f32
 from tessera.bench.operators import kernels
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, f64
-from tessera.interpreters.graph import run_function
+from tessera.interpreters.levels.graph import run_function
 from tessera.ir.graph import dialect as graph
 from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile

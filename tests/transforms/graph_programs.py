@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, f32, f64, i32
-from tessera.interpreters.graph import run_function
+from tessera.interpreters.levels.graph import run_function
 from tessera.ir import text
 from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.slices import LAST

@@ -12,9 +12,9 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.dtypes import types
-from tessera.interpreters import tile as tile_interpreter
-from tessera.interpreters.engine import Frame
-from tessera.interpreters.machine import Machine
+from tessera.interpreters.core.engine import Frame
+from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.levels import tile as tile_interpreter
 from tessera.ir.common.elements import element_of, tile_of
 from tessera.ir.tile import dialect as tile
 

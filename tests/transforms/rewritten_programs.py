@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.interpreters import pipe_agents as pipe_interpreter
-from tessera.interpreters.engine import symbol_in
-from tessera.interpreters.tile import run_kernel
+from tessera.interpreters.core.engine import symbol_in
+from tessera.interpreters.levels import pipe_warp_groups as pipe_interpreter
+from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 

@@ -14,8 +14,8 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from tessera import Schedule
 from tessera.bench.operators import kernels
-from tessera.interpreters.machine import Machine
-from tessera.interpreters.tile import run_kernel
+from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.preparing import prepare

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import tessera as ts
 from tessera.errors import GuardError
-from tessera.interpreters.graph import run_function
-from tessera.interpreters.tile import run_kernel
+from tessera.interpreters.levels.graph import run_function
+from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir import text
 from tessera.ir.structural_hash import structural_hash
 from tessera.transforms.apply_facts import ApplyFacts

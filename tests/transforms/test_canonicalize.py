@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tessera.interpreters.graph import run_function
-from tessera.interpreters.machine import Machine
+from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.levels.graph import run_function
 from tessera.ir import text
 from tessera.transforms.canonicalize import Canonicalize
 from tessera.transforms.common_subexpressions import CommonSubexpressions

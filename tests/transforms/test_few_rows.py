@@ -12,9 +12,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tessera import Tensor, bf16, f16, f32, f64, i64
 from tessera.dtypes.types import DType
-from tessera.interpreters.engine import symbol_in
-from tessera.interpreters.graph import run_function
-from tessera.interpreters.tile import run_kernel
+from tessera.interpreters.core.engine import symbol_in
+from tessera.interpreters.levels.graph import run_function
+from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir import text
 from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile

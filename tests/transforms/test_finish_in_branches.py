@@ -13,7 +13,7 @@ from role_programs import KERNELS, check_roles, prepared
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import StringAttr, TensorType
 
-from tessera.interpreters.machine import Machine
+from tessera.interpreters.core.machine import Machine
 from tessera.ir.pipe.warp_groups import DotAwaitOp, RolesOp
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text

@@ -17,7 +17,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tessera.dtypes.types import f32
 from tessera.errors import TesseraError
-from tessera.interpreters.tile import run_kernel
+from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.common.elements import element_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType

@@ -9,7 +9,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera.errors import TesseraError
-from tessera.interpreters.tile import run_kernel
+from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir import text
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.instrument import Instrument

@@ -22,8 +22,8 @@ from xdsl.dialects.builtin import ModuleOp
 from tessera import Schedule, f32, kernel
 from tessera import tile as language
 from tessera.bench.operators import kernels
-from tessera.interpreters import engine
-from tessera.interpreters.tile import run_kernel
+from tessera.interpreters.core import engine
+from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.preparing import prepare

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Block, Region, SSAValue
 
 from tessera.dtypes import types
-from tessera.interpreters.engine import RULES
+from tessera.interpreters.core.engine import RULES
 from tessera.ir.common.elements import tile_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType

@@ -14,8 +14,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tessera.dtypes.types import f32, i32
 from tessera.errors import CompileError, DtypeError
-from tessera.interpreters.checks import Checks
-from tessera.interpreters.tile import run_kernel
+from tessera.interpreters.levels.tile import run_kernel
+from tessera.interpreters.sanitizers.checks import Checks
 from tessera.ir import text
 from tessera.ir.common.elements import element_of
 from tessera.ir.tile import dialect as tile

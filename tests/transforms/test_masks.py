@@ -19,9 +19,9 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from tessera.dtypes import types
 from tessera.dtypes.types import saturate
-from tessera.interpreters.engine import Frame
-from tessera.interpreters.machine import Machine
-from tessera.interpreters.tile import Array
+from tessera.interpreters.core.engine import Frame
+from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.levels.tile import Array
 from tessera.ir.common.elements import element_of, tile_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type

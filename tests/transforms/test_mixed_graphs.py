@@ -13,7 +13,7 @@ from xdsl.ir import Operation, SSAValue
 
 from tessera import knobs
 from tessera.dtypes.types import f32
-from tessera.interpreters.graph import run_function
+from tessera.interpreters.levels.graph import run_function
 from tessera.ir import text
 from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.effects import PrintOp

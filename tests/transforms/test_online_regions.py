@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tessera import bf16, f16, f32, f64
 from tessera.dtypes.types import DType, bool_
-from tessera.interpreters.graph import run_function
+from tessera.interpreters.levels.graph import run_function
 from tessera.transforms.pipeline import compile_module
 
 WIDTH = 16

@@ -9,9 +9,9 @@ import pytest
 from rewritten_programs import at_length, rewritten
 from role_programs import PRODUCTS, STAGES, check_roles, prepared
 
-from tessera.interpreters.engine import RULES, Frame, Values
-from tessera.interpreters.machine import Machine
-from tessera.interpreters.pipe_agents import Member
+from tessera.interpreters.core.engine import RULES, Frame, Values
+from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.levels.pipe_warp_groups import Member
 from tessera.ir.pipe.pingpong import AwaitPlaceOp, PassPlaceOp
 from tessera.ir.pipe.warp_groups import DotStartOp
 from tessera.ir.tile import dialect as tile

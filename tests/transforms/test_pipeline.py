@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 
 from tessera import knobs
 from tessera.errors import CompileError, SourceSpan
-from tessera.interpreters.graph import run_function
+from tessera.interpreters.levels.graph import run_function
 from tessera.ir import text
 from tessera.ir.common.locations import location_of
 from tessera.ir.graph import dialect as graph

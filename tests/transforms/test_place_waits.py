@@ -20,7 +20,7 @@ from xdsl.ir import Operation
 import tessera.targets.cuda
 from tessera import Schedule
 from tessera.bench.operators import kernels
-from tessera.interpreters.machine import Machine
+from tessera.interpreters.core.machine import Machine
 from tessera.ir.pipe.warp_groups import DotAwaitOp, DotsBehindOp, DotStartOp, PendingType, ReleaseOp, RolesOp, TakeOp
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text

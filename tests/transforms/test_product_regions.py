@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tessera import bf16, f8e4m3, f16, f32, f64, i8, i32
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, u8
-from tessera.interpreters.graph import run_function
+from tessera.interpreters.levels.graph import run_function
 from tessera.transforms.pipeline import compile_module
 
 Case = tuple[Callable[..., Any], Sequence[tuple[Sequence[Any], DType]], Sequence[Sequence[int]]]

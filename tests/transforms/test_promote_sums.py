@@ -14,7 +14,7 @@ from rewritten_programs import check_same, count
 from role_programs import check_roles
 from xdsl.dialects import scf
 
-from tessera.interpreters.machine import Machine
+from tessera.interpreters.core.machine import Machine
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.place_waits import place_waits
 from tessera.transforms.promote_sums import DEPTH, is_nothing, promote_sums

@@ -30,10 +30,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from tessera.dtypes.types import DType, bf16, f16, f32, f64, i8, i32, i64, u8, u32
-from tessera.interpreters import graph as graph_interpreter
-from tessera.interpreters.checks import Checks, checking
-from tessera.interpreters.graph import run_function
-from tessera.interpreters.tile import run_kernel
+from tessera.interpreters.levels import graph as graph_interpreter
+from tessera.interpreters.levels.graph import run_function
+from tessera.interpreters.levels.tile import run_kernel
+from tessera.interpreters.sanitizers.checks import Checks, checking
 from tessera.ir import text as dialects_text
 from tessera.ir.common.schedule_attributes import Config, ConfigAttr
 from tessera.ir.graph import dialect as graph

@@ -9,7 +9,7 @@ from role_programs import STAGES, check_roles, prepared
 from xdsl.dialects import scf
 from xdsl.ir import SSAValue
 
-from tessera.interpreters.machine import Machine
+from tessera.interpreters.core.machine import Machine
 from tessera.ir.pipe import warp_groups as pipe_agents
 from tessera.ir.pipe.warp_groups import DotStartOp, ReleaseOp, RolesOp, TakeOp
 from tessera.ir.tile import dialect as tile

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from tessera.bench.operators import kernels
 from tessera.errors import RaceError
-from tessera.interpreters.tile import run_kernel
+from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.common.attributes import SizesAttr
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.tile import dialect as tile

@@ -14,8 +14,8 @@ from role_programs import STAGES, attention, check_roles, prepared
 from xdsl.dialects import scf
 
 from tessera.bench.operators import kernels
-from tessera.interpreters.engine import RULES, Frame, Values
-from tessera.interpreters.machine import Machine
+from tessera.interpreters.core.engine import RULES, Frame, Values
+from tessera.interpreters.core.machine import Machine
 from tessera.ir.pipe.warp_groups import DotStartOp, TakeOp
 from tessera.ir.tile import dialect as tile
 from tessera.kernels import intrinsics

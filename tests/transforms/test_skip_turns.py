@@ -10,8 +10,8 @@ from rewritten_programs import at_length, rewritten
 from role_programs import STAGES, check_roles, prepared
 from xdsl.dialects import scf
 
-from tessera.interpreters.engine import RULES, Frame, Values
-from tessera.interpreters.machine import Machine
+from tessera.interpreters.core.engine import RULES, Frame, Values
+from tessera.interpreters.core.machine import Machine
 from tessera.ir.pipe.warp_groups import DotStartOp, TakeOp
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.finish_in_branches import finish_in_branches

@@ -15,9 +15,9 @@ from role_programs import BLOCK, DEPTH, KERNELS, LENGTHS, ROWS, STAGES, check_ro
 from xdsl.dialects import arith, scf
 from xdsl.ir import Operation
 
-from tessera.interpreters.access_trace import Trace
-from tessera.interpreters.machine import Machine
-from tessera.interpreters.tile import run_kernel
+from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.levels.tile import run_kernel
+from tessera.interpreters.sanitizers.access_trace import Trace
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe.tile_scheduler import DrawnOp, DrawOp, MailboxOp
 from tessera.ir.pipe.warp_groups import FillOp, ReleaseOp, RolesOp, TakeOp

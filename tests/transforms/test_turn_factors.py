@@ -13,7 +13,7 @@ from random_products import random_program
 from rewritten_programs import at_length, count, rewritten
 from role_programs import KERNELS, LENGTHS, PRODUCTS, STAGES, check_roles, prepared
 
-from tessera.interpreters.machine import Machine
+from tessera.interpreters.core.machine import Machine
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe.tile_scheduler import DrawnOp, DrawOp
 from tessera.ir.pipe.transpose import TurnOp

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from xdsl.ir import Operation, SSAValue
 
 from tessera import Schedule, Tile, bf16, f8e4m3, f16, f32, f64, i8, i32, kernel, knobs, saturate, tile
-from tessera.interpreters import tile as interpreter
-from tessera.interpreters.engine import Frame, Values
+from tessera.interpreters.core.engine import Frame, Values
+from tessera.interpreters.levels import tile as interpreter
 from tessera.ir import text
 from tessera.ir.common.intervals import EVERYTHING, Interval
 from tessera.ir.tile import dialect as tile_dialect

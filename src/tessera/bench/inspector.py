@@ -27,7 +27,7 @@ from tessera.bench.integration import (
     to_target_ir,
     to_tile_ir,
 )
-from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.core.engine import symbol_in
 from tessera.ir import text
 from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.types import GraphTensorType

@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import ModuleOp
 import tessera
 from tessera.bench.definitions import BenchError
 from tessera.bench.hardware import METRICS, HardwareProfiler
-from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.core.engine import symbol_in
 from tessera.ir import text
 from tessera.ir.graph import dialect as graph
 from tessera.ir.schedule import dialect as schedule

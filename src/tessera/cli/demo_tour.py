@@ -16,8 +16,8 @@ import tessera as ts
 from tessera.cli import demo_machine_code
 from tessera.cli.demo_attention import attention
 from tessera.cli.inspect import beside_source
-from tessera.interpreters.checks import Checks, checking
-from tessera.interpreters.graph import run_function
+from tessera.interpreters.levels.graph import run_function
+from tessera.interpreters.sanitizers.checks import Checks, checking
 from tessera.ir import text
 from tessera.ir.structural_hash import structural_hash
 from tessera.kernels.levels import lower_through

@@ -202,7 +202,7 @@ def _candidates(
 
     Rows that one block leaves many of to the last round of programs, another one may fill it with.
     """
-    from tessera.interpreters.engine import symbol_in
+    from tessera.interpreters.core.engine import symbol_in
     from tessera.ir.tile import dialect as tile
     from tessera.targets.cuda.agents_model import best_by_agents, program_clocks
     from tessera.targets.cuda.agents_work import work_of

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, SSAValue
 from tessera import knobs
 from tessera.errors import CompileError, DeviceError, SourceSpan
 from tessera.faults import boundary
-from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.core.engine import symbol_in
 from tessera.ir import text
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.common.locations import span_of

@@ -26,7 +26,7 @@ from tessera.errors import (
     warn,
     warn_once,
 )
-from tessera.interpreters.checks import NumericChecks, asked, checking
+from tessera.interpreters.sanitizers.checks import NumericChecks, asked, checking
 from tessera.kernels.arguments import collect, is_array, kinds_of, plain
 from tessera.kernels.assumptions import GROUPS, Assumptions
 from tessera.kernels.calls import Calls
@@ -540,7 +540,7 @@ def interpret(instance: Instance, values: Sequence[Any]) -> Any:
 
     Arrays of a GPU come over to the host for it, and go back again.
     """
-    from tessera.interpreters.tile import run_kernel
+    from tessera.interpreters.levels.tile import run_kernel
     from tessera.kernels.trace import output_shapes
 
     place, mirror = place_of(instance.name, values), Mirror()

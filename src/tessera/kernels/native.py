@@ -24,7 +24,7 @@ from weakref import WeakValueDictionary
 from tessera import knobs
 from tessera.errors import CompileError, DeviceError, InternalError
 from tessera.forking import fork_waits_for
-from tessera.interpreters.checks import AROUND, NOTHING
+from tessera.interpreters.sanitizers.checks import AROUND, NOTHING
 from tessera.kernels.arguments import NUMBERS, Ask, Guard, Number, collect, is_lined, kinds_of
 from tessera.kernels.assumptions import Assumptions, guards_of
 from tessera.kernels.schedule import Schedule

@@ -11,10 +11,10 @@ from xdsl.ir import SSAValue
 
 from tessera.dtypes.types import DType
 from tessera.errors import GuardError
-from tessera.interpreters.scalars import as_array
-from tessera.interpreters.sentinels import ARITHMETIC
-from tessera.interpreters.stored_values import limits_in, outside
-from tessera.interpreters.underflow import decaying, may_underflow
+from tessera.interpreters.core.scalars import as_array
+from tessera.interpreters.sanitizers.sentinels import ARITHMETIC
+from tessera.interpreters.sanitizers.stored_values import limits_in, outside
+from tessera.interpreters.sanitizers.underflow import decaying, may_underflow
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.common.intervals import Interval, hull
 from tessera.ir.tile import dialect as tile

@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import Any, NamedTuple, cast, overload
 
 from tessera.errors import CompileError
-from tessera.interpreters.checks import NumericChecks, asked, checking
+from tessera.interpreters.sanitizers.checks import NumericChecks, asked, checking
 from tessera.kernels.function import Instance, Kernel, interpret, kernel
 from tessera.kernels.named import Made
 

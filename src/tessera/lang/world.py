@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 
-from tessera.interpreters.machine import Machine
+from tessera.interpreters.core.machine import Machine
 
 _current: ContextVar[Machine | None] = ContextVar("world", default=None)
 

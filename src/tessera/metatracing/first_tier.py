@@ -137,7 +137,7 @@ class TesseraInterpreter:
         return self._functions[function]
 
     def _of_kernel(self, kernel: Any, inputs: Sequence[Any], static: Mapping[str, Any], keep_values: bool) -> Any:
-        from tessera.interpreters.engine import symbol_in
+        from tessera.interpreters.core.engine import symbol_in
         from tessera.ir.tile import dialect as tile
         from tessera.metatracing.events import (
             GPUMemoryPatternTracer,
@@ -165,8 +165,8 @@ class TesseraInterpreter:
     def _of_function(
         self, function: Callable[..., Any], inputs: Sequence[Any], static: Mapping[str, Any], keep_values: bool
     ) -> Any:
-        from tessera.interpreters.engine import symbol_in
-        from tessera.interpreters.graph import run_function
+        from tessera.interpreters.core.engine import symbol_in
+        from tessera.interpreters.levels.graph import run_function
         from tessera.ir import text
         from tessera.ir.graph import dialect as graph
 

@@ -21,7 +21,7 @@ from xdsl.utils.hints import isa
 
 from tessera.dtypes.types import DType
 from tessera.errors import DtypeError, GuardError
-from tessera.interpreters import scalars
+from tessera.interpreters.core import scalars
 from tessera.ir.common.effects import effects_within, observable
 from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.types import GraphTensorType

@@ -15,9 +15,9 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from tessera.dtypes.types import NO_POLICY
 from tessera.errors import TesseraError
-from tessera.interpreters.engine import RULES, Frame
-from tessera.interpreters.machine import Machine
-from tessera.interpreters.scalars import COMPARE, SCALAR_OPS, scalar, wrap
+from tessera.interpreters.core.engine import RULES, Frame
+from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.core.scalars import COMPARE, SCALAR_OPS, scalar, wrap
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.types import graph_type

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import IntegerAttr, UnitAttr, i1
 from xdsl.ir import Operation, SSAValue
 
 from tessera.errors import SourceSpan
-from tessera.interpreters.scalars import DIVISIONS
+from tessera.interpreters.core.scalars import DIVISIONS
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.shapes.conditions import Condition

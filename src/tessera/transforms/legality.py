@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Operation
 
 from tessera.errors import CompileError
-from tessera.interpreters.scalars import SCALAR_OPS
+from tessera.interpreters.core.scalars import SCALAR_OPS
 from tessera.ir.common.locations import span_of
 from tessera.ir.graph import control as graph_control
 from tessera.ir.graph import dialect as graph

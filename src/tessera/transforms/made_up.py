@@ -1,8 +1,9 @@
 """Marks on values that come from beyond an array, computed by the program itself, for checks that leave those be.
 
-A mark is a tile of i1 in the shape of its value. The rules are those of the interpreter (`interpreters/padding.py`): a
-load makes up what lies outside of its view; elementwise work on it is made up, too; a sum or product is, where made-up
-values count in it or where there are no others. Values that are never made up have no mark.
+A mark is a tile of i1 in the shape of its value. The rules are those of the interpreter
+(`interpreters/sanitizers/padding.py`): a load makes up what lies outside of its view; elementwise work on it is made
+up, too; a sum or product is, where made-up values count in it or where there are no others. Values that are never made
+up have no mark.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
-from tessera.interpreters.scalars import DIVISIONS
+from tessera.interpreters.core.scalars import DIVISIONS
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type

@@ -15,7 +15,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from tessera.interpreters.scalars import DIVISIONS
+from tessera.interpreters.core.scalars import DIVISIONS
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe import warp_groups as pipe_agents
 from tessera.ir.tile import dialect as tile

@@ -20,7 +20,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import is_side_effect_free
 
-from tessera.interpreters.scalars import DIVISIONS
+from tessera.interpreters.core.scalars import DIVISIONS
 from tessera.ir.common.attributes import integer
 from tessera.ir.common.elements import TileType
 from tessera.ir.pipe import copies as pipe

@@ -12,7 +12,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IndexType, IntegerAttr, i1
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tessera.interpreters.scalars import COMPARE, DIVISIONS, INTEGER
+from tessera.interpreters.core.scalars import COMPARE, DIVISIONS, INTEGER
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.tile import dialect as tile
 from tessera.transforms.rewriting import adopt_location, insert_before, replace

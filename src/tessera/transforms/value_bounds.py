@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.dtypes.types import DType
-from tessera.interpreters import scalars
+from tessera.interpreters.core import scalars
 from tessera.ir.common import elementwise, intervals
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.common.intervals import EITHER, INFINITY, Interval, all_values, hull

@@ -11,7 +11,7 @@ from compared import traced
 
 import tessera as ts
 from tessera import knobs
-from tessera.interpreters.graph import run_function
+from tessera.interpreters.levels.graph import run_function
 from tessera.transforms.pipeline import compile_module
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

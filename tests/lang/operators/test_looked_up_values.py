@@ -10,7 +10,7 @@ import pytest
 
 import tessera as ts
 from tessera import knobs
-from tessera.interpreters.graph import run_function
+from tessera.interpreters.levels.graph import run_function
 from tessera.transforms.pipeline import compile_module
 
 draw = np.random.default_rng(0)

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import pytest
 
-from tessera.interpreters.tile import run_kernel
+from tessera.interpreters.levels.tile import run_kernel
 from tessera.lang.programs import code
 from tessera.lang.programs import compile as compiling
 from tessera.runtime.cuda import tensor_maps

@@ -9,8 +9,8 @@ import numpy as np
 
 import tessera as ts
 from tessera import DType, Tensor, f32
-from tessera.interpreters.graph import run_function
-from tessera.interpreters.machine import Machine
+from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.levels.graph import run_function
 from tessera.ir import text
 from tessera.kernels.native import Settings
 from tessera.lang.programs import Program, compile_graph

@@ -14,7 +14,7 @@ import tessera as ts
 from tessera import bf16, f32
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, f64
-from tessera.interpreters.graph import run_function
+from tessera.interpreters.levels.graph import run_function
 from tessera.lang.programs import compile_graph
 
 sys.path.append(str(Path(__file__).parents[2] / "transforms"))

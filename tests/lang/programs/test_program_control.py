@@ -7,7 +7,7 @@ import pytest
 from program_cases import KERNELS, check, check_close, drawn, expected, program_of, tensor
 
 import tessera as ts
-from tessera.interpreters.machine import Machine, run_ranks
+from tessera.interpreters.core.machine import Machine, run_ranks
 
 V, S, F = tensor("N"), tensor(""), tensor("", "i1")
 M = tensor("T, N")

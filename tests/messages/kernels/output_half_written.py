@@ -1,6 +1,6 @@
 import tessera as ts
 from tessera import KTile, Out, Schedule, Tile, bf16, f32, i32, kernel, tile
-from tessera.interpreters.checks import Checks, checking
+from tessera.interpreters.sanitizers.checks import Checks, checking
 
 x = ts.ones((20, 8))
 

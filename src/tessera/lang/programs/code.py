@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from tessera.interpreters.machine import Machine
+from tessera.interpreters.core.machine import Machine
 from tessera.kernels.native import WORK, Settings, loaded, target_of
 from tessera.lang.programs import host
 from tessera.runtime import cache

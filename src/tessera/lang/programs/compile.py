@@ -13,10 +13,10 @@ from xdsl.dialects.builtin import ModuleOp
 from tessera import knobs
 from tessera.errors import DeviceError
 from tessera.faults import boundary
-from tessera.interpreters.checks import Checks, checking
-from tessera.interpreters.engine import symbol_in
-from tessera.interpreters.graph import run_function
-from tessera.interpreters.machine import Machine
+from tessera.interpreters.core.engine import symbol_in
+from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.levels.graph import run_function
+from tessera.interpreters.sanitizers.checks import Checks, checking
 from tessera.ir import text
 from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.types import GraphTensorType

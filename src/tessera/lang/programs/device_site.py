@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from tessera.errors import EffectError
-from tessera.interpreters.machine import Machine
+from tessera.interpreters.core.machine import Machine
 from tessera.lang.programs.layout import ARGUMENT, VARIABLE, Combine, Draw, Layout, Load, Move, Place, Run, Save, Show
 from tessera.lang.programs.writing import Extra, Prepared, Source, Writer
 from tessera.runtime.cuda import driver

@@ -10,7 +10,7 @@ import numpy as np
 
 from tessera.dtypes.types import DType
 from tessera.errors import ResourceError
-from tessera.interpreters.machine import Machine
+from tessera.interpreters.core.machine import Machine
 from tessera.lang.programs import arenas
 from tessera.lang.programs.layout import Combine, Draw, Geometry, Given, Known, Load, Move, Place, Run, Save, Show
 from tessera.lang.programs.writing import Prepared, Writer

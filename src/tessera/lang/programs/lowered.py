@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr, ModuleOp, S
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from tessera.errors import CompileError
-from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.core.engine import symbol_in
 from tessera.ir import text
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.common.locations import span_of

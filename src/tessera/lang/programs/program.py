@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tessera.cached import cached_property
 from tessera.errors import DeviceError, DtypeError, ShapeError
-from tessera.interpreters.machine import Machine
+from tessera.interpreters.core.machine import Machine
 from tessera.kernels.native import Settings, place_of
 from tessera.lang.programs import host, memory_plan
 from tessera.lang.programs.donation import donors

@@ -154,7 +154,7 @@ def _is_float(value: Any) -> bool:
 
 def written_places(kernel: Kernel, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int, ...]:
     """The arguments that a kernel stores to."""
-    from tessera.interpreters.engine import symbol_in
+    from tessera.interpreters.core.engine import symbol_in
     from tessera.ir.tile import dialect as tile
 
     instance = kernel.lower(*args, **kwargs)

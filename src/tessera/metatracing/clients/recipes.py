@@ -110,7 +110,7 @@ def with_numbers(module: ModuleOp, numbers: Mapping[int, Number]) -> ModuleOp:
     import numpy as np
     from xdsl.rewriter import InsertPoint, Rewriter
 
-    from tessera.interpreters.engine import symbol_in
+    from tessera.interpreters.core.engine import symbol_in
     from tessera.ir.graph import dialect as graph
     from tessera.ir.graph.types import dense, graph_type
 

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.cached import cached_property
-from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile import values as tile_values
 from tessera.ir.tile.types import tile_dtype, tile_type

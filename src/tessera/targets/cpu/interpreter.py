@@ -17,10 +17,10 @@ from xdsl.ir import Operation
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType
 from tessera.errors import ShapeError
-from tessera.interpreters.engine import Frame, Values, meaning, symbol_in
-from tessera.interpreters.machine import Machine
-from tessera.interpreters.machine_frame import MachineFrame
-from tessera.interpreters.tile import Array, View, bind, check_writable, multiply, window
+from tessera.interpreters.core.engine import Frame, Values, meaning, symbol_in
+from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.levels.machine_frame import MachineFrame
+from tessera.interpreters.levels.tile import Array, View, bind, check_writable, multiply, window
 from tessera.ir.common import reductions
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type

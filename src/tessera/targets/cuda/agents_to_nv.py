@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tessera.errors import CompileError
-from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.common.attributes import integer
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe import pingpong as pipe_places

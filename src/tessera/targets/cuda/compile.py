@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, i32
 from xdsl.rewriter import Rewriter
 
 from tessera import knobs
-from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.common.attributes import integers
 from tessera.ir.text import verify
 from tessera.ir.tile import dialect as tile

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera.errors import ResourceError
-from tessera.interpreters.engine import symbol_in
+from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda import dialect as nv

@@ -13,10 +13,10 @@ from xdsl.dialects.builtin import ModuleOp
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import f64
 from tessera.errors import CompileError, RaceError, ShapeError
-from tessera.interpreters.agents import Agents
-from tessera.interpreters.engine import Frame, Values, meaning, symbol_in
-from tessera.interpreters.machine import Machine
-from tessera.interpreters.tile import Array, View, bind, multiply
+from tessera.interpreters.core.concurrency import Agents
+from tessera.interpreters.core.engine import Frame, Values, meaning, symbol_in
+from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.levels.tile import Array, View, bind, multiply
 from tessera.ir.common.reductions import TABLE
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda import dialect as nv

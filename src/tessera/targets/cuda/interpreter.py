@@ -18,10 +18,10 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tessera.dtypes.casting import cast
 from tessera.errors import RaceError, ShapeError
-from tessera.interpreters.engine import Frame, Values, meaning, symbol_in
-from tessera.interpreters.machine import Machine
-from tessera.interpreters.machine_frame import MachineFrame
-from tessera.interpreters.tile import Array, bind, check_writable, multiply, window
+from tessera.interpreters.core.engine import Frame, Values, meaning, symbol_in
+from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.levels.machine_frame import MachineFrame
+from tessera.interpreters.levels.tile import Array, bind, check_writable, multiply, window
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.nv_types import SharedType, shared_type

@@ -19,10 +19,10 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.traits import Pure
 
 from tessera.errors import CompileError, RaceError
-from tessera.interpreters.agents import Agents
-from tessera.interpreters.engine import Values
-from tessera.interpreters.machine import Machine
-from tessera.interpreters.tile import Array
+from tessera.interpreters.core.concurrency import Agents
+from tessera.interpreters.core.engine import Values
+from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.levels.tile import Array
 from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from tessera.dtypes.types import bool_
-from tessera.interpreters.scalars import CASTS, FLOAT, ORDERED
+from tessera.interpreters.core.scalars import CASTS, FLOAT, ORDERED
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.common.locations import span_of
 from tessera.targets.llvm import casts, elementwise

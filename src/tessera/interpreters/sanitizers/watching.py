@@ -11,16 +11,16 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.errors import ShapeError
-from tessera.interpreters.access_trace import Access, AccessKind, Trace
-from tessera.interpreters.checks import Checks, NumericChecks
-from tessera.interpreters.engine import Frame, Values
-from tessera.interpreters.machine import Machine
-from tessera.interpreters.padding import Mark, Padding
-from tessera.interpreters.sentinels import check_nonfinite, check_overflow
-from tessera.interpreters.shadow import Shadow
-from tessera.interpreters.stored_values import check_stored
-from tessera.interpreters.tile import View
-from tessera.interpreters.underflow import check_underflow, decaying
+from tessera.interpreters.core.engine import Frame, Values
+from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.levels.tile import View
+from tessera.interpreters.sanitizers.access_trace import Access, AccessKind, Trace
+from tessera.interpreters.sanitizers.checks import Checks, NumericChecks
+from tessera.interpreters.sanitizers.padding import Mark, Padding
+from tessera.interpreters.sanitizers.sentinels import check_nonfinite, check_overflow
+from tessera.interpreters.sanitizers.shadow import Shadow
+from tessera.interpreters.sanitizers.stored_values import check_stored
+from tessera.interpreters.sanitizers.underflow import check_underflow, decaying
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type

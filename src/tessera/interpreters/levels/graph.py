@@ -12,12 +12,13 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import Kind
 from tessera.errors import CompileError, DtypeError, RangeError, ShapeError
-from tessera.interpreters import graph_control, graph_indexing, scalars
-from tessera.interpreters.checks import asked
-from tessera.interpreters.engine import Frame, Values, Witness, meaning, symbol_in
-from tessera.interpreters.graph_sentinels import check_nan
-from tessera.interpreters.machine import Machine
-from tessera.interpreters.tile import multiply, positions, run_kernel
+from tessera.interpreters.core import scalars
+from tessera.interpreters.core.engine import Frame, Values, Witness, meaning, symbol_in
+from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.levels import graph_control, graph_indexing
+from tessera.interpreters.levels.tile import multiply, positions, run_kernel
+from tessera.interpreters.sanitizers.checks import asked
+from tessera.interpreters.sanitizers.graph_sentinels import check_nan
 from tessera.ir.common import elementwise, reductions
 from tessera.ir.graph import dialect as graph
 from tessera.ir.graph import effects as graph_effects

@@ -10,8 +10,8 @@ import numpy as np
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import f64
 from tessera.errors import RaceError, ShapeError
-from tessera.interpreters.engine import Frame, Values, meaning
-from tessera.interpreters.tile import Array, window
+from tessera.interpreters.core.engine import Frame, Values, meaning
+from tessera.interpreters.levels.tile import Array, window
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.pipe import copies as pipe
 

@@ -11,7 +11,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import IsTerminator, NoTerminator, SymbolTable
 
 from tessera.errors import CompileError, TesseraError
-from tessera.interpreters.machine import Machine
+from tessera.interpreters.core.machine import Machine
 from tessera.ir.common.locations import span_of
 
 Values = Sequence[Any]

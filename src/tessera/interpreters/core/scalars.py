@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, Operation
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import ALL, DType, Kind, bool_, f64
 from tessera.errors import CompileError, DtypeError
-from tessera.interpreters.engine import Frame, Values, meaning
+from tessera.interpreters.core.engine import Frame, Values, meaning
 from tessera.ir.common import elementwise
 from tessera.ir.common.elements import dtype_of
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, f64
-from tessera.interpreters.engine import Frame
-from tessera.interpreters.tile import Array
+from tessera.interpreters.core.engine import Frame
+from tessera.interpreters.levels.tile import Array
 
 
 @dataclass

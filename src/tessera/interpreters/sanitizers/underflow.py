@@ -24,8 +24,8 @@ from tessera.dtypes.casting import cast
 from tessera.dtypes.promotion import can_cast
 from tessera.dtypes.types import DType, f64
 from tessera.errors import DtypeError
-from tessera.interpreters import scalars
-from tessera.interpreters.sentinels import Mark, Program, sources, title, whereabouts, wide
+from tessera.interpreters.core import scalars
+from tessera.interpreters.sanitizers.sentinels import Mark, Program, sources, title, whereabouts, wide
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from tessera.errors import EffectError, RaceError
-from tessera.interpreters.access_trace import Access, AccessKind
-from tessera.interpreters.tile import View
+from tessera.interpreters.levels.tile import View
+from tessera.interpreters.sanitizers.access_trace import Access, AccessKind
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

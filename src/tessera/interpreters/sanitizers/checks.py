@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple
 
 from tessera.errors import CompileError
-from tessera.interpreters.access_trace import Trace
+from tessera.interpreters.sanitizers.access_trace import Trace
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from tessera.errors import DtypeError
-from tessera.interpreters.sentinels import number, wide
+from tessera.interpreters.sanitizers.sentinels import number, wide
 from tessera.ir.graph import dialect as graph
 from tessera.ir.graph import indexing as graph_indexing
 from tessera.ir.graph.types import graph_type

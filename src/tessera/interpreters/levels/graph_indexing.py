@@ -10,7 +10,7 @@ from tessera.dtypes.casting import cast
 from tessera.dtypes.promotion import accumulator
 from tessera.dtypes.types import Kind, f64, i64, u64
 from tessera.errors import RangeError, ShapeError
-from tessera.interpreters.engine import Frame, Values, meaning
+from tessera.interpreters.core.engine import Frame, Values, meaning
 from tessera.ir.common import elementwise, reductions
 from tessera.ir.graph import indexing as graph_indexing
 from tessera.ir.graph.types import graph_type

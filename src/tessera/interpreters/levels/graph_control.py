@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tessera.interpreters.engine import Frame, Values, meaning
+from tessera.interpreters.core.engine import Frame, Values, meaning
 from tessera.ir.graph import control as graph_control
 from tessera.ir.graph.types import graph_type
 from tessera.shapes.expr import dim

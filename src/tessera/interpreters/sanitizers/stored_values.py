@@ -11,8 +11,8 @@ from xdsl.ir import Operation
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, f64
 from tessera.errors import GuardError
-from tessera.interpreters.sentinels import title
-from tessera.interpreters.tile import View, window
+from tessera.interpreters.levels.tile import View, window
+from tessera.interpreters.sanitizers.sentinels import title
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype

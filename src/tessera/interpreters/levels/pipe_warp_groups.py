@@ -21,10 +21,10 @@ from xdsl.ir import Operation, SSAValue
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import f64
 from tessera.errors import RaceError
-from tessera.interpreters.agents import Agents
-from tessera.interpreters.engine import Frame, Values, meaning
-from tessera.interpreters.pipe import Ring
-from tessera.interpreters.tile import Array, Runner, View, multiply, window
+from tessera.interpreters.core.concurrency import Agents
+from tessera.interpreters.core.engine import Frame, Values, meaning
+from tessera.interpreters.levels.pipe import Ring
+from tessera.interpreters.levels.tile import Array, Runner, View, multiply, window
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe import pingpong as pipe_places

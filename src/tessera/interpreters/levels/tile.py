@@ -18,11 +18,11 @@ from tessera.cached import cached_property
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, Kind, f64, i64, u64
 from tessera.errors import CompileError, DtypeError, EffectError, ShapeError, SourceSpan
-from tessera.interpreters import scalars
-from tessera.interpreters.access_trace import Trace
-from tessera.interpreters.checks import Checks, asked
-from tessera.interpreters.engine import Frame, Values, meaning, symbol_in
-from tessera.interpreters.machine import Machine
+from tessera.interpreters.core import scalars
+from tessera.interpreters.core.engine import Frame, Values, meaning, symbol_in
+from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.sanitizers.access_trace import Trace
+from tessera.interpreters.sanitizers.checks import Checks, asked
 from tessera.ir.common import elementwise, reductions
 from tessera.ir.common.attributes import SizesAttr
 from tessera.ir.common.elements import dtype_of
@@ -35,7 +35,7 @@ from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import dim
 
 if TYPE_CHECKING:
-    from tessera.interpreters.watching import Watch
+    from tessera.interpreters.sanitizers.watching import Watch
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -164,7 +164,7 @@ def _watch(kernel: tile.FuncOp, values: Sequence[Any], checks: Checks | None, tr
     if trace is None and not checks:
         return None
     # Needs the views of this module.
-    from tessera.interpreters import watching
+    from tessera.interpreters.sanitizers import watching
 
     return watching.Watch(kernel, values, checks, trace)
 

@@ -13,7 +13,7 @@ from xdsl.ir import Operation
 
 from tessera.dtypes.types import DType, Kind
 from tessera.errors import DtypeError
-from tessera.interpreters import scalars
+from tessera.interpreters.core import scalars
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type

@@ -1,0 +1,1 @@
+"""The frame of all interpreters, scalars, and the state that programs act on."""

@@ -1,0 +1,1 @@
+"""The meaning of each level's ops: graph, schedule, tile and pipe."""

@@ -1,0 +1,1 @@
+"""Sanitizers: checks on memory accesses, races and numbers while a program is interpreted."""
