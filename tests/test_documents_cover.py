@@ -12,8 +12,8 @@ from tessera.ir.common import elementwise
 from tessera.targets.cuda import dialect
 from tessera.targets.passes import PASSES
 from tessera.targets.text import DIALECTS
-from tessera.transforms.facts import Kind
-from tessera.transforms.legality import LEVELS
+from tessera.transforms.core.facts import Kind
+from tessera.transforms.core.legality import LEVELS
 
 DOCS = Path(__file__).parent.parent / "docs"
 _OPS = [op.name for each in DIALECTS for op in each.operations]

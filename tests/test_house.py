@@ -111,7 +111,7 @@ def test_imports_point_down() -> None:
         ("tessera.dtypes.types", "from tessera import knobs"),
         ("tessera.ir.tile.dialect", "def late():\n    from tessera.interpreters.levels.tile import run"),
         ("tessera.ir.tile.dialect", "if TYPE_CHECKING:\n    from tessera.runtime.tensor import Tensor"),
-        ("tessera.interpreters.levels.tile", "from tessera.transforms import context"),
+        ("tessera.interpreters.levels.tile", "from tessera.transforms.core import context"),
         ("tessera.runtime.tensor", "from tessera import Tensor"),
         ("tessera.runtime.tensor", "import tessera"),
         ("tessera.runtime.tensor", "from ..cli import main"),

@@ -25,7 +25,7 @@ from tessera.ir.graph import dialect as graph
 from tessera.ir.graph import effects as graph_effects
 from tessera.ir.graph.types import GraphTensorType, dense, graph_type
 from tessera.shapes.expr import Size
-from tessera.transforms.facts import Facts
+from tessera.transforms.core.facts import Facts
 from tessera.transforms.pipeline import compile_module
 
 # None divides the blocks of 16 and 64 that pointwise regions are cut into, but for one that is a block.

@@ -27,7 +27,7 @@ from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.core.scalars import SCALAR_OPS, scalar
 from tessera.ir import text
 from tessera.ir.common.elements import dtype_of, element_of
-from tessera.transforms.folding import materialize
+from tessera.transforms.core.folding import materialize
 
 index = IndexType()
 SIGNED = (i64, i32, i16, i8, i4)

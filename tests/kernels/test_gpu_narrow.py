@@ -12,7 +12,7 @@ import tessera as ts
 from tessera import DType, accum, bf16, f16, f32, knobs
 from tessera.bench.cuda.kernel_texts import program_of
 from tessera.dtypes.types import i8, i32, tf32, u8, u32
-from tessera.transforms.promote_sums import DEPTH
+from tessera.transforms.pipelining.promote_accumulators import DEPTH
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("agents_here")]
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -25,7 +25,7 @@ from tessera.kernels import compiling, native
 from tessera.kernels.arguments import Ask, Guard
 from tessera.kernels.native import MOST_SPECIAL, Program
 from tessera.targets.cpu.compile import compile_kernel
-from tessera.transforms.facts import Facts
+from tessera.transforms.core.facts import Facts
 
 Array = np.ndarray[Any, np.dtype[Any]]
 pytestmark = pytest.mark.usefixtures("compiles")

@@ -16,7 +16,7 @@ import tessera as ts
 from tessera import faults, kernel, knobs, tile
 from tessera.errors import CompileError, InternalError, TesseraError, TesseraWarning
 from tessera.ir.graph import dialect as graph
-from tessera.transforms.graph_to_schedule import GraphToSchedule
+from tessera.transforms.fusion.graph_to_schedule import GraphToSchedule
 
 PROBLEMS: list[Exception] = [
     KeyError("lost"),
@@ -189,7 +189,7 @@ def test_text_that_cannot_be_written_is_no_second_fault() -> None:
 
 
 def test_a_pass_that_makes_invalid_ir_is_at_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tessera.transforms.canonicalize import Canonicalize
+    from tessera.transforms.core.canonicalize import Canonicalize
 
     def apply(self: Canonicalize, ctx: Context, op: ModuleOp) -> None:
         for one in op.walk():

@@ -28,10 +28,10 @@ from tessera.targets.cuda.compile import compile_lowered
 from tessera.targets.cuda.cursors import share_cursors
 from tessera.targets.cuda.hopper_interpreter import run_warpgroups
 from tessera.targets.cuda.preparing import prepare
-from tessera.transforms.host_checks import take_host_checks
-from tessera.transforms.live_ranges import clip_ranges
-from tessera.transforms.skew_dots import skew_dots
-from tessera.transforms.specialize_roles import specialize_roles
+from tessera.transforms.checks.host_checks import take_host_checks
+from tessera.transforms.loops.live_iterations import clip_ranges
+from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
+from tessera.transforms.pipelining.warp_specialize import specialize_roles
 
 Array = np.ndarray[Any, Any]
 bf16 = np.dtype(ml_dtypes.bfloat16)

@@ -42,7 +42,7 @@ from tessera.targets.cuda.hopper_copies import CopyOutOp
 from tessera.targets.cuda.hopper_interpreter import run_warpgroups
 from tessera.targets.cuda.hopper_products import JoinOp
 from tessera.targets.cuda.preparing import prepare
-from tessera.transforms.host_checks import take_host_checks
+from tessera.transforms.checks.host_checks import take_host_checks
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 kernels: Any = import_module("agent_kernels")

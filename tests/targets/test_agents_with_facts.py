@@ -25,7 +25,7 @@ from tessera.targets.cuda.assembler import assemble
 from tessera.targets.cuda.compile import compile_kernel, lower_kernel
 from tessera.targets.cuda.hopper import ExtentOp
 from tessera.targets.cuda.hopper_interpreter import run_warpgroups
-from tessera.transforms.facts import Facts, Kind, observe
+from tessera.transforms.core.facts import Facts, Kind, observe
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 kernels: Any = import_module("agent_kernels")

@@ -22,7 +22,7 @@ from tessera.shapes.annotations import Out
 from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.compile import lower_kernel
 from tessera.targets.cpu.cpu_types import BufferType
-from tessera.transforms.facts import Facts, observe
+from tessera.transforms.core.facts import Facts, observe
 
 bf16 = ml_dtypes.bfloat16
 BOUNDS = {np.dtype(np.float32): 2e-6, np.dtype(bf16): 4e-3}

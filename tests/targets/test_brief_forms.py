@@ -19,7 +19,7 @@ from tessera.targets.llvm.exponentials import BRIEFLY, FLUSHED, Brief
 from tessera.targets.llvm.floats import Floats, Sixteen
 from tessera.targets.llvm.marks import BRIEF
 from tessera.targets.llvm.text import Function, Value
-from tessera.transforms.context import CompileContext
+from tessera.transforms.core.context import CompileContext
 
 HALF_A_UNIT = 2.0**-24
 sixteens = pytest.mark.skipif("avx512" not in HERE, reason="sixteen lanes are AVX-512's")

@@ -9,7 +9,7 @@ from tessera.ir import text
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cpu.extents import Extents, Span
 from tessera.targets.cpu.inside import is_inside
-from tessera.transforms.facts import Fact, Facts, Kind, Recorder
+from tessera.transforms.core.facts import Fact, Facts, Kind, Recorder
 
 PROGRAM = """
 tile.func @f(%x: !tile.view<2, f32, global>, %n: index) outputs 0 shapes [[M, 96], []] grid ["(M + 31)//32", 3] {

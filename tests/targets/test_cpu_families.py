@@ -15,7 +15,7 @@ from tessera.targets.cpu.compile import machine_for
 from tessera.targets.cpu.emit import emit
 from tessera.targets.cpu.tile_to_cpu import TileToCpu
 from tessera.targets.llvm.machine import assembly
-from tessera.transforms.context import CompileContext
+from tessera.transforms.core.context import CompileContext
 
 PROCESSORS = {
     "base": ("x86-64", ""),

@@ -15,7 +15,7 @@ from tessera.metatracing.attention import flash_attention
 from tessera.targets import text
 from tessera.targets.cpu.certain_masks import drop_certain_masks
 from tessera.targets.cpu.extents import Extents
-from tessera.transforms.facts import Recorder
+from tessera.transforms.core.facts import Recorder
 
 FACTS = ("scale", "q.size[2]", "k.size[2]", "v.size[2]", "o.size[2]")
 

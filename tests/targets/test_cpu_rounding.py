@@ -12,7 +12,7 @@ from tessera import Schedule, kernel, knobs, tile
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tiles
 from tessera.targets.cpu import features
-from tessera.transforms.scaled_maxima import scale_maxima
+from tessera.transforms.algebra.scaled_maxima import scale_maxima
 
 LEVELS = features.up_to(features.level())
 

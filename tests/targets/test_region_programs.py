@@ -28,8 +28,8 @@ from tessera.shapes.expr import dim
 from tessera.targets import text
 from tessera.targets.choose_blocks import candidates, stages_for
 from tessera.targets.cuda.compile import compile_kernel
-from tessera.transforms.canonicalize import Canonicalize
-from tessera.transforms.common_subexpressions import CommonSubexpressions
+from tessera.transforms.core.canonicalize import Canonicalize
+from tessera.transforms.core.common_subexpressions import CommonSubexpressions
 from tessera.transforms.pipeline import Compiled, compile_module
 
 sys.path.append(str(Path(__file__).parents[1] / "transforms"))

@@ -17,7 +17,7 @@ from tessera.targets.cuda.compile import compile_lowered
 from tessera.targets.cuda.functions import inverses
 from tessera.targets.cuda.preparing import prepare
 from tessera.targets.llvm.marks import TOGETHER
-from tessera.transforms.host_checks import take_host_checks
+from tessera.transforms.checks.host_checks import take_host_checks
 
 
 class Numbers:

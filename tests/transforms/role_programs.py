@@ -19,8 +19,8 @@ from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.preparing import prepare
-from tessera.transforms.host_checks import take_host_checks
-from tessera.transforms.live_ranges import clip_ranges
+from tessera.transforms.checks.host_checks import take_host_checks
+from tessera.transforms.loops.live_iterations import clip_ranges
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 lib: Any = import_module("library")

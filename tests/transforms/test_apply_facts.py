@@ -16,11 +16,11 @@ from tessera.interpreters.levels.graph import run_function
 from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir import text
 from tessera.ir.structural_hash import structural_hash
-from tessera.transforms.apply_facts import ApplyFacts
-from tessera.transforms.canonicalize import Canonicalize
-from tessera.transforms.common_subexpressions import CommonSubexpressions
-from tessera.transforms.context import CompileContext
-from tessera.transforms.facts import Facts, observe
+from tessera.transforms.core.canonicalize import Canonicalize
+from tessera.transforms.core.common_subexpressions import CommonSubexpressions
+from tessera.transforms.core.context import CompileContext
+from tessera.transforms.core.facts import Facts, observe
+from tessera.transforms.facts.apply_facts import ApplyFacts
 
 _VIEW = "!tile.view<2, f32, global>"
 

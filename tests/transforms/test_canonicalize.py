@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.levels.graph import run_function
 from tessera.ir import text
-from tessera.transforms.canonicalize import Canonicalize
-from tessera.transforms.common_subexpressions import CommonSubexpressions
-from tessera.transforms.context import CompileContext
-from tessera.transforms.dead_code import DeadCode
+from tessera.transforms.core.canonicalize import Canonicalize
+from tessera.transforms.core.common_subexpressions import CommonSubexpressions
+from tessera.transforms.core.context import CompileContext
+from tessera.transforms.core.dead_code import DeadCode
 
 _T = "!graph.tensor<[4], f32>"
 

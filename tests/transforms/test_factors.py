@@ -10,8 +10,8 @@ from rewritten_programs import Array, rewritten, run
 
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
-from tessera.transforms.factors import gather_factors
-from tessera.transforms.powers_of_two import use_powers_of_two
+from tessera.transforms.algebra.factoring import gather_factors
+from tessera.transforms.algebra.powers_of_two import use_powers_of_two
 
 MARK = "brief"
 TILE = "tensor<4x8xf32>"

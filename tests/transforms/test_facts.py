@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import tessera as ts
 from tessera.errors import GuardError
-from tessera.transforms.facts import Fact, Facts, Kind, Recorder, fact, holds, observe, parse_fact
+from tessera.transforms.core.facts import Fact, Facts, Kind, Recorder, fact, holds, observe, parse_fact
 
 _SPELLED = {
     "arg0.dtype = f32": Fact(Kind.DTYPE, "arg0.dtype", "f32"),

@@ -25,8 +25,8 @@ from tessera.targets.choose_blocks import stages_for
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.compile import compile_lowered, lower_kernel
 from tessera.targets.cuda.interpreter import run_nv_kernel
-from tessera.transforms.graph_to_schedule import GraphToSchedule
-from tessera.transforms.mark_still import still_places
+from tessera.transforms.facts.mark_readonly import still_places
+from tessera.transforms.fusion.graph_to_schedule import GraphToSchedule
 from tessera.transforms.pipeline import Compiled, Stage, compile_module
 
 Types = Sequence[tuple[Sequence[Any], DType]]

@@ -17,11 +17,11 @@ from tessera.interpreters.core.machine import Machine
 from tessera.ir.pipe.warp_groups import DotAwaitOp, RolesOp
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
-from tessera.transforms.finish_in_branches import FinishInBranches, finish_in_branches
-from tessera.transforms.live_ranges import split_ranges
-from tessera.transforms.place_waits import place_waits
-from tessera.transforms.skew_dots import skew_dots
-from tessera.transforms.specialize_roles import specialize_roles
+from tessera.transforms.algebra.sink_into_branches import FinishInBranches, finish_in_branches
+from tessera.transforms.loops.live_iterations import split_ranges
+from tessera.transforms.pipelining.insert_wgmma_waits import place_waits
+from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
+from tessera.transforms.pipelining.warp_specialize import specialize_roles
 
 VIEW, TILE = "!tile.view<2, f32, global>", "tensor<4x4xf32>"
 PROGRAM = f"""

@@ -24,7 +24,7 @@ from tessera.ir.tile.types import ViewType
 from tessera.shapes.conditions import Geometry, evaluate, frozen
 from tessera.shapes.expr import dim
 from tessera.targets import text
-from tessera.transforms.host_checks import CHECKED, HostCheck, take_host_checks
+from tessera.transforms.checks.host_checks import CHECKED, HostCheck, take_host_checks
 
 index = IndexType()
 PROGRAM = """

@@ -12,7 +12,7 @@ from tessera.errors import TesseraError
 from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir import text
 from tessera.ir.tile import dialect as tile
-from tessera.transforms.instrument import Instrument
+from tessera.transforms.checks.instrument import Instrument
 
 _PROGRAM = """
 builtin.module {{

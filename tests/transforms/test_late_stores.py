@@ -13,12 +13,12 @@ from xdsl.dialects import scf
 
 from tessera.ir.pipe.warp_groups import DotAwaitOp, DotStartOp, RolesOp
 from tessera.ir.tile import dialect as tile
-from tessera.transforms.early_loads import early_loads
-from tessera.transforms.finish_in_branches import finish_in_branches
-from tessera.transforms.late_stores import late_stores
-from tessera.transforms.place_waits import place_waits
-from tessera.transforms.skew_dots import skew_dots
-from tessera.transforms.specialize_roles import specialize_roles
+from tessera.transforms.algebra.sink_into_branches import finish_in_branches
+from tessera.transforms.pipelining.defer_epilogue_store import late_stores
+from tessera.transforms.pipelining.insert_wgmma_waits import place_waits
+from tessera.transforms.pipelining.prefetch_epilogue import early_loads
+from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
+from tessera.transforms.pipelining.warp_specialize import specialize_roles
 
 
 def ready(function: tile.FuncOp, agents: int = 2, depth: int = 2) -> None:

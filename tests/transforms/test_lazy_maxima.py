@@ -27,9 +27,9 @@ from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.preparing import prepare
-from tessera.transforms.host_checks import take_host_checks
-from tessera.transforms.lazy_maxima import LazyMaxima, lazy_maxima
-from tessera.transforms.live_ranges import clip_ranges, split_ranges
+from tessera.transforms.algebra.lazy_rescale import LazyMaxima, lazy_maxima
+from tessera.transforms.checks.host_checks import take_host_checks
+from tessera.transforms.loops.live_iterations import clip_ranges, split_ranges
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 lib: Any = import_module("library")

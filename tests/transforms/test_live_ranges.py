@@ -24,9 +24,9 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType
 from tessera.shapes.expr import dim
 from tessera.targets import text
-from tessera.transforms.live_ranges import ClipRanges, SplitRanges, clip_ranges, split_ranges
-from tessera.transforms.make_async import make_async
-from tessera.transforms.unroll_rings import unroll_rings
+from tessera.transforms.loops.live_iterations import ClipRanges, SplitRanges, clip_ranges, split_ranges
+from tessera.transforms.pipelining.make_async import make_async
+from tessera.transforms.pipelining.unroll_rings import unroll_rings
 
 index, wide = IndexType(), IntegerType(64)
 ROWS, KEYS, DEPTH = 6, 30, 3

@@ -21,7 +21,7 @@ from tessera.ir.common.elements import element_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType
 from tessera.shapes.expr import dim
-from tessera.transforms.instrument import Instrument, check_of
+from tessera.transforms.checks.instrument import Instrument, check_of
 
 SIDE, SIZE = 4, 6
 _index = IndexType()

@@ -13,8 +13,8 @@ from tessera.errors import RaceError, ShapeError
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
-from tessera.transforms.make_async import MakeAsync, make_async
-from tessera.transforms.unroll_rings import unroll_rings
+from tessera.transforms.pipelining.make_async import MakeAsync, make_async
+from tessera.transforms.pipelining.unroll_rings import unroll_rings
 
 GEMM = """
 tile.func @k(%a: !tile.view<2, f32, global>, %b: !tile.view<2, f32, global>, %start: index, %stop: index, %step: index,

@@ -25,7 +25,7 @@ from tessera.interpreters.levels.tile import Array
 from tessera.ir.common.elements import element_of, tile_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
-from tessera.transforms.masks import (
+from tessera.transforms.algebra.masks import (
     Constant,
     Edge,
     Linear,

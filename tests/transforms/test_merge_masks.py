@@ -8,7 +8,7 @@ from rewritten_programs import check_same, count, rewritten
 from role_programs import STAGES, prepared
 
 from tessera.ir.tile import dialect as tile
-from tessera.transforms.merge_masks import merge_masks
+from tessera.transforms.algebra.merge_masks import merge_masks
 
 
 def choices(function: tile.FuncOp) -> int:

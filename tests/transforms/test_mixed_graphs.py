@@ -18,7 +18,7 @@ from tessera.ir import text
 from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.effects import PrintOp
 from tessera.ir.graph.types import GraphTensorType
-from tessera.transforms.graph_to_schedule import GraphToSchedule
+from tessera.transforms.fusion.graph_to_schedule import GraphToSchedule
 from tessera.transforms.pipeline import Stage, compile_module, default_stages
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

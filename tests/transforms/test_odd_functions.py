@@ -9,7 +9,7 @@ import pytest
 from rewritten_programs import Array, rewritten, run
 
 from tessera.ir.tile import dialect as tile
-from tessera.transforms.odd_functions import TAIL_ERROR, TANH_ERROR, use_sigmoids, use_tails
+from tessera.transforms.algebra.odd_functions import TAIL_ERROR, TANH_ERROR, use_sigmoids, use_tails
 
 MARK = "brief"
 TILE = "tensor<64x64xf32>"

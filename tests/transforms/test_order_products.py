@@ -15,14 +15,14 @@ from tessera.interpreters.levels.pipe_warp_groups import Member
 from tessera.ir.pipe.pingpong import AwaitPlaceOp, PassPlaceOp
 from tessera.ir.pipe.warp_groups import DotStartOp
 from tessera.ir.tile import dialect as tile
-from tessera.transforms.finish_in_branches import finish_in_branches
-from tessera.transforms.live_ranges import split_ranges
-from tessera.transforms.order_products import order_products
-from tessera.transforms.place_waits import place_waits
-from tessera.transforms.skew_dots import skew_dots
-from tessera.transforms.skip_first_turns import skip_first_turns
-from tessera.transforms.skip_turns import skip_turns
-from tessera.transforms.specialize_roles import specialize_roles
+from tessera.transforms.algebra.sink_into_branches import finish_in_branches
+from tessera.transforms.loops.live_iterations import split_ranges
+from tessera.transforms.pipelining.early_exit_consumers import skip_turns
+from tessera.transforms.pipelining.insert_wgmma_waits import place_waits
+from tessera.transforms.pipelining.late_start_consumers import skip_first_turns
+from tessera.transforms.pipelining.pingpong_consumers import order_products
+from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
+from tessera.transforms.pipelining.warp_specialize import specialize_roles
 
 OWN_TURNS = {"causal", "grouped queries", "window", "prefix", "alibi", "soft cap"}
 """Kernels in which the last rows need turns that the first ones do not."""

@@ -16,8 +16,8 @@ from xdsl.dialects import scf
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.targets import text
-from tessera.transforms.host_checks import take_host_checks
-from tessera.transforms.partition_rows import PartitionRows, partition_rows, rows_of, spread_rows
+from tessera.transforms.checks.host_checks import take_host_checks
+from tessera.transforms.pipelining.partition_rows import PartitionRows, partition_rows, rows_of, spread_rows
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 lib: Any = import_module("library")

@@ -19,8 +19,8 @@ from tessera.ir.common.locations import location_of
 from tessera.ir.graph import dialect as graph
 from tessera.ir.structural_hash import structural_hash
 from tessera.ir.tile import dialect as tile
-from tessera.transforms import legality
-from tessera.transforms.facts import Facts
+from tessera.transforms.core import legality
+from tessera.transforms.core.facts import Facts
 from tessera.transforms.pipeline import Stage, compile_module, default_stages
 
 SOURCE = resources.files("tessera.cli").joinpath("demo.mlir").read_text(encoding="utf-8")

@@ -24,10 +24,10 @@ from tessera.interpreters.core.machine import Machine
 from tessera.ir.pipe.warp_groups import DotAwaitOp, DotsBehindOp, DotStartOp, PendingType, ReleaseOp, RolesOp, TakeOp
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
-from tessera.transforms.live_ranges import split_ranges
-from tessera.transforms.place_waits import PlaceWaits, place_waits
-from tessera.transforms.skew_dots import skew_dots
-from tessera.transforms.specialize_roles import specialize_roles
+from tessera.transforms.loops.live_iterations import split_ranges
+from tessera.transforms.pipelining.insert_wgmma_waits import PlaceWaits, place_waits
+from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
+from tessera.transforms.pipelining.warp_specialize import specialize_roles
 
 GEMM = (Path(tessera.targets.cuda.__path__[0]) / "texts" / "pipe" / "gemm.pipe").read_text(encoding="utf-8")
 VIEW, SUMS = "!tile.view<2, f32, global>", "tensor<8x4xf32>"

@@ -13,8 +13,8 @@ from rewritten_programs import Array, rewritten, run
 from tessera.dtypes.types import f32
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
-from tessera.transforms.powers_of_two import use_powers_of_two
-from tessera.transforms.scaled_maxima import scale_maxima
+from tessera.transforms.algebra.powers_of_two import use_powers_of_two
+from tessera.transforms.algebra.scaled_maxima import scale_maxima
 
 MARK = "brief"
 SOFTMAX = """

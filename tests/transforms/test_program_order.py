@@ -18,8 +18,16 @@ from tessera.bench.operators import kernels
 from tessera.ir.pipe.warp_groups import ExtentOp, WorkerOp
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
-from tessera.transforms.constants import integer_of
-from tessera.transforms.program_order import ABREAST, BAND, Programs, Uneven, band_height, can_form_teams, unevenness
+from tessera.transforms.core.constants import integer_of
+from tessera.transforms.pipelining.tile_order import (
+    ABREAST,
+    BAND,
+    Programs,
+    Uneven,
+    band_height,
+    can_form_teams,
+    unevenness,
+)
 
 # Which loops have more turns in some programs than in others
 

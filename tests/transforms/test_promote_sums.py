@@ -16,10 +16,10 @@ from xdsl.dialects import scf
 
 from tessera.interpreters.core.machine import Machine
 from tessera.ir.tile import dialect as tile
-from tessera.transforms.place_waits import place_waits
-from tessera.transforms.promote_sums import DEPTH, is_nothing, promote_sums
-from tessera.transforms.specialize_roles import specialize_roles
-from tessera.transforms.unroll_turns import unroll_turns
+from tessera.transforms.loops.unroll_loop import unroll_turns
+from tessera.transforms.pipelining.insert_wgmma_waits import place_waits
+from tessera.transforms.pipelining.promote_accumulators import DEPTH, is_nothing, promote_sums
+from tessera.transforms.pipelining.warp_specialize import specialize_roles
 
 SOURCE = """
 tile.func @k(%a: !tile.view<2, A, global>, %b: !tile.view<2, A, global>, %c: !tile.view<2, f32, global>) outputs 1

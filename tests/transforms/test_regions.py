@@ -49,12 +49,12 @@ from tessera.targets.cpu.tile_to_cpu import TileToCpu
 from tessera.targets.cuda.assembler import assemble
 from tessera.targets.cuda.compile import compile_kernel, lower_kernel
 from tessera.targets.cuda.interpreter import run_nv_kernel
-from tessera.transforms.context import CompileContext
-from tessera.transforms.graph_to_schedule import GraphToSchedule
+from tessera.transforms.core.context import CompileContext
+from tessera.transforms.fusion.graph_to_schedule import GraphToSchedule
+from tessera.transforms.fusion.region_spaces import UnfitError, space_of
+from tessera.transforms.fusion.regions import enclosable, enclose
+from tessera.transforms.fusion.schedule_to_tile import ScheduleToTile
 from tessera.transforms.pipeline import compile_module
-from tessera.transforms.region_spaces import UnfitError, space_of
-from tessera.transforms.regions import enclosable, enclose
-from tessera.transforms.schedule_to_tile import ScheduleToTile
 
 SIZES = {"M": 13, "N": 40, "B": 2, "S": 5, "V": 7}
 BOUNDS = {f64: 1e-12, f32: 2e-6, f16: 5e-4, bf16: 4e-3}

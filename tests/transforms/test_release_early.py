@@ -13,11 +13,11 @@ from tessera.interpreters.core.machine import Machine
 from tessera.ir.pipe import warp_groups as pipe_agents
 from tessera.ir.pipe.warp_groups import DotStartOp, ReleaseOp, RolesOp, TakeOp
 from tessera.ir.tile import dialect as tile
-from tessera.transforms.finish_in_branches import finish_in_branches
-from tessera.transforms.place_waits import place_waits
-from tessera.transforms.release_early import release_early
-from tessera.transforms.skew_dots import skew_dots
-from tessera.transforms.specialize_roles import specialize_roles
+from tessera.transforms.algebra.sink_into_branches import finish_in_branches
+from tessera.transforms.pipelining.insert_wgmma_waits import place_waits
+from tessera.transforms.pipelining.release_early import release_early
+from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
+from tessera.transforms.pipelining.warp_specialize import specialize_roles
 
 
 def rewrite(function: tile.FuncOp) -> None:

@@ -9,7 +9,7 @@ from test_powers_of_two import BODIES, LESS_TOP, PAIR, SCALED, SOFTMAX
 
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
-from tessera.transforms.scaled_differences import use_scaled_differences
+from tessera.transforms.algebra.scaled_differences import use_scaled_differences
 
 OTHER_ROWS = """
   %t = tile.reduce<REDUCED> %a, 1 : tensor<4x8xf32> -> tensor<4xf32>

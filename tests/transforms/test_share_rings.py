@@ -16,9 +16,9 @@ from tessera.ir.common.attributes import SizesAttr
 from tessera.ir.pipe import copies as pipe
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
-from tessera.transforms.place_waits import place_waits
-from tessera.transforms.share_rings import share_rings
-from tessera.transforms.specialize_roles import specialize_roles
+from tessera.transforms.pipelining.insert_wgmma_waits import place_waits
+from tessera.transforms.pipelining.multicast_loads import share_rings
+from tessera.transforms.pipelining.warp_specialize import specialize_roles
 
 
 def shared_of(function: tile.FuncOp) -> list[str | None]:

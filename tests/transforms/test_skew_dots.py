@@ -25,8 +25,8 @@ from tessera.bench.operators import kernels
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cuda.preparing import prepare
-from tessera.transforms.live_ranges import clip_ranges, split_ranges
-from tessera.transforms.skew_dots import SkewDots, skew_dots
+from tessera.transforms.loops.live_iterations import clip_ranges, split_ranges
+from tessera.transforms.pipelining.software_pipeline_dots import SkewDots, skew_dots
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 lib: Any = import_module("library")

@@ -20,16 +20,16 @@ from tessera.ir.pipe.warp_groups import DotStartOp, TakeOp
 from tessera.ir.tile import dialect as tile
 from tessera.kernels import intrinsics
 from tessera.kernels.function import kernel
-from tessera.transforms.finish_in_branches import finish_in_branches
-from tessera.transforms.lazy_maxima import lazy_maxima
-from tessera.transforms.live_ranges import ROWS_BEGIN, split_ranges
-from tessera.transforms.merge_masks import merge_masks
-from tessera.transforms.place_waits import place_waits
-from tessera.transforms.release_early import release_early
-from tessera.transforms.skew_dots import skew_dots
-from tessera.transforms.skip_first_turns import skip_first_turns
-from tessera.transforms.skip_turns import skip_turns
-from tessera.transforms.specialize_roles import specialize_roles
+from tessera.transforms.algebra.lazy_rescale import lazy_maxima
+from tessera.transforms.algebra.merge_masks import merge_masks
+from tessera.transforms.algebra.sink_into_branches import finish_in_branches
+from tessera.transforms.loops.live_iterations import ROWS_BEGIN, split_ranges
+from tessera.transforms.pipelining.early_exit_consumers import skip_turns
+from tessera.transforms.pipelining.insert_wgmma_waits import place_waits
+from tessera.transforms.pipelining.late_start_consumers import skip_first_turns
+from tessera.transforms.pipelining.release_early import release_early
+from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
+from tessera.transforms.pipelining.warp_specialize import specialize_roles
 
 Rewrite = Callable[[tile.FuncOp], None]
 

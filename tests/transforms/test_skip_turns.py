@@ -14,14 +14,14 @@ from tessera.interpreters.core.engine import RULES, Frame, Values
 from tessera.interpreters.core.machine import Machine
 from tessera.ir.pipe.warp_groups import DotStartOp, TakeOp
 from tessera.ir.tile import dialect as tile
-from tessera.transforms.finish_in_branches import finish_in_branches
-from tessera.transforms.lazy_maxima import lazy_maxima
-from tessera.transforms.live_ranges import ROWS_END, split_ranges
-from tessera.transforms.place_waits import place_waits
-from tessera.transforms.skew_dots import skew_dots
-from tessera.transforms.skip_first_turns import skip_first_turns
-from tessera.transforms.skip_turns import skip_turns
-from tessera.transforms.specialize_roles import specialize_roles
+from tessera.transforms.algebra.lazy_rescale import lazy_maxima
+from tessera.transforms.algebra.sink_into_branches import finish_in_branches
+from tessera.transforms.loops.live_iterations import ROWS_END, split_ranges
+from tessera.transforms.pipelining.early_exit_consumers import skip_turns
+from tessera.transforms.pipelining.insert_wgmma_waits import place_waits
+from tessera.transforms.pipelining.late_start_consumers import skip_first_turns
+from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
+from tessera.transforms.pipelining.warp_specialize import specialize_roles
 
 SHORTENED = {"causal", "grouped queries", "window", "prefix", "alibi", "soft cap"}
 """Kernels in which the last rows need turns that the first ones do not."""

@@ -24,10 +24,10 @@ from tessera.ir.pipe.warp_groups import FillOp, ReleaseOp, RolesOp, TakeOp
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.targets import text
-from tessera.transforms.live_ranges import split_ranges
-from tessera.transforms.program_order import BAND
-from tessera.transforms.skew_dots import skew_dots
-from tessera.transforms.specialize_roles import SpecializeRoles, specialize_roles
+from tessera.transforms.loops.live_iterations import split_ranges
+from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
+from tessera.transforms.pipelining.tile_order import BAND
+from tessera.transforms.pipelining.warp_specialize import SpecializeRoles, specialize_roles
 
 VIEW = "!tile.view<2, f32, global>"
 PROGRAM = """

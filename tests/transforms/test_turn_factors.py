@@ -19,11 +19,11 @@ from tessera.ir.pipe.tile_scheduler import DrawnOp, DrawOp
 from tessera.ir.pipe.transpose import TurnOp
 from tessera.ir.pipe.warp_groups import FillOp, RolesOp, TakeOp
 from tessera.ir.tile import dialect as tile
-from tessera.transforms.place_waits import place_waits
-from tessera.transforms.skew_dots import skew_dots
-from tessera.transforms.skip_turns import skip_turns
-from tessera.transforms.specialize_roles import specialize_roles
-from tessera.transforms.turn_factors import turn_factors
+from tessera.transforms.pipelining.early_exit_consumers import skip_turns
+from tessera.transforms.pipelining.insert_wgmma_waits import place_waits
+from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
+from tessera.transforms.pipelining.transpose_operands import turn_factors
+from tessera.transforms.pipelining.warp_specialize import specialize_roles
 
 
 def turned(function: tile.FuncOp, *, agents: int = 3, depth: int = 2, skews: bool = False) -> None:

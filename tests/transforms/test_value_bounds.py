@@ -19,7 +19,7 @@ from tessera.ir import text
 from tessera.ir.common.intervals import EVERYTHING, Interval
 from tessera.ir.tile import dialect as tile_dialect
 from tessera.kernels.function import Instance, Kernel
-from tessera.transforms.value_bounds import read, value_bounds, written
+from tessera.transforms.facts.value_bounds import read, value_bounds, written
 
 Array = np.ndarray[Any, np.dtype[Any]]
 quick = settings(max_examples=40, deadline=None)

@@ -45,10 +45,10 @@ from tessera.targets.cpu.emit import emit
 from tessera.targets.cpu.emitter import Emitted
 from tessera.targets.cpu.tile_to_cpu import TileToCpu
 from tessera.targets.llvm import image, machine
-from tessera.transforms.apply_facts import specialize
-from tessera.transforms.context import CompileContext
-from tessera.transforms.facts import Fact, Facts
-from tessera.transforms.instrument import Instrument
+from tessera.transforms.checks.instrument import Instrument
+from tessera.transforms.core.context import CompileContext
+from tessera.transforms.core.facts import Fact, Facts
+from tessera.transforms.facts.apply_facts import specialize
 from tessera.transforms.pipeline import Stage, compile_module, default_stages
 
 NO_TUNER = "there is no tuner yet: the schedule is the kernel's own"

@@ -22,7 +22,7 @@ from tessera.ir import text
 from tessera.ir.structural_hash import structural_hash
 from tessera.kernels.levels import lower_through
 from tessera.kernels.native import settings
-from tessera.transforms.facts import Facts
+from tessera.transforms.core.facts import Facts
 from tessera.transforms.pipeline import compile_module
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -14,9 +14,9 @@ from xdsl.utils.exceptions import ArgSpecParseError
 from tessera.errors import CompileError, ResourceError
 from tessera.targets import text
 from tessera.targets.passes import PASSES
-from tessera.transforms import legality
-from tessera.transforms.context import CompileContext
-from tessera.transforms.facts import Facts
+from tessera.transforms.core import legality
+from tessera.transforms.core.context import CompileContext
+from tessera.transforms.core.facts import Facts
 
 
 @click.command()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tessera.errors import CompileError
 from tessera.kernels.arguments import NUMBERS, look_up
 from tessera.runtime.tensor import Tensor
-from tessera.transforms.facts import Fact, Facts, Kind, observe
+from tessera.transforms.core.facts import Fact, Facts, Kind, observe
 
 if TYPE_CHECKING:
     from tessera.kernels.function import Instance
@@ -81,8 +81,8 @@ class Assumptions:
         """The instance as it is compiled for these values of its arguments, with the guards that this takes."""
         if not self:
             return instance
-        from tessera.transforms.apply_facts import specialize
-        from tessera.transforms.context import CompileContext
+        from tessera.transforms.core.context import CompileContext
+        from tessera.transforms.facts.apply_facts import specialize
 
         module, context = instance.module.clone(), CompileContext.with_facts(self.facts(instance, values))
         specialize(module, context, instance.name)

@@ -24,10 +24,10 @@ from tessera.ir.tile.reach import covers
 from tessera.ir.tile.types import ViewType
 from tessera.kernels.native import Program, Settings, loaded
 from tessera.runtime.launch_plan import ArrayArgument, Failure, NumberArgument, Plan
-from tessera.transforms.facts import Facts
-from tessera.transforms.host_checks import host_checks
-from tessera.transforms.instrument import check_of, title
-from tessera.transforms.showing import Shown
+from tessera.transforms.checks.host_checks import host_checks
+from tessera.transforms.checks.instrument import check_of, title
+from tessera.transforms.core.dumping import Shown
+from tessera.transforms.core.facts import Facts
 
 if TYPE_CHECKING:
     from tessera.kernels.function import Instance

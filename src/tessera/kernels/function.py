@@ -55,7 +55,7 @@ from tessera.runtime.transfer import Mirror
 from tessera.shapes.annotations import TensorType, Tile
 from tessera.shapes.expr import Shape, dim
 from tessera.shapes.signature import Signature
-from tessera.transforms.facts import Fact, Facts, Kind, fact, holds
+from tessera.transforms.core.facts import Fact, Facts, Kind, fact, holds
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp

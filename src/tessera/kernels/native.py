@@ -39,7 +39,7 @@ from tessera.runtime.tensor import Tensor
 from tessera.targets.cpu import features
 from tessera.targets.cpython import standing_answers
 from tessera.targets.cpython.standing_answers import StandingAnswer
-from tessera.transforms.facts import Fact, Kind
+from tessera.transforms.core.facts import Fact, Kind
 
 if TYPE_CHECKING:
     from tessera.kernels.function import Instance

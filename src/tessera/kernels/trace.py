@@ -29,8 +29,8 @@ from tessera.runtime.creation import asarray
 from tessera.runtime.tensor import Tensor
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import Shape, Size, dim, size
-from tessera.transforms.canonicalize import Canonicalize
-from tessera.transforms.common_subexpressions import CommonSubexpressions
+from tessera.transforms.core.canonicalize import Canonicalize
+from tessera.transforms.core.common_subexpressions import CommonSubexpressions
 
 
 class Attributes:

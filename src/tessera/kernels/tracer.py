@@ -24,9 +24,9 @@ from tessera.kernels.schedule import Schedule
 from tessera.kernels.values import Bound, Place, Scalar, Tile, Undefined, View, is_dynamic
 from tessera.shapes import rules
 from tessera.shapes.expr import Dim, Shape, Size, dim, format_shape, size
-from tessera.transforms.facts import Facts, Recorder, fact
-from tessera.transforms.facts import Kind as FactKind
-from tessera.transforms.folding import materialize
+from tessera.transforms.core.facts import Facts, Recorder, fact
+from tessera.transforms.core.facts import Kind as FactKind
+from tessera.transforms.core.folding import materialize
 
 _INTEGER_OPS: dict[str, type[Operation]] = {
     "add": arith.AddiOp,

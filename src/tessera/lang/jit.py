@@ -443,7 +443,7 @@ def _compiled(traced: TracedFunction, device: Device, fast_math: bool) -> Progra
 def made_fast(module: ModuleOp) -> ModuleOp:
     """A copy whose results may be rounded differently."""
     from tessera.ir import text
-    from tessera.transforms.fast_math import FastMath
+    from tessera.transforms.algebra.fast_math import FastMath
 
     copy = module.clone()
     FastMath().apply(text.new_context(), copy)

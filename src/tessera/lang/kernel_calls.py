@@ -22,7 +22,7 @@ from tessera.lang.tracing import Traced, current, shown
 from tessera.runtime.tensor import Tensor
 from tessera.shapes.annotations import TensorType
 from tessera.shapes.expr import Size, dim, size
-from tessera.transforms.facts import Kind
+from tessera.transforms.core.facts import Kind
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue

@@ -1,7 +1,8 @@
 """Indices that a program takes as arguments: where they have to lie, and the look at them before an eager call.
 
-Kernels do not look at indices, because that takes time (`transforms/check_indices.py` makes them, where asked). An
-operator that is called by itself on the host is as careful as `x[places]` there: one look at its arguments, as NumPy's.
+Kernels do not look at indices, because that takes time (`transforms/checks/check_indices.py` makes them, where asked).
+An operator that is called by itself on the host is as careful as `x[places]` there: one look at its arguments, as
+NumPy's.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ from xdsl.passes import ModulePass
 from tessera.errors import TesseraError
 from tessera.ir.common.schedule_attributes import Config, ConfigAttr
 from tessera.ir.schedule import dialect as schedule
-from tessera.transforms.check_indices import CheckIndices
-from tessera.transforms.graph_to_schedule import GraphToSchedule
-from tessera.transforms.mark_still import MarkStill
+from tessera.transforms.checks.check_indices import CheckIndices
+from tessera.transforms.facts.mark_readonly import MarkStill
+from tessera.transforms.fusion.graph_to_schedule import GraphToSchedule
 from tessera.transforms.pipeline import Stage, default_stages
 
 KINDS = ("product", "online")

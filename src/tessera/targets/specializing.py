@@ -7,10 +7,10 @@ from collections.abc import Collection
 from xdsl.dialects.builtin import ModuleOp
 
 from tessera.targets.laps import Laps
-from tessera.transforms.apply_facts import specialize
-from tessera.transforms.context import CompileContext
-from tessera.transforms.facts import Facts
-from tessera.transforms.instrument import Instrument
+from tessera.transforms.checks.instrument import Instrument
+from tessera.transforms.core.context import CompileContext
+from tessera.transforms.core.facts import Facts
+from tessera.transforms.facts.apply_facts import specialize
 
 
 def specialized(

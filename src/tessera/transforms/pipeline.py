@@ -19,39 +19,39 @@ from tessera.errors import CompileError
 from tessera.faults import boundary, verified
 from tessera.ir import text
 from tessera.ir.structural_hash import structural_hash
-from tessera.transforms import legality
-from tessera.transforms.apply_facts import ApplyFacts
-from tessera.transforms.canonicalize import Canonicalize
-from tessera.transforms.check_indices import CheckIndices
-from tessera.transforms.common_subexpressions import CommonSubexpressions
-from tessera.transforms.context import CompileContext
-from tessera.transforms.dead_code import DeadCode
-from tessera.transforms.early_loads import EarlyLoads
-from tessera.transforms.facts import Facts
-from tessera.transforms.fast_math import FastMath
-from tessera.transforms.finish_in_branches import FinishInBranches
-from tessera.transforms.graph_to_schedule import GraphToSchedule
-from tessera.transforms.instrument import Instrument
-from tessera.transforms.late_stores import LateStores
-from tessera.transforms.lazy_maxima import LazyMaxima
-from tessera.transforms.live_ranges import ClipRanges, SplitRanges
-from tessera.transforms.make_async import MakeAsync
-from tessera.transforms.mark_still import MarkStill
-from tessera.transforms.merge_masks import MergeMasks
-from tessera.transforms.order_products import OrderProducts
-from tessera.transforms.partition_rows import PartitionRows
-from tessera.transforms.place_waits import PlaceWaits
-from tessera.transforms.promote_sums import PromoteSums
-from tessera.transforms.release_early import ReleaseEarly
-from tessera.transforms.schedule_to_tile import ScheduleToTile
-from tessera.transforms.share_rings import ShareRings
-from tessera.transforms.showing import Shown
-from tessera.transforms.skew_dots import SkewDots
-from tessera.transforms.skip_first_turns import SkipFirstTurns
-from tessera.transforms.skip_turns import SkipTurns
-from tessera.transforms.specialize_kernels import SpecializeKernels
-from tessera.transforms.specialize_roles import SpecializeRoles
-from tessera.transforms.turn_factors import TurnFactors
+from tessera.transforms.algebra.fast_math import FastMath
+from tessera.transforms.algebra.lazy_rescale import LazyMaxima
+from tessera.transforms.algebra.merge_masks import MergeMasks
+from tessera.transforms.algebra.sink_into_branches import FinishInBranches
+from tessera.transforms.checks.check_indices import CheckIndices
+from tessera.transforms.checks.instrument import Instrument
+from tessera.transforms.core import legality
+from tessera.transforms.core.canonicalize import Canonicalize
+from tessera.transforms.core.common_subexpressions import CommonSubexpressions
+from tessera.transforms.core.context import CompileContext
+from tessera.transforms.core.dead_code import DeadCode
+from tessera.transforms.core.dumping import Shown
+from tessera.transforms.core.facts import Facts
+from tessera.transforms.facts.apply_facts import ApplyFacts
+from tessera.transforms.facts.mark_readonly import MarkStill
+from tessera.transforms.facts.specialize_kernels import SpecializeKernels
+from tessera.transforms.fusion.graph_to_schedule import GraphToSchedule
+from tessera.transforms.fusion.schedule_to_tile import ScheduleToTile
+from tessera.transforms.loops.live_iterations import ClipRanges, SplitRanges
+from tessera.transforms.pipelining.defer_epilogue_store import LateStores
+from tessera.transforms.pipelining.early_exit_consumers import SkipTurns
+from tessera.transforms.pipelining.insert_wgmma_waits import PlaceWaits
+from tessera.transforms.pipelining.late_start_consumers import SkipFirstTurns
+from tessera.transforms.pipelining.make_async import MakeAsync
+from tessera.transforms.pipelining.multicast_loads import ShareRings
+from tessera.transforms.pipelining.partition_rows import PartitionRows
+from tessera.transforms.pipelining.pingpong_consumers import OrderProducts
+from tessera.transforms.pipelining.prefetch_epilogue import EarlyLoads
+from tessera.transforms.pipelining.promote_accumulators import PromoteSums
+from tessera.transforms.pipelining.release_early import ReleaseEarly
+from tessera.transforms.pipelining.software_pipeline_dots import SkewDots
+from tessera.transforms.pipelining.transpose_operands import TurnFactors
+from tessera.transforms.pipelining.warp_specialize import SpecializeRoles
 
 PASSES: Mapping[str, type[ModulePass]] = {
     kind.name: kind

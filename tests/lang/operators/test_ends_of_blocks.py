@@ -11,7 +11,7 @@ import pytest
 import tessera as ts
 from tessera import knobs
 from tessera.interpreters.levels.graph import run_function
-from tessera.transforms.graph_to_schedule import GraphToSchedule
+from tessera.transforms.fusion.graph_to_schedule import GraphToSchedule
 from tessera.transforms.pipeline import Stage, compile_module, default_stages
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -16,7 +16,7 @@ from tessera.errors import EffectError
 from tessera.ir import text
 from tessera.ir.tile import dialect as tile
 from tessera.runtime.memory import taken
-from tessera.transforms.in_place import overwritable
+from tessera.transforms.facts.in_place import overwritable
 
 SIZES = (5, 300_000)
 """Small results have memory of another kind than large ones."""

@@ -33,7 +33,7 @@ from tessera.runtime.launch_plan import Plan
 from tessera.runtime.memory import aligned
 from tessera.runtime.tensor import Tensor
 from tessera.targets.choose_blocks import stages_for
-from tessera.transforms.facts import Facts
+from tessera.transforms.core.facts import Facts
 from tessera.transforms.pipeline import Stage, compile_module
 
 

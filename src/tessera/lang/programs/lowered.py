@@ -23,7 +23,7 @@ from tessera.ir.schedule import dialect as schedule
 from tessera.ir.structural_hash import structural_hash
 from tessera.ir.tile import dialect as tile
 from tessera.lang.programs import host
-from tessera.transforms.in_place import overwritable
+from tessera.transforms.facts.in_place import overwritable
 
 _KINDS = {"f32": "f32", "f64": "f64", "i64": "i64", "bool": "i1"}
 

@@ -81,7 +81,7 @@ class Recipe(NamedTuple):
         from tessera.lang.jit import made_fast
         from tessera.lang.programs.compile import compile_graph
         from tessera.targets.choose_blocks import stages_for
-        from tessera.transforms.facts import Facts, Kind, fact
+        from tessera.transforms.core.facts import Facts, Kind, fact
 
         if self.fast_math:
             module = made_fast(module)

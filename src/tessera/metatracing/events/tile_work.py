@@ -27,9 +27,9 @@ from tessera.metatracing.records import Described
 from tessera.runtime.memory import contiguous_strides
 from tessera.runtime.meta import Meta
 from tessera.shapes.expr import dim, evaluator
-from tessera.transforms.live_ranges import clip_ranges
-from tessera.transforms.masks import Edge, Linear, Window, dead_from, masks_in
-from tessera.transforms.slices import factor_source
+from tessera.transforms.algebra.masks import Edge, Linear, Window, dead_from, masks_in
+from tessera.transforms.core.slices import factor_source
+from tessera.transforms.loops.live_iterations import clip_ranges
 
 if TYPE_CHECKING:
     from tessera.kernels.function import Instance

@@ -11,8 +11,8 @@ from xdsl.ir import SSAValue
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
 from tessera.targets.cpu.extents import Extents, Span
-from tessera.transforms.masks import Window, true_if
-from tessera.transforms.rewriting import replace
+from tessera.transforms.algebra.masks import Window, true_if
+from tessera.transforms.core.rewriting import replace
 
 
 def drop_certain_masks(function: tile.FuncOp, extents: Extents) -> None:

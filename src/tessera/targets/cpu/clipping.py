@@ -19,7 +19,16 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype
 from tessera.targets.cpu.emit_memory import UNROLL
 from tessera.targets.cpu.nests import Analysis, Nest, Phase, shape_of
-from tessera.transforms.masks import Constant, Edge, Known, Linear, Window, dead_before, dead_from, known_where_false
+from tessera.transforms.algebra.masks import (
+    Constant,
+    Edge,
+    Known,
+    Linear,
+    Window,
+    dead_before,
+    dead_from,
+    known_where_false,
+)
 
 if TYPE_CHECKING:
     from tessera.targets.cpu.tile_to_cpu import Lowering

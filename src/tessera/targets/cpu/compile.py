@@ -22,7 +22,7 @@ from tessera.targets.cpu.tile_to_cpu import TileToCpu
 from tessera.targets.laps import Laps
 from tessera.targets.llvm import image, machine
 from tessera.targets.specializing import specialized
-from tessera.transforms.facts import Facts
+from tessera.transforms.core.facts import Facts
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from xdsl.ir import Block, BlockArgument, SSAValue
 
 from tessera.ir.tile import dialect as tile
 from tessera.shapes.expr import Dim
-from tessera.transforms.facts import Fact, Kind, Recorder
+from tessera.transforms.core.facts import Fact, Kind, Recorder
 
 
 @dataclass(frozen=True)

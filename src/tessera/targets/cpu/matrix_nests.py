@@ -10,8 +10,8 @@ from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.clipping import STEP
 from tessera.targets.cpu.cpu_types import TILE_ROWS, rounded_up
 from tessera.targets.cpu.nests import shape_of
-from tessera.transforms.masks import constant_of
-from tessera.transforms.rewriting import adopt_location
+from tessera.transforms.algebra.masks import constant_of
+from tessera.transforms.core.rewriting import adopt_location
 
 if TYPE_CHECKING:
     from tessera.targets.cpu.nest_writer import NestWriter

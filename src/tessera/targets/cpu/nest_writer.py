@@ -29,9 +29,9 @@ from tessera.targets.cpu.nests import Nest, Phase, domain, shape_of
 from tessera.targets.cpu.open_columns import NO_MASKS, Bounds, OpenColumns, open_columns, over_columns
 from tessera.targets.cpu.pieces import PIECES, Axes
 from tessera.targets.cpu.registers import is_column
-from tessera.transforms.folding import materialize
-from tessera.transforms.masks import Linear
-from tessera.transforms.rewriting import adopt_location
+from tessera.transforms.algebra.masks import Linear
+from tessera.transforms.core.folding import materialize
+from tessera.transforms.core.rewriting import adopt_location
 
 if TYPE_CHECKING:
     from tessera.targets.cpu.tile_to_cpu import Lowering

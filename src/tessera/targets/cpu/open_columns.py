@@ -13,7 +13,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cpu.clipping import COLUMN, one_column
 from tessera.targets.cpu.nests import Analysis, Nest, Phase, shape_of
-from tessera.transforms.masks import Linear, true_if
+from tessera.transforms.algebra.masks import Linear, true_if
 
 if TYPE_CHECKING:
     from tessera.targets.cpu.nest_writer import NestWriter

@@ -18,8 +18,8 @@ from tessera.targets.cpu.emit_memory import UNROLL, mark_inside
 from tessera.targets.cpu.emit_tiles import FOR_PRODUCTS
 from tessera.targets.cpu.nests import shape_of
 from tessera.targets.llvm.marks import BRIEF, ROUNDED
-from tessera.transforms.folding import materialize
-from tessera.transforms.masks import Linear, positions
+from tessera.transforms.algebra.masks import Linear, positions
+from tessera.transforms.core.folding import materialize
 
 if TYPE_CHECKING:
     from tessera.targets.cpu.nest_writer import NestWriter

@@ -12,13 +12,13 @@ from tessera.ir.tile.types import tile_type
 from tessera.targets.cpu.certain_masks import drop_certain_masks
 from tessera.targets.cpu.extents import Extents
 from tessera.targets.llvm.elements import is_arm
-from tessera.transforms.common_subexpressions import merge_equal
-from tessera.transforms.factors import remove_unused
-from tessera.transforms.multiples import single_multiples
-from tessera.transforms.scaled_differences import use_scaled_differences
-from tessera.transforms.scaled_maxima import scale_maxima
-from tessera.transforms.thin_products import spread_thin_products
-from tessera.transforms.wide_sums import widen_sums
+from tessera.transforms.algebra.degenerate_matmuls import spread_thin_products
+from tessera.transforms.algebra.factoring import remove_unused
+from tessera.transforms.algebra.multiples import single_multiples
+from tessera.transforms.algebra.scaled_differences import use_scaled_differences
+from tessera.transforms.algebra.scaled_maxima import scale_maxima
+from tessera.transforms.algebra.wide_accumulation import widen_sums
+from tessera.transforms.core.common_subexpressions import merge_equal
 
 
 def prepare(function: tile.FuncOp, level: str, extents: Extents, *, contract: bool) -> frozenset[SSAValue]:

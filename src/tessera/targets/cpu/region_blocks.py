@@ -15,8 +15,8 @@ from tessera.ir.common.schedule_attributes import Config
 from tessera.ir.graph.types import graph_type
 from tessera.ir.schedule import dialect as schedule
 from tessera.shapes.expr import Size, hinted
-from tessera.transforms.write_online import online_of
-from tessera.transforms.write_products import product_of, spaces_of
+from tessera.transforms.fusion.emit_tile_matmuls import product_of, spaces_of
+from tessera.transforms.fusion.emit_tile_online import online_of
 
 DEEPEST = 1024
 """Of a block along the depth."""

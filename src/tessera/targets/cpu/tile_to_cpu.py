@@ -39,10 +39,10 @@ from tessera.targets.cpu.pieces import counts
 from tessera.targets.cpu.preparing import prepare
 from tessera.targets.cpu.slots import slots_of
 from tessera.targets.llvm.tolerances import Tolerances
-from tessera.transforms.context import recorder_of
-from tessera.transforms.facts import Recorder
-from tessera.transforms.masks import Edge, Linear, Window, dead_before, dead_from, is_skippable, masks_in
-from tessera.transforms.rewriting import adopt_location
+from tessera.transforms.algebra.masks import Edge, Linear, Window, dead_before, dead_from, is_skippable, masks_in
+from tessera.transforms.core.context import recorder_of
+from tessera.transforms.core.facts import Recorder
+from tessera.transforms.core.rewriting import adopt_location
 
 _index = IndexType()
 _FAR = 1 << 60

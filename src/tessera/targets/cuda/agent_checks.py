@@ -19,7 +19,7 @@ from tessera.targets.cuda.layout_analysis import is_tile
 from tessera.targets.cuda.layouts import WARP, Layout
 from tessera.targets.cuda.nv_types import layout_of
 from tessera.targets.cuda.products import WARPGROUP_TYPES, depth_step, turns_in_memory
-from tessera.transforms.row_branches import decides_row_by_row
+from tessera.transforms.pipelining.row_branches import decides_row_by_row
 
 
 def refusal(op: Operation, message: str) -> CompileError:

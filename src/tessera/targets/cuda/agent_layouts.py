@@ -19,7 +19,7 @@ from tessera.targets.cuda import layouts
 from tessera.targets.cuda.hopper_products import left_factor
 from tessera.targets.cuda.layout_analysis import PRODUCT, Anchor, LayoutAnalysis, is_tile
 from tessera.targets.cuda.layouts import Layout
-from tessera.transforms.make_async import is_turned
+from tessera.transforms.pipelining.make_async import is_turned
 
 OPERAND = PRODUCT + 1
 """How strongly the layout of a left operand holds: what is made of sums is renamed, which costs nothing."""

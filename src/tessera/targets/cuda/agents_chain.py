@@ -19,22 +19,22 @@ from tessera.targets.cuda.budget import shared_bytes
 from tessera.targets.cuda.choose_agents import AgentsPlan, is_lined, spare_registers, thread_registers
 from tessera.targets.cuda.choose_plan import SHARED
 from tessera.targets.cuda.tile_to_nv import crosses
-from tessera.transforms.early_loads import early_loads
-from tessera.transforms.finish_in_branches import finish_in_branches
-from tessera.transforms.late_stores import late_stores
-from tessera.transforms.lazy_maxima import lazy_maxima
-from tessera.transforms.live_ranges import clip_ranges, split_ranges
-from tessera.transforms.merge_masks import merge_masks
-from tessera.transforms.order_products import order_products
-from tessera.transforms.place_waits import place_waits
-from tessera.transforms.promote_sums import promote_sums
-from tessera.transforms.release_early import release_early
-from tessera.transforms.share_rings import share_rings
-from tessera.transforms.skew_dots import skew_dots
-from tessera.transforms.skip_first_turns import skip_first_turns
-from tessera.transforms.skip_turns import skip_turns
-from tessera.transforms.specialize_roles import specialize_roles
-from tessera.transforms.turn_factors import turn_factors
+from tessera.transforms.algebra.lazy_rescale import lazy_maxima
+from tessera.transforms.algebra.merge_masks import merge_masks
+from tessera.transforms.algebra.sink_into_branches import finish_in_branches
+from tessera.transforms.loops.live_iterations import clip_ranges, split_ranges
+from tessera.transforms.pipelining.defer_epilogue_store import late_stores
+from tessera.transforms.pipelining.early_exit_consumers import skip_turns
+from tessera.transforms.pipelining.insert_wgmma_waits import place_waits
+from tessera.transforms.pipelining.late_start_consumers import skip_first_turns
+from tessera.transforms.pipelining.multicast_loads import share_rings
+from tessera.transforms.pipelining.pingpong_consumers import order_products
+from tessera.transforms.pipelining.prefetch_epilogue import early_loads
+from tessera.transforms.pipelining.promote_accumulators import promote_sums
+from tessera.transforms.pipelining.release_early import release_early
+from tessera.transforms.pipelining.software_pipeline_dots import skew_dots
+from tessera.transforms.pipelining.transpose_operands import turn_factors
+from tessera.transforms.pipelining.warp_specialize import specialize_roles
 
 
 def with_agents(module: ModuleOp, name: str, plans: Iterable[AgentsPlan], lined: Collection[int]) -> ModuleOp | None:

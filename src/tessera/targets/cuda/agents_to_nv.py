@@ -56,7 +56,7 @@ from tessera.targets.cuda.layout_analysis import is_tile
 from tessera.targets.cuda.nv_types import laid_out
 from tessera.targets.cuda.small_numbers import is_small_division
 from tessera.targets.cuda.tile_to_nv import put_in_place
-from tessera.transforms.dead_code import sweep
+from tessera.transforms.core.dead_code import sweep
 
 
 def lower_agents(

@@ -16,13 +16,13 @@ from tessera.targets.cuda.agents_model import FUNCTION_CLOCKS, Axis, Extent, Pro
 from tessera.targets.cuda.boxes import is_mapped
 from tessera.targets.cuda.choose_agents import agents_plans, needs_turning
 from tessera.targets.cuda.preparing import prepare
-from tessera.transforms.host_checks import take_host_checks
-from tessera.transforms.lazy_maxima import lazy_maxima
-from tessera.transforms.live_ranges import ROWS_BEGIN, ROWS_END, clip_ranges, is_marked
-from tessera.transforms.make_async import feeds_products
-from tessera.transforms.partition_rows import Rows, rows_of
-from tessera.transforms.promote_sums import promote_sums
-from tessera.transforms.slices import Slice, end_of, factor_source
+from tessera.transforms.algebra.lazy_rescale import lazy_maxima
+from tessera.transforms.checks.host_checks import take_host_checks
+from tessera.transforms.core.slices import Slice, end_of, factor_source
+from tessera.transforms.loops.live_iterations import ROWS_BEGIN, ROWS_END, clip_ranges, is_marked
+from tessera.transforms.pipelining.make_async import feeds_products
+from tessera.transforms.pipelining.partition_rows import Rows, rows_of
+from tessera.transforms.pipelining.promote_accumulators import promote_sums
 
 CONVERSION, FUNCTION, DIVISION, LOADING = 0.5, 1, 8, 1
 """Instructions for one element; conversions are done two at a time, and loads, but those ask where the array ends."""

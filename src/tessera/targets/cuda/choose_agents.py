@@ -32,13 +32,13 @@ from tessera.targets.cuda.hopper_turns import COLUMNS as TURNED_COLUMNS
 from tessera.targets.cuda.hopper_turns import ROWS as TURNED_ROWS
 from tessera.targets.cuda.products import WARPGROUP_TYPES, turns_in_memory
 from tessera.targets.cuda.tile_to_nv import crosses
-from tessera.transforms.constants import integer_of
-from tessera.transforms.make_async import feeds_products
-from tessera.transforms.partition_rows import rows_of
-from tessera.transforms.program_order import axes_of, can_form_teams
-from tessera.transforms.promote_sums import loses_bits
-from tessera.transforms.slices import factor_source
-from tessera.transforms.turn_factors import BITS
+from tessera.transforms.core.constants import integer_of
+from tessera.transforms.core.slices import factor_source
+from tessera.transforms.pipelining.make_async import feeds_products
+from tessera.transforms.pipelining.partition_rows import rows_of
+from tessera.transforms.pipelining.promote_accumulators import loses_bits
+from tessera.transforms.pipelining.tile_order import axes_of, can_form_teams
+from tessera.transforms.pipelining.transpose_operands import BITS
 
 COLUMN_LANES = 4
 """Threads that share the columns of sums."""

@@ -12,8 +12,8 @@ from xdsl.dialects.builtin import TensorType
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.layouts import WARP
-from tessera.transforms.make_async import feeds_products
-from tessera.transforms.partition_rows import rows_of
+from tessera.transforms.pipelining.make_async import feeds_products
+from tessera.transforms.pipelining.partition_rows import rows_of
 
 SHARED: Mapping[str, int] = {"sm_80": 163 * 1024, "sm_89": 99 * 1024, "sm_90": 227 * 1024, "sm_90a": 227 * 1024}
 """Bytes of shared memory that a block may have."""

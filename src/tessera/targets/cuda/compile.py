@@ -37,15 +37,15 @@ from tessera.targets.cuda.turns import take_turns
 from tessera.targets.laps import Laps
 from tessera.targets.llvm import machine
 from tessera.targets.specializing import specialized
-from tessera.transforms.context import CompileContext
-from tessera.transforms.facts import Facts, Kind
-from tessera.transforms.fix_sizes import fix_sizes
-from tessera.transforms.host_checks import HostCheck, take_host_checks
-from tessera.transforms.live_ranges import clip_ranges, split_ranges
-from tessera.transforms.make_async import make_async
-from tessera.transforms.mark_still import STILL, still_places
-from tessera.transforms.partition_rows import spread_rows
-from tessera.transforms.unroll_rings import unroll_rings
+from tessera.transforms.checks.host_checks import HostCheck, take_host_checks
+from tessera.transforms.core.context import CompileContext
+from tessera.transforms.core.facts import Facts, Kind
+from tessera.transforms.facts.fix_sizes import fix_sizes
+from tessera.transforms.facts.mark_readonly import STILL, still_places
+from tessera.transforms.loops.live_iterations import clip_ranges, split_ranges
+from tessera.transforms.pipelining.make_async import make_async
+from tessera.transforms.pipelining.partition_rows import spread_rows
+from tessera.transforms.pipelining.unroll_rings import unroll_rings
 
 FEATURES: Mapping[str, str] = {"sm_80": "+ptx80", "sm_89": "+ptx84", "sm_90": "+ptx84", "sm_90a": "+ptx84"}
 FEW_SPILLS = 64

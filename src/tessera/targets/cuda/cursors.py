@@ -15,7 +15,7 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from tessera.ir.pipe import warp_groups as agents
 from tessera.ir.tile import dialect as tile
-from tessera.transforms.rewriting import replace
+from tessera.transforms.core.rewriting import replace
 
 
 def share_cursors(function: tile.FuncOp) -> None:

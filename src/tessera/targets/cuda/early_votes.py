@@ -18,7 +18,7 @@ from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper_products as products
 from tessera.targets.cuda.layouts import Layout
 from tessera.targets.cuda.nv_types import laid_out, layout_of
-from tessera.transforms.rewriting import insert_before, replace
+from tessera.transforms.core.rewriting import insert_before, replace
 
 _MAXIMA = ("max", "top")
 _ABOVE = {"gt": 0, "ge": 0, "lt": 1, "le": 1}

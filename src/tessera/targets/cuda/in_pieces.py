@@ -22,7 +22,7 @@ from tessera.targets.cuda.agent_layouts import is_sums
 from tessera.targets.cuda.layout_analysis import is_tile
 from tessera.targets.cuda.layouts import accumulator
 from tessera.targets.cuda.nv_types import laid_out, layout_of
-from tessera.transforms.rewriting import replace
+from tessera.transforms.core.rewriting import replace
 
 PIECE = 64
 """Columns: what one copy stores."""

@@ -17,7 +17,7 @@ from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.layouts import Digit, Layout
 from tessera.targets.cuda.nv_types import laid_out, layout_of
 from tessera.targets.cuda.products import depth_step
-from tessera.transforms.rewriting import adopt_location
+from tessera.transforms.core.rewriting import adopt_location
 
 
 def interleave(function: nv.FuncOp) -> None:

@@ -19,8 +19,8 @@ from tessera.ir.tile.types import tile_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda import hopper_products as products
 from tessera.targets.cuda.nv_types import laid_out, layout_of
-from tessera.transforms.masks import constant_of
-from tessera.transforms.rewriting import adopt_location, insert_before
+from tessera.transforms.algebra.masks import constant_of
+from tessera.transforms.core.rewriting import adopt_location, insert_before
 
 _BOUNDS = 3
 """Operands of a loop in front of what it carries."""

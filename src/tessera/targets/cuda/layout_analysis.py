@@ -26,7 +26,7 @@ from tessera.targets.cuda.layouts import WARP, Layout
 from tessera.targets.cuda.nv_types import CHUNK
 from tessera.targets.cuda.plain_products import has_instruction
 from tessera.targets.cuda.products import Grid, operand_layouts
-from tessera.transforms.make_async import feeds_products, is_only_multiplied, is_turned
+from tessera.transforms.pipelining.make_async import feeds_products, is_only_multiplied, is_turned
 
 
 class Anchor(NamedTuple):

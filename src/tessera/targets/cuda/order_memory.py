@@ -18,7 +18,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.nv_types import layout_of
-from tessera.transforms.rewriting import insert_before
+from tessera.transforms.core.rewriting import insert_before
 
 
 class _Access(NamedTuple):

@@ -14,7 +14,7 @@ from tessera.dtypes.types import DType, Kind, f8e4m3, f8e5m2, f16, f32, f64, i8,
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda.products import INSTRUCTIONS
-from tessera.transforms.rewriting import replace
+from tessera.transforms.core.rewriting import replace
 
 _i32 = IntegerType(32)
 _BYTES = {Kind.INT: (i8, i32), Kind.UINT: (u8, u32), Kind.BOOL: (u8, u32)}

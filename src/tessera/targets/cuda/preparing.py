@@ -19,13 +19,13 @@ from tessera.targets.cuda.plain_products import make_products_plain
 from tessera.targets.cuda.shared_reciprocals import share_reciprocals
 from tessera.targets.llvm.marks import BRIEF, LOOSE, ROUNDED, TOGETHER
 from tessera.targets.llvm.tolerances import Tolerances
-from tessera.transforms.factors import gather_factors
-from tessera.transforms.multiples import single_multiples
-from tessera.transforms.odd_functions import use_sigmoids, use_tails
-from tessera.transforms.powers_of_two import use_powers_of_two
-from tessera.transforms.scaled_maxima import scale_maxima
-from tessera.transforms.thin_products import spread_thin_products
-from tessera.transforms.wide_sums import widen_sums
+from tessera.transforms.algebra.degenerate_matmuls import spread_thin_products
+from tessera.transforms.algebra.factoring import gather_factors
+from tessera.transforms.algebra.multiples import single_multiples
+from tessera.transforms.algebra.odd_functions import use_sigmoids, use_tails
+from tessera.transforms.algebra.powers_of_two import use_powers_of_two
+from tessera.transforms.algebra.scaled_maxima import scale_maxima
+from tessera.transforms.algebra.wide_accumulation import widen_sums
 
 _MOST_AXES = 3
 EIGHTS = (f8e4m3, f8e5m2)

@@ -21,11 +21,11 @@ from tessera.ir.schedule import dialect as schedule
 from tessera.shapes.expr import Size, hinted
 from tessera.targets.cuda.agents_model import REGISTERS, ROWS, THREADS, Axis, Block, Traced, best_by_agents, ranked
 from tessera.targets.cuda.agents_work import work_of
-from tessera.transforms.few_rows import is_held, is_short
-from tessera.transforms.online_algebra import width_of
-from tessera.transforms.schedule_to_tile import WRITERS
-from tessera.transforms.write_online import online_of
-from tessera.transforms.write_products import Spaces, folds, product_of, spaces_of
+from tessera.transforms.fusion.emit_tile_matmuls import Spaces, folds, product_of, spaces_of
+from tessera.transforms.fusion.emit_tile_online import online_of
+from tessera.transforms.fusion.gemv_fusion import is_held, is_short
+from tessera.transforms.fusion.online_algebra import width_of
+from tessera.transforms.fusion.schedule_to_tile import WRITERS
 
 AGENTS = "sm_90a"
 MULTIPROCESSORS = 132

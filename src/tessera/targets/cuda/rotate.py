@@ -16,7 +16,7 @@ from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.interleave import part_of
 from tessera.targets.cuda.products import depth_step
-from tessera.transforms.rewriting import adopt_location, insert_before, replace
+from tessera.transforms.core.rewriting import adopt_location, insert_before, replace
 
 
 @dataclass

@@ -15,7 +15,7 @@ from xdsl.ir import Block, SSAValue
 from tessera.ir.pipe import tile_scheduler as pipe_draws
 from tessera.ir.pipe import warp_groups as agents
 from tessera.ir.tile import dialect as tile
-from tessera.transforms.host_checks import CHECKED
+from tessera.transforms.checks.host_checks import CHECKED
 
 MOST = 2**31 - 1
 Division = arith.DivSIOp | arith.RemSIOp | arith.FloorDivSIOp

@@ -24,9 +24,9 @@ from tessera.targets.cuda.nv_types import SharedType, laid_out, panel_for
 from tessera.targets.cuda.plain_products import has_instruction
 from tessera.targets.cuda.small_numbers import Division, is_small_division
 from tessera.targets.llvm.marks import SHORT
-from tessera.transforms.make_async import feeds_products
-from tessera.transforms.program_order import axes_of
-from tessera.transforms.rewriting import adopt_location
+from tessera.transforms.core.rewriting import adopt_location
+from tessera.transforms.pipelining.make_async import feeds_products
+from tessera.transforms.pipelining.tile_order import axes_of
 
 GROUP = 8
 """Rows of the grid that blocks go through together where operands follow different axes."""

@@ -13,7 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tessera.ir.common.attributes import integer
 from tessera.ir.tile import dialect as tile
 from tessera.targets.cuda import dialect as nv
-from tessera.transforms.rewriting import adopt_location
+from tessera.transforms.core.rewriting import adopt_location
 
 COUNTER_BYTES = 4
 

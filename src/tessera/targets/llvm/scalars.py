@@ -16,7 +16,7 @@ from tessera.ir.common.locations import span_of
 from tessera.targets.llvm import casts, elementwise
 from tessera.targets.llvm.literals import constant, folded, literal
 from tessera.targets.llvm.text import Function, Value, number
-from tessera.transforms.host_checks import CHECKED
+from tessera.transforms.checks.host_checks import CHECKED
 
 
 class Emitter(Protocol):

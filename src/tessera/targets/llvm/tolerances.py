@@ -17,7 +17,7 @@ from tessera.dtypes.types import DType, bf16, f32
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype
 from tessera.targets.llvm.exponentials import BRIEFLY
-from tessera.transforms.masks import constant_of
+from tessera.transforms.algebra.masks import constant_of
 
 UNITS: Mapping[DType, float] = MappingProxyType({bf16: 2.0**-10})
 """Half of what rounding to a type changes at most."""

@@ -1,0 +1,148 @@
+"""Odd functions by what is cheaper: tanh by a sigmoid, and x · (1 + erf(b·x)) by the tail of erf alone.
+
+For x > 0, 1 + erf(b·x) is 2 less a tail, for x < 0 it is the tail, so that x · (1 + erf(b·x)) is
+2·max(x, 0) − |x| · tail(b·|x|), without any sign to restore. The tail is a power of two of a polynomial.
+tanh(x) = 2·sigmoid(2x) − 1, and what is added to it or multiplied with it goes into the same two numbers (see
+`factors`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import log2
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import Float32Type, FloatAttr, UnitAttr
+from xdsl.ir import Operation, SSAValue
+
+from tessera.dtypes.types import f32
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
+from tessera.transforms.algebra.factoring import remove_unused
+from tessera.transforms.algebra.masks import constant_of
+from tessera.transforms.core.rewriting import replace
+
+TAIL_ERROR = 3e-4
+"""Of the tail of erf, in parts of it."""
+TANH_ERROR = 1e-6
+"""Of tanh by a sigmoid; 1 + tanh is as exact, in parts of it, as sigmoids are."""
+# log2(1 − erf(z)) for 0 ≤ z ≤ 4
+_TAIL = (-0.000408534427, -1.62028259, -0.941244056, -0.124586485, 0.018962581, -0.00126047756)
+_FAR = 4.0
+
+Tolerance = Callable[[SSAValue], float]
+"""What error of a value does no harm."""
+
+
+def use_tails(function: tile.FuncOp, mark: str, relative: Tolerance) -> None:
+    """Rewrites products with 1 + erf; functions in them get a mark that they need not be exact."""
+    for op in list(function.body.walk()):
+        if isinstance(op, tile.EwOp) and op.fn.data == "mul" and _is_plain(op) and relative(op.result) >= TAIL_ERROR:
+            found = _of_tail(op)
+            if found is not None:
+                replace(op, _Writer(mark).product(*found))
+    remove_unused(function)
+
+
+def use_sigmoids(function: tile.FuncOp, mark: str, loose: str, absolute: Tolerance) -> None:
+    """Rewrites hyperbolic tangents that have no mark yet; their sigmoids get it, and one that small ones may be off."""
+    for op in list(function.body.walk()):
+        known = isinstance(op, tile.EwOp) and op.fn.data == "tanh" and _is_plain(op) and mark not in op.attributes
+        if known and isinstance(op, tile.EwOp) and absolute(op.result) >= TANH_ERROR:
+            replace(op, _Writer(mark, loose).tanh(op.operands_[0]))
+
+
+def _is_plain(op: tile.EwOp) -> bool:
+    return op.policy is None and tile_dtype(op.result) is f32
+
+
+class _Writer:
+    """New ops on tiles of one shape."""
+
+    def __init__(self, *marks: str) -> None:
+        self.marks = marks
+        self.made: list[Operation] = []
+
+    def put(self, op: Operation) -> SSAValue:
+        self.made.append(op)
+        return op.results[0]
+
+    def ew(self, name: str, *operands: SSAValue) -> SSAValue:
+        return self.put(tile.EwOp(name, list(operands)))
+
+    def brief(self, name: str, operand: SSAValue) -> SSAValue:
+        op = tile.EwOp(name, [operand])
+        op.attributes.update({mark: UnitAttr() for mark in self.marks})
+        return self.put(op)
+
+    def full(self, number: float, like: SSAValue) -> SSAValue:
+        scalar = self.put(arith.ConstantOp(FloatAttr(number, Float32Type())))
+        return self.put(tile.FullOp(scalar, tile_type(like).get_shape()))
+
+    def times(self, value: SSAValue, number: float) -> SSAValue:
+        return value if number == 1.0 else self.ew("mul", value, self.full(number, value))
+
+    def product(self, x: SSAValue, a: float, b: float, others: Sequence[SSAValue]) -> list[Operation]:
+        """a · x · (1 + erf(b·x)) · others."""
+        size = self.ew("min", self.ew("abs", x), self.full(_FAR / b, x))
+        *lower, highest = (c * b**power + (log2(a) if power == 0 else 0.0) for power, c in enumerate(_TAIL))
+        power = self.full(highest, x)
+        for c in reversed(lower):
+            power = self.ew("fma", power, size, self.full(c, x))
+        above = self.times(self.ew("max", x, self.full(0.0, x)), 2.0 * a)
+        found = self.ew("fma", self.ew("neg", size), self.brief("exp2", power), above)
+        for other in others:
+            found = self.ew("mul", found, other)
+        return self.made
+
+    def tanh(self, x: SSAValue) -> list[Operation]:
+        twice = self.times(self.brief("sigmoid", self.times(x, 2.0)), 2.0)
+        self.ew("add", twice, self.full(-1.0, x))
+        return self.made
+
+
+def _of_tail(op: tile.EwOp) -> tuple[SSAValue, float, float, list[SSAValue]] | None:
+    """x, a, b and what else there is, of a · x · (1 + erf(b·x)) · …, for positive a and b."""
+    factors = list(_factors(op.result))
+    a = 1.0
+    for number in map(constant_of, factors):
+        a *= 1.0 if number is None else number
+    others = [factor for factor in factors if constant_of(factor) is None]
+    for beside in others:
+        argument = _beside_one(beside)
+        if argument is None:
+            continue
+        b, parts = 1.0, list[SSAValue]()
+        for part in _factors(argument):
+            number = constant_of(part)
+            if number is None:
+                parts.append(part)
+            else:
+                b *= number
+        if len(parts) == 1 and parts[0] in others and a > 0 and b > 0:
+            others.remove(beside)
+            others.remove(parts[0])
+            return parts[0], a, b, others
+    return None
+
+
+def _factors(value: SSAValue) -> Iterator[SSAValue]:
+    """What a value is a product of."""
+    op = value.owner
+    if isinstance(op, tile.EwOp) and op.fn.data == "mul" and _is_plain(op):
+        for operand in op.operands_:
+            yield from _factors(operand)
+    else:
+        yield value
+
+
+def _beside_one(value: SSAValue) -> SSAValue | None:
+    """The argument of an erf that one was added to."""
+    op = value.owner
+    if not isinstance(op, tile.EwOp) or op.fn.data != "add" or not _is_plain(op):
+        return None
+    for one, other in (op.operands_, op.operands_[::-1]):
+        inner = other.owner
+        if constant_of(one) == 1.0 and isinstance(inner, tile.EwOp) and inner.fn.data == "erf" and _is_plain(inner):
+            return inner.operands_[0]
+    return None

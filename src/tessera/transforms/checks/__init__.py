@@ -1,0 +1,1 @@
+"""Passes that write checks into programs, or move them to the host."""

@@ -1,0 +1,263 @@
+"""Marks on values that come from beyond an array, computed by the program itself, for checks that leave those be.
+
+A mark is a tile of i1 in the shape of its value. The rules are those of the interpreter
+(`interpreters/sanitizers/padding.py`): a load makes up what lies outside of its view; elementwise work on it is made
+up, too; a sum or product is, where made-up values count in it or where there are no others. Values that are never made
+up have no mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IntegerType, TensorType
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tessera.dtypes.types import f32, i64
+from tessera.ir.common import reductions
+from tessera.ir.common.elements import element_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
+from tessera.transforms.core.folding import literal, materialize, signature_size
+from tessera.transforms.core.rewriting import adopt_location
+
+_TRUTH = IntegerType(1)
+_MOVES = (tile.ExpandOp, tile.BroadcastOp, tile.TransOp)
+_SPREADS = (tile.EwOp, tile.ReduceOp, tile.DotOp, *_MOVES)
+
+
+Visit = Callable[[Operation, Operation], None]
+"""What is to be done at an op; the second is where its marks end."""
+
+
+class Builder:
+    """Ops in a list; each call gives the value of the one it adds."""
+
+    def __init__(self) -> None:
+        self.ops: list[Operation] = []
+
+    def add(self, op: Operation) -> SSAValue:
+        self.ops.append(op)
+        return op.results[0]
+
+    def compare(self, a: SSAValue, predicate: int, b: SSAValue) -> SSAValue:
+        return self.add(arith.CmpiOp(a, b, predicate))
+
+    def elementwise(self, fn: str, *operands: SSAValue) -> SSAValue:
+        return self.add(tile.EwOp(fn, operands))
+
+    def is_nan(self, value: SSAValue) -> SSAValue:
+        return self.elementwise("isnan", value)
+
+    def full(self, value: Any, type_: Attribute, shape: Sequence[int]) -> SSAValue:
+        return self.add(tile.FullOp(self.add(materialize(value, type_)), shape))
+
+    def any(self, truths: Sequence[SSAValue]) -> SSAValue:
+        """Whether one of them is true, place by place."""
+        total = truths[0]
+        for truth in truths[1:]:
+            total = self.elementwise("or", total, truth)
+        return total
+
+    def check(self, truth: SSAValue, message: str) -> None:
+        self.ops.append(tile.AssertOp(truth, message))
+
+    def insert(self, op: Operation, *, before: bool = False, behind: Operation | None = None) -> None:
+        """Puts what was built beside an op, or behind another, at the op's source location."""
+        adopt_location(self.ops, op)
+        Rewriter.insert_op(self.ops, InsertPoint.before(op) if before else InsertPoint.after(behind or op))
+
+
+class Marks:
+    """The marks of one function's values; or `none`, as if all of them were the program's own."""
+
+    def __init__(self, function: tile.FuncOp, *, none: bool = False) -> None:
+        self._found: dict[SSAValue, SSAValue] = {}
+        # The values that have marks: decided before any is made, since loops carry them.
+        self._marked: set[SSAValue] = set()
+        count = 0 if none else -1
+        while count != len(self._marked):
+            count = len(self._marked)
+            self._decide(function.body.block)
+
+    def of(self, value: SSAValue) -> SSAValue | None:
+        return self._found.get(value)
+
+    def write(self, block: Block, visit: Visit) -> None:
+        """Puts marks into a block and all within, and visits each op when its marks are there."""
+        for op in list(block.ops):
+            if isinstance(op, scf.ForOp):
+                self._write_loop(op, visit)
+            elif isinstance(op, scf.IfOp):
+                self._write_branch(op, visit)
+            else:
+                build = Builder()
+                if len(op.results) == 1 and op.results[0] in self._marked:
+                    self._found[op.results[0]] = self._mark(build, op)
+                    build.insert(op)
+                visit(op, build.ops[-1] if build.ops else op)
+
+    def _decide(self, block: Block) -> None:
+        def note(values: Iterable[SSAValue], *reasons: Iterable[SSAValue]) -> None:
+            for value, *why in zip(values, *reasons, strict=True):
+                if isinstance(value.type, TensorType) and any(one in self._marked for one in why):
+                    self._marked.add(value)
+
+        for op in block.ops:
+            if isinstance(op, scf.ForOp):
+                body = op.body.block
+                note(body.args[1:], op.iter_args, _yielded(body))
+                self._decide(body)
+                note(op.results, op.iter_args, _yielded(body))
+            elif isinstance(op, scf.IfOp):
+                for region in op.regions:
+                    if region.blocks:
+                        self._decide(region.block)
+                        note(op.results, _yielded(region.block))
+            elif (isinstance(op, tile.LoadOp) and _open_axes(op)) or (
+                isinstance(op, _SPREADS) and any(operand in self._marked for operand in op.operands)
+            ):
+                self._marked.add(op.results[0])
+
+    def _mark(self, build: Builder, op: Operation) -> SSAValue:
+        match op:
+            case tile.LoadOp():
+                return _of_load(build, op)
+            case tile.EwOp() if op.fn.data == "select":
+                condition, first, second = op.operands
+                return build.elementwise("select", condition, self._or_none(build, first), self._or_none(build, second))
+            case tile.ReduceOp():
+                return _of_reduce(build, op, self._found[op.operand])
+            case tile.DotOp():
+                return self._of_dot(build, op)
+            case tile.ExpandOp() | tile.BroadcastOp() | tile.TransOp():
+                return build.add(_moved(op, self._found[op.operand]))
+            case _:
+                return build.any([self._found[operand] for operand in op.operands if operand in self._found])
+
+    def _or_none(self, build: Builder, value: SSAValue) -> SSAValue:
+        """The mark of a value, false all over where it has none."""
+        found = self._found.get(value)
+        return build.full(0, _TRUTH, tile_type(value).get_shape()) if found is None else found
+
+    def _of_dot(self, build: Builder, op: tile.DotOp) -> SSAValue:
+        """A product is made up if a factor is, and does not count if a factor is zero."""
+        shape = tile_type(op.result).get_shape()
+        left, right, start = (self._found.get(operand) for operand in (op.a, op.b, op.c))
+        parts = [] if start is None else [start]
+        for mark, folded in ((left, 1), (right, 0)):
+            if mark is not None:
+                alone = build.add(tile.ExpandOp(build.add(tile.ReduceOp("and", mark, folded)), folded))
+                parts.append(build.add(tile.BroadcastOp(alone, shape)))
+        used_a, used_b = (_counts(build, operand, 0) for operand in (op.a, op.b))
+        meetings = build.full(0, element_of(f32), shape)
+        for a, b in ((_both(build, used_a, left), used_b), (used_a, _both(build, used_b, right))):
+            if a is not None and b is not None:
+                left_ones, right_ones = (build.add(tile.EwOp("cast", [factor], to=f32)) for factor in (a, b))
+                meetings = build.add(tile.DotOp(left_ones, right_ones, meetings))
+        parts.append(build.elementwise("gt", meetings, build.full(0, element_of(f32), shape)))
+        return build.any(parts)
+
+    def _write_loop(self, op: scf.ForOp, visit: Visit) -> None:
+        body, build = op.body.block, Builder()
+        places = [place for place, argument in enumerate(body.args[1:]) if argument in self._marked]
+        initial = [self._or_none(build, op.iter_args[place]) for place in places]
+        build.insert(op, before=True)
+        for place, mark in zip(places, initial, strict=True):
+            self._found[body.args[1 + place]] = body.insert_arg(mark.type, len(body.args))
+        self.write(body, visit)
+        self._yield_marks(body, places)
+        made = scf.ForOp(op.lb, op.ub, op.step, [*op.iter_args, *initial], op.detach_region(op.body))
+        self._replace(op, made, places)
+
+    def _write_branch(self, op: scf.IfOp, visit: Visit) -> None:
+        places = [place for place, result in enumerate(op.results) if result in self._marked]
+        for region in op.regions:
+            if region.blocks:
+                self.write(region.block, visit)
+                self._yield_marks(region.block, places)
+        types = [TensorType(_TRUTH, tile_type(op.results[place]).get_shape()) for place in places]
+        first, second = (op.detach_region(region) for region in list(op.regions))
+        made = scf.IfOp(op.cond, [*(result.type for result in op.results), *types], first, second)
+        self._replace(op, made, places)
+
+    def _yield_marks(self, block: Block, places: Sequence[int]) -> None:
+        end, build = block.last_op, Builder()
+        assert isinstance(end, scf.YieldOp)
+        marks = [self._or_none(build, end.operands[place]) for place in places]
+        build.insert(end, before=True)
+        end.operands = [*end.operands, *marks]
+
+    def _replace(self, op: scf.ForOp | scf.IfOp, made: scf.ForOp | scf.IfOp, places: Sequence[int]) -> None:
+        made.attributes |= op.attributes
+        adopt_location([made], op)
+        count = len(op.results)
+        for old, new in zip(op.results, made.results, strict=False):
+            new.name_hint = old.name_hint
+        for place, mark in zip(places, made.results[count:], strict=True):
+            self._found[made.results[place]] = mark
+        Rewriter.replace_op(op, made, made.results[:count])
+
+
+def _yielded(block: Block) -> Sequence[SSAValue]:
+    end = block.last_op
+    assert end is not None
+    return end.operands
+
+
+def _open_axes(op: tile.LoadOp) -> list[int]:
+    """The axes along which a load might leave its view."""
+    found: list[int] = []
+    for axis, (offset, count) in enumerate(zip(op.offsets, tile_type(op.result).get_shape(), strict=True)):
+        start, size = literal(offset), _known_size(op.view, axis)
+        if start is None or size is None or start < 0 or start + count > size:
+            found.append(axis)
+    return found
+
+
+def _known_size(view: SSAValue, axis: int) -> int | None:
+    if isinstance(owner := view.owner, tile.ViewOp):
+        return literal(owner.sizes[axis])
+    size = signature_size(view, axis)
+    return size if isinstance(size, int) else None
+
+
+def _of_load(build: Builder, op: tile.LoadOp) -> SSAValue:
+    shape, element, parts = tile_type(op.result).get_shape(), element_of(i64), list[SSAValue]()
+    for axis in _open_axes(op):
+        places = build.add(tile.IotaOp(op.offsets[axis], axis, TensorType(element, shape)))
+        size = build.add(arith.IndexCastOp(build.add(tile.DimOp(op.view, axis)), element))
+        parts.append(build.elementwise("lt", places, build.full(0, element, shape)))
+        parts.append(build.elementwise("ge", places, build.add(tile.FullOp(size, shape))))
+    return build.any(parts)
+
+
+def _of_reduce(build: Builder, op: tile.ReduceOp, mark: SSAValue) -> SSAValue:
+    axis, dtype = op.axis.value.data, tile_dtype(op.operand)
+    counted = _both(build, _counts(build, op.operand, reductions.TABLE[op.kind.data].identity(dtype)), mark)
+    assert counted is not None
+    alone, among = (build.add(tile.ReduceOp(kind, part, axis)) for kind, part in (("and", mark), ("or", counted)))
+    return build.any([alone, among])
+
+
+def _counts(build: Builder, value: SSAValue, neutral: Any) -> SSAValue:
+    """Where a value changes what it is combined with. No integer makes a NaN, so that all of them may count."""
+    type_ = tile_type(value)
+    if not tile_dtype(value).is_float:
+        return build.full(1, _TRUTH, type_.get_shape())
+    return build.elementwise("ne", value, build.full(neutral, type_.element_type, type_.get_shape()))
+
+
+def _both(build: Builder, truth: SSAValue, mark: SSAValue | None) -> SSAValue | None:
+    return None if mark is None else build.elementwise("and", truth, mark)
+
+
+def _moved(op: tile.ExpandOp | tile.BroadcastOp | tile.TransOp, mark: SSAValue) -> Operation:
+    if isinstance(op, tile.ExpandOp):
+        return tile.ExpandOp(mark, op.axis.value.data)
+    if isinstance(op, tile.BroadcastOp):
+        return tile.BroadcastOp(mark, tile_type(op.result).get_shape())
+    return tile.TransOp(mark, tuple(op.permutation.iter_values()))

@@ -1,0 +1,1 @@
+"""What all passes build on: the context, facts, rewriting, folding, legality and cleaning up."""

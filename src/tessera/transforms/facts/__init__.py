@@ -1,0 +1,1 @@
+"""Passes that specialize programs by facts about their arguments."""

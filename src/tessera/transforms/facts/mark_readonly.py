@@ -1,0 +1,96 @@
+"""mark-still: says of tile functions which of their arguments stand still while a program runs.
+
+Arguments of a graph function are written by nobody while it runs: kernels write what they make. So a kernel may read
+them before the kernels in front of it have ended. It is said of what is large, to functions that multiply single rows:
+for them, reading is all the work, and they are short.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DenseArrayBase, ModuleOp
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from tessera.ir.common.attributes import integers
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.types import GraphTensorType
+from tessera.ir.schedule import dialect as schedule
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
+from tessera.shapes.expr import element_count
+from tessera.transforms.core.index_digits import PULL
+
+STILL = "still"
+"""The attribute of a function that names arguments which no kernel of its program writes."""
+LARGE = 4096
+"""Elements of an array that is worth reading ahead."""
+
+
+@dataclass(frozen=True)
+class MarkStill(ModulePass):
+    """Marks tile functions, for all launches of them in a module."""
+
+    name = "mark-still"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        called = {inner.callee.string_value() for inner in op.walk() if isinstance(inner, graph.CallOp)}
+        kernels = {one.sym_name.data: one for one in op.body.block.ops if isinstance(one, tile.FuncOp)}
+        written = {
+            _root(launch.arguments[place])
+            for launch in op.walk()
+            if isinstance(launch, schedule.LaunchOp)
+            for place in _written(kernels[launch.callee.string_value()])
+        }
+        found: dict[str, set[int]] = {}
+        for function in op.body.block.ops:
+            if not isinstance(function, graph.FuncOp):
+                continue
+            # What a caller hands on may be anything.
+            entry = None if function.sym_name.data in called else function.body.block
+            for launch in function.walk():
+                if isinstance(launch, schedule.LaunchOp):
+                    given = enumerate(launch.arguments)
+                    still = {place for place, one in given if _is_still(one, entry) and _root(one) not in written}
+                    name = launch.callee.string_value()
+                    found[name] = found.get(name, still) & still
+        for name, places in found.items():
+            if places and _multiplies_rows(kernels[name]):
+                kernels[name].attributes[STILL] = integers(sorted(places))
+
+
+def still_places(function: Operation) -> tuple[int, ...]:
+    """The arguments of a function that no kernel of its program writes."""
+    found = function.attributes.get(STILL)
+    return tuple(int(place) for place in found.iter_values()) if isinstance(found, DenseArrayBase) else ()
+
+
+def _is_still(value: SSAValue, entry: Block | None) -> bool:
+    if not isinstance(value.type, GraphTensorType):
+        return False
+    count = element_count(value.type.shape)
+    if isinstance(count, int) and count < LARGE:
+        return False
+    root = _root(value)
+    return isinstance(root, BlockArgument) and root.block is entry
+
+
+def _root(value: SSAValue) -> SSAValue:
+    """The array that an arrangement of elements is of."""
+    while isinstance(op := value.owner, Operation) and type(op) in PULL:
+        value = op.operands[0]
+    return value
+
+
+def _written(function: tile.FuncOp) -> list[int]:
+    """The inputs of a function that it writes."""
+    stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)]
+    places = {function.arguments.index(tile.base_of(op.view)) for op in stores}
+    return [place for place in places if place < function.input_count]
+
+
+def _multiplies_rows(function: tile.FuncOp) -> bool:
+    products = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
+    return bool(products) and all(tile_type(op.a).get_shape()[0] == 1 for op in products)

@@ -1,0 +1,203 @@
+"""Tile programs of regions around one product: a loop over the depth, then what is made of the sums.
+
+A program owns a block of rows by columns of one matrix of the product. Its factors are loaded block by block along the
+depth, in the order in which they lie in memory, and turned where the product wants them the other way round. Where rows
+are folded before they are multiplied, a program holds them whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from xdsl.ir import Operation, SSAValue, TypeAttribute
+
+from tessera.dtypes.promotion import accumulator
+from tessera.dtypes.types import DType, f32
+from tessera.errors import CompileError
+from tessera.ir.common.elements import element_of
+from tessera.ir.common.locations import span_of
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.types import graph_type
+from tessera.ir.schedule import dialect as schedule
+from tessera.ir.tile import dialect as tile
+from tessera.shapes.expr import Shape, Size, ceil_div, element_count, size
+from tessera.transforms.core.index_digits import Map, index_of, push, regroup, whole
+from tessera.transforms.fusion.region_tiles import Axis, RegionTiles, Value, is_carried, is_count
+
+BATCH, ROW, DEPTH, COLUMN = range(4)
+"""The axes of the iteration space: all matrices one after the other, and those of one product."""
+
+
+@dataclass(frozen=True)
+class Spaces:
+    """Where the elements of a product and of its factors are found, by the coordinates of the iteration."""
+
+    batch: Size
+    rows: Size
+    depth: Size
+    columns: Size
+    left: Map
+    right: Map
+    result: Map
+
+
+def spaces_of(op: graph.MatmulOp) -> Spaces:
+    left, right, result = (graph_type(value).shape for value in (op.a, op.b, op.result))
+    rows, depth, columns = left[-2], left[-1], right[-1]
+    outer = result[:-2]
+    batch = element_count(outer) if outer else 1
+    # Of none there is no place: whatever is said of it, no program asks.
+    coordinates = (index_of(()),) * len(outer) if batch == 0 else regroup((whole(BATCH, batch),), (batch,), outer)
+    assert coordinates is not None
+
+    def leading(shape: Shape) -> Map:
+        kept = coordinates[len(outer) - (len(shape) - 2) :]
+        return tuple(index if extent != 1 else index_of(()) for index, extent in zip(kept, shape[:-2], strict=True))
+
+    row, inner, column = whole(ROW, rows), whole(DEPTH, depth), whole(COLUMN, columns)
+    return Spaces(
+        batch,
+        rows,
+        depth,
+        columns,
+        (*leading(left), row, inner),
+        (*leading(right), inner, column),
+        (*coordinates, row, column),
+    )
+
+
+def product_of(region: schedule.RegionOp) -> graph.MatmulOp:
+    """The product that a region is around."""
+    found = [op for op in region.body.block.ops if isinstance(op, graph.MatmulOp)]
+    if len(found) != 1:
+        raise CompileError(
+            f"a product region has one graph.matmul, here are {len(found)}",
+            span=span_of(region.location),
+            hint="put each product into a region of its own",
+        )
+    return found[0]
+
+
+def folds(region: schedule.RegionOp) -> bool:
+    """Whether a region folds rows of its left factor: then its programs hold them whole."""
+    return any(isinstance(op, graph.ReduceOp) and not is_count(op) for op in region.body.block.ops)
+
+
+def positions_after(start: Mapping[SSAValue, Map], ops: Iterable[Operation]) -> dict[SSAValue, Map]:
+    """Where the elements of all that is made of some values lie, as far as ops keep all of them."""
+    found = dict(start)
+    for op in ops:
+        source = next((operand for operand in op.operands if operand in found), None)
+        if source is None or len(op.results) != 1 or op.results[0] in found:
+            continue
+        after = found[source] if isinstance(op, graph.EwOp) else push(op, found[source])
+        if after is not None:
+            found[op.results[0]] = after
+    return found
+
+
+def write_product(name: str, region: schedule.RegionOp) -> tile.FuncOp:
+    """The tile program of a product region under its config."""
+    op = product_of(region)
+    spaces = spaces_of(op)
+    block = block_of(region, spaces)
+    m, n, k = block
+
+    def grid(spell: Callable[[Size], Size]) -> list[Size]:
+        found = [size(ceil_div(spell(spaces.rows), m)), size(ceil_div(spell(spaces.columns), n))]
+        return found if spaces.batch == 1 else [*found, spell(spaces.batch)]
+
+    tiles = RegionTiles(name, region, grid)
+    tiles.source = op
+    row = 0 if spaces.rows == 1 else tiles.times(tiles.scalar(tile.ProgramIdOp, 0), m)
+    column = tiles.times(tiles.scalar(tile.ProgramIdOp, 1), n)
+    matrix = 0 if spaces.batch == 1 else tiles.scalar(tile.ProgramIdOp, 2)
+    tiles.axes[BATCH] = Axis(spaces.batch, matrix)
+    tiles.axes[ROW] = Axis(spaces.rows, row, m)
+    tiles.axes[COLUMN] = Axis(spaces.columns, column, n)
+    tiles.folded = DEPTH if folds(region) else None
+    sums = multiply(tiles, op, spaces, k)
+    tiles.know(op.result, spaces.result, sums)
+    finish(tiles, positions_after({op.result: spaces.result}, region.body.block.ops))
+    return tiles.function
+
+
+def multiply(tiles: RegionTiles, op: graph.MatmulOp, spaces: Spaces, k: int) -> Value:
+    """The sums of a block, as work goes on with them."""
+    carrier = sum_type(op)
+    zeros = tiles.fit(tiles.full(0, carrier), (ROW, COLUMN))
+
+    def turn(position: SSAValue, total: SSAValue) -> list[SSAValue]:
+        tiles.axes[DEPTH] = Axis(spaces.depth, position, k)
+        a = tiles.fit(tiles.ended(op.a, factor(tiles, op.a, spaces.left), DEPTH), (ROW, DEPTH))
+        b = tiles.fit(tiles.ended(op.b, factor(tiles, op.b, spaces.right), DEPTH), (DEPTH, COLUMN))
+        return [tiles.add(tile.DotOp(a.ssa, b.ssa, total, narrow_sums(op, carrier)))]
+
+    if isinstance(spaces.depth, int) and 0 < spaces.depth <= k:
+        (total,) = turn(tiles.number(0), zeros.ssa)
+    else:
+        (total,) = tiles.loop(tiles.size(spaces.depth), k, [zeros.ssa], turn)
+    value = Value(total, (ROW, COLUMN))
+    wanted = graph_type(op.result).dtype
+    if carrier is f32 and is_carried(wanted):
+        return value
+    return tiles.rounded(value, wanted)
+
+
+def factor(tiles: RegionTiles, value: SSAValue, where: Map) -> Value:
+    """A factor of a product, in the type that is multiplied."""
+    return tiles.rounded(tiles.evaluate(value, where), graph_type(value).dtype)
+
+
+def sum_type(op: graph.MatmulOp) -> DType:
+    """What products are summed in: as the policy says, but no narrower than a program can carry sums."""
+    dtype = graph_type(op.a).dtype
+    carrier = accumulator(dtype)
+    return f32 if carrier.is_float and carrier.bits < f32.bits else carrier.base
+
+
+def narrow_sums(op: graph.MatmulOp, carrier: DType) -> TypeAttribute | None:
+    """A narrower type that is enough for sums, where the policy says so."""
+    accum = graph_type(op.a).dtype.policy.accum
+    return element_of(accum) if accum is not None and accum.bits < carrier.bits else None
+
+
+def finish(tiles: RegionTiles, positions: dict[SSAValue, Map], stored: Collection[int] = ()) -> None:
+    """Stores the results of a region that are not `stored`, at their positions, and ends the function."""
+    end = tiles.region.body.block.last_op
+    assert isinstance(end, schedule.YieldOp)
+    for number, value in enumerate(end.values):
+        if number in stored:
+            continue
+        if value not in positions:
+            raise CompileError(
+                f"a result of a {tiles.region.kind.data} region is not made of its product, or not all of it",
+                span=span_of(tiles.region.location),
+                shapes=[str(value.type)],
+                hint="put it into a region of its own",
+            )
+        tiles.store(tiles.evaluate(value, positions[value]), number, positions[value])
+    tiles.source = end
+    tiles.add(tile.ReturnOp())
+
+
+def block_of(region: schedule.RegionOp, spaces: Spaces) -> tuple[int, int, int]:
+    """Rows, columns and depth of a block: those of the config, or some that every target takes."""
+    given = region.config.data.block
+    if given is None:
+        given = DEFAULT_BLOCK
+    if len(given) != 3:
+        raise CompileError(
+            f"a product region has a block of three sizes, rows, columns and depth, got {list(given)}",
+            span=span_of(region.location),
+            hint="give three, or none",
+        )
+    # A depth of less than a block is all there is; beyond it a repeated element would be counted twice.
+    depth = spaces.depth
+    if isinstance(depth, int) and folds(region):
+        return given[0], given[1], depth
+    return given[0], given[1], min(given[2], depth) if isinstance(depth, int) and depth > 0 else given[2]
+
+
+DEFAULT_BLOCK = (64, 64, 64)

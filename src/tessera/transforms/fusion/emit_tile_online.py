@@ -1,0 +1,228 @@
+"""Tile programs of regions with two products and exponentials between them: one loop over blocks of keys.
+
+A program has a block of queries of one head. For each block of keys it computes scores, what is exponentiated, and
+weights under the highest exponent so far; sums of weights and of weighted values that were made under a lower one are
+scaled down. What the region does to weights by numbers of their row is done to the sums, behind the loop.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from xdsl.ir import Operation, SSAValue
+
+from tessera.dtypes.promotion import accumulator
+from tessera.dtypes.types import DType, f32, f64, i64
+from tessera.errors import CompileError
+from tessera.ir.common.locations import span_of
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.slices import known_sizes
+from tessera.ir.graph.types import graph_type
+from tessera.ir.schedule import dialect as schedule
+from tessera.ir.tile import dialect as tile
+from tessera.shapes.bounds import at_least
+from tessera.shapes.expr import Size, ceil_div, dim, size
+from tessera.transforms.fusion.emit_tile_matmuls import BATCH, COLUMN, ROW, factor, finish, narrow_sums, positions_after
+from tessera.transforms.fusion.online_algebra import INNER, KEY, Online, Place, find_online, is_row, places_of
+from tessera.transforms.fusion.region_tiles import Axis, RegionTiles, Value
+
+DEFAULT_BLOCK = (64, 64)
+
+
+def online_of(region: schedule.RegionOp) -> Online:
+    """The loop that a region is."""
+    block = region.body.block
+    for op in block.ops:
+        if isinstance(op, graph.MatmulOp) and (found := find_online(op, block)) is not None:
+            return found
+    raise CompileError(
+        "an online region has two products with exponentials of the first as weights of the second; here are none",
+        span=span_of(region.location),
+        hint="give other algebra another kind of region",
+    )
+
+
+def write_online(name: str, region: schedule.RegionOp) -> tile.FuncOp:
+    """The tile program of an online region under its config."""
+    online = online_of(region)
+    spaces = online.spaces
+    m, n = _block_of(region)
+
+    def grid(spell: Callable[[Size], Size]) -> list[Size]:
+        rows = size(ceil_div(spell(spaces.rows), m))
+        return [rows] if spaces.batch == 1 else [rows, spell(spaces.batch)]
+
+    tiles = RegionTiles(name, region, grid)
+    tiles.source = online.values
+    row = 0 if spaces.rows == 1 else tiles.times(tiles.scalar(tile.ProgramIdOp, 0), m)
+    inner, columns = graph_type(online.scores.a).shape[-1], spaces.columns
+    assert isinstance(inner, int)
+    assert isinstance(columns, int)
+    tiles.axes[BATCH] = Axis(spaces.batch, 0 if spaces.batch == 1 else tiles.scalar(tile.ProgramIdOp, 1))
+    tiles.axes[ROW] = Axis(spaces.rows, row, m)
+    tiles.axes[INNER] = Axis(inner, 0, inner)
+    tiles.axes[COLUMN] = Axis(columns, 0, columns)
+    _Loop(tiles, online, n).write()
+    rows = dict((*online.tops, *online.totals))
+    positions = positions_after({**rows, online.values.result: spaces.result}, region.body.block.ops)
+    finish(tiles, positions, made_results(region, online))
+    return tiles.function
+
+
+def made_results(region: schedule.RegionOp, online: Online) -> dict[int, Place]:
+    """Results of a region that are its keys or values, by their numbers, and where the loop has them."""
+    end = region.body.block.last_op
+    assert end is not None
+    read = (online.scores.b, online.right), (online.values.b, online.spaces.right)
+    known = {value: (value, where) for place in read for value, where in places_of(place)}
+    return {number: known[value] for number, value in enumerate(end.operands) if value in known}
+
+
+def _block_of(region: schedule.RegionOp) -> tuple[int, int]:
+    given = region.config.data.block
+    if given is None:
+        given = DEFAULT_BLOCK
+    if len(given) != 2:
+        raise CompileError(
+            f"an online region has a block of two sizes, queries and keys, got {list(given)}",
+            span=span_of(region.location),
+            hint="give two, or none",
+        )
+    return given[0], given[1]
+
+
+class _Loop:
+    """Writes the loop over keys and what follows from it."""
+
+    def __init__(self, tiles: RegionTiles, online: Online, keys: int) -> None:
+        self.tiles = tiles
+        self.online = online
+        self.keys = keys
+        wide = graph_type(online.weights[0]).dtype.base is f64
+        self.dtype: DType = f64 if wide else f32
+        self.made = made_results(tiles.region, online)
+
+    def write(self) -> None:
+        tiles, online = self.tiles, self.online
+        zero, lowest = tiles.full(0.0, self.dtype), tiles.full(-math.inf, self.dtype)
+        queries = tiles.fit(factor(tiles, online.scores.a, online.left), (ROW, INNER))
+        start = [tiles.fit(zero, (ROW, COLUMN)), tiles.fit(lowest, (ROW,)), tiles.fit(zero, (ROW,))]
+
+        def turn(position: SSAValue, acc: SSAValue, top: SSAValue, total: SSAValue) -> Sequence[SSAValue]:
+            tiles.axes[KEY] = Axis(online.spaces.depth, position, self.keys)
+            return self.turn(queries, Value(acc, (ROW, COLUMN)), Value(top, (ROW,)), Value(total, (ROW,)))
+
+        count, first = online.spaces.depth, [one.ssa for one in start]
+        if isinstance(count, int) and 0 < count <= self.keys:
+            found = turn(tiles.number(0), *first)
+        else:
+            found = tiles.loop(tiles.size(count), self.keys, first, turn)
+        axes = (ROW, COLUMN), (ROW,), (ROW,)
+        self.conclude(*(Value(ssa, order) for ssa, order in zip(found, axes, strict=True)))
+
+    def turn(self, queries: Value, acc: Value, top: Value, total: Value) -> Sequence[SSAValue]:
+        """One block of keys."""
+        tiles, online = self.tiles, self.online
+        zero, one, lowest = (tiles.full(number, self.dtype) for number in (0.0, 1.0, -math.inf))
+        exponents = self.exponents(queries)
+        block_top = Value(tiles.add(tile.ReduceOp("top", exponents.ssa, 1)), (ROW,))
+        # Weights behind the last key are 0, which does not undo an infinity.
+        read = factor(tiles, online.values.b, online.spaces.right)
+        values = tiles.fit(tiles.ended(online.values.b, read, KEY), (KEY, COLUMN))
+        for number, place in self.made.items():
+            tiles.store(tiles.evaluate(*place), number, place[1])
+        higher = tiles.ew("max", top, block_top)
+        # While everything is -inf the exponents are taken from 0, so that weights are 0 and not NaN.
+        safe = tiles.ew("select", tiles.ew("eq", higher, lowest), zero, higher)
+        lower = tiles.ew(online.base, tiles.ew("sub", top, safe))
+        scale = tiles.ew("select", tiles.ew("le", block_top, top), one, lower)
+        weights = tiles.ew(online.base, tiles.ew("sub", exponents, safe))
+        dtype = graph_type(online.values.a).dtype
+        factors = tiles.rounded(weights, dtype)
+        scaled = tiles.ew("mul", acc, scale)
+        sums = tiles.add(tile.DotOp(factors.ssa, values.ssa, scaled.ssa, narrow_sums(online.values, self.dtype)))
+        block_total = Value(tiles.add(tile.ReduceOp("sum", weights.ssa, 1)), (ROW,))
+        totals = tiles.ew("add", tiles.ew("mul", total, scale), block_total)
+        return [sums, higher.ssa, totals.ssa]
+
+    def exponents(self, queries: Value) -> Value:
+        """What is exponentiated, for a block of keys; -inf beyond the last."""
+        tiles, online = self.tiles, self.online
+        keys = tiles.fit(factor(tiles, online.scores.b, online.right), (INNER, KEY))
+        carrier = accumulator(graph_type(online.scores.a).dtype).base
+        carrier = carrier if carrier.bits >= f32.bits else f32
+        zeros = tiles.fit(tiles.full(0.0, carrier), (ROW, KEY))
+        sums = tiles.add(tile.DotOp(queries.ssa, keys.ssa, zeros.ssa, narrow_sums(online.scores, carrier)))
+        tiles.know(online.scores.result, online.score_map, Value(sums, (ROW, KEY)))
+        found = tiles.fit(tiles.rounded(tiles.evaluate(*online.exponent), self.dtype), (ROW, KEY))
+        inside = tiles.inside(KEY)
+        return found if inside is None else tiles.ew("select", inside, found, tiles.full(-math.inf, self.dtype))
+
+    def conclude(self, acc: Value, top: Value, total: Value) -> None:
+        """What the region makes of weights, made of their sums; and numbers of rows as it means them."""
+        tiles, online = self.tiles, self.online
+        for place in online.tops:
+            tiles.know(*place, top)
+        for place in online.totals:
+            tiles.know(*place, total)
+        before = dict(tiles.known)
+        if not online.shift_cancels:
+            factor_ = self.correction(top)
+            acc = tiles.ew("mul", acc, factor_)
+            total = tiles.ew("mul", total, factor_)
+            for place in online.totals:
+                tiles.know(*place, total)
+        for op, where in online.chain:
+            if isinstance(op, graph.EwOp) and op.fn.data != "cast":
+                operands = [
+                    tiles.carried(tiles.evaluate(one, where)) if is_row(one, where) else acc for one in op.operands_
+                ]
+                acc = tiles.ew(op.fn.data, *operands)
+        if (empty := self._is_empty()) is not None:
+            acc = tiles.ew("select", empty, tiles.full(0.0, self.dtype), acc)
+        if online.shift_cancels and self._needs_totals():
+            tiles.known = before
+            total = tiles.ew("mul", total, self.correction(top))
+            for place in online.totals:
+                tiles.know(*place, total)
+        tiles.know(online.values.result, online.spaces.result, acc)
+
+    def correction(self, top: Value) -> Value:
+        """By how much the region's shift makes weights larger than those of the loop."""
+        tiles, online = self.tiles, self.online
+        zero, lowest = tiles.full(0.0, self.dtype), tiles.full(-math.inf, self.dtype)
+        own = tiles.ew("select", tiles.ew("eq", top, lowest), zero, top)
+        if online.shift is None:
+            return tiles.ew(online.base, own)
+        shift = tiles.rounded(tiles.evaluate(online.shift, online.exponent[1]), self.dtype)
+        found = tiles.ew(online.base, tiles.ew("sub", own, shift))
+        empty = self._is_empty()
+        return found if empty is None else tiles.ew("select", empty, tiles.full(1.0, self.dtype), found)
+
+    def _is_empty(self) -> Value | None:
+        """Whether there are no keys: then sums are 0 whatever they are divided by. None where nobody need ask.
+
+        That is where there are some, or at least as many as there are queries.
+        """
+        tiles, count, known = self.tiles, self.online.spaces.depth, known_sizes(self.tiles.region)
+        if at_least(count, 1, known) or at_least(dim(count) - self.online.spaces.rows, 0, known):
+            return None
+        return tiles.ew("eq", tiles.counted(count), tiles.full(0, i64))
+
+    def _needs_totals(self) -> bool:
+        """Whether a result is made of sums of weights other than by the weighted mean."""
+        end = self.tiles.region.body.block.last_op
+        assert end is not None
+        queue, totals = list(end.operands), {value for value, _ in self.online.totals}
+        seen: set[SSAValue] = set()
+        while queue:
+            value = queue.pop()
+            if value in seen or value is self.online.values.result:
+                continue
+            if value in totals:
+                return True
+            seen.add(value)
+            owner = value.owner
+            queue += owner.operands if isinstance(owner, Operation) else ()
+        return False

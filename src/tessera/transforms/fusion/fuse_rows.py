@@ -1,0 +1,314 @@
+"""Forms pointwise and rows regions: everything that is no product, fused as far as one iteration space reaches.
+
+Groups grow from what is used last to what it is made from. A producer joins if the group still has one iteration space
+with it. If others use it as well, it becomes a second result, or is done again where that is cheap.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from tessera.dtypes.promotion import accumulator
+from tessera.ir.common import elementwise, reductions
+from tessera.ir.common.attributes import Name
+from tessera.ir.common.schedule_attributes import Config, ConfigAttr
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph import indexing as graph_indexing
+from tessera.ir.graph.types import graph_type
+from tessera.ir.schedule import dialect as schedule
+from tessera.shapes.expr import element_count
+from tessera.transforms.core.index_maps import RULES, Var
+from tessera.transforms.core.legality import LEVELS, VIEWS
+from tessera.transforms.core.rewriting import replace
+from tessera.transforms.fusion.emit_tile_steps import steps_config
+from tessera.transforms.fusion.region_spaces import FOLDS, Space, UnfitError, folded_extents, space_of
+from tessera.transforms.fusion.regions import enclosable, enclose, erase_unused, is_splat, results_of, untold
+from tessera.transforms.fusion.row_blocks import choose_block, tile_axes
+
+_MOST_OPS = 96
+_MOST_INPUTS = 16
+_MANY = 16
+"""Programs that are worth a kernel of their own."""
+_CHEAP = 4
+"""Simple steps that are sooner done again than written and read."""
+
+
+def form_rows(block: Block) -> None:
+    """Puts all algebra of a block that is in no region yet into regions; views that cost nothing stay."""
+    divide_reductions(block)
+    algebra = LEVELS["schedule"].region - {schedule.YieldOp, graph.ConstantOp}
+    waiting = [op for op in block.ops if type(op) in algebra]
+    left: set[Operation] = set()
+    for op in reversed(waiting):
+        if op.parent is not block or op in left:
+            continue
+        if isinstance(op, graph.IotaOp) and all(_takes_counts(use.operation) for use in op.result.uses):
+            left.add(op)
+            continue
+        if isinstance(op, graph.ReshapeOp):
+            # The host hands on what is before it under other sizes; nothing is gained by making it in them.
+            left.add(op)
+            continue
+        group, copied = _grown(op)
+        if all(isinstance(member, VIEWS) for member in group) and _is_free(op, group):
+            left.add(op)
+        else:
+            _form(group, copied)
+    for op in list(block.ops):
+        before = op.operand.owner if isinstance(op, graph.ReshapeOp) else None
+        if before in left and isinstance(before, VIEWS) and not isinstance(before, graph.ReshapeOp):
+            # Its elements do not lie one behind the other.
+            both: set[Operation] = {op, before}
+            _form(both if _is_one(both, set()) else {before}, set())
+        elif isinstance(op, graph.IotaOp) and op in left:
+            erase_unused(op) if op.result.first_use is None else _form({op}, set())
+
+
+def divide_reductions(block: Block) -> None:
+    """Makes two reductions of one that leaves little: one program could not read so much."""
+    for op in list(block.ops):
+        if isinstance(op, graph.ReduceOp) and (axes := _first_axes(op)) is not None:
+            dtype, result = graph_type(op.operand).dtype, graph_type(op.result)
+            sums = reductions.TABLE[op.kind.data].combine in ("add", "mul")
+            carried = accumulator(dtype).base if sums else dtype.base
+            made: list[Operation] = []
+            value = op.operand
+            if dtype is not carried:
+                made.append(graph.EwOp("cast", [value], to=carried))
+                value = made[-1].results[0]
+            made.append(graph.ReduceOp(op.kind.data, value, axes, keepdims=True))
+            rest = [axis for axis in op.axes.iter_values() if axis not in axes]
+            made.append(graph.ReduceOp(op.kind.data, made[-1].results[0], rest, keepdims=True))
+            if dtype is not carried:
+                made.append(graph.EwOp("cast", [made[-1].results[0]], to=dtype))
+            if op.keepdims is None:
+                made.append(graph.ReshapeOp(made[-1].results[0], result.shape))
+            replace(op, made)
+
+
+def _first_axes(op: graph.ReduceOp) -> list[int] | None:
+    """The axes to fold first, where there are others, large ones too, and little is left of the whole."""
+    shape, axes = graph_type(op.operand).shape, list(op.axes.iter_values())
+    left = element_count([extent for axis, extent in enumerate(shape) if axis not in axes])
+    large = [axis for axis in axes if not isinstance(extent := shape[axis], int) or extent >= _MANY]
+    if len(large) < 2 or not isinstance(left, int) or left >= _MANY:
+        return None
+    return [axis for axis in axes if axis >= large[-1]]
+
+
+def _takes_counts(user: Operation) -> bool:
+    """Whether an op is algebra, which makes counts by itself."""
+    return type(user) in RULES or isinstance(user, (*FOLDS, schedule.RegionOp))
+
+
+def _is_free(op: Operation, group: set[Operation]) -> bool:
+    """Whether an arrangement of elements that exist can stay one: nobody needs it in order."""
+    if len(group) > 1:
+        return False
+    if isinstance(op, graph.ReshapeOp):
+        return True
+    return all(isinstance(use.operation, (schedule.RegionOp, *VIEWS)) for use in op.results[0].uses)
+
+
+def _form(group: set[Operation], copied: set[Operation]) -> None:
+    # A kernel that counts along an axis has to know how long it is; one that reads the numbers does.
+    told = _are_told(group | copied, results_of(group, copied))
+    region = enclose(group, "pointwise", Config(), copied=copied, counts=told)
+    end = region.body.block.last_op
+    assert isinstance(end, schedule.YieldOp)
+    body = [op for op in region.body.block.ops if op is not end]
+    if isinstance(body[-1], graph_indexing.CumulateOp | graph_indexing.ScatterOp):
+        region.properties["kind"], region.properties["config"] = Name("rows"), ConfigAttr(steps_config(body[-1]))
+        return
+    if any(isinstance(op, FOLDS) for op in body):
+        region.properties["kind"] = Name("rows")
+    elif any(isinstance(op, graph.MatmulOp) for op in body):
+        region.properties["kind"] = Name("product")
+    try:
+        space = space_of(body, list(end.values))
+    except UnfitError:
+        # Whoever writes the program says what is missing.
+        return
+    region.properties["config"] = ConfigAttr(choose_block(space, list(end.values)))
+
+
+def _around(user: Operation, op: Operation) -> Operation | None:
+    assert op.parent is not None
+    return op.parent.find_ancestor_op_in_block(user)
+
+
+def _grown(root: Operation, *, quick: bool = True) -> tuple[set[Operation], set[Operation]]:
+    """The ops that become one kernel with `root`, and those that are done again for it.
+
+    A `quick` search believes of some ops that they change nothing about the iteration space. Where they did, the search
+    is done again without that.
+    """
+    group: set[Operation] = {root}
+    copied: set[Operation] = set()
+    if _space(group, copied) is None:
+        return group, copied
+    refused: set[Operation] = set()
+    waiting: set[Operation] = set()
+    again = True
+    while again:
+        again = False
+        for producer in _producers(group, copied, refused | waiting):
+            joined = _joined(producer, group, copied, quick)
+            if joined is None:
+                # What only counts the elements of an array waits until that array is read.
+                (waiting if _counts_alone(producer) else refused).add(producer)
+            else:
+                group, copied = joined
+                waiting.clear()
+                again = True
+                break
+        for consumer in [] if again else _consumers(group, refused):
+            if _is_one(group | {consumer}, copied):
+                group.add(consumer)
+                waiting.clear()
+                again = True
+                break
+            refused.add(consumer)
+    if quick and len(group) > 1 and _space(group, copied) is None:
+        return _grown(root, quick=False)
+    return group, copied
+
+
+def _counts_alone(op: Operation) -> bool:
+    """Whether nothing that an op reads tells all sizes in it."""
+    values = [*op.operands, *op.results]
+    return bool(untold(values, [value for value in op.operands if not is_splat(value)]))
+
+
+def _consumers(group: set[Operation], refused: set[Operation]) -> list[Operation]:
+    """Elementwise work on what a group makes, the first of the block first: done with it, it need not be read again."""
+    block = next(iter(group)).parent
+    assert block is not None
+    found = {
+        use.operation
+        for op in group
+        for result in op.results
+        for use in result.uses
+        if isinstance(use.operation, graph.EwOp) and use.operation.parent is block
+    }
+    return sorted(found - group - refused, key=block.get_operation_index)
+
+
+def _producers(group: set[Operation], copied: set[Operation], refused: set[Operation]) -> list[Operation]:
+    """Ops that make what a group reads, the last of the block first."""
+    inside = group | copied
+    block = next(iter(group)).parent
+    assert block is not None
+    found: dict[Operation, None] = {}
+    for op in inside:
+        for number, operand in enumerate(op.operands):
+            producer = operand.owner
+            if not isinstance(producer, Operation) or producer in inside or producer in refused:
+                continue
+            if producer.parent is not block or not (type(producer) in RULES or isinstance(producer, FOLDS)):
+                continue
+            if isinstance(op, graph.GatherOp) and number == 0 and not isinstance(producer, VIEWS):
+                # Only some of it is read.
+                continue
+            found[producer] = None
+    return sorted(found, key=block.get_operation_index, reverse=True)
+
+
+def _joined(
+    producer: Operation, group: set[Operation], copied: set[Operation], quick: bool
+) -> tuple[set[Operation], set[Operation]] | None:
+    """A group with one more op, if that is one kernel and worth it."""
+    inside = group | copied
+    larger = group | {producer}
+    alone = all(_around(use.operation, producer) in inside for use in producer.results[0].uses)
+    if alone and not any(_around(use.operation, producer) in copied for use in producer.results[0].uses):
+        # Elementwise work that only the group uses is done where its result is: the space stays what it was, unless it
+        # reads what the group makes, at other places perhaps.
+        apart = not any(operand.owner in inside for operand in producer.operands)
+        same = quick and apart and isinstance(producer, graph.EwOp)
+        return (larger, copied) if _is_one(larger, copied, same=same) else None
+    if isinstance(producer, VIEWS):
+        return (group, copied | {producer}) if _is_one(group, copied | {producer}) else None
+    if not alone and _is_one(larger, copied):
+        return larger, copied
+    if _is_cheap(producer):
+        return (group, copied | {producer}) if _is_one(group, copied | {producer}) else None
+    return None
+
+
+def _is_cheap(op: Operation) -> bool:
+    if not isinstance(op, graph.EwOp):
+        return False
+    cost = elementwise.TABLE[op.fn.data].cost
+    inputs = [operand for operand in op.operands_ if not is_splat(operand)]
+    return not cost.special and not cost.divide and cost.simple + cost.convert <= _CHEAP and len(inputs) <= 1
+
+
+def _is_one(group: set[Operation], copied: set[Operation], *, same: bool = False) -> bool:
+    """Whether ops can be one kernel; `same` says that they have an iteration space."""
+    if len(group) + len(copied) > _MOST_OPS or not enclosable(group):
+        return False
+    inside = group | copied
+    inputs = {
+        operand
+        for op in inside
+        for operand in op.operands
+        if operand.owner not in inside and not is_splat(operand) and not isinstance(operand.owner, graph.IotaOp)
+    }
+    if len(inputs) > _MOST_INPUTS and len(inputs) > max(len(op.operands) for op in inside):
+        return False
+    return same or _space(group, copied) is not None
+
+
+def _space(group: set[Operation], copied: set[Operation]) -> Space | None:
+    inside = group | copied
+    sources = {
+        operand.owner
+        for op in inside
+        for operand in op.operands
+        if isinstance(operand.owner, Operation) and (is_splat(operand) or isinstance(operand.owner, graph.IotaOp))
+    }
+    results = results_of(group, copied)
+    if not results:
+        return None
+    if not _are_told(inside, results):
+        return None
+    try:
+        space = space_of(inside | sources, results)
+    except UnfitError:
+        return None
+    return space if _are_boxes(space, results) and _is_worth(space, inside, results) else None
+
+
+def _are_boxes(space: Space, results: list[SSAValue]) -> bool:
+    """Whether tiles of all results are boxes of them: no quotients of what goes along a tile say where they lie."""
+    places = [index for value in results for index in space.placed[value]]
+    if all(isinstance(atom, Var) for index in places for atom, _ in index.terms):
+        return True
+    axes, _ = tile_axes(space, choose_block(space, results), results, None)
+    return all(index.is_affine_in(axes) for index in places)
+
+
+def _are_told(ops: set[Operation], results: list[SSAValue]) -> bool:
+    """Whether the arguments of a kernel of these ops say how large everything in it is."""
+    values = {value for op in ops for value in (*op.operands, *op.results)}
+    made = {value for value in values if value.owner in ops or is_splat(value) or isinstance(value.owner, graph.IotaOp)}
+    return not untold(values, (values - made) | set(results))
+
+
+def _is_worth(space: Space, ops: set[Operation], results: list[SSAValue]) -> bool:
+    """Whether no reduction is done again for every block of a variable that its result does not depend on."""
+    around = {var for var in space.variables if var not in space.rows and var.extent != 1}
+    for op in ops:
+        if isinstance(op, FOLDS) and folded_extents(op):
+            used = {var for index in space.placed[op.results[0]] for var in index.variables()}
+            if not around <= used:
+                return False
+    # One program would do it all, again and again.
+    return bool(around) or len(space.rows) < 2 or not _depends(space, results)
+
+
+def _depends(space: Space, results: list[SSAValue]) -> bool:
+    """Whether a result goes along what is folded."""
+    found = (var for value in results for index in space.placed[value] for var in index.variables())
+    return any(var in space.rows for var in found)

@@ -1,0 +1,434 @@
+"""Finds weighted means whose weights are exponentials of a product: what can be computed in one loop over the keys.
+
+Two products are looked for, values = weights·v and scores = q·k, where the weights are exp(x - shift), x elementwise
+work on the scores, and times or over numbers of their row; among those may be the row's maximum of x and the sum of its
+weights. Such weights can be had block by block: a loop keeps the highest x so far, and what was summed under a lower
+one is multiplied by the exponential of the difference. This holds for any shift that is one number for a row:
+
+    sum_k exp(x_k - shift) c_k  =  exp(top - shift) * sum_k exp(x_k - top) c_k
+
+Where the weights are divided by their own sum the factor falls out. Nothing here knows the name of an operator: what
+counts is which axis a value runs along, and how it changes when the weights are all multiplied by one number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+from xdsl.ir import Block, Operation, SSAValue
+
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.types import graph_type
+from tessera.shapes.expr import Shape
+from tessera.transforms.core.index_digits import NOWHERE, PULL, PUSH, Index, Map, plain, pull, whole
+from tessera.transforms.fusion.emit_tile_matmuls import COLUMN, DEPTH, ROW, Spaces, spaces_of
+from tessera.transforms.fusion.epilogues import Extents, depends_on, is_whole, side_ops
+from tessera.transforms.fusion.region_tiles import refusal
+from tessera.transforms.fusion.regions import is_splat
+
+KEY = DEPTH
+"""The axis over which values are summed is that of the keys."""
+INNER = COLUMN + 1
+"""The axis over which scores are summed."""
+EXPONENTIALS = ("exp", "exp2")
+WIDEST = 512
+"""Heads of at most so many columns fit a program: it holds whole rows of queries and results."""
+
+Place = tuple[SSAValue, Map]
+"""A value, and where a program reads it."""
+
+
+@dataclass
+class Online:
+    """Two products and what is between them, as one loop over keys computes it."""
+
+    scores: graph.MatmulOp
+    values: graph.MatmulOp
+    spaces: Spaces
+    """Of the product with values."""
+    score_map: Map
+    exponent: Place
+    weights: Place
+    base: str
+    shift: SSAValue | None
+    chain: list[tuple[Operation, Map]]
+    """What is done to weights, first to last; it is done to the sums instead."""
+    tops: set[Place] = field(default_factory=set[Place])
+    totals: set[Place] = field(default_factory=set[Place])
+    ops: dict[Operation, None] = field(default_factory=dict[Operation, None])
+    copied: dict[Operation, None] = field(default_factory=dict[Operation, None])
+    shift_cancels: bool = False
+
+    @property
+    def left(self) -> Map:
+        return (*_leading(self.score_map, graph_type(self.scores.a).shape), self.score_map[-2], self._inner)
+
+    @property
+    def right(self) -> Map:
+        return (*_leading(self.score_map, graph_type(self.scores.b).shape), self._inner, self.score_map[-1])
+
+    @property
+    def _inner(self) -> Index:
+        return whole(INNER, graph_type(self.scores.a).shape[-1])
+
+    @property
+    def blocks(self) -> Extents:
+        return _blocks(self.spaces) | {INNER: graph_type(self.scores.a).shape[-1]}
+
+
+def _blocks(spaces: Spaces) -> Extents:
+    return {ROW: spaces.rows, KEY: spaces.depth, COLUMN: spaces.columns}
+
+
+def _at(place: Place) -> Place:
+    return place[0], plain(place[1])
+
+
+def _leading(where: Map, shape: Shape) -> Map:
+    kept = where[len(where) - len(shape) : -2]
+    return tuple(NOWHERE if extent == 1 else index for index, extent in zip(kept, shape[:-2], strict=True))
+
+
+def find_online(values: graph.MatmulOp, block: Block) -> Online | None:
+    """What a product with values is a weighted mean of, if its weights are exponentials of a product."""
+    dtype = graph_type(values.a).dtype
+    spaces = spaces_of(values)
+    if not dtype.is_float or not isinstance(spaces.columns, int) or not 0 < spaces.columns <= WIDEST:
+        return None
+    search = _Search(block, spaces)
+    found = search.weights(values.a, spaces.left)
+    if found is None:
+        return None
+    exponential, where, chain = found
+    exponent, shift = _shifted(exponential.operands_[0], where)
+    product = search.product(exponent, where)
+    if product is None:
+        return None
+    scores, score_map = product
+    inner = graph_type(scores.a).shape[-1]
+    if not isinstance(inner, int) or not 0 < inner <= WIDEST or not graph_type(scores.a).dtype.is_float:
+        return None
+    online = Online(
+        scores,
+        values,
+        spaces,
+        score_map,
+        (exponent, where),
+        (exponential.result, where),
+        exponential.fn.data,
+        shift,
+        chain,
+    )
+    return online if search.collect(online) else None
+
+
+def width_of(online: Online) -> tuple[int, int]:
+    """How wide keys and values are at most, in elements, and how many bits an element has."""
+    shapes = graph_type(online.scores.a).shape[-1], online.spaces.columns
+    return max(size for size in shapes if isinstance(size, int)), graph_type(online.values.b).dtype.bits
+
+
+def places_of(place: Place) -> list[Place]:
+    """A value where it is read, and what it is an index map of, as far as that goes."""
+    found = [place]
+    while isinstance(op := found[-1][0].owner, Operation) and (inner := pull(op, found[-1][1])) is not None:
+        found.append((op.operands[0], inner))
+    return found
+
+
+def _shifted(exponent: SSAValue, where: Map) -> tuple[SSAValue, SSAValue | None]:
+    """What is exponentiated, without a number of its row that is subtracted from it."""
+    op = exponent.owner
+    if isinstance(op, graph.EwOp) and op.fn.data == "sub" and is_row(op.operands_[1], where):
+        return op.operands_[0], op.operands_[1]
+    return exponent, None
+
+
+def is_row(value: SSAValue, where: Map) -> bool:
+    """Whether a value is one number for a row, whatever the key."""
+    if all(KEY not in index.axes for index in where) or is_splat(value):
+        return True
+    op = value.owner
+    if isinstance(op, graph.EwOp):
+        return all(is_row(operand, where) for operand in op.operands_)
+    if isinstance(op, Operation) and type(op) in PULL:
+        inner = pull(op, where)
+        return inner is not None and is_row(op.operands[0], inner)
+    return False
+
+
+def is_zero(value: SSAValue) -> bool:
+    """Whether every element is 0."""
+    op = value.owner
+    while isinstance(op, graph.BroadcastOp | graph.ReshapeOp):
+        value = op.operand
+        op = value.owner
+    if not isinstance(op, graph.ConstantOp) or not is_splat(value):
+        return False
+    return bool(np.frombuffer(op.value.data, graph_type(value).dtype.storage)[0] == 0)
+
+
+# What may be done to weights after they were made: the operand that is the weights, where all others are of their row.
+
+
+def _after_cast(op: graph.EwOp, where: Map) -> SSAValue | None:
+    plain = op.seed is None and graph_type(op.operands_[0]).dtype.is_float and graph_type(op.result).dtype.is_float
+    return op.operands_[0] if plain else None
+
+
+def _after_div(op: graph.EwOp, where: Map) -> SSAValue | None:
+    return op.operands_[0] if is_row(op.operands_[1], where) else None
+
+
+def _after_mul(op: graph.EwOp, where: Map) -> SSAValue | None:
+    a, b = op.operands_
+    return a if is_row(b, where) else b if is_row(a, where) else None
+
+
+def _after_select(op: graph.EwOp, where: Map) -> SSAValue | None:
+    condition, a, b = op.operands_
+    if not is_row(condition, where):
+        return None
+    return a if is_zero(b) else b if is_zero(a) else None
+
+
+_AFTER: Mapping[str, Callable[[graph.EwOp, Map], SSAValue | None]] = MappingProxyType(
+    {"cast": _after_cast, "div": _after_div, "mul": _after_mul, "select": _after_select}
+)
+
+
+class _Search:
+    """Looks through a block for what one loop can take."""
+
+    def __init__(self, block: Block, spaces: Spaces) -> None:
+        self.block = block
+        self.spaces = spaces
+        self.blocks = _blocks(spaces)
+
+    def inside(self, value: SSAValue) -> Operation | None:
+        op = value.owner
+        return op if isinstance(op, Operation) and op.parent is self.block else None
+
+    def weights(self, value: SSAValue, where: Map) -> tuple[graph.EwOp, Map, list[tuple[Operation, Map]]] | None:
+        """The exponential that a factor is made of, and what is done to it on the way."""
+        chain: list[tuple[Operation, Map]] = []
+        while (op := self.inside(value)) is not None:
+            if isinstance(op, graph.EwOp) and op.fn.data in EXPONENTIALS:
+                return op, where, list(reversed(chain))
+            if isinstance(op, graph.EwOp) and op.fn.data in _AFTER:
+                before = _AFTER[op.fn.data](op, where)
+                if before is None:
+                    return None
+                chain.append((op, where))
+                value = before
+            elif type(op) in PUSH and (inner := pull(op, where)) is not None:
+                chain.append((op, where))
+                value, where = op.operands[0], inner
+            else:
+                return None
+        return None
+
+    def product(self, value: SSAValue, where: Map) -> tuple[graph.MatmulOp, Map] | None:
+        """The product that scores are made of: rows by keys."""
+        op = self.inside(value)
+        if isinstance(op, graph.MatmulOp):
+            rows, keys = whole(ROW, self.spaces.rows), whole(KEY, self.spaces.depth)
+            return (op, where) if plain(where[-2:]) == plain((rows, keys)) else None
+        if isinstance(op, graph.EwOp):
+            found = (self.product(operand, where) for operand in op.operands_ if not is_row(operand, where))
+            return next((one for one in found if one is not None), None)
+        if op is not None and type(op) in PULL and (inner := pull(op, where)) is not None:
+            return self.product(op.operands[0], inner)
+        return None
+
+    # Everything that is between the products.
+
+    def collect(self, online: Online) -> bool:
+        """Notes all ops, and whether all of them can be had."""
+        online.ops[online.scores] = None
+        seen: set[Place] = set()
+        places = [online.exponent]
+        if online.shift is not None:
+            places.append((online.shift, online.exponent[1]))
+        for op, where in online.chain:
+            if isinstance(op, graph.EwOp):
+                places += [(operand, where) for operand in op.operands_ if is_row(operand, where)]
+        if not all(self._take(online, value, where, seen) for value, where in places):
+            return False
+        for value, where in (online.exponent, online.weights):
+            for use in list(value.uses):
+                if isinstance(use.operation, graph.ReduceOp) and use.operation not in online.ops:
+                    kept = use.operation.keepdims is not None
+                    if self._fold(online, use.operation, (*where[:-1], NOWHERE) if kept else where[:-1]):
+                        online.ops[use.operation] = None
+        exponential = online.weights[0].owner
+        assert isinstance(exponential, graph.EwOp)
+        subtraction = exponential.operands_[0].owner
+        if online.shift is not None:
+            assert isinstance(subtraction, Operation)
+            online.ops[subtraction] = None
+        online.ops |= {exponential: None, **{op: None for op, _ in online.chain}, online.values: None}
+        online.shift_cancels = _degree(online) == 0
+        return self._is_closed(online)
+
+    def _take(self, online: Online, value: SSAValue, where: Map, seen: set[Place]) -> bool:
+        """Takes what a value is made of; False where it cannot be computed in the loop or from what it leaves."""
+        if (value, where) in seen:
+            return True
+        seen.add((value, where))
+        op = self.inside(value)
+        if op is None or not depends_on(value, [online.scores], self.block, online.scores):
+            if (sides := side_ops(value, where, self.blocks, self.block)) is None:
+                return False
+            online.copied |= dict.fromkeys(sides)
+            return True
+        taken = False
+        if op is online.scores:
+            return plain(where) == plain(online.score_map)
+        if isinstance(op, graph.EwOp) and refusal(op) is None:
+            taken = all(self._take(online, operand, where, seen) for operand in op.operands_)
+        elif isinstance(op, graph.ReduceOp):
+            taken = self._fold(online, op, where)
+        elif type(op) in PULL and (inner := pull(op, where)) is not None:
+            taken = self._take(online, op.operands[0], inner, seen)
+        if taken:
+            online.ops[op] = None
+        return taken
+
+    def _fold(self, online: Online, op: graph.ReduceOp, where: Map) -> bool:
+        """A row's maximum of the exponents, or its sum of weights: what the loop keeps."""
+        rank = len(graph_type(op.operand).shape)
+        axes = list(op.axes.iter_values())
+        if axes != [rank - 1]:
+            return False
+        kept = where[:-1] if op.keepdims is not None else where
+        inner = (*kept, whole(KEY, self.spaces.depth))
+        source = op.operand
+        while (cast := self.inside(source)) is not None and isinstance(cast, graph.EwOp) and cast.fn.data == "cast":
+            if _at((source, inner)) in (_at(online.exponent), _at(online.weights)):
+                break
+            online.ops[cast] = None
+            source = cast.operands_[0]
+        if op.kind.data == "max" and _at((source, inner)) == _at(online.exponent):
+            online.tops.add((op.result, where))
+            return True
+        if op.kind.data == "sum" and _at((source, inner)) == _at(online.weights):
+            online.totals.add((op.result, where))
+            return True
+        return False
+
+    def _is_closed(self, online: Online) -> bool:
+        """Whether nobody else wants what is never in memory: all but numbers of rows, and the values."""
+        rows = {value for value, _ in (*online.tops, *online.totals)} | {online.values.result}
+        for op in online.ops:
+            for result in op.results:
+                if result in rows or not self._has_keys(online, result):
+                    continue
+                if any(use.operation not in online.ops for use in result.uses):
+                    return False
+        return all(is_whole(where, self.blocks) for where in (online.left, online.right, online.spaces.right))
+
+    def _has_keys(self, online: Online, value: SSAValue) -> bool:
+        """Whether a value has an element for each key: then it is as large as the scores."""
+        shape = graph_type(value).shape
+        return bool(shape) and self.spaces.depth in shape[-1:] and self.spaces.depth != 1
+
+
+# How values change when all weights are multiplied by one number: by what power of it.
+
+
+def _degree(online: Online) -> int | None:
+    """The power for what the chain makes of the weights; None where it is not just a power."""
+    totals, tops = ({value for value, _ in places} for places in (online.totals, online.tops))
+
+    def of(value: SSAValue) -> int | None:
+        if value in totals or value in tops:
+            return 1 if value in totals else 0
+        op = value.owner
+        if isinstance(op, graph.EwOp):
+            rule = _DEGREES.get(op.fn.data)
+            if rule is not None:
+                return rule(op, of)
+            # Anything else is the same only if nothing in it changes.
+            return 0 if all(of(operand) == 0 for operand in op.operands_) else None
+        if isinstance(op, graph.ReduceOp):
+            return None
+        if isinstance(op, Operation) and type(op) in PULL:
+            return of(op.operands[0])
+        return 0
+
+    power = 1
+    for op, where in online.chain:
+        if not isinstance(op, graph.EwOp) or op.fn.data == "cast":
+            continue
+        if op.fn.data == "select":
+            if not _asks_for_zero(op.operands_[0], of) and of(op.operands_[0]) != 0:
+                return None
+            continue
+        rows = [operand for operand in op.operands_ if is_row(operand, where)]
+        by = of(rows[-1])
+        if by is None:
+            return None
+        power += by if op.fn.data == "mul" else -by
+    return power
+
+
+Of = Callable[[SSAValue], "int | None"]
+
+
+def _product_degree(op: graph.EwOp, of: Of) -> int | None:
+    a, b = (of(operand) for operand in op.operands_)
+    return None if a is None or b is None else a + b
+
+
+def _quotient_degree(op: graph.EwOp, of: Of) -> int | None:
+    a, b = (of(operand) for operand in op.operands_)
+    return None if a is None or b is None else a - b
+
+
+def _same_degree(op: graph.EwOp, of: Of) -> int | None:
+    return of(op.operands_[0])
+
+
+def _inverse_degree(op: graph.EwOp, of: Of) -> int | None:
+    found = of(op.operands_[0])
+    return None if found is None else -found
+
+
+def _chosen_degree(op: graph.EwOp, of: Of) -> int | None:
+    """A choice that only looks whether a sum is 0 puts something else where all weights are 0, and there it is free."""
+    condition, a, b = op.operands_
+    degrees = of(a), of(b)
+    if degrees[0] == degrees[1] and of(condition) == 0:
+        return degrees[0]
+    if not _asks_for_zero(condition, of):
+        return None
+    return degrees[1] if degrees[0] == 0 else degrees[0] if degrees[1] == 0 else None
+
+
+def _asks_for_zero(condition: SSAValue, of: Of) -> bool:
+    """Whether a condition compares what is a power with 0: the answer is the same for all multiples."""
+    op = condition.owner
+    while isinstance(op, graph.BroadcastOp | graph.ReshapeOp | graph.TransposeOp):
+        op = op.operand.owner
+    if isinstance(op, graph.EwOp) and op.fn.data == "not":
+        return _asks_for_zero(op.operands_[0], of)
+    if not isinstance(op, graph.EwOp) or op.fn.data not in ("eq", "ne", "gt", "le"):
+        return False
+    a, b = op.operands_
+    return (is_zero(b) and of(a) is not None) or (op.fn.data in ("eq", "ne") and is_zero(a) and of(b) is not None)
+
+
+_DEGREES: Mapping[str, Callable[[graph.EwOp, Of], int | None]] = MappingProxyType(
+    {
+        "mul": _product_degree,
+        "div": _quotient_degree,
+        "cast": _same_degree,
+        "abs": _same_degree,
+        "reciprocal": _inverse_degree,
+        "select": _chosen_degree,
+    }
+)

@@ -1,0 +1,92 @@
+"""What may be computed in front of a product: rows of its left factor, where there are so few that all programs can.
+
+Every program of the product computes them anew, norms and all, from what they are made of. That is a small part of what
+it reads of the other factor, as long as rows are few; and a kernel less stands between what came before and the
+product. An analysis: it looks at a block of graph ops and says which of them a region may take. Nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.types import graph_type
+from tessera.shapes.expr import Size
+from tessera.transforms.core.index_digits import PULL, Map, pull
+from tessera.transforms.fusion.epilogues import Extents, is_whole
+from tessera.transforms.fusion.region_tiles import FOLDS, folded_map, is_count, refusal
+from tessera.transforms.fusion.regions import is_splat, users_of
+
+DEEPEST = 4096
+"""So long may a row be that every program holds it."""
+
+
+def prologue_ops(value: SSAValue, where: Map, blocks: Extents, block: Block, rows: tuple[int, Size]) -> list[Operation]:
+    """The ops that a left factor is made of, operands first, where programs may compute it; none where they may not.
+
+    `rows` are the axis of the iteration along which rows lie, and how long they are.
+    """
+    _, length = rows
+    if not isinstance(length, int) or not 0 < length <= DEEPEST:
+        return []
+    found = _Search(blocks, block, rows).ops(value, where)
+    taken = list(dict.fromkeys(found or ()))
+    works = any(isinstance(op, graph.EwOp | graph.ReduceOp) for op in taken)
+    return taken if works and _is_all(taken, block) else []
+
+
+def _is_all(taken: Collection[Operation], block: Block) -> bool:
+    """Whether nobody but products needs what is computed: else it would be computed in front of them all the same."""
+    inside = set(taken)
+    return all(
+        user in inside or isinstance(user, graph.MatmulOp)
+        for op in taken
+        if isinstance(op, graph.EwOp | graph.ReduceOp) and not is_count(op)
+        for user in users_of(op, block)
+    )
+
+
+class _Search:
+    """Goes from a value to what it is made of."""
+
+    def __init__(self, blocks: Extents, block: Block, rows: tuple[int, Size]) -> None:
+        self.blocks = blocks
+        self.block = block
+        self.axis, self.length = rows
+
+    def ops(self, value: SSAValue, where: Map) -> list[Operation] | None:
+        """What has to be computed for a value at a position; None where it cannot be had there."""
+        op = value.owner
+        if isinstance(op, Operation) and op.parent is self.block:
+            if isinstance(op, graph.IotaOp) or is_splat(value):
+                return [op]
+            found = self._made(op, where)
+            if found is not None:
+                return [*found, op]
+        return [] if is_whole(where, self.blocks) else None
+
+    def _made(self, op: Operation, where: Map) -> list[Operation] | None:
+        if type(op) in PULL:
+            inner = pull(op, where)
+            return None if inner is None else self.ops(op.operands[0], inner)
+        if isinstance(op, graph.EwOp) and refusal(op) is None:
+            found = [self.ops(operand, where) for operand in op.operands_]
+            return None if None in found else [one for ops in found for one in ops or ()]
+        if isinstance(op, graph.ReduceOp):
+            if is_count(op):
+                return self.ops(op.operand, where)
+            inner = self._folded(op, where)
+            return None if inner is None else self.ops(op.operand, inner)
+        return None
+
+    def _folded(self, op: graph.ReduceOp, where: Map) -> Map | None:
+        """Where the operand of a reduction is read, if it folds whole rows."""
+        shape, axes = graph_type(op.operand).shape, list(op.axes.iter_values())
+        dtypes = graph_type(op.operand).dtype, graph_type(op.result).dtype
+        if op.kind.data not in FOLDS or len(axes) != 1 or shape[axes[0]] != self.length:
+            return None
+        if not all(dtype.is_float and dtype.policy.accum is None for dtype in dtypes):
+            return None
+        return None if any(self.axis in index.axes for index in where) else folded_map(op, where, self.axis)

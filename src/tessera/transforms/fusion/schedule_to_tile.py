@@ -1,0 +1,63 @@
+"""schedule-to-tile: turns regions into tile functions and launches, each by the writer of its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tessera.errors import CompileError
+from tessera.ir.common.locations import span_of
+from tessera.ir.graph import dialect as graph
+from tessera.ir.graph.kernel_calls import match_symbols, substitute
+from tessera.ir.graph.types import graph_type
+from tessera.ir.schedule import dialect as schedule
+from tessera.ir.tile import dialect as tile
+from tessera.transforms.core.rewriting import replace
+from tessera.transforms.core.symbol_names import fresh_name
+from tessera.transforms.fusion.emit_tile_matmuls import write_product
+from tessera.transforms.fusion.emit_tile_online import write_online
+from tessera.transforms.fusion.emit_tile_rows import write_rows
+
+Writer = Callable[[str, schedule.RegionOp], tile.FuncOp]
+
+WRITERS: Mapping[str, Writer] = MappingProxyType(
+    {"pointwise": write_rows, "rows": write_rows, "product": write_product, "online": write_online}
+)
+
+
+@dataclass(frozen=True)
+class ScheduleToTile(ModulePass):
+    """Writes one tile function per region and launches it in the region's place."""
+
+    name = "schedule-to-tile"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in list(op.body.block.ops):
+            if isinstance(function, graph.FuncOp):
+                regions = [inner for inner in function.body.walk() if isinstance(inner, schedule.RegionOp)]
+                for number, region in enumerate(regions):
+                    name = fresh_name(op, f"{function.sym_name.data}_{number}")
+                    kernel = _written(name, region)
+                    Rewriter.insert_op(kernel, InsertPoint.before(function))
+                    results = [graph_type(value) for value in region.results_]
+                    values = match_symbols(kernel, [value.type for value in (*region.arguments, *region.results_)])
+                    grid = substitute(kernel.grid.data, values)
+                    replace(region, [schedule.LaunchOp(name, grid, region.config.data, region.arguments, results)])
+
+
+def _written(name: str, region: schedule.RegionOp) -> tile.FuncOp:
+    write = WRITERS.get(region.kind.data)
+    if write is None:
+        inner = region.body.block.first_op
+        raise CompileError(
+            f"{'a region' if inner is None else inner.name} of kind {region.kind.data} has no tile program yet",
+            span=span_of(region.location if inner is None else inner.location),
+            hint="write it as a tile kernel and call it with graph.call_kernel",
+        )
+    return write(name, region)

@@ -1,0 +1,1 @@
+"""Analyses and rewrites of loops: live iterations, unrolling."""

@@ -1,0 +1,1 @@
+"""Software pipelining and warp specialization of tile programs."""

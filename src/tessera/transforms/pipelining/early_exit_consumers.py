@@ -1,0 +1,169 @@
+"""`skip-turns`: an agent leaves a loop when its own rows need no more turns, and only hands the others' tiles on.
+
+Loops end where the last row of a whole program needs them to (see `live_ranges.clip_ranges`, which marks such ends);
+rows of the first agents need less. What the copying agent brings for the others is still taken and released, in a loop
+behind everything else that this agent does for the program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+
+from tessera.ir.pipe import warp_groups as pipe_agents
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
+from tessera.transforms.core.rewriting import adopt_location, insert_before
+from tessera.transforms.loops.live_iterations import ALL_ROWS, ROWS_END
+
+_index = IndexType()
+
+
+@dataclass(frozen=True)
+class SkipTurns(ModulePass):
+    """The pass, for every tile function with roles."""
+
+    name = "skip-turns"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
+            skip_turns(function)
+
+
+def skip_turns(function: tile.FuncOp) -> None:
+    """Shortens the loops of agents to the turns of their own rows."""
+    for roles in [op for op in function.body.walk() if isinstance(op, pipe_agents.RolesOp)]:
+        if roles.agents.value.data == 1:
+            continue
+        for loop in [op for op in roles.computes.walk() if isinstance(op, scf.ForOp)]:
+            rows = rows_in(loop)
+            if rows is not None and _is_marked(loop.ub) and ALL_ROWS not in loop.attributes:
+                _Loop(loop, roles.agents.value.data, rows).shorten()
+
+
+def rows_in(loop: scf.ForOp) -> int | None:
+    """How many rows an agent has, by the sums that it computes in a loop."""
+    starts = [op for op in loop.body.block.ops if isinstance(op, pipe_agents.DotStartOp)]
+    found = {pipe_agents.sums_type(op.c).get_shape()[0] for op in starts}
+    found |= {tile_type(op.c).get_shape()[0] for op in loop.body.block.ops if isinstance(op, tile.DotOp)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _is_marked(value: SSAValue) -> bool:
+    owner = value.owner
+    if isinstance(owner, arith.MinSIOp | arith.MaxSIOp):
+        return _is_marked(owner.lhs) or _is_marked(owner.rhs)
+    return isinstance(owner, Operation) and ROWS_END in owner.attributes
+
+
+@dataclass
+class _Loop:
+    """One loop of an agent, and what becomes of it."""
+
+    loop: scf.ForOp
+    agents: int
+    rows: int
+
+    def shorten(self) -> None:
+        cursors = self._cursors()
+        if cursors is None:
+            return
+        front: list[Operation] = []
+
+        def add(op: Operation) -> SSAValue:
+            front.append(op)
+            return op.results[0]
+
+        def constant(number: int) -> SSAValue:
+            return add(arith.ConstantOp(IntegerAttr(number, _index)))
+
+        agent = add(pipe_agents.AgentOp())
+        behind = add(arith.SubiOp(constant(self.agents - 1), agent))
+
+        def end_of(value: SSAValue) -> SSAValue:
+            """A bound for the rows of this agent alone."""
+            owner = value.owner
+            if isinstance(owner, arith.MinSIOp | arith.MaxSIOp) and _is_marked(value):
+                return add(type(owner)(end_of(owner.lhs), end_of(owner.rhs)))
+            mark = owner.attributes.get(ROWS_END) if isinstance(owner, Operation) else None
+            if not isinstance(mark, IntegerAttr):
+                return value
+            fewer = add(arith.MuliOp(behind, constant(self.rows * mark.value.data)))
+            return add(arith.SubiOp(value, fewer))
+
+        loop = self.loop
+        end = add(arith.MinSIOp(loop.ub, end_of(loop.ub)))
+        zero, all_turns = constant(0), loop.ub
+
+        def turns(stop: SSAValue) -> SSAValue:
+            distance = add(arith.MaxSIOp(add(arith.SubiOp(stop, loop.lb)), zero))
+            return add(arith.CeilDivSIOp(distance, loop.step))
+
+        left = add(arith.SubiOp(turns(all_turns), turns(end)))
+        one = constant(1)
+        insert_before(loop, front)
+        loop.operands[1] = end
+        self._hand_on(cursors, (zero, left, one))
+
+    def _cursors(self) -> dict[SSAValue, SSAValue] | None:
+        """The last cursor of each ring that the loop takes from, as the block around hands it on; None where one is
+        not found."""
+        block = self.loop.parent_block()
+        assert block is not None
+        last = block.last_op
+        assert last is not None
+        found: dict[SSAValue, SSAValue] = {}
+        for take in [op for op in self.loop.body.block.ops if isinstance(op, pipe_agents.TakeOp)]:
+            carried = take.cursor
+            if (
+                not isinstance(carried, BlockArgument)
+                or carried.block is not self.loop.body.block
+                or take.ring in found
+            ):
+                return None
+            cursor: SSAValue = self.loop.results[carried.index - 1]
+            while (following := _next(cursor, block)) is not None:
+                cursor = following
+            if not any(operand is cursor for operand in last.operands):
+                return None
+            found[take.ring] = cursor
+        return found or None
+
+    def _hand_on(self, cursors: dict[SSAValue, SSAValue], bounds: tuple[SSAValue, SSAValue, SSAValue]) -> None:
+        """A loop at the end of the block around that takes and releases what is left."""
+        block = self.loop.parent_block()
+        assert block is not None
+        last = block.last_op
+        assert last is not None
+        made = handing_on(cursors, bounds)
+        adopt_location([made], self.loop)
+        insert_before(last, [made])
+        for cursor, result in zip(cursors.values(), made.results, strict=True):
+            for place, operand in enumerate(last.operands):
+                if operand is cursor:
+                    last.operands[place] = result
+
+
+def handing_on(cursors: dict[SSAValue, SSAValue], bounds: tuple[SSAValue, SSAValue, SSAValue]) -> scf.ForOp:
+    """A loop that takes a tile of each ring in every turn, and releases it."""
+    body = Block(arg_types=[_index, *(cursor.type for cursor in cursors.values())])
+    following: list[SSAValue] = []
+    for ring, cursor in zip(cursors, body.args[1:], strict=True):
+        ops = [pipe_agents.TakeOp(ring, cursor), pipe_agents.ReleaseOp(ring, cursor), pipe_agents.NextOp(cursor)]
+        body.add_ops(ops)
+        following.append(ops[-1].results[0])
+    body.add_op(scf.YieldOp(*following))
+    return scf.ForOp(*bounds, list(cursors.values()), Region(body))
+
+
+def _next(cursor: SSAValue, block: Block) -> SSAValue | None:
+    """The cursor behind another one, in the same block."""
+    for use in cursor.uses:
+        if isinstance(use.operation, pipe_agents.NextOp) and use.operation.parent_block() is block:
+            return use.operation.result
+    return None

@@ -1,0 +1,149 @@
+"""`skip-first-turns`: an agent begins a loop where its own rows need it to; tiles for the others it only hands on.
+
+Loops begin where the first row of a whole program needs them to (see `live_ranges.clip_ranges`, which marks such
+numbers); rows of the last agents need them later. What the copying agent brings for the others is taken and released
+in front of everything that the loop does. At the other end see `skip_turns`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from tessera.ir.pipe import warp_groups as pipe_agents
+from tessera.ir.tile import dialect as tile
+from tessera.transforms.core.rewriting import adopt_location, insert_before
+from tessera.transforms.loops.live_iterations import ROWS_BEGIN, Scalars, is_marked
+from tessera.transforms.pipelining.early_exit_consumers import handing_on, rows_in
+
+
+@dataclass(frozen=True)
+class SkipFirstTurns(ModulePass):
+    """The pass, for every tile function with roles."""
+
+    name = "skip-first-turns"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
+            skip_first_turns(function)
+
+
+def skip_first_turns(function: tile.FuncOp) -> None:
+    """Lets the loops of agents begin with the turns of their own rows."""
+    for roles in [op for op in function.body.walk() if isinstance(op, pipe_agents.RolesOp)]:
+        if roles.agents.value.data == 1:
+            continue
+        for loop in [op for op in roles.computes.walk() if isinstance(op, scf.ForOp)]:
+            rows, first = rows_in(loop), _first_turn(loop)
+            if rows is not None and first is not None:
+                _Loop(loop, first, rows).begin_later()
+
+
+def _first_turn(loop: scf.ForOp) -> SSAValue | None:
+    """The number of the first turn, if it is marked: that of the loop itself, or of a turn in front of it."""
+    owner = loop.lb.owner
+    if isinstance(owner, arith.AddiOp) and owner.rhs is loop.step and is_marked(owner.lhs, ROWS_BEGIN):
+        return owner.lhs
+    return loop.lb if is_marked(loop.lb, ROWS_BEGIN) else None
+
+
+@dataclass
+class _Loop:
+    """One loop of an agent, and the number of its first turn."""
+
+    loop: scf.ForOp
+    first: SSAValue
+    rows: int
+
+    def begin_later(self) -> None:
+        whole = self._whole()
+        cursors = None if whole is None else self._cursors(whole)
+        if whole is None or cursors is None:
+            return
+        loop = self.loop
+        uses = list(self.first.uses)
+        owner = self.first.owner
+        assert isinstance(owner, Operation)
+        assert owner.next_op is not None
+        scalars = Scalars(owner.next_op)
+        own = self._for_agent(scalars, self.first, scalars.add(pipe_agents.AgentOp()))
+        for use in uses:
+            use.operation.operands[use.index] = own
+        scalars = Scalars(whole)
+        # Without any turns of its own, an agent hands on all that there are.
+        end = scalars.add(arith.MinSIOp(own, loop.ub))
+        distance = scalars.add(arith.MaxSIOp(scalars.add(arith.SubiOp(end, self.first)), scalars.constant(0)))
+        turns = scalars.add(arith.CeilDivSIOp(distance, loop.step))
+        made = handing_on(cursors, (scalars.constant(0), turns, scalars.constant(1)))
+        adopt_location([made], loop)
+        insert_before(whole, [made])
+        for cursor, following in zip(cursors.values(), made.results, strict=True):
+            cursor.replace_uses_with_if(following, lambda use: _is_in(use.operation, whole))
+
+    def _for_agent(self, scalars: Scalars, value: SSAValue, agent: SSAValue) -> SSAValue:
+        """A number as it is for the rows of this agent alone."""
+        owner = value.owner
+        if not isinstance(owner, Operation) or not is_marked(value, ROWS_BEGIN):
+            return value
+        mark = owner.attributes.get(ROWS_BEGIN)
+        if isinstance(mark, IntegerAttr):
+            share = scalars.constant(self.rows * mark.value.data)
+            return scalars.add(arith.AddiOp(value, scalars.add(arith.MuliOp(agent, share))))
+        given = {operand: self._for_agent(scalars, operand, agent) for operand in owner.operands}
+        return scalars.add(owner.clone(given))
+
+    def _whole(self) -> Operation | None:
+        """The op beside the number of the first turn that has the loop in it, or is it, and all that it takes."""
+        assert isinstance(self.first.owner, Operation)
+        block = self.first.owner.parent_block()
+        found: Operation | None = self.loop
+        while found is not None and found.parent_block() is not block:
+            found = found.parent_op()
+        end = self.loop.ub.owner
+        if found is None or (isinstance(end, Operation) and _is_in(end, found)):
+            return None
+        loops = [op for op in found.walk() if isinstance(op, scf.ForOp) and _takes(op)]
+        rings = {op.ring for op in _takes(self.loop)}
+        alike = all(op.ring in rings for op in found.walk() if isinstance(op, pipe_agents.TakeOp))
+        return found if loops == [self.loop] and alike else None
+
+    def _cursors(self, whole: Operation) -> dict[SSAValue, SSAValue] | None:
+        """For each ring that the loop takes from, the first cursor, as it comes from outside; None where a ring has
+        more than one tile for a turn."""
+        found: dict[SSAValue, SSAValue] = {}
+        for take in _takes(self.loop):
+            if take.ring in found:
+                return None
+            first = next(op for op in whole.walk() if isinstance(op, pipe_agents.TakeOp) and op.ring is take.ring)
+            cursor = _from_outside(first.cursor, whole)
+            if cursor is None:
+                return None
+            found[take.ring] = cursor
+        return found or None
+
+
+def _takes(loop: scf.ForOp) -> list[pipe_agents.TakeOp]:
+    return [op for op in loop.body.block.ops if isinstance(op, pipe_agents.TakeOp)]
+
+
+def _is_in(op: Operation, whole: Operation) -> bool:
+    return op is whole or whole.is_ancestor(op)
+
+
+def _from_outside(cursor: SSAValue, whole: Operation) -> SSAValue | None:
+    """Where a cursor has its start, in front of an op."""
+    while isinstance(cursor, BlockArgument):
+        loop = cursor.block.parent_op()
+        if loop is None or not _is_in(loop, whole):
+            return cursor
+        if not isinstance(loop, scf.ForOp) or cursor.index == 0:
+            return None
+        cursor = loop.iter_args[cursor.index - 1]
+    owner = cursor.owner
+    assert isinstance(owner, Operation)
+    return None if _is_in(owner, whole) else cursor

@@ -1,0 +1,217 @@
+"""`make-async`: loads that feed products in a loop become copies into rings, some turns ahead of their use.
+
+A load qualifies if products are all that its tile goes into, if nothing in the function writes its memory, and if where
+it reads follows from the loop's counter. With `depth` slots, copies are `depth − 1` turns ahead: one waits for its
+turn's copies, begins those of a later turn in the slot that the turn before has used up, and computes. Behind the last
+turn copies begin all the same, without a branch that would keep the machine from mixing them with products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.traits import is_side_effect_free
+
+from tessera.interpreters.core.scalars import DIVISIONS
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
+from tessera.transforms.core.rewriting import insert_before, replace
+
+_index = IndexType()
+
+
+@dataclass(frozen=True)
+class MakeAsync(ModulePass):
+    """The pass, for every loop of every tile function."""
+
+    name = "make-async"
+    depth: int = 3
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
+            make_async(function, self.depth)
+
+
+def feeds_products(load: tile.LoadOp) -> bool:
+    """Whether products are all that a load's tile goes into; they take zeros where it leaves its view."""
+    return len(tile_type(load.result).get_shape()) == 2 and load.pad_value == 0 and is_only_multiplied(load.result)
+
+
+def is_only_multiplied(value: SSAValue) -> bool:
+    """Whether a tile is an operand of products, as it is or transposed, and nothing else."""
+    uses = list(value.uses)
+    for use in tuple(uses):
+        if isinstance(turned := use.operation, tile.TransOp) and is_turned(turned):
+            uses.remove(use)
+            uses += turned.result.uses
+    operands = [isinstance(use.operation, tile.DotOp) and use.index < 2 for use in uses]
+    return bool(operands) and all(operands)
+
+
+def is_turned(op: tile.TransOp) -> bool:
+    """Whether rows become columns."""
+    return tuple(op.permutation.iter_values()) == (1, 0)
+
+
+def make_async(function: tile.FuncOp, depth: int) -> None:
+    written = {tile.memory_of(op.view) for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)}
+    for op in list(function.body.walk()):
+        if isinstance(op, scf.ForOp) and depth > 1 and isinstance(op.lb.type, IndexType):
+            loads = [load for load in op.body.block.ops if isinstance(load, tile.LoadOp) and _qualifies(load, written)]
+            slices = {load: _slice(load, op.body.block) for load in loads}
+            ready = {load: found for load, found in slices.items() if found is not None}
+            if ready:
+                _pipeline(op, ready, depth)
+
+
+def _qualifies(load: tile.LoadOp, written: set[SSAValue]) -> bool:
+    return tile.memory_of(load.view) not in written and feeds_products(load)
+
+
+def _slice(load: tile.LoadOp, body: Block) -> list[Operation] | None:
+    """The ops of the body that say where a load reads, in order; None where they depend on more than the counter."""
+    wanted: set[Operation] = set()
+    pending: list[SSAValue] = [load.view, *load.offsets]
+    while pending:
+        value = pending.pop()
+        owner = value.owner
+        if isinstance(owner, Block):
+            if owner is body and value is not body.args[0]:
+                return None
+            continue
+        if owner.parent_block() is not body:
+            continue
+        if not is_side_effect_free(owner) or owner.regions:
+            return None
+        if owner not in wanted:
+            wanted.add(owner)
+            pending += owner.operands
+    return [op for op in body.ops if op in wanted]
+
+
+class _Writer:
+    """Ops in a row, with constants made where they are used."""
+
+    def __init__(self) -> None:
+        self.ops: list[Operation] = []
+
+    def add(self, op: Operation) -> SSAValue | None:
+        self.ops.append(op)
+        return op.results[0] if op.results else None
+
+    def value(self, op: Operation) -> SSAValue:
+        self.ops.append(op)
+        return op.results[0]
+
+    def constant(self, number: int) -> SSAValue:
+        return self.value(arith.ConstantOp(IntegerAttr(number, _index)))
+
+
+def _copies(
+    writer: _Writer,
+    loads: dict[tile.LoadOp, list[Operation]],
+    rings: dict[tile.LoadOp, SSAValue],
+    counter: tuple[SSAValue, SSAValue],
+    stop: SSAValue | None,
+    slot: SSAValue,
+) -> None:
+    """Begins the copies of the turn whose counter is the second of `counter`: if there is such a turn, or anyhow."""
+    old, turn = counter
+    inside = _Writer()
+    values: dict[SSAValue, SSAValue] = {old: turn}
+    done: set[Operation] = set()
+    for load, ops in loads.items():
+        for op in ops:
+            if op not in done:
+                done.add(op)
+                inside.ops.append(op.clone(values))
+        view, *offsets = (values.get(value, value) for value in (load.view, *load.offsets))
+        copy = pipe.CopyOp(view, offsets, rings[load], slot)
+        copy.location = load.location
+        inside.add(copy)
+    if stop is None:
+        writer.ops += inside.ops
+    else:
+        inside.add(scf.YieldOp())
+        condition = writer.value(arith.CmpiOp(turn, stop, "slt"))
+        writer.add(scf.IfOp(condition, [], Region(Block(inside.ops)), Region()))
+    writer.add(pipe.CommitOp())
+
+
+def _pipeline(loop: scf.ForOp, loads: dict[tile.LoadOp, list[Operation]], depth: int) -> None:
+    body = loop.body.block
+    counter, stop, step = body.args[0], loop.ub, loop.step
+    before = _Writer()
+    rings = {load: before.value(pipe.RingOp(depth, tile_type(load.result))) for load in loads}
+    if _is_repeated(loop):
+        # The last turn of a loop around this one may still be reading what is about to be written over.
+        before.add(pipe.AwaitOp(0))
+    for ahead in range(depth - 1):
+        distance = before.value(arith.MuliOp(step, before.constant(ahead)))
+        turn = before.value(arith.AddiOp(loop.lb, distance))
+        _copies(before, loads, rings, (counter, turn), stop, before.constant(ahead))
+    first = before.constant(0)
+    insert_before(loop, before.ops)
+    # The slot of this turn is carried along; the copies of a later one go into the slot that was used last.
+    slot = body.insert_arg(_index, len(body.args))
+    top = _Writer()
+    top.add(pipe.AwaitOp(depth - 2))
+    none, last = top.constant(0), top.constant(depth - 1)
+    is_first = top.value(arith.CmpiOp(slot, none, "eq"))
+    previous = top.value(arith.SubiOp(slot, top.constant(1)))
+    free = top.value(arith.SelectOp(is_first, last, previous))
+    turn = top.value(arith.AddiOp(counter, top.value(arith.MuliOp(step, last))))
+    # A copy behind the last turn is never looked at. It may be of anything inside the view, and is of zeros outside; a
+    # view that is made for the turn might see memory that is not there, and a division might be one by zero.
+    divides = any(_may_fail(op) for ops in loads.values() for op in ops)
+    harmless = not divides and all(_is_outside(load.view, body) for load in loads)
+    _copies(top, loads, rings, (counter, turn), None if harmless else stop, free)
+    first_op = body.first_op
+    assert first_op is not None
+    insert_before(first_op, top.ops)
+    for load, ring in rings.items():
+        replace(load, [pipe.GetOp(ring, slot)])
+    end = body.last_op
+    assert end is not None
+    tail = _Writer()
+    is_last = tail.value(arith.CmpiOp(slot, tail.constant(depth - 1), "eq"))
+    following = tail.value(arith.AddiOp(slot, tail.constant(1)))
+    next_slot = tail.value(arith.SelectOp(is_last, tail.constant(0), following))
+    insert_before(end, tail.ops)
+    _carry(loop, end, first, next_slot)
+
+
+def _may_fail(op: Operation) -> bool:
+    """Whether an op divides by what may be zero."""
+    return isinstance(op, DIVISIONS) and not isinstance(op.operands[1].owner, arith.ConstantOp)
+
+
+def _is_outside(view: SSAValue, body: Block) -> bool:
+    """Whether a view is made in front of a loop."""
+    owner = view.owner
+    return isinstance(owner, Block) or owner.parent_block() is not body
+
+
+def _is_repeated(op: Operation) -> bool:
+    """Whether there is a loop around an op."""
+    around = op.parent_op()
+    while around is not None and not isinstance(around, scf.ForOp | scf.WhileOp):
+        around = around.parent_op()
+    return around is not None
+
+
+def _carry(loop: scf.ForOp, end: Operation, first: SSAValue, following: SSAValue) -> None:
+    """Replaces a loop by one that carries one number more."""
+    replace(end, [scf.YieldOp(*end.operands, following)], [])
+    region = loop.detach_region(0)
+    made = scf.ForOp(loop.lb, loop.ub, loop.step, [*loop.iter_args, first], region)
+    made.attributes.update(loop.attributes)
+    results: Sequence[SSAValue] = made.results[: len(loop.results)]
+    replace(loop, [made], results)

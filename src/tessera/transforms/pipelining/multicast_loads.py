@@ -1,0 +1,94 @@
+"""`share-rings`: workers of a team fetch together what all of them need.
+
+They have programs side by side along the first axis of the grid. A ring whose tiles do not depend on where a worker is
+in its team holds the same for all: each of them fetches a part of every tile, for all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.traits import is_side_effect_free
+
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.pipe.warp_groups import AgentOp, CursorType, FillOp, RolesOp, WorkerOp
+from tessera.ir.tile import dialect as tile
+from tessera.transforms.core.constants import integer_of
+
+
+@dataclass(frozen=True)
+class ShareRings(ModulePass):
+    """The pass, for every tile function with teams."""
+
+    name = "share-rings"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
+            share_rings(function)
+
+
+def share_rings(function: tile.FuncOp) -> int:
+    """Marks the rings that a team shares; how many there are."""
+    team = pipe.team_of(function)
+    if team == 1:
+        return 0
+    alike = _Alike(team)
+    found = 0
+    for op in function.body.block.ops:
+        if isinstance(op, pipe.RingOp):
+            fills = [use.operation for use in op.result.uses if isinstance(use.operation, FillOp)]
+            if fills and all(alike.is_fill(fill) for fill in fills):
+                op.properties["shared"] = UnitAttr()
+                found += 1
+    return found
+
+
+class _Alike:
+    """What is the same for all workers of a team, whose numbers follow each other."""
+
+    def __init__(self, team: int) -> None:
+        self.team = team
+        self.known: dict[SSAValue, bool] = {}
+
+    def is_fill(self, op: FillOp) -> bool:
+        """Whether all fetch the same tiles, equally often."""
+        return all(map(self.holds, (op.view, *op.offsets))) and self._is_reached(op)
+
+    def _is_reached(self, op: Operation) -> bool:
+        around = op.parent_op()
+        while not isinstance(around, RolesOp):
+            match around:
+                case scf.ForOp():
+                    decides = (around.lb, around.ub, around.step)
+                case scf.IfOp():
+                    decides = (around.cond,)
+                case _:
+                    return False
+            if not all(map(self.holds, decides)):
+                return False
+            around = around.parent_op()
+        return True
+
+    def holds(self, value: SSAValue) -> bool:
+        if value not in self.known:
+            self.known[value] = self._look(value)
+        return self.known[value]
+
+    def _look(self, value: SSAValue) -> bool:
+        owner = value.owner
+        if isinstance(owner, Block):
+            loop = owner.parent_op()
+            if isinstance(loop, tile.FuncOp):
+                return True
+            # What else a loop carries is not looked into.
+            return isinstance(loop, scf.ForOp) and value is owner.args[0] and all(map(self.holds, loop.operands[:3]))
+        if isinstance(owner, WorkerOp | AgentOp) or owner.regions or isinstance(value.type, CursorType):
+            return False
+        if isinstance(owner, arith.DivSIOp) and isinstance(owner.lhs.owner, WorkerOp):
+            return integer_of(owner.rhs) == self.team
+        return is_side_effect_free(owner) and all(map(self.holds, owner.operands))

@@ -1,0 +1,342 @@
+"""`partition-rows`: a program whose rows have nothing to do with each other takes fewer of them at a time.
+
+Every store of such a program is of rows, each made from the same rows of what was loaded. The whole program then runs
+in a loop, over groups of its rows; what is the same for all of them is made once, in front. Programs in which rows meet
+(they are added up, or multiplied with each other) are left as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, TensorType
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+from xdsl.traits import is_side_effect_free
+
+from tessera.ir.common.attributes import SizesAttr
+from tessera.ir.common.elements import TileType
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
+from tessera.transforms.core.rewriting import adopt_location
+from tessera.transforms.core.slices import Slice
+from tessera.transforms.pipelining.row_branches import decides_row_by_row
+
+_index = IndexType()
+
+
+@dataclass(frozen=True)
+class PartitionRows(ModulePass):
+    """The pass, for every tile function whose number of rows is a multiple of `rows`, and greater."""
+
+    name = "partition-rows"
+    rows: int = 1
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
+            partition_rows(function, self.rows)
+
+
+class Rows:
+    """Along which axis each tile of a function has its rows; tiles that are not in here are the same for all rows."""
+
+    def __init__(self, function: tile.FuncOp, count: int, needed: Slice | None = None) -> None:
+        """With a slice of the function, nothing else is looked at; and products and branches have rows, too."""
+        self.function = function
+        self.count = count
+        self.needed = needed
+        self.axes: dict[SSAValue, int] = {}
+        self.shared: set[SSAValue] = set()
+
+    def find(self) -> bool:
+        """Whether all that the function does, it does row by row."""
+        ops = list(self.function.body.walk())
+        stores = [op for op in ops if isinstance(op, tile.StoreOp)]
+        if not stores or any(op.parent_block() is not self.function.body.block for op in stores):
+            return False
+        written = {tile.memory_of(op.view) for op in stores}
+        for op in ops:
+            if isinstance(op, tile.AtomicOp | tile.AssertOp | tile.DebugPrintOp):
+                return False
+            # Rows that were read before any was written would be read after some were.
+            if isinstance(op, tile.LoadOp | tile.ReadOp | tile.ItemOp) and tile.memory_of(op.view) in written:
+                return False
+            # What rounds at random counts elements.
+            if isinstance(op, tile.EwOp) and op.seed is not None:
+                return False
+        apart = all(_writes_same_rows(one, other) for one, other in combinations(stores, 2))
+        return apart and all(self.ask(op.value, 0) for op in stores) and all(self._keeps_rows(op) for op in ops)
+
+    def ask(self, value: SSAValue, axis: int | None) -> bool:
+        """Whether a value can be had with its rows along an axis, or (None) for all rows at once."""
+        if not isinstance(value.type, TensorType):
+            return True
+        if axis is None:
+            if value in self.axes:
+                return False
+            self.shared.add(value)
+            return True
+        if value in self.axes or value in self.shared:
+            return self.axes.get(value) == axis
+        if tile_type(value).get_shape()[axis] != self.count:
+            return False
+        self.axes[value] = axis
+        owner = value.owner
+        if isinstance(owner, Block):
+            return self._ask_argument(value, owner, axis)
+        if isinstance(owner, scf.ForOp | scf.IfOp):
+            place = list(owner.results).index(value)  # pyright: ignore[reportArgumentType]
+            is_loop = isinstance(owner, scf.ForOp)
+            return self._ask_loop(owner, place, axis) if is_loop else self._ask_branch(owner, place, axis)
+        rule = _ASKS.get(type(owner))
+        return rule is not None and rule(self, owner, axis)
+
+    def _ask_argument(self, value: SSAValue, block: Block, axis: int) -> bool:
+        loop = block.parent_op()
+        if not isinstance(loop, scf.ForOp):
+            return False
+        return self._ask_loop(loop, list(block.args).index(value) - 1, axis)  # pyright: ignore[reportArgumentType]
+
+    def _ask_loop(self, loop: scf.ForOp, place: int, axis: int) -> bool:
+        end = loop.body.block.last_op
+        assert end is not None
+        parts = loop.iter_args[place], loop.body.block.args[place + 1], end.operands[place], loop.results[place]
+        return all(self.ask(part, axis) for part in parts)
+
+    def _ask_branch(self, branch: scf.IfOp, place: int, axis: int) -> bool:
+        ends = [region.block.last_op for region in branch.regions]
+        return self.needed is not None and all(end is not None and self.ask(end.operands[place], axis) for end in ends)
+
+    def _keeps_rows(self, op: Operation) -> bool:
+        """Whether what an op makes of rows is rows, and never what all rows share."""
+        match op:
+            case tile.StoreOp():
+                return True
+            case scf.ForOp():
+                places = list(zip(op.iter_args, op.body.block.args[1:], op.results, strict=True))
+                return all(len({value in self.axes for value in places[place]}) == 1 for place in self._places(op))
+            case scf.YieldOp() if isinstance(around := op.parent_op(), scf.ForOp | scf.IfOp):
+                pairs = list(zip(op.operands, around.results, strict=True))
+                return all(len({value in self.axes for value in pairs[place]}) == 1 for place in self._places(around))
+            case _ if self.needed is not None and op not in self.needed.ops:
+                return True
+            case tile.AnyOp() if self.needed is not None:
+                return op.operand not in self.axes or decides_row_by_row(op, self._places)
+            case _:
+                looks = any(value in self.axes for value in op.operands)
+                return not looks or (bool(op.results) and all(result in self.axes for result in op.results))
+
+    def _places(self, op: Operation) -> Iterable[int]:
+        """The places of the values that a loop or a branch gives, if they are looked at."""
+        return range(len(op.results)) if self.needed is None else self.needed.places_of(op)
+
+
+def _writes_same_rows(one: tile.StoreOp, other: tile.StoreOp) -> bool:
+    """Whether two stores never meet, unless in the same row of both."""
+    if tile.memory_of(one.view) is not tile.memory_of(other.view):
+        return True
+    return _is_same(one.view, other.view) and _is_same(one.offsets[0], other.offsets[0])
+
+
+def _is_same(one: SSAValue, other: SSAValue) -> bool:
+    """Whether two values are one, or computed in the same way."""
+    if one is other:
+        return True
+    a, b = one.owner, other.owner
+    if not isinstance(a, Operation) or not isinstance(b, Operation) or not is_side_effect_free(a) or a.regions:
+        return False
+    alike = type(a) is type(b) and a.properties == b.properties and one.type == other.type
+    pairs = zip(a.operands, b.operands, strict=False)
+    return alike and len(a.operands) == len(b.operands) and all(_is_same(*pair) for pair in pairs)
+
+
+def _ask_elementwise(rows: Rows, op: Any, axis: int) -> bool:
+    return all(rows.ask(operand, axis) for operand in op.operands_)
+
+
+def _ask_read(rows: Rows, op: Any, axis: int) -> bool:
+    return all(rows.ask(index, axis) for index in op.indices)
+
+
+def _ask_broadcast(rows: Rows, op: Any, axis: int) -> bool:
+    repeated = tile_type(op.operand).get_shape()[axis] == 1 and rows.count != 1
+    return rows.ask(op.operand, None if repeated else axis)
+
+
+def _ask_expand(rows: Rows, op: Any, axis: int) -> bool:
+    inserted = op.axis.value.data
+    return axis != inserted and rows.ask(op.operand, axis - (axis > inserted))
+
+
+def _ask_reduce(rows: Rows, op: Any, axis: int) -> bool:
+    return rows.ask(op.operand, axis + (axis >= op.axis.value.data))
+
+
+def _ask_transpose(rows: Rows, op: Any, axis: int) -> bool:
+    return rows.ask(op.operand, tuple(op.permutation.iter_values())[axis])
+
+
+def _ask_product(rows: Rows, op: Any, axis: int) -> bool:
+    """Rows of a product are rows of its first factor and of the sums it goes on from; all of them meet the second."""
+    return rows.needed is not None and axis == 0 and rows.ask(op.a, 0) and rows.ask(op.c, 0) and rows.ask(op.b, None)
+
+
+def _ask_nothing(rows: Rows, op: Any, axis: int) -> bool:
+    return True
+
+
+_ASKS: Mapping[type[Operation], Callable[[Rows, Any, int], bool]] = {
+    tile.EwOp: _ask_elementwise,
+    tile.BroadcastOp: _ask_broadcast,
+    tile.ExpandOp: _ask_expand,
+    tile.ReduceOp: _ask_reduce,
+    tile.TransOp: _ask_transpose,
+    tile.DotOp: _ask_product,
+    tile.LoadOp: _ask_nothing,
+    tile.ReadOp: _ask_read,
+    tile.FullOp: _ask_nothing,
+    tile.IotaOp: _ask_nothing,
+}
+
+
+def rows_of(function: tile.FuncOp) -> int | None:
+    """How many rows a program has, if all its stores are of as many; None otherwise."""
+    stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
+    found = {tile_type(op.value).get_shape()[:1] for op in stores}
+    if len(found) != 1:
+        return None
+    (shape,) = found
+    return shape[0] if shape else None
+
+
+def partition_rows(function: tile.FuncOp, group: int) -> bool:
+    """Rewrites a function to take `group` of its rows at a time; whether it could."""
+    rows = _grouped(function, group)
+    if rows is not None:
+        _Writer(function, rows, group).run()
+    return rows is not None
+
+
+def spread_rows(function: tile.FuncOp, group: int) -> bool:
+    """Gives a function's rows to more programs, `group` rows each; whether it could.
+
+    The grid gets one axis more. What is the same for all rows, every program then makes for itself.
+    """
+    rows = _grouped(function, group)
+    if rows is not None:
+        _Writer(function, rows, group).spread()
+    return rows is not None
+
+
+def _grouped(function: tile.FuncOp, group: int) -> Rows | None:
+    """The rows of a function that can be taken `group` at a time; None where they cannot."""
+    count = rows_of(function)
+    if count is None or count % group or group >= count:
+        return None
+    rows = Rows(function, count)
+    return rows if rows.find() else None
+
+
+class Narrowing:
+    """Gives tiles only `group` of their rows, from row `start` on, which is a scalar."""
+
+    def __init__(self, rows: Rows, group: int, start: SSAValue) -> None:
+        self.rows = rows
+        self.group = group
+        self.start = start
+
+    def narrow(self, op: Operation) -> None:
+        """Gives an op's tiles fewer rows, and moves what says where they are."""
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.args:
+                    self._retype(argument)
+        for result in op.results:
+            axis = self.rows.axes.get(result)
+            if isinstance(op, tile.LoadOp) and axis is not None:
+                self._move(op, 1 + axis)
+            elif isinstance(op, tile.IotaOp) and axis == op.axis.value.data:
+                self._move(op, 0)
+            self._retype(result)
+        if isinstance(op, tile.StoreOp):
+            self._move(op, 2 + self.rows.axes[op.value])
+
+    def _move(self, op: Operation, place: int) -> None:
+        added = arith.AddiOp(op.operands[place], self.start)
+        adopt_location([added], op)
+        block = op.parent_block()
+        assert block is not None
+        block.insert_op_before(added, op)
+        op.operands[place] = added.result
+
+    def _retype(self, value: SSAValue) -> None:
+        axis = self.rows.axes.get(value)
+        if axis is None:
+            return
+        type_: TileType = tile_type(value)
+        shape = list(type_.get_shape())
+        shape[axis] = self.group
+        made = Rewriter.replace_value_with_new_type(value, TensorType(type_.element_type, shape))
+        self.rows.axes[made] = axis
+
+
+class _Writer:
+    """Moves what depends on rows into a loop over them."""
+
+    def __init__(self, function: tile.FuncOp, rows: Rows, group: int) -> None:
+        self.function = function
+        self.rows = rows
+        self.group = group
+
+    def run(self) -> None:
+        block = self.function.body.block
+        inner = Block(arg_types=[_index])
+        inside: set[Operation] = set()
+        for op in block.ops:
+            if self._depends(op, inside):
+                inside.add(op)
+        for op in [op for op in block.ops if op in inside]:
+            op.detach()
+            inner.add_op(op)
+        self._narrow(inner, inner.args[0])
+        inner.add_op(scf.YieldOp())
+        bounds = [arith.ConstantOp(IntegerAttr(number, _index)) for number in (0, self.rows.count, self.group)]
+        first, stop, step = (bound.result for bound in bounds)
+        loop = scf.ForOp(first, stop, step, [], Region(inner))
+        last = block.last_op
+        assert last is not None
+        adopt_location([*bounds, loop], self.function)
+        block.insert_ops_before([*bounds, loop], last)
+
+    def spread(self) -> None:
+        """Programs along another axis of the grid take the place of turns of a loop."""
+        function, block = self.function, self.function.body.block
+        sizes = function.grid.data
+        program, group = tile.ProgramIdOp(len(sizes)), arith.ConstantOp(IntegerAttr(self.group, _index))
+        start = arith.MuliOp(program.result, group.result)
+        self._narrow(block, start.result)
+        function.properties["grid"] = SizesAttr((*sizes, self.rows.count // self.group))
+        first = block.first_op
+        assert first is not None
+        adopt_location([program, group, start], function)
+        block.insert_ops_before([program, group, start], first)
+
+    def _depends(self, op: Operation, inside: set[Operation]) -> bool:
+        """Whether an op belongs into the loop: it works on rows, or on what is computed there."""
+        if isinstance(op, tile.StoreOp):
+            return True
+        ops = list(op.walk())
+        return any(value in self.rows.axes for inner in ops for value in (*inner.results, *inner.operands)) or any(
+            value.owner in inside for inner in ops for value in inner.operands
+        )
+
+    def _narrow(self, block: Block, start: SSAValue) -> None:
+        narrowing = Narrowing(self.rows, self.group, start)
+        for op in list(block.walk()):
+            narrowing.narrow(op)

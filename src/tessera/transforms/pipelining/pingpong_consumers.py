@@ -1,0 +1,92 @@
+"""`order-products`: agents begin the products of a turn one after the other, and compute while others multiply.
+
+Where all begin at the same time, the machine works on all products at once, and then has none while all agents compute.
+An agent that has the place begins all products of its turn, and hands it on. That takes as many turns of all agents: a
+loop whose length depends on an agent's rows is left alone, and so is one that waits for products between others, or
+that computes nothing on tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from tessera.ir.pipe.pingpong import AwaitPlaceOp, PassPlaceOp
+from tessera.ir.pipe.warp_groups import DotAwaitOp, DotsBehindOp, DotStartOp, RolesOp
+from tessera.ir.tile import dialect as tile
+from tessera.transforms.core.rewriting import insert_before
+from tessera.transforms.core.slices import end_of
+from tessera.transforms.loops.consumer_values import rest_on_agents
+
+
+@dataclass(frozen=True)
+class OrderProducts(ModulePass):
+    """The pass, for every tile function with roles."""
+
+    name = "order-products"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
+            order_products(function)
+
+
+def order_products(function: tile.FuncOp, pays: Callable[[scf.ForOp], bool] = lambda _: True) -> bool:
+    """Orders the products of all loops where that can be, and pays; says whether there was one."""
+    found = False
+    for roles in [op for op in function.body.walk() if isinstance(op, RolesOp)]:
+        if roles.agents.value.data == 1:
+            continue
+        for loop in [op for op in roles.computes.walk() if isinstance(op, scf.ForOp)]:
+            starts = _starts(loop.body.block)
+            if starts and _computes(loop.body.block) and _is_common(loop, roles) and pays(loop):
+                insert_before(starts[0], [AwaitPlaceOp()])
+                behind = starts[-1].next_op
+                assert behind is not None
+                insert_before(behind, [PassPlaceOp()])
+                found = True
+    return found
+
+
+def _starts(block: Block) -> list[DotStartOp]:
+    """The products that a turn begins; none where it waits for others in between."""
+    starts = [op for op in block.ops if isinstance(op, DotStartOp)]
+    if not starts:
+        return []
+    op: Operation | None = starts[0]
+    while op is not None and op is not starts[-1]:
+        if isinstance(op, DotAwaitOp | DotsBehindOp | tile.EwOp) or op.regions:
+            return []
+        op = op.next_op
+    return starts
+
+
+def _computes(block: Block) -> bool:
+    """Whether a turn computes on whole tiles."""
+    return any(
+        isinstance(op, tile.EwOp) and isinstance(type_ := op.result.type, TensorType) and type_.get_num_dims() == 2
+        for op in block.ops
+    )
+
+
+def _is_common(loop: scf.ForOp, roles: RolesOp) -> bool:
+    """Whether all agents go through a loop equally often."""
+    decided: list[SSAValue] = []
+    op: Operation | None = loop
+    while op is not None and op is not roles:
+        match op:
+            case scf.ForOp():
+                decided += [op.lb, op.ub, op.step]
+            case scf.IfOp():
+                decided.append(op.cond)
+            case scf.WhileOp():
+                decided.append(end_of(op.before_region.block).operands[0])
+            case _:
+                return False
+        op = op.parent_op()
+    return not rest_on_agents(decided)

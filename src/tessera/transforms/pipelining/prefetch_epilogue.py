@@ -1,0 +1,71 @@
+"""`early-loads`: memory that a program reads behind its products is read while the last of them run.
+
+A wait for the sums of a loop's products may be followed by a load of what is added to them, or the like. That comes in
+front of the wait, which takes as long as ever: what was asked for arrives meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.traits import is_side_effect_free
+
+from tessera.ir.pipe.warp_groups import DotAwaitOp, ReleaseOp
+from tessera.ir.tile import dialect as tile
+from tessera.transforms.core.rewriting import insert_before
+
+
+@dataclass(frozen=True)
+class EarlyLoads(ModulePass):
+    """The pass, for every tile function with roles."""
+
+    name = "early-loads"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
+            early_loads(function)
+
+
+def early_loads(function: tile.FuncOp, has_room: Callable[[tile.LoadOp], bool] = lambda load: True) -> int:
+    """Puts a load in front of every wait for the sums of a loop, if it `has_room` beside them; how many."""
+    waits = [op for op in function.body.walk() if isinstance(op, DotAwaitOp)]
+    return sum(_overtake(op, has_room) for op in waits if isinstance(op.pending.owner, scf.ForOp))
+
+
+def _overtake(wait: DotAwaitOp, has_room: Callable[[tile.LoadOp], bool]) -> bool:
+    """The first load behind a wait that rests on nothing between, and numbers that it needs, come in front of it."""
+    held: set[SSAValue] = set(wait.results)
+    numbers: list[Operation] = []
+    behind = wait.next_op
+    while behind is not None:
+        if isinstance(behind, tile.LoadOp) and held.isdisjoint(behind.operands) and has_room(behind):
+            moved = [*_needed(behind, numbers), behind]
+            for op in moved:
+                op.detach()
+            insert_before(wait, moved)
+            return True
+        if is_side_effect_free(behind) and not behind.regions and held.isdisjoint(behind.operands):
+            numbers.append(behind)
+        elif behind.regions or not (is_side_effect_free(behind) or isinstance(behind, tile.LoadOp | ReleaseOp)):
+            # Somebody may write what is read.
+            return False
+        else:
+            held.update(behind.results)
+        behind = behind.next_op
+    return False
+
+
+def _needed(load: tile.LoadOp, numbers: list[Operation]) -> list[Operation]:
+    """Those ops that a load rests on, in order."""
+    wanted, found = set[SSAValue](load.operands), list[Operation]()
+    for op in reversed(numbers):
+        if not wanted.isdisjoint(op.results):
+            wanted.update(op.operands)
+            found.insert(0, op)
+    return found

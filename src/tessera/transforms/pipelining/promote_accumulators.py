@@ -1,0 +1,127 @@
+"""`promote-sums`: sums that a machine's products of narrow floats would carry in too few bits are added up outside.
+
+Tensor cores add products of 8-bit floats with about 14 bits, whatever the type of the sums. So every 256 products or so
+have sums of their own, which begin with nothing, and they are added to the whole in f32. Where a turn of a loop has
+fewer, several turns are written as one. A product whose factors were declared to be summed in a narrower type (`accum`)
+goes on from the sums as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import Float32Type, FloatAttr, IndexType, ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+
+from tessera.dtypes.types import f8e4m3, f8e5m2, f32
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
+from tessera.transforms.core.rewriting import insert_before
+from tessera.transforms.core.slices import end_of
+from tessera.transforms.loops.unroll_loop import unroll_turns
+
+KEPT_BITS = 13
+"""Mantissa bits of the sums that tensor cores carry for 8-bit floats."""
+DEPTH = 256
+"""So many products are added with those: fewer cost time, more cost digits."""
+
+
+@dataclass(frozen=True)
+class PromoteSums(ModulePass):
+    """The pass, for every tile function."""
+
+    name = "promote-sums"
+    depth: int = DEPTH
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
+            promote_sums(function, self.depth)
+
+
+def promote_sums(function: tile.FuncOp, depth: int = DEPTH) -> None:
+    """Lets products of 8-bit floats begin with nothing, and adds at most `depth` of them at a time to their sums."""
+    for op in list(function.body.walk()):
+        if isinstance(op, scf.ForOp) and (times := _times(op, depth)) > 1:
+            unroll_turns(op, times)
+    for chain in _chains(function, depth):
+        _promote(chain)
+
+
+Chain = list[tile.DotOp]
+"""Products of a block that hand sums on, one to the next."""
+
+
+def _promote(chain: Chain) -> None:
+    first, last = chain[0], chain[-1]
+    sums = first.c
+    if is_nothing(sums):
+        return
+    zero = arith.ConstantOp(FloatAttr(0.0, Float32Type()))
+    nothing = tile.FullOp(zero.result, tile_type(sums).get_shape())
+    insert_before(first, [zero, nothing])
+    first.operands[2] = nothing.result
+    block = last.parent_block()
+    assert block is not None
+    total = tile.EwOp("add", [sums, last.result])
+    total.location = last.location
+    block.insert_op_after(total, last)
+    last.result.replace_uses_with_if(total.result, lambda use: use.operation is not total)
+    total.result.name_hint = last.result.name_hint
+
+
+def _chains(function: tile.FuncOp, depth: int) -> list[Chain]:
+    """All products that lose bits, in chains that are no deeper."""
+    found: list[Chain] = []
+    ends: dict[SSAValue, Chain] = {}
+    for op in function.body.walk():
+        if not isinstance(op, tile.DotOp) or not loses_bits(op):
+            continue
+        chain = ends.pop(op.c, None)
+        if chain is None or not op.c.has_one_use() or not _goes_on(chain, op, depth):
+            chain = list[tile.DotOp]()
+            found.append(chain)
+        chain.append(op)
+        ends[op.result] = chain
+    return found
+
+
+def _goes_on(chain: Chain, op: tile.DotOp, depth: int) -> bool:
+    return chain[-1].parent_block() is op.parent_block() and sum(map(_depth, (*chain, op))) <= depth
+
+
+def _depth(op: tile.DotOp) -> int:
+    return tile_type(op.a).get_shape()[1]
+
+
+def _times(loop: scf.ForOp, depth: int) -> int:
+    """How many turns of a loop are added up by themselves, if sums go around it from product to product."""
+    body = loop.body.block
+    products = [op for op in body.ops if isinstance(op, tile.DotOp) and loses_bits(op)]
+    nested = any(isinstance(inner, tile.DotOp) for op in body.ops if op.regions for inner in op.walk())
+    if not products or nested or loop.attributes or not isinstance(loop.lb.type, IndexType):
+        return 1
+    carried = dict(zip(end_of(body).operands, body.args[1:], strict=True))
+    if any(carried.get(op.result) is not op.c or not op.result.has_one_use() for op in products):
+        return 1
+    return depth // max(map(_depth, products))
+
+
+def loses_bits(op: tile.DotOp) -> bool:
+    """Whether a machine's own sums are too narrow for a product."""
+    if tile_dtype(op.a) not in (f8e4m3, f8e5m2) or tile_dtype(op.c) is not f32:
+        return False
+    declared = f32 if op.accum is None else dtype_of(op.accum)
+    assert declared.float_format is not None
+    return declared.float_format.mantissa_bits > KEPT_BITS
+
+
+def is_nothing(value: SSAValue) -> bool:
+    """Whether a tile is zeros."""
+    owner = value.owner
+    number = owner.value.owner if isinstance(owner, tile.FullOp) else None
+    known = number.value if isinstance(number, arith.ConstantOp) else None
+    return isinstance(known, FloatAttr) and known.value.data == 0

@@ -1,0 +1,79 @@
+"""`release-early`: an agent gives a tile back when it needs it no more, and not only when its program ends.
+
+A tile that a branch uses is released behind the branch. Where all products in there have been waited for behind the
+last op that uses it, which is a loop, it can go there: the copying agent may fill its slot while this one still
+computes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from tessera.ir.pipe.warp_groups import ReleaseOp, RolesOp, TakeOp
+from tessera.ir.tile import dialect as tile
+from tessera.transforms.core.rewriting import insert_before
+
+
+@dataclass(frozen=True)
+class ReleaseEarly(ModulePass):
+    """The pass, for every tile function with roles."""
+
+    name = "release-early"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
+            release_early(function)
+
+
+def release_early(function: tile.FuncOp) -> None:
+    """Moves releases behind branches into them."""
+    for roles in [op for op in function.body.walk() if isinstance(op, RolesOp)]:
+        for op in [inner for inner in roles.computes.walk() if isinstance(inner, ReleaseOp)]:
+            _move(op)
+
+
+def _move(op: ReleaseOp) -> None:
+    block = op.parent_block()
+    assert block is not None
+    takes = [one for one in block.ops if isinstance(one, TakeOp) and (one.ring, one.cursor) == (op.ring, op.cursor)]
+    if len(takes) != 1:
+        return
+    last = _last_user(block, takes[0].result)
+    if not isinstance(last, scf.IfOp) or last.false_region.first_block is None:
+        return
+    places = [_behind(region.block, takes[0].result) for region in last.regions]
+    if any(place is None for place in places):
+        return
+    for place in places:
+        assert place is not None
+        insert_before(place, [ReleaseOp(op.ring, op.cursor)])
+    op.detach()
+    op.erase()
+
+
+def _behind(block: Block, taken: SSAValue) -> Operation | None:
+    """The op of a branch in front of which a tile is needed no more; None where a product may still read it."""
+    last = _last_user(block, taken)
+    if last is None:
+        return block.first_op
+    return last.next_op if isinstance(last, scf.ForOp) else None
+
+
+def _last_user(block: Block, taken: SSAValue) -> Operation | None:
+    found: Operation | None = None
+    pending = list(taken.uses)
+    while pending:
+        user: Operation | None = pending.pop().operation
+        if isinstance(user, tile.TransOp):
+            pending += user.result.uses
+        while user is not None and user.parent_block() is not block:
+            user = user.parent_op()
+        if user is not None and (found is None or found.is_before_in_block(user)):
+            found = user
+    return found

@@ -1,0 +1,59 @@
+"""Branches that are taken if any row asks for it, and in which rows that do not ask keep what they have.
+
+Whether other rows ask makes no difference to such a row: programs can be divided by rows all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import FloatAttr
+from xdsl.ir import Operation, SSAValue
+
+from tessera.ir.tile import dialect as tile
+from tessera.transforms.core.slices import end_of
+
+
+def decides_row_by_row(question: tile.AnyOp, places: Callable[[Operation], Iterable[int]]) -> bool:
+    """Whether all that a question decides is branches whose results, at `places`, are those of each row by itself."""
+    return all(
+        isinstance(branch := use.operation, scf.IfOp)
+        and all(_keeps(branch, place, question.operand) for place in places(branch))
+        for use in question.result.uses
+    )
+
+
+def _keeps(branch: scf.IfOp, place: int, asks: SSAValue) -> bool:
+    """Whether rows that do not ask get the same on both sides."""
+    taken, other = (_unasked(end_of(region.block).operands[place], asks) for region in branch.regions)
+    return taken is other
+
+
+def _unasked(value: SSAValue, asks: SSAValue) -> SSAValue:
+    """What a tile is in rows that do not ask."""
+    op = value.owner
+    match op:
+        case tile.EwOp() if op.fn.data == "select" and _repeated(op.operands_[0]) is asks:
+            return _unasked(op.operands_[2], asks)
+        case tile.EwOp() if op.fn.data == "mul" and _is_one(op.operands_[1], asks):
+            return _unasked(op.operands_[0], asks)
+        case scf.IfOp() if isinstance(op.cond.owner, tile.AnyOp) and op.cond.owner.operand is asks:
+            place = list(op.results).index(value)  # pyright: ignore[reportArgumentType]
+            return _unasked(end_of(op.false_region.block).operands[place], asks) if _keeps(op, place, asks) else value
+        case _:
+            return value
+
+
+def _repeated(value: SSAValue) -> SSAValue:
+    """What is repeated along other axes."""
+    while isinstance(op := value.owner, tile.ExpandOp | tile.BroadcastOp):
+        value = op.operand
+    return value
+
+
+def _is_one(value: SSAValue, asks: SSAValue) -> bool:
+    """Whether a factor is 1 in rows that do not ask."""
+    op = _unasked(_repeated(value), asks).owner
+    number = op.value.owner if isinstance(op, tile.FullOp) else None
+    return isinstance(number, arith.ConstantOp) and isinstance(number.value, FloatAttr) and number.value.value.data == 1

@@ -1,0 +1,292 @@
+"""The order in which workers go through the programs of a grid: who comes first, and who comes next to whom.
+
+Programs that read the same memory are to run at the same time: its caches are small. Where some have more turns than
+others, those with most come first: workers draw them one by one, and what is left for the end is short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import ceil, log2, prod
+from typing import Any
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from tessera.interpreters.core.scalars import DIVISIONS
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.pipe import warp_groups as pipe_agents
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
+from tessera.transforms.checks.host_checks import CHECKED
+from tessera.transforms.core.constants import integer_of
+from tessera.transforms.pipelining.make_async import feeds_products
+
+ABREAST = 128
+"""About so many programs run at the same time."""
+BAND = 8
+"""Programs along the first axis that follow each other where both axes of a grid share as much memory."""
+CACHED = 16 << 20
+"""Bytes of memory that programs side by side may share and still find in the cache."""
+_index = IndexType()
+
+
+@dataclass(frozen=True)
+class Uneven:
+    """How turns are spread: along the first axis of the grid there are more and more of them, or fewer and fewer.
+
+    All programs along it read the same memory, turn by turn: `bytes` in each of `steps`, up to a size: a number, or
+    that of an argument along an axis.
+    """
+
+    rising: bool
+    size: int | tuple[int, int]
+    step: int
+    bytes: int
+
+
+def unevenness(function: tile.FuncOp) -> Uneven | None:
+    """How the turns of a function's loops depend on the first axis of its grid; None where they do not, or it is not
+    known how."""
+    for op in function.body.walk():
+        if not isinstance(op, scf.ForOp) or not isinstance(op.lb.type, IndexType):
+            continue
+        loads = [load for load in op.body.block.ops if isinstance(load, tile.LoadOp) and feeds_products(load)]
+        ends, starts = _trend(op.ub, 0), _trend(op.lb, 0)
+        step, size = integer_of(op.step), _size_in(function, op.ub)
+        if not loads or ends is None or starts is None or ends == starts or step is None or size is None:
+            continue
+        if 0 not in (ends, starts) or ends - starts not in (-1, 1):
+            continue
+        moved = sum(_bytes(load.result) for load in loads)
+        return Uneven(ends - starts > 0, size, step, moved)
+    return None
+
+
+def _bytes(value: SSAValue) -> int:
+    return prod(tile_type(value).get_shape()) * tile_dtype(value).storage.itemsize
+
+
+def _size_in(function: tile.FuncOp, value: SSAValue) -> int | tuple[int, int] | None:
+    """The number, or the size of an argument, that bounds a number from above."""
+    owner = value.owner
+    if isinstance(owner, tile.DimOp):
+        known = isinstance(owner.view.owner, Block)
+        return (function.arguments.index(owner.view), owner.axis.value.data) if known else None  # pyright: ignore[reportArgumentType]
+    if isinstance(owner, arith.MinSIOp):
+        one, other = _size_in(function, owner.lhs), _size_in(function, owner.rhs)
+        return other if one is None else one
+    return integer_of(value)
+
+
+def _trend(value: SSAValue, axis: int) -> int | None:
+    """Whether a number grows (1), falls (−1) or stays (0) along an axis of the grid; None where that is not known."""
+    owner = value.owner
+    if isinstance(owner, Block):
+        return 0 if isinstance(owner.parent_op(), tile.FuncOp) else None
+    rule = _TRENDS.get(type(owner))
+    if rule is not None:
+        return rule(owner, axis)
+    return 0 if not owner.operands and not isinstance(owner, tile.ProgramIdOp) else None
+
+
+def _together(op: Any, axis: int) -> int | None:
+    """Of what follows both of two numbers."""
+    return _joined(_trend(op.lhs, axis), _trend(op.rhs, axis))
+
+
+def _joined(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None or one * other < 0:
+        return None
+    return one or other
+
+
+def _apart(op: Any, axis: int) -> int | None:
+    other = _trend(op.rhs, axis)
+    return None if other is None else _joined(_trend(op.lhs, axis), -other)
+
+
+def _scaled(op: Any, axis: int) -> int | None:
+    """Of a number times, or divided by, a constant."""
+    for given, factor in ((op.lhs, op.rhs), (op.rhs, op.lhs)):
+        number = integer_of(factor)
+        if number is not None and number > 0 and (given is op.lhs or isinstance(op, arith.MuliOp)):
+            return _trend(given, axis)
+    return 0 if _trend(op.lhs, axis) == 0 and _trend(op.rhs, axis) == 0 else None
+
+
+_TRENDS: Mapping[type[Operation], Callable[[Any, int], int | None]] = {
+    tile.ProgramIdOp: lambda op, axis: int(op.axis.value.data == axis),
+    tile.DimOp: lambda op, axis: 0,
+    tile.StrideOp: lambda op, axis: 0,
+    arith.AddiOp: _together,
+    arith.MinSIOp: _together,
+    arith.MaxSIOp: _together,
+    arith.SubiOp: _apart,
+    arith.MuliOp: _scaled,
+    arith.DivSIOp: _scaled,
+    arith.FloorDivSIOp: _scaled,
+    arith.CeilDivSIOp: _scaled,
+    arith.IndexCastOp: lambda op, axis: _trend(op.input, axis),
+}
+
+
+def run_at_once(function: tile.FuncOp) -> bool:
+    """Whether there are so few programs, known before they run, that all begin together: nobody is to draw another."""
+    extents = [extent for extent in function.grid.data if isinstance(extent, int)]
+    return len(extents) == len(function.grid.data) and prod(extents) <= ABREAST
+
+
+def can_form_teams(function: tile.FuncOp, team: int, *, bands: bool) -> bool:
+    """Whether there are programs for whole teams along the first axis, all of them with as many turns."""
+    first = function.grid.data[0]
+    return isinstance(first, int) and first % team == 0 and (bands or unevenness(function) is None)
+
+
+def band_height(function: tile.FuncOp) -> int:
+    """How many programs along the first axis follow each other, so that those that run at once read the least.
+
+    Of `h` rows and `ABREAST / h` columns of programs, each row reads a left factor and each column a right one.
+    """
+    loads = [op for op in function.body.walk() if isinstance(op, tile.LoadOp) and feeds_products(op)]
+    along = [(axes_of(op), _bytes(op.result)) for op in loads]
+    by_row = sum(moved for axes, moved in along if 0 in axes and 1 not in axes)
+    by_column = sum(moved for axes, moved in along if 1 in axes and 0 not in axes)
+    if not by_row or not by_column:
+        return BAND
+    # The power of two next to where both are read equally often; the lower one of two.
+    return 2 ** ceil(log2(ABREAST * by_column / by_row) / 2 - 0.5)
+
+
+def axes_of(op: Operation) -> frozenset[int]:
+    """The axes of the grid that an op's operands depend on."""
+    found: set[int] = set()
+    pending, seen = list(op.operands), set[SSAValue]()
+    while pending:
+        value = pending.pop()
+        owner = value.owner
+        if value in seen or not isinstance(owner, Operation):
+            continue
+        seen.add(value)
+        if isinstance(owner, tile.ProgramIdOp):
+            found.add(owner.axis.value.data)
+        elif not isinstance(owner, pipe.RingOp) and not owner.regions:
+            pending += owner.operands
+    return frozenset(found)
+
+
+def _certain(op: Operation) -> Operation:
+    """An op that, if it divides, does not divide by zero: where there is a program, no extent of the grid is 0."""
+    if isinstance(op, DIVISIONS):
+        op.attributes[CHECKED] = UnitAttr()
+    return op
+
+
+class Programs:
+    """The programs of a grid by numbers, and how a worker goes through them. `ops` are made once, in front.
+
+    The workers of a `team` have programs side by side along the first axis, whose extent is a multiple of it: they have
+    one number, and the places of the team's first program.
+    """
+
+    def __init__(self, function: tile.FuncOp, *, bands: bool, team: int = 1) -> None:
+        rank = len(function.grid.data)
+        self.ops: list[Operation] = []
+        self.worker, self.workers = self._add(pipe_agents.WorkerOp()), self._add(pipe_agents.WorkersOp())
+        self.extents = [self._add(pipe_agents.ExtentOp(axis)) for axis in range(rank)]
+        self.team: SSAValue | None = None
+        if team > 1:
+            self._form_teams(team)
+        self.counts = self.extents[:1]
+        """How many there are along the first axes: along one, two and so on."""
+        for extent in self.extents[1:]:
+            self.counts.append(self._add(arith.MuliOp(self.counts[-1], extent)))
+        self.uneven = None if bands or run_at_once(function) else unevenness(function)
+        self.band: SSAValue | None = None
+        if self.uneven is not None:
+            self._one = self._constant(1)
+            self._group(self.uneven, function)
+        elif bands and rank > 1:
+            self.band = self._constant(max(1, band_height(function) // team))
+            self.in_band = self._add(arith.MuliOp(self.band, self.extents[1]))
+
+    def _add(self, op: Operation) -> SSAValue:
+        self.ops.append(_certain(op))
+        return op.results[0]
+
+    def _constant(self, number: int) -> SSAValue:
+        return self._add(arith.ConstantOp(IntegerAttr(number, _index)))
+
+    def _form_teams(self, team: int) -> None:
+        """From here on a worker is a team, and an extent of the first axis is one of teams."""
+        self.team = self._constant(team)
+        self.rank = self._add(arith.RemSIOp(self.worker, self.team))
+        self.worker, self.workers = (
+            self._add(arith.DivSIOp(number, self.team)) for number in (self.worker, self.workers)
+        )
+        self.extents[0] = self._add(arith.DivSIOp(self.extents[0], self.team))
+
+    def _group(self, uneven: Uneven, function: tile.FuncOp) -> None:
+        """How many columns of programs run beside each other: as many as share the cache."""
+        if isinstance(uneven.size, int):
+            size = self._constant(uneven.size)
+        else:
+            argument, axis = uneven.size
+            size = self._add(tile.DimOp(function.arguments[argument], axis))
+        turns = self._add(arith.CeilDivSIOp(size, self._constant(uneven.step)))
+        moved = self._add(arith.MaxSIOp(self._add(arith.MuliOp(turns, self._constant(uneven.bytes))), self._one))
+        fitting = self._add(arith.MaxSIOp(self._add(arith.DivSIOp(self._constant(CACHED), moved)), self._one))
+        self.columns = self._one
+        for extent in self.extents[1:]:
+            self.columns = self._add(arith.MuliOp(self.columns, extent))
+        self.group = self._add(arith.MinSIOp(fitting, self._add(arith.MaxSIOp(self.columns, self._one))))
+        self.in_group = self._add(arith.MuliOp(self.group, self.extents[0]))
+        self.last = self._add(arith.SubiOp(self.extents[0], self._one))
+
+    def places(self, number: SSAValue, block: Block) -> list[SSAValue]:
+        """Where in the grid a program is, by ops at the end of a block."""
+
+        def add(op: Operation) -> SSAValue:
+            block.add_op(_certain(op))
+            return op.results[0]
+
+        places = self._places(number, add)
+        if self.team is not None:
+            places[0] = add(arith.AddiOp(add(arith.MuliOp(places[0], self.team)), self.rank))
+        return places
+
+    def _places(self, number: SSAValue, add: Callable[[Operation], SSAValue]) -> list[SSAValue]:
+        if self.uneven is not None:
+            return self._longest_first(number, self.uneven, add)
+        rest, beyond = number, list[SSAValue]()
+        if len(self.extents) > 2:
+            beyond.append(add(arith.DivSIOp(rest, self.counts[1])))
+            rest = add(arith.RemSIOp(rest, self.counts[1]))
+        if len(self.extents) == 1:
+            return [rest]
+        if self.band is None:
+            return [add(arith.RemSIOp(rest, self.extents[0])), add(arith.DivSIOp(rest, self.extents[0])), *beyond]
+        top = add(arith.MuliOp(add(arith.DivSIOp(rest, self.in_band)), self.band))
+        inside = add(arith.RemSIOp(rest, self.in_band))
+        # The last band may have fewer rows.
+        height = add(arith.MinSIOp(add(arith.SubiOp(self.extents[0], top)), self.band))
+        down = add(arith.AddiOp(top, add(arith.RemSIOp(inside, height))))
+        return [down, add(arith.DivSIOp(inside, height)), *beyond]
+
+    def _longest_first(self, number: SSAValue, uneven: Uneven, add: Callable[[Operation], SSAValue]) -> list[SSAValue]:
+        """Columns in groups; in a group those with most turns first, one of each column beside each other."""
+        first = add(arith.MuliOp(add(arith.DivSIOp(number, self.in_group)), self.group))
+        inside = add(arith.RemSIOp(number, self.in_group))
+        # The last group may have fewer columns.
+        here = add(arith.MinSIOp(add(arith.SubiOp(self.columns, first)), self.group))
+        down = add(arith.DivSIOp(inside, here))
+        if uneven.rising:
+            down = add(arith.SubiOp(self.last, down))
+        column = add(arith.AddiOp(first, add(arith.RemSIOp(inside, here))))
+        places = [down]
+        for extent in self.extents[1:-1]:
+            places.append(add(arith.RemSIOp(column, extent)))
+            column = add(arith.DivSIOp(column, extent))
+        return [*places, column] if len(self.extents) > 1 else places

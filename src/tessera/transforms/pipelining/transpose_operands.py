@@ -1,0 +1,104 @@
+"""`turn-factors`: right factors that products can only read along the depth are turned on their way, by an agent.
+
+Where a ring holds [depth, columns] of such elements, a second ring gets [columns, depth], and those that compute take
+out of that one. The agent that turns goes through the same loops as the one that copies: each fill of the first ring
+has its turn. The program's meaning stays: what is taken is transposed back, which products do as they read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.pipe import tile_scheduler as pipe_draws
+from tessera.ir.pipe import transpose as pipe_turns
+from tessera.ir.pipe import warp_groups as pipe_agents
+from tessera.ir.tile import dialect as tile
+from tessera.transforms.core.dead_code import sweep
+from tessera.transforms.core.rewriting import replace
+
+BITS = (8,)
+"""Elements of so many bits are multiplied along the depth only."""
+
+
+@dataclass(frozen=True)
+class TurnFactors(ModulePass):
+    """The pass, for every tile function with roles."""
+
+    name = "turn-factors"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in [inner for inner in op.walk() if isinstance(inner, tile.FuncOp)]:
+            turn_factors(function)
+
+
+def turn_factors(function: tile.FuncOp, bits: Collection[int] = BITS) -> bool:
+    """Lets factors with elements of so many `bits` be turned; whether there are any. Products have not begun yet."""
+    roles = next((op for op in function.body.block.ops if isinstance(op, pipe_agents.RolesOp)), None)
+    if roles is None or roles.turns is not None:
+        return False
+    rings = [op for op in function.body.block.ops if isinstance(op, pipe.RingOp) and _lies_across(op.result, bits)]
+    if not rings:
+        return False
+    turned: dict[SSAValue, SSAValue] = {op.result: _ring_for(op) for op in rings}
+    for op in [op for op in roles.computes.walk() if any(value in turned for value in op.operands)]:
+        _take_turned(op, turned)
+    turns = roles.copies.clone()
+    _turn(turns.block, turned)
+    copies, computes = roles.detach_region(roles.copies), roles.detach_region(roles.computes)
+    replace(roles, [pipe_agents.RolesOp(roles.agents.value.data, copies, computes, turns)], [])
+    return True
+
+
+def _lies_across(ring: SSAValue, bits: Collection[int]) -> bool:
+    """Whether all that is taken out of a ring are right factors, as they are."""
+    held = pipe.slot_type(ring)
+    if dtype_of(held.element_type).bits not in bits or held.get_num_dims() != 2:
+        return False
+    takes = [use.operation for use in ring.uses if isinstance(use.operation, pipe_agents.TakeOp)]
+    uses = [use for take in takes for use in take.result.uses]
+    return bool(uses) and all(isinstance(use.operation, tile.DotOp) and use.index == 1 for use in uses)
+
+
+def _ring_for(op: pipe.RingOp) -> SSAValue:
+    """A ring for the same turns, of tiles the other way round."""
+    held, block = pipe.slot_type(op.result), op.parent_block()
+    made = pipe.RingOp(pipe_agents.ring_depth(op.result), TensorType(held.element_type, held.get_shape()[::-1]))
+    made.location = op.location
+    made.result.name_hint = f"{op.result.name_hint}_turned" if op.result.name_hint else None
+    assert block is not None
+    block.insert_op_after(made, op)
+    return made.result
+
+
+def _take_turned(op: Operation, turned: dict[SSAValue, SSAValue]) -> None:
+    """What those that compute did with a ring they do with the other one."""
+    if isinstance(op, pipe_agents.TakeOp):
+        take = pipe_agents.TakeOp(turned[op.ring], op.cursor)
+        replace(op, [take, tile.TransOp(take.result, (1, 0))])
+        return
+    for place, value in enumerate(op.operands):
+        if value in turned:
+            op.operands[place] = turned[value]
+
+
+def _turn(block: Block, turned: dict[SSAValue, SSAValue]) -> None:
+    """Makes what the agent that copies does to what the one that turns does."""
+    for op in list(block.walk()):
+        match op:
+            case pipe_agents.FillOp() if op.ring in turned:
+                replace(op, [pipe_turns.TurnOp(op.ring, turned[op.ring], op.cursor)], [])
+            case pipe_agents.FillOp():
+                replace(op, [], [])
+            case pipe_draws.DrawOp():
+                replace(op, [pipe_draws.DrawnOp(op.mailbox, op.cursor)])
+            case _:
+                pass
+    sweep(block)

@@ -1,0 +1,135 @@
+"""`unroll-rings`: a loop goes through its ring once in each turn, so that slots are numbers and not values.
+
+Which slot a turn uses is then part of the addresses in its instructions. Turns that do not make a whole round run in
+a loop of the old kind behind. It is done where a turn is one product: longer ones have enough else to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, i1
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from tessera.interpreters.core.scalars import COMPARE, DIVISIONS, INTEGER
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.tile import dialect as tile
+from tessera.transforms.core.rewriting import adopt_location, insert_before, replace
+
+_index = IndexType()
+
+
+def unroll_rings(function: tile.FuncOp) -> None:
+    """Rewrites every loop of a function that goes through rings with one product to a turn."""
+    for op in list(function.body.walk()):
+        if isinstance(op, scf.ForOp) and (depth := _depth(op)) is not None:
+            _unroll(op, depth)
+
+
+def _depth(loop: scf.ForOp) -> int | None:
+    """How many slots the rings of a loop have, if it is one to unroll: the number of the slot is carried last."""
+    block = loop.body.block
+    gets = [op for op in block.ops if isinstance(op, pipe.GetOp)]
+    products = sum(isinstance(op, tile.DotOp) for op in block.ops)
+    depths = {pipe.ring_type(op.ring).depth.data for op in gets}
+    if products != 1 or len(depths) != 1 or any(op.slot is not block.args[-1] for op in gets):
+        return None
+    # A loop that goes on where another one ended may begin at any slot.
+    if _number(loop.iter_args[-1]) != 0:
+        return None
+    (depth,) = depths
+    return depth if depth > 1 else None
+
+
+class _Scalars:
+    """Whole numbers in front of an op."""
+
+    def __init__(self) -> None:
+        self.ops: list[Operation] = []
+
+    def add(self, op: Operation) -> SSAValue:
+        self.ops.append(op)
+        return op.results[0]
+
+    def constant(self, number: int) -> SSAValue:
+        return self.add(arith.ConstantOp(IntegerAttr(number, _index)))
+
+
+def _unroll(loop: scf.ForOp, depth: int) -> None:
+    before = _Scalars()
+    add = before.add
+    room = add(arith.MaxSIOp(add(arith.SubiOp(loop.ub, loop.lb)), before.constant(0)))
+    turns = add(arith.CeilDivSIOp(room, loop.step))
+    count = before.constant(depth)
+    rounds = add(arith.FloorDivSIOp(turns, count))
+    stride = add(arith.MuliOp(loop.step, count))
+    middle = add(arith.AddiOp(loop.lb, add(arith.MuliOp(rounds, stride))))
+    insert_before(loop, before.ops)
+    source = loop.body.block
+    carried = list(loop.iter_args)[:-1]
+    body = Block(arg_types=[_index, *(value.type for value in carried)])
+    state: list[SSAValue] = list(body.args[1:])
+    for slot in range(depth):
+        state = _turn(body, source, loop, state, slot)
+    body.add_op(scf.YieldOp(*state))
+    main = scf.ForOp(loop.lb, middle, stride, carried, Region(body))
+    main.attributes.update(loop.attributes)
+    rest = scf.ForOp(middle, loop.ub, loop.step, [*main.results, loop.iter_args[-1]], loop.detach_region(0))
+    rest.attributes.update(loop.attributes)
+    replace(loop, [main, rest], list(rest.results))
+
+
+def _turn(body: Block, source: Block, loop: scf.ForOp, state: list[SSAValue], slot: int) -> list[SSAValue]:
+    """One turn with its slot written down; what it carries on."""
+    scalars = _Scalars()
+    counter: SSAValue = body.args[0]
+    if slot:
+        counter = scalars.add(arith.AddiOp(counter, scalars.add(arith.MuliOp(loop.step, scalars.constant(slot)))))
+    values: dict[SSAValue, SSAValue] = {source.args[0]: counter}
+    values.update(zip(source.args[1:-1], state, strict=True))
+    values[source.args[-1]] = scalars.constant(slot)
+    known: dict[SSAValue, int] = {values[source.args[-1]]: slot}
+    adopt_location(scalars.ops, loop)
+    body.add_ops(scalars.ops)
+    end = source.last_op
+    assert end is not None
+    for op in source.ops:
+        if op is end:
+            break
+        made = op.clone(values)
+        number = _folded(made, known)
+        if number is not None:
+            made = arith.ConstantOp(IntegerAttr(number, i1 if made.results[0].type == i1 else _index))
+            adopt_location([made], op)
+            values[op.results[0]] = made.result
+            known[made.result] = number
+        body.add_op(made)
+    return [values.get(value, value) for value in end.operands[:-1]]
+
+
+def _number(value: SSAValue) -> int | None:
+    """The number that a value is, if it is written down."""
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+        return owner.value.value.data
+    return None
+
+
+def _folded(op: Operation, known: Mapping[SSAValue, int]) -> int | None:
+    """The number that an op on known numbers gives. Narrow ones are left alone: they may wrap."""
+    if not op.operands or len(op.results) != 1 or op.results[0].type not in (_index, i1):
+        return None
+    numbers: list[int] = []
+    for operand in op.operands:
+        number = known.get(operand, _number(operand))
+        if number is None:
+            return None
+        numbers.append(number)
+    if isinstance(op, arith.SelectOp):
+        return numbers[1] if numbers[0] else numbers[2]
+    function: Callable[..., int] | None = INTEGER.get(type(op))
+    if isinstance(op, arith.CmpiOp):
+        function = COMPARE[op.predicate.value.data]
+    fails = isinstance(op, DIVISIONS) and numbers[1] == 0
+    return None if function is None or fails else int(function(*numbers))
