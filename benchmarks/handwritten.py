@@ -11,8 +11,8 @@ from tessera.ir.tile.types import ViewType
 from tessera.runtime.executable import Executable
 from tessera.runtime.launch_plan import ArrayArgument, Plan
 from tessera.targets import text
-from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.compile import compile_lowered
+from tessera.targets.cpu.ir import dialect as cpu
 
 TEXTS = Path(__file__).parent / "texts"
 

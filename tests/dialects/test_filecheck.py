@@ -36,8 +36,8 @@ from tessera.ir.graph import dialect as graph
 from tessera.ir.graph import effects as graph_effects
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
-from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.interpreter import run_cpu_kernel
+from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.hopper_interpreter import run_warpgroups
 from tessera.targets.cuda.interpreter import run_nv_kernel

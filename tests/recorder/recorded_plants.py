@@ -7,7 +7,7 @@ from typing import Any
 
 from tessera.kernels import choosing
 from tessera.targets import choose_blocks
-from tessera.targets.cpu import emit_memory
+from tessera.targets.cpu.emit import memory as emit_memory
 from tessera.targets.cuda import compile as cuda_compile
 from tessera.targets.cuda import preparing
 

@@ -17,7 +17,7 @@ from recorded_plants import PLANTS, nothing
 from recorded_programs import record_kernel
 
 from tessera import knobs
-from tessera.targets.cpu import emit_control
+from tessera.targets.cpu.emit import control as emit_control
 from tessera.targets.cuda import preparing
 
 HERE = Path(__file__).parent

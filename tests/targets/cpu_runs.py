@@ -12,7 +12,7 @@ from tessera.interpreters.levels.tile import run_kernel
 from tessera.targets import text
 from tessera.targets.cpu.features import LEVELS, lanes
 from tessera.targets.cpu.interpreter import run_cpu_kernel
-from tessera.targets.cpu.tile_to_cpu import TileToCpu
+from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
 
 Array = np.ndarray[Any, np.dtype[Any]]
 MACHINES = {level: lanes(level, 32) for level in LEVELS}

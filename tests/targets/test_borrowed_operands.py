@@ -19,9 +19,9 @@ from tessera.kernels import intrinsics as tile_ops
 from tessera.metatracing.attention import flash_attention
 from tessera.runtime.creation import asarray
 from tessera.shapes.annotations import Out
-from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu.compile import lower_kernel
-from tessera.targets.cpu.cpu_types import BufferType
+from tessera.targets.cpu.ir import dialect as cpu
+from tessera.targets.cpu.ir.types import BufferType
 from tessera.transforms.core.facts import Facts, observe
 
 bf16 = ml_dtypes.bfloat16

@@ -14,7 +14,7 @@ from tessera import bf16, f32, kernel, knobs, tile
 from tessera.ir.common.elementwise import TABLE
 from tessera.targets.cpu import features
 from tessera.targets.cpu.compile import compile_kernel
-from tessera.targets.cpu.tile_to_cpu import TileToCpu
+from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
 from tessera.targets.llvm.exponentials import BRIEFLY, FLUSHED, Brief
 from tessera.targets.llvm.floats import Floats, Sixteen
 from tessera.targets.llvm.marks import BRIEF

@@ -12,8 +12,8 @@ import pytest
 from tessera import Schedule, kernel, knobs, tile
 from tessera.targets.cpu import features
 from tessera.targets.cpu.compile import machine_for
-from tessera.targets.cpu.emit import emit
-from tessera.targets.cpu.tile_to_cpu import TileToCpu
+from tessera.targets.cpu.emit.rules import emit
+from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
 from tessera.targets.llvm.machine import assembly
 from tessera.transforms.core.context import CompileContext
 

@@ -23,7 +23,7 @@ import tessera
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType
 from tessera.shapes.expr import dim
-from tessera.targets.cpu import dialect as cpu
+from tessera.targets.cpu.ir import dialect as cpu
 
 sys.path.append(str(Path(__file__).parents[1] / "transforms"))
 masks: Any = import_module("random_masks")

@@ -14,7 +14,7 @@ from tessera.ir import structural_hash as structure
 from tessera.ir import text as plain
 from tessera.ir.common.locations import span_of
 from tessera.targets import text
-from tessera.targets.cpu import dialect as cpu
+from tessera.targets.cpu.ir import dialect as cpu
 
 GOLDEN = Path(__file__).parents[1] / "kernels" / "golden"
 FUNCTION = """

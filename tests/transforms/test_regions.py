@@ -45,7 +45,7 @@ from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text as targets_text
 from tessera.targets.cpu.interpreter import run_cpu_kernel
-from tessera.targets.cpu.tile_to_cpu import TileToCpu
+from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
 from tessera.targets.cuda.assembler import assemble
 from tessera.targets.cuda.compile import compile_kernel, lower_kernel
 from tessera.targets.cuda.interpreter import run_nv_kernel

@@ -41,9 +41,9 @@ from tessera.runtime.tensor import Tensor
 from tessera.targets.cpu import features
 from tessera.targets.cpu.compile import EFFORTS, compile_kernel, machine_for
 from tessera.targets.cpu.compile import Program as MachineProgram
-from tessera.targets.cpu.emit import emit
-from tessera.targets.cpu.emitter import Emitted
-from tessera.targets.cpu.tile_to_cpu import TileToCpu
+from tessera.targets.cpu.emit.emitter import Emitted
+from tessera.targets.cpu.emit.rules import emit
+from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
 from tessera.targets.llvm import image, machine
 from tessera.transforms.checks.instrument import Instrument
 from tessera.transforms.core.context import CompileContext

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from xdsl.passes import ModulePass
 
 from tessera.targets.choose_blocks import ChooseBlocks
-from tessera.targets.cpu.tile_to_cpu import TileToCpu
+from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
 from tessera.targets.cuda.tile_to_nv import TileToNv
 from tessera.transforms import pipeline
 

@@ -10,7 +10,7 @@ from tessera.ir import structural_hash as structure
 from tessera.ir import text
 from tessera.ir.pipe import dialect as pipes
 from tessera.ir.text import verify, write
-from tessera.targets.cpu import dialect as cpu
+from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cuda import nv
 
 __all__ = ["DIALECTS", "VERSIONS", "new_context", "read", "stamp", "structural_hash", "verify", "versions_of", "write"]

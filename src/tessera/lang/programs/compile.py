@@ -134,7 +134,7 @@ def machine_texts(codes: Codes, chosen: Settings) -> tuple[str, str]:
 def _for_cpu(module: ModuleOp, kernel: host.Kernel, chosen: Settings) -> tuple[str, str]:
     from tessera.targets.cpu import features
     from tessera.targets.cpu.compile import EFFORTS, lower_kernel, machine_for
-    from tessera.targets.cpu.emit import emit
+    from tessera.targets.cpu.emit.rules import emit
     from tessera.targets.llvm import machine
 
     level, effort = chosen.level, chosen.optimization

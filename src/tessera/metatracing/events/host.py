@@ -209,7 +209,7 @@ class HostExecution:
         """The instructions that calls run, as LLVM writes them."""
         from tessera.targets.cpu import features
         from tessera.targets.cpu.compile import EFFORTS, lower_kernel, machine_for
-        from tessera.targets.cpu.emit import emit
+        from tessera.targets.cpu.emit.rules import emit
         from tessera.targets.llvm import machine
 
         level, effort, name = self.chosen.level, self.chosen.optimization, self.instance.name

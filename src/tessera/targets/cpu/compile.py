@@ -16,9 +16,9 @@ from tessera import knobs
 from tessera.faults import verified
 from tessera.ir import text
 from tessera.targets.cpu import features
-from tessera.targets.cpu.emit import emit
-from tessera.targets.cpu.emitter import Layout, Machine
-from tessera.targets.cpu.tile_to_cpu import TileToCpu
+from tessera.targets.cpu.emit.emitter import Layout, Machine
+from tessera.targets.cpu.emit.rules import emit
+from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
 from tessera.targets.laps import Laps
 from tessera.targets.llvm import image, machine
 from tessera.targets.specializing import specialized

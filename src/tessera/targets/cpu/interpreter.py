@@ -24,10 +24,10 @@ from tessera.interpreters.levels.tile import Array, View, bind, check_writable, 
 from tessera.ir.common import reductions
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
-from tessera.targets.cpu import dialect as cpu
-from tessera.targets.cpu.cpu_types import LINE, BufferType, PanelsType, buffer_type, panels_type, rounded_up
-from tessera.targets.cpu.emit_memory import INSIDE, UNROLL
-from tessera.targets.cpu.registers import extent, is_column
+from tessera.targets.cpu.emit.memory import INSIDE, UNROLL
+from tessera.targets.cpu.emit.registers import extent, is_column
+from tessera.targets.cpu.ir import dialect as cpu
+from tessera.targets.cpu.ir.types import LINE, BufferType, PanelsType, buffer_type, panels_type, rounded_up
 
 
 def run_cpu_kernel(

@@ -11,8 +11,8 @@ from xdsl.ir import Operation
 from tessera.dtypes.types import DType, bf16, f32, i8, i32, u8, u32
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
-from tessera.targets.cpu.emitter import Machine
-from tessera.targets.cpu.nests import Nest, Phase
+from tessera.targets.cpu.emit.emitter import Machine
+from tessera.targets.cpu.lower.nests import Nest, Phase
 from tessera.targets.llvm.elements import is_arm
 
 FEW_ROWS = 4

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects import scf
 from xdsl.ir import Region
 
-from tessera.targets.cpu import dialect as cpu
-from tessera.targets.cpu.cpu_types import BufferType, PanelsType, buffer_type, panels_type
-from tessera.targets.cpu.emitter import FIRST_ARGUMENT, QUEUES, Emitter, Memory, View, emits
+from tessera.targets.cpu.emit.emitter import FIRST_ARGUMENT, QUEUES, Emitter, Memory, View, emits
+from tessera.targets.cpu.ir import dialect as cpu
+from tessera.targets.cpu.ir.types import BufferType, PanelsType, buffer_type, panels_type
 from tessera.targets.llvm.literals import literal
 from tessera.targets.llvm.text import Value, number
 

@@ -17,8 +17,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from tessera.ir.common import reductions
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype
-from tessera.targets.cpu.emit_memory import UNROLL
-from tessera.targets.cpu.nests import Analysis, Nest, Phase, shape_of
+from tessera.targets.cpu.emit.memory import UNROLL
+from tessera.targets.cpu.lower.nests import Analysis, Nest, Phase, shape_of
 from tessera.transforms.algebra.masks import (
     Constant,
     Edge,
@@ -31,7 +31,7 @@ from tessera.transforms.algebra.masks import (
 )
 
 if TYPE_CHECKING:
-    from tessera.targets.cpu.tile_to_cpu import Lowering
+    from tessera.targets.cpu.lower.tile_to_cpu import Lowering
 
 STEP = 64
 """Columns by which the work of a run of nests is cut off: whole steps of all its phases."""

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
-from tessera.targets.cpu.extents import Extents, Span
+from tessera.targets.cpu.lower.extents import Extents, Span
 from tessera.transforms.algebra.masks import Window, true_if
 from tessera.transforms.core.rewriting import replace
 

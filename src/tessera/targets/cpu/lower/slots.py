@@ -10,10 +10,10 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype
-from tessera.targets.cpu.nests import Nest, shape_of
+from tessera.targets.cpu.lower.nests import Nest, shape_of
 
 if TYPE_CHECKING:
-    from tessera.targets.cpu.tile_to_cpu import Lowering
+    from tessera.targets.cpu.lower.tile_to_cpu import Lowering
 
 
 def slots_of(lowering: Lowering, run: Sequence[Operation], nests: Sequence[Nest]) -> dict[SSAValue, SSAValue]:

@@ -11,13 +11,13 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.ir.tile import dialect as tile
-from tessera.targets.cpu.clipping import COLUMN, one_column
-from tessera.targets.cpu.nests import Analysis, Nest, Phase, shape_of
+from tessera.targets.cpu.lower.clipping import COLUMN, one_column
+from tessera.targets.cpu.lower.nests import Analysis, Nest, Phase, shape_of
 from tessera.transforms.algebra.masks import Linear, true_if
 
 if TYPE_CHECKING:
-    from tessera.targets.cpu.nest_writer import NestWriter
-    from tessera.targets.cpu.tile_to_cpu import Lowering
+    from tessera.targets.cpu.lower.nest_writer import NestWriter
+    from tessera.targets.cpu.lower.tile_to_cpu import Lowering
 
 
 Bounds: TypeAlias = tuple[SSAValue, SSAValue]

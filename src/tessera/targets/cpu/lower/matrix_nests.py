@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
-from tessera.targets.cpu import dialect as cpu
-from tessera.targets.cpu.clipping import STEP
-from tessera.targets.cpu.cpu_types import TILE_ROWS, rounded_up
-from tessera.targets.cpu.nests import shape_of
+from tessera.targets.cpu.ir import dialect as cpu
+from tessera.targets.cpu.ir.types import TILE_ROWS, rounded_up
+from tessera.targets.cpu.lower.clipping import STEP
+from tessera.targets.cpu.lower.nests import shape_of
 from tessera.transforms.algebra.masks import constant_of
 from tessera.transforms.core.rewriting import adopt_location
 
 if TYPE_CHECKING:
-    from tessera.targets.cpu.nest_writer import NestWriter
+    from tessera.targets.cpu.lower.nest_writer import NestWriter
 
 
 def write_matrix(writer: NestWriter) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from tessera.dtypes.types import f32, i64
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype
-from tessera.targets.cpu import dialect as cpu
-from tessera.targets.cpu.emitter import Emitter, emits
-from tessera.targets.cpu.registers import RegisterTile, is_column
+from tessera.targets.cpu.emit.emitter import Emitter, emits
+from tessera.targets.cpu.emit.registers import RegisterTile, is_column
+from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.llvm import casts, elements, elementwise, exponentials
 from tessera.targets.llvm.floats import Floats, Sixteen, fits_sixteens, in_sixteens
 from tessera.targets.llvm.literals import literal

@@ -19,22 +19,22 @@ from tessera.ir.common import elementwise, reductions
 from tessera.ir.common.elements import element_of, tile_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
-from tessera.targets.cpu import dialect as cpu
-from tessera.targets.cpu.clipping import STEP, Clipping, clipping, live_columns
-from tessera.targets.cpu.cpu_types import BufferType, buffer_type
-from tessera.targets.cpu.emit_memory import UNROLL, mark_inside
-from tessera.targets.cpu.inside import inside, lane_axis, moved
-from tessera.targets.cpu.matrix_nests import write_matrix
-from tessera.targets.cpu.nests import Nest, Phase, domain, shape_of
-from tessera.targets.cpu.open_columns import NO_MASKS, Bounds, OpenColumns, open_columns, over_columns
-from tessera.targets.cpu.pieces import PIECES, Axes
-from tessera.targets.cpu.registers import is_column
+from tessera.targets.cpu.emit.memory import UNROLL, mark_inside
+from tessera.targets.cpu.emit.registers import is_column
+from tessera.targets.cpu.ir import dialect as cpu
+from tessera.targets.cpu.ir.types import BufferType, buffer_type
+from tessera.targets.cpu.lower.clipping import STEP, Clipping, clipping, live_columns
+from tessera.targets.cpu.lower.inside import inside, lane_axis, moved
+from tessera.targets.cpu.lower.matrix_nests import write_matrix
+from tessera.targets.cpu.lower.nests import Nest, Phase, domain, shape_of
+from tessera.targets.cpu.lower.open_columns import NO_MASKS, Bounds, OpenColumns, open_columns, over_columns
+from tessera.targets.cpu.lower.pieces import PIECES, Axes
 from tessera.transforms.algebra.masks import Linear
 from tessera.transforms.core.folding import materialize
 from tessera.transforms.core.rewriting import adopt_location
 
 if TYPE_CHECKING:
-    from tessera.targets.cpu.tile_to_cpu import Lowering
+    from tessera.targets.cpu.lower.tile_to_cpu import Lowering
 
 _index = IndexType()
 

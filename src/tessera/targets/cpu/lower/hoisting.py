@@ -13,7 +13,7 @@ from xdsl.dialects import scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from tessera.ir.tile import dialect as tile
-from tessera.targets.cpu.nests import Analysis
+from tessera.targets.cpu.lower.nests import Analysis
 
 
 @dataclass

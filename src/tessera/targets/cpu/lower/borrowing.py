@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype
-from tessera.targets.cpu.blocking import Blocking
-from tessera.targets.cpu.cpu_types import LINE, TILE_ROWS
-from tessera.targets.cpu.extents import Extents
-from tessera.targets.cpu.inside import is_inside
-from tessera.targets.cpu.nests import shape_of
+from tessera.targets.cpu.ir.types import LINE, TILE_ROWS
+from tessera.targets.cpu.lower.blocking import Blocking
+from tessera.targets.cpu.lower.extents import Extents
+from tessera.targets.cpu.lower.inside import is_inside
+from tessera.targets.cpu.lower.nests import shape_of
 
 
 def can_borrow(

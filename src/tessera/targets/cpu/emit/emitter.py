@@ -21,9 +21,9 @@ from tessera.ir.common.checking import operands_of
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
-from tessera.targets.cpu import dialect as cpu
-from tessera.targets.cpu.cpu_types import LINE, TILE_ROWS, BufferType, PanelsType, buffer_type, panels_type, rounded_up
-from tessera.targets.cpu.registers import RegisterTile
+from tessera.targets.cpu.emit.registers import RegisterTile
+from tessera.targets.cpu.ir import dialect as cpu
+from tessera.targets.cpu.ir.types import LINE, TILE_ROWS, BufferType, PanelsType, buffer_type, panels_type, rounded_up
 from tessera.targets.llvm import elements
 from tessera.targets.llvm.text import Function, Module, Value, number
 

@@ -10,13 +10,13 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
 from tessera.ir.tile import dialect as tile
-from tessera.targets.cpu.cpu_types import BufferType
-from tessera.targets.cpu.extents import Extents, Span
-from tessera.targets.cpu.nests import shape_of
+from tessera.targets.cpu.ir.types import BufferType
+from tessera.targets.cpu.lower.extents import Extents, Span
+from tessera.targets.cpu.lower.nests import shape_of
 
 if TYPE_CHECKING:
-    from tessera.targets.cpu.nest_writer import NestWriter
-    from tessera.targets.cpu.tile_to_cpu import Lowering
+    from tessera.targets.cpu.lower.nest_writer import NestWriter
+    from tessera.targets.cpu.lower.tile_to_cpu import Lowering
 
 
 def accesses(writer: NestWriter) -> Iterator[tile.LoadOp | tile.StoreOp]:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from tessera.dtypes.types import Kind
-from tessera.targets.cpu import dialect as cpu
-from tessera.targets.cpu.cpu_types import LINE, TILE_ROWS, BufferType, PanelsType, buffer_type
-from tessera.targets.cpu.emitter import Emitter, emits
+from tessera.targets.cpu.emit.emitter import Emitter, emits
+from tessera.targets.cpu.ir import dialect as cpu
+from tessera.targets.cpu.ir.types import LINE, TILE_ROWS, BufferType, PanelsType, buffer_type
 from tessera.targets.llvm.literals import folded, literal
 from tessera.targets.llvm.text import Function, Value, number
 

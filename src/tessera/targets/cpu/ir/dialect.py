@@ -37,7 +37,7 @@ from tessera.ir.tile.dialect import ProgramIdOp, memory_of, verify_signature
 from tessera.ir.tile.types import AnyTile, AnyView, check_axis, check_tile, tile_dtype, tile_type, view_type
 from tessera.ir.tile.values import verify_reduction
 from tessera.shapes.expr import Size
-from tessera.targets.cpu.cpu_types import (
+from tessera.targets.cpu.ir.types import (
     TILE_ROWS,
     AnyBuffer,
     AnyPanels,

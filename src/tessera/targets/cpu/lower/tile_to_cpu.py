@@ -21,23 +21,23 @@ from tessera.errors import CompileError
 from tessera.ir.common.elements import element_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype
-from tessera.targets.cpu import dialect as cpu
 from tessera.targets.cpu import features
-from tessera.targets.cpu.blocking import Blocking
-from tessera.targets.cpu.borrowing import can_borrow
-from tessera.targets.cpu.clipping import STEP, BlockClipping, block_clipping, first_column, live_columns
-from tessera.targets.cpu.cpu_types import LINE, TILE_ROWS, BufferType, PanelsType, rounded_up
-from tessera.targets.cpu.emit_memory import mark_inside
-from tessera.targets.cpu.emitter import Machine
-from tessera.targets.cpu.extents import Extents
-from tessera.targets.cpu.hoisting import Slice, axes_of, by_depth, sharing
-from tessera.targets.cpu.inside import is_inside
-from tessera.targets.cpu.live_rows import live_rows
-from tessera.targets.cpu.nest_writer import NestWriter
-from tessera.targets.cpu.nests import Analysis, Nest, domain, shape_of
-from tessera.targets.cpu.pieces import counts
-from tessera.targets.cpu.preparing import prepare
-from tessera.targets.cpu.slots import slots_of
+from tessera.targets.cpu.emit.emitter import Machine
+from tessera.targets.cpu.emit.memory import mark_inside
+from tessera.targets.cpu.ir import dialect as cpu
+from tessera.targets.cpu.ir.types import LINE, TILE_ROWS, BufferType, PanelsType, rounded_up
+from tessera.targets.cpu.lower.blocking import Blocking
+from tessera.targets.cpu.lower.borrowing import can_borrow
+from tessera.targets.cpu.lower.clipping import STEP, BlockClipping, block_clipping, first_column, live_columns
+from tessera.targets.cpu.lower.extents import Extents
+from tessera.targets.cpu.lower.hoisting import Slice, axes_of, by_depth, sharing
+from tessera.targets.cpu.lower.inside import is_inside
+from tessera.targets.cpu.lower.live_rows import live_rows
+from tessera.targets.cpu.lower.nest_writer import NestWriter
+from tessera.targets.cpu.lower.nests import Analysis, Nest, domain, shape_of
+from tessera.targets.cpu.lower.pieces import counts
+from tessera.targets.cpu.lower.preparing import prepare
+from tessera.targets.cpu.lower.slots import slots_of
 from tessera.targets.llvm.tolerances import Tolerances
 from tessera.transforms.algebra.masks import Edge, Linear, Window, dead_before, dead_from, is_skippable, masks_in
 from tessera.transforms.core.context import recorder_of

@@ -16,10 +16,10 @@ from tessera.dtypes.types import DType, Kind
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
-from tessera.targets.cpu import dialect as cpu
-from tessera.targets.cpu.cpu_types import LINE, BufferType, buffer_type
-from tessera.targets.cpu.emitter import Emitter, Memory, View, emits
-from tessera.targets.cpu.registers import RegisterTile, is_column
+from tessera.targets.cpu.emit.emitter import Emitter, Memory, View, emits
+from tessera.targets.cpu.emit.registers import RegisterTile, is_column
+from tessera.targets.cpu.ir import dialect as cpu
+from tessera.targets.cpu.ir.types import LINE, BufferType, buffer_type
 from tessera.targets.llvm import casts, elements, elementwise
 from tessera.targets.llvm.literals import constant, folded, literal
 from tessera.targets.llvm.text import Value, number, numbers, suffix_of, vector

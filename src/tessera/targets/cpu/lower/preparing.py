@@ -9,8 +9,8 @@ from tessera.errors import CompileError
 from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
-from tessera.targets.cpu.certain_masks import drop_certain_masks
-from tessera.targets.cpu.extents import Extents
+from tessera.targets.cpu.lower.certain_masks import drop_certain_masks
+from tessera.targets.cpu.lower.extents import Extents
 from tessera.targets.llvm.elements import is_arm
 from tessera.transforms.algebra.degenerate_matmuls import spread_thin_products
 from tessera.transforms.algebra.factoring import remove_unused

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tessera.targets.cpu import dialect as cpu
-from tessera.targets.cpu.cpu_types import PanelsType, rounded_up
-from tessera.targets.cpu.emit_memory import INSIDE
-from tessera.targets.cpu.emit_tiles import square
-from tessera.targets.cpu.emitter import Emitter, View, emits
+from tessera.targets.cpu.emit.emitter import Emitter, View, emits
+from tessera.targets.cpu.emit.memory import INSIDE
+from tessera.targets.cpu.emit.tiles import square
+from tessera.targets.cpu.ir import dialect as cpu
+from tessera.targets.cpu.ir.types import PanelsType, rounded_up
 from tessera.targets.llvm import casts, elements
 from tessera.targets.llvm.elements import reaches
 from tessera.targets.llvm.literals import literal

@@ -13,16 +13,16 @@ from tessera.dtypes.types import f32, i32
 from tessera.ir.common.elements import element_of, tile_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype
-from tessera.targets.cpu import dialect as cpu
-from tessera.targets.cpu.emit_memory import UNROLL, mark_inside
-from tessera.targets.cpu.emit_tiles import FOR_PRODUCTS
-from tessera.targets.cpu.nests import shape_of
+from tessera.targets.cpu.emit.memory import UNROLL, mark_inside
+from tessera.targets.cpu.emit.tiles import FOR_PRODUCTS
+from tessera.targets.cpu.ir import dialect as cpu
+from tessera.targets.cpu.lower.nests import shape_of
 from tessera.targets.llvm.marks import BRIEF, ROUNDED
 from tessera.transforms.algebra.masks import Linear, positions
 from tessera.transforms.core.folding import materialize
 
 if TYPE_CHECKING:
-    from tessera.targets.cpu.nest_writer import NestWriter
+    from tessera.targets.cpu.lower.nest_writer import NestWriter
 
 Axes: TypeAlias = tuple[tuple[SSAValue, int], ...]
 """Along each axis of a tile, where a piece of it starts and how long it is."""

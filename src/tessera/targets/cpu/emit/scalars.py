@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tessera.targets.cpu.emitter import emits
+from tessera.targets.cpu.emit.emitter import emits
 from tessera.targets.llvm import scalars
 
 for _kind, _rule in scalars.RULES.items():

@@ -15,13 +15,13 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue, Use
 
 from tessera.ir.tile import dialect as tile
-from tessera.targets.cpu.extents import Extents
-from tessera.targets.cpu.hoisting import scalars_behind
-from tessera.targets.cpu.inside import is_inside
-from tessera.targets.cpu.nests import Nest, shape_of
+from tessera.targets.cpu.lower.extents import Extents
+from tessera.targets.cpu.lower.hoisting import scalars_behind
+from tessera.targets.cpu.lower.inside import is_inside
+from tessera.targets.cpu.lower.nests import Nest, shape_of
 
 if TYPE_CHECKING:
-    from tessera.targets.cpu.tile_to_cpu import Lowering
+    from tessera.targets.cpu.lower.tile_to_cpu import Lowering
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""cpu level to LLVM text."""

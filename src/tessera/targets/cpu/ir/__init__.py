@@ -1,0 +1,1 @@
+"""The cpu dialect: ops and types of one thread's work."""

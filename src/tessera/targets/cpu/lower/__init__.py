@@ -1,0 +1,1 @@
+"""Tile level to cpu level: loop nests over register tiles."""
