@@ -29,7 +29,7 @@ from tessera import Schedule, kernel, tile
 from tessera.bench.operators.kernels import gemm, layernorm, softmax
 from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.events import ComputeType, GPUComputePatternTracer, GPUMemoryPatternTracer, KernelExecution
-from tessera.targets.cuda.tools import find_tool
+from tessera.targets.cuda.ptx.tools import find_tool
 
 WITHIN = 0.10
 L1 = "l1tex__t_{what}_pipe_lsu_mem_global_op_{op}.sum"

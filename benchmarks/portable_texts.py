@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tessera.targets.cuda import layouts
-from tessera.targets.cuda.layouts import Layout
-from tessera.targets.cuda.nv_types import panel_for
+from tessera.targets.cuda.ir import layouts
+from tessera.targets.cuda.ir.layouts import Layout
+from tessera.targets.cuda.ir.types import panel_for
 
 STEP = 16
 """How deep one product of 16-bit elements is."""

@@ -22,8 +22,8 @@ from xdsl.ir import Operation
 import tessera
 from tessera import Schedule
 from tessera.bench.operators import kernels
-from tessera.targets.cuda import agents_chain
 from tessera.targets.cuda import compile as compiler
+from tessera.targets.cuda.hopper import warp_specialized_chain as agents_chain
 
 PAGE = Path(__file__).parents[1] / "docs" / "attention-walk.md"
 SHAPE, BLOCK = (64, 4096, 128), (128, 128)

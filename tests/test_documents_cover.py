@@ -9,7 +9,7 @@ import pytest
 from tessera import errors, knobs
 from tessera.cli.main import cli
 from tessera.ir.common import elementwise
-from tessera.targets.cuda import dialect
+from tessera.targets.cuda.ir import dialect
 from tessera.targets.passes import PASSES
 from tessera.targets.text import DIALECTS
 from tessera.transforms.core.facts import Kind

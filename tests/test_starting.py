@@ -12,7 +12,7 @@ import pytest
 
 from tessera import starting
 from tessera.bench import hardware
-from tessera.targets.cuda import tools
+from tessera.targets.cuda.ptx import tools
 
 # All that Python brings, all that we need, and all that we would take if it were there.
 LIBRARIES = (

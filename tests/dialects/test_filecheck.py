@@ -38,9 +38,9 @@ from tessera.ir.tile import dialect as tile
 from tessera.targets import text
 from tessera.targets.cpu.interpreter import run_cpu_kernel
 from tessera.targets.cpu.ir import dialect as cpu
-from tessera.targets.cuda import dialect as nv
-from tessera.targets.cuda.hopper_interpreter import run_warpgroups
-from tessera.targets.cuda.interpreter import run_nv_kernel
+from tessera.targets.cuda.interpreter.hopper import run_warpgroups
+from tessera.targets.cuda.interpreter.nv import run_nv_kernel
+from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.passes import PASSES
 from tessera.targets.text import structural_hash
 

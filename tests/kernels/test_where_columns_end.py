@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tessera import KTile, Schedule, f32, kernel, knobs, tile
-from tessera.targets.cuda.assembler import assemble
 from tessera.targets.cuda.compile import compile_kernel
+from tessera.targets.cuda.ptx.assembler import assemble
 
 sys.path.append(str(Path(__file__).parents[1] / "targets"))
 nv_runs: Any = import_module("nv_runs")

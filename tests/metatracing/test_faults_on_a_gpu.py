@@ -25,7 +25,7 @@ from tessera.metatracing import AttentionParams, Call, ExecutionTier, Level, Met
 from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
 from tessera.metatracing.compiling.background import Worker
-from tessera.targets.cuda.tools import find_ptxas
+from tessera.targets.cuda.ptx.tools import find_ptxas
 
 pytestmark = pytest.mark.gpu
 

@@ -9,7 +9,7 @@ from tessera.kernels import choosing
 from tessera.targets import choose_blocks
 from tessera.targets.cpu.emit import memory as emit_memory
 from tessera.targets.cuda import compile as cuda_compile
-from tessera.targets.cuda import preparing
+from tessera.targets.cuda.lower import preparing
 
 
 def nothing(*_args: Any, **_options: Any) -> Any:

@@ -18,7 +18,7 @@ from recorded_programs import record_kernel
 
 from tessera import knobs
 from tessera.targets.cpu.emit import control as emit_control
-from tessera.targets.cuda import preparing
+from tessera.targets.cuda.lower import preparing
 
 HERE = Path(__file__).parent
 # The other family of processors: programs of this one's are loaded by other tests in this process.

@@ -10,7 +10,7 @@ import pytest
 from tessera import knobs
 from tessera.kernels import compiling
 from tessera.runtime.cuda import context, driver, modules
-from tessera.targets.cuda.tools import BRIEFLY
+from tessera.targets.cuda.ptx.tools import BRIEFLY
 
 
 class Loaded:

@@ -32,7 +32,7 @@ from tessera.runtime.launch_plan import (
     Plan,
     TensorMap,
 )
-from tessera.targets.cuda.assembler import assemble
+from tessera.targets.cuda.ptx.assembler import assemble
 
 NUMBERS = st.integers(0, 1 << 20)
 AXES = st.builds(MapAxis, st.integers(0, 4), st.sampled_from(PARTS), st.integers(1, 256))

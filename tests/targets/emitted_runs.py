@@ -15,8 +15,8 @@ from tessera.interpreters.core.engine import symbol_in
 from tessera.interpreters.levels.tile import bind
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.tile.types import ViewType
-from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.compile import Program, compile_lowered
+from tessera.targets.cuda.ir import dialect as nv
 
 RULES = ptx_values.RULES
 """What the machine can do besides products."""

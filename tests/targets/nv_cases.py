@@ -16,7 +16,7 @@ from nv_layouts import Array, random_layout
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import NO_POLICY, DType, bf16, bool_, f32, f64, i4, i8, i32, u16
 from tessera.ir.common.elements import element_of
-from tessera.targets.cuda.layouts import Layout, accumulator, blocked
+from tessera.targets.cuda.ir.layouts import Layout, accumulator, blocked
 
 MOST = 2048
 """Elements of a tile, so that the machine is quick."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tessera.targets.cuda.layouts import Digit, Layout, replicas
+from tessera.targets.cuda.ir.layouts import Digit, Layout, replicas
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

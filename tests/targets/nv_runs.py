@@ -17,12 +17,12 @@ from xdsl.ir import Operation, SSAValue
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
-from tessera.targets.cuda import dialect as nv
-from tessera.targets.cuda.budget import partial_sums
 from tessera.targets.cuda.compile import lower_kernel
-from tessera.targets.cuda.interpreter import run_nv_kernel
-from tessera.targets.cuda.layouts import Layout
-from tessera.targets.cuda.nv_types import layout_of
+from tessera.targets.cuda.interpreter.nv import run_nv_kernel
+from tessera.targets.cuda.ir import dialect as nv
+from tessera.targets.cuda.ir.layouts import Layout
+from tessera.targets.cuda.ir.types import layout_of
+from tessera.targets.cuda.lower.budget import partial_sums
 
 __all__ = ["Array", "at_nv_level", "at_tile_level", "check_layouts", "lowered"]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from tessera.targets.cuda.assembler import Assembly, Usage, assemble, disassembly
+from tessera.targets.cuda.ptx.assembler import Assembly, Usage, assemble, disassembly
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _STRING = re.compile(r'"[^"\n]*"')

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from ptx_rules import RULES, WARP, Array, PtxError
 
-from tessera.targets.cuda.ptx import Code, read
+from tessera.targets.cuda.ptx.reading import Code, read
 
 SHARED_AT = 1024
 """Where shared memory begins: not at 0, so that an address that was forgotten shows."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
-from tessera.targets.cuda.ptx import Instruction
+from tessera.targets.cuda.ptx.reading import Instruction
 
 if TYPE_CHECKING:
     from ptx_machine import Machine

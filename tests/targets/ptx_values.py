@@ -15,7 +15,7 @@ from ptx_rules import RULES, Array, PtxError, rule
 
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, bf16, f8e4m3, f8e5m2, f16, f32, f64, saturate
-from tessera.targets.cuda.ptx import Instruction
+from tessera.targets.cuda.ptx.reading import Instruction
 
 if TYPE_CHECKING:
     from ptx_machine import Machine

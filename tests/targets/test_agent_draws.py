@@ -20,14 +20,14 @@ from tessera.ir.pipe import warp_groups as agents
 from tessera.ir.tile import dialect as tile
 from tessera.kernels.host_plan import launch_of
 from tessera.targets import text
-from tessera.targets.cuda import dialect as nv
-from tessera.targets.cuda import hopper
-from tessera.targets.cuda.agents_chain import with_agents
-from tessera.targets.cuda.choose_agents import AgentsPlan
 from tessera.targets.cuda.compile import compile_lowered
-from tessera.targets.cuda.cursors import share_cursors
-from tessera.targets.cuda.hopper_interpreter import run_warpgroups
-from tessera.targets.cuda.preparing import prepare
+from tessera.targets.cuda.hopper.choose_warp_groups import AgentsPlan
+from tessera.targets.cuda.hopper.pipeline_state import share_cursors
+from tessera.targets.cuda.hopper.warp_specialized_chain import with_agents
+from tessera.targets.cuda.interpreter.hopper import run_warpgroups
+from tessera.targets.cuda.ir import dialect as nv
+from tessera.targets.cuda.ir import hopper
+from tessera.targets.cuda.lower.preparing import prepare
 from tessera.transforms.checks.host_checks import take_host_checks
 from tessera.transforms.loops.live_iterations import clip_ranges
 from tessera.transforms.pipelining.software_pipeline_dots import skew_dots

@@ -32,16 +32,17 @@ from tessera.interpreters.core.engine import symbol_in
 from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
-from tessera.targets.cuda import agents_model, choose_agents
-from tessera.targets.cuda import dialect as nv
-from tessera.targets.cuda.assembler import Assembly, assemble
-from tessera.targets.cuda.choose_agents import agents_plans
 from tessera.targets.cuda.compile import Program, compile_kernel, lower_kernel
-from tessera.targets.cuda.emitter import RULES, Emitter
-from tessera.targets.cuda.hopper_copies import CopyOutOp
-from tessera.targets.cuda.hopper_interpreter import run_warpgroups
-from tessera.targets.cuda.hopper_products import JoinOp
-from tessera.targets.cuda.preparing import prepare
+from tessera.targets.cuda.emit.emitter import RULES, Emitter
+from tessera.targets.cuda.hopper import choose_warp_groups as choose_agents
+from tessera.targets.cuda.hopper.choose_warp_groups import agents_plans
+from tessera.targets.cuda.interpreter.hopper import run_warpgroups
+from tessera.targets.cuda.ir import dialect as nv
+from tessera.targets.cuda.ir.hopper_copies import CopyOutOp
+from tessera.targets.cuda.ir.wgmma import JoinOp
+from tessera.targets.cuda.lower import multiprocessor_model as agents_model
+from tessera.targets.cuda.lower.preparing import prepare
+from tessera.targets.cuda.ptx.assembler import Assembly, assemble
 from tessera.transforms.checks.host_checks import take_host_checks
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))

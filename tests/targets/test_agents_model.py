@@ -12,7 +12,8 @@ from tessera import Schedule
 from tessera.bench.operators import kernels
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
-from tessera.targets.cuda.agents_model import (
+from tessera.targets.cuda.hopper.modelled_work import work_of
+from tessera.targets.cuda.lower.multiprocessor_model import (
     Block,
     Product,
     Ring,
@@ -30,7 +31,6 @@ from tessera.targets.cuda.agents_model import (
     waves,
     widest_product,
 )
-from tessera.targets.cuda.agents_work import work_of
 
 MULTIPROCESSORS = 132
 SOFTMAX = (Work("n", 1), Work("n", 1), Work("n", 1, 1), Work("n", 1), Work("n", 0.5))

@@ -20,20 +20,20 @@ from tessera.ir.pipe import copies as pipe
 from tessera.ir.pipe import warp_groups as agents
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
-from tessera.targets.cuda import dialect as nv
-from tessera.targets.cuda import hopper
-from tessera.targets.cuda import hopper_products as products
-from tessera.targets.cuda.agent_memory import RingPlan
-from tessera.targets.cuda.agent_setup import share_registers
-from tessera.targets.cuda.agents_to_nv import can_lower, lower_agents
-from tessera.targets.cuda.boxes import Box, box_of, is_mapped
 from tessera.targets.cuda.compile import Program, compile_lowered
-from tessera.targets.cuda.cursors import share_cursors
-from tessera.targets.cuda.early_votes import vote_early
-from tessera.targets.cuda.emitter import Emitter
-from tessera.targets.cuda.hopper_interpreter import run_warpgroups
-from tessera.targets.cuda.layouts import accumulator
-from tessera.targets.cuda.ring_groups import leaders
+from tessera.targets.cuda.emit.emitter import Emitter
+from tessera.targets.cuda.hopper.kernel_setup import share_registers
+from tessera.targets.cuda.hopper.pipeline_state import share_cursors
+from tessera.targets.cuda.hopper.ring_groups import leaders
+from tessera.targets.cuda.hopper.shared_memory import RingPlan
+from tessera.targets.cuda.hopper.tma_boxes import Box, box_of, is_mapped
+from tessera.targets.cuda.hopper.warp_groups_to_nv import can_lower, lower_agents
+from tessera.targets.cuda.hopper.warp_vote_max import vote_early
+from tessera.targets.cuda.interpreter.hopper import run_warpgroups
+from tessera.targets.cuda.ir import dialect as nv
+from tessera.targets.cuda.ir import hopper
+from tessera.targets.cuda.ir import wgmma as products
+from tessera.targets.cuda.ir.layouts import accumulator
 
 Array = np.ndarray[Any, Any]
 bf16 = np.dtype(ml_dtypes.bfloat16)

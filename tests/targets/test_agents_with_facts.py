@@ -20,11 +20,11 @@ from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.tile import dialect as tile
 from tessera.metatracing.attention import flash_attention
 from tessera.targets import text
-from tessera.targets.cuda import dialect as nv
-from tessera.targets.cuda.assembler import assemble
 from tessera.targets.cuda.compile import compile_kernel, lower_kernel
-from tessera.targets.cuda.hopper import ExtentOp
-from tessera.targets.cuda.hopper_interpreter import run_warpgroups
+from tessera.targets.cuda.interpreter.hopper import run_warpgroups
+from tessera.targets.cuda.ir import dialect as nv
+from tessera.targets.cuda.ir.hopper import ExtentOp
+from tessera.targets.cuda.ptx.assembler import assemble
 from tessera.transforms.core.facts import Facts, Kind, observe
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))

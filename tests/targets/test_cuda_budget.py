@@ -20,13 +20,13 @@ from tessera.ir.tile import dialect as tile
 from tessera.kernels import fitting
 from tessera.kernels.native import Settings
 from tessera.targets import text
-from tessera.targets.cuda import dialect as nv
-from tessera.targets.cuda.assembler import Usage, assemble
-from tessera.targets.cuda.budget import REGISTERS, Budget, estimate
-from tessera.targets.cuda.choose_plan import SHARED, plans
 from tessera.targets.cuda.compile import Program, compile_lowered, lower_kernel
-from tessera.targets.cuda.fitting import DOUBT, OverBudgetError, refused, registers_of
-from tessera.targets.cuda.hopper import SetRegistersOp
+from tessera.targets.cuda.ir import dialect as nv
+from tessera.targets.cuda.ir.hopper import SetRegistersOp
+from tessera.targets.cuda.lower.budget import REGISTERS, Budget, estimate
+from tessera.targets.cuda.lower.check_budget import DOUBT, OverBudgetError, refused, registers_of
+from tessera.targets.cuda.lower.choose_plan import SHARED, plans
+from tessera.targets.cuda.ptx.assembler import Usage, assemble
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 lib: Any = import_module("library")

@@ -16,8 +16,8 @@ import tessera as ts
 from tessera import DType, Schedule, bf16, f16, f32, i32
 from tessera.kernels.function import Kernel
 from tessera.kernels.native import architecture_of, lines_of
-from tessera.targets.cuda.assembler import Assembly, assemble
 from tessera.targets.cuda.compile import FEW_SPILLS, Program, compile_kernel
+from tessera.targets.cuda.ptx.assembler import Assembly, assemble
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 lib: Any = import_module("library")

@@ -16,7 +16,7 @@ from tessera.bench.operators import kernels
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_type
-from tessera.targets.cuda.preparing import prepare
+from tessera.targets.cuda.lower.preparing import prepare
 
 bf16 = ml_dtypes.bfloat16
 M, N, D = 32, 16, 32

@@ -13,7 +13,7 @@ import pytest
 from tessera.errors import CompileError, RaceError, ShapeError, TesseraError
 from tessera.targets import text
 from tessera.targets.cuda import golden
-from tessera.targets.cuda.hopper_interpreter import run_warpgroups
+from tessera.targets.cuda.interpreter.hopper import run_warpgroups
 
 Array = np.ndarray[Any, Any]
 TYPES = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}

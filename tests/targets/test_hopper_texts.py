@@ -16,7 +16,7 @@ from tessera.runtime.launch_plan import ArrayArgument, MapAxis, NumberArgument, 
 from tessera.targets import text
 from tessera.targets.cuda import golden
 from tessera.targets.cuda.compile import Program, compile_lowered
-from tessera.targets.cuda.nv_types import SharedType
+from tessera.targets.cuda.ir.types import SharedType
 
 BOTH = [(name, element) for name in golden.names() for element in golden.ELEMENTS]
 # Registers at launch; of producers and consumers later. Steps of the products, and copies in and out.

@@ -10,9 +10,9 @@ from ptx_runs import no_conflicts, numbers, run, spelled
 from tessera.dtypes.types import DType, f8e4m3, u8
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered
-from tessera.targets.cuda.hopper_interpreter import run_warpgroups
-from tessera.targets.cuda.layouts import blocked
-from tessera.targets.cuda.nv_types import PAIRED_COLUMNS
+from tessera.targets.cuda.interpreter.hopper import run_warpgroups
+from tessera.targets.cuda.ir.layouts import blocked
+from tessera.targets.cuda.ir.types import PAIRED_COLUMNS
 
 SOURCE = """
 !view = !tile.view<2, E, global>

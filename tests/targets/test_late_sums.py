@@ -17,12 +17,12 @@ from tessera.bench.operators import kernels
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
-from tessera.targets.cuda import dialect as nv
-from tessera.targets.cuda import hopper_products as products
-from tessera.targets.cuda.agents_to_nv import lower_agents
 from tessera.targets.cuda.compile import compile_lowered, lower_kernel
-from tessera.targets.cuda.hopper_interpreter import run_warpgroups
-from tessera.targets.cuda.late_sums import finish_sums_late
+from tessera.targets.cuda.hopper.deferred_row_reduce import finish_sums_late
+from tessera.targets.cuda.hopper.warp_groups_to_nv import lower_agents
+from tessera.targets.cuda.interpreter.hopper import run_warpgroups
+from tessera.targets.cuda.ir import dialect as nv
+from tessera.targets.cuda.ir import wgmma as products
 
 FOLDER = resources.files("tessera.targets.cuda").joinpath("texts", "pipe")
 

@@ -25,10 +25,10 @@ from tessera.kernels.host_plan import plan_of_function
 from tessera.runtime.cuda.executable import CudaExecutable
 from tessera.runtime.launch_plan import Failure
 from tessera.targets import text
-from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.compile import compile_lowered
-from tessera.targets.cuda.interpreter import run_nv_kernel
-from tessera.targets.cuda.preparing import BRIEF_FORMS
+from tessera.targets.cuda.interpreter.nv import run_nv_kernel
+from tessera.targets.cuda.ir import dialect as nv
+from tessera.targets.cuda.lower.preparing import BRIEF_FORMS
 
 pytestmark = pytest.mark.gpu
 

@@ -12,7 +12,7 @@ from nv_layouts import Array
 
 from tessera.errors import EffectError, RaceError, ShapeError
 from tessera.targets import text
-from tessera.targets.cuda.interpreter import run_nv_kernel
+from tessera.targets.cuda.interpreter.nv import run_nv_kernel
 
 LAYOUT = "#nv.layout<[32:_], [64:1*1]>"
 TILE = f"tensor<1x64xf32, {LAYOUT}>"

@@ -22,8 +22,8 @@ from test_nv_values import check, instructions_of, read
 from tessera.dtypes.types import DType, bf16, bool_, f32, i8
 from tessera.errors import CompileError
 from tessera.targets.cuda.compile import compile_lowered
-from tessera.targets.cuda.conversion_plans import plan
-from tessera.targets.cuda.layouts import Digit, Layout, accumulator, blocked, left_operand, right_operand
+from tessera.targets.cuda.emit.conversion_plans import plan
+from tessera.targets.cuda.ir.layouts import Digit, Layout, accumulator, blocked, left_operand, right_operand
 
 few = settings(max_examples=40)
 

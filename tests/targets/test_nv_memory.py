@@ -18,7 +18,7 @@ from tessera.dtypes.types import ALL, DType, bf16, bool_, f8e4m3, f16, f32, f64,
 from tessera.errors import CompileError, DtypeError
 from tessera.ir.common import reductions
 from tessera.targets.cuda.compile import compile_lowered
-from tessera.targets.cuda.layouts import Layout, blocked, replicas
+from tessera.targets.cuda.ir.layouts import Layout, blocked, replicas
 
 LINED = " attributes {lined = array<i64: 0, 1>}"
 

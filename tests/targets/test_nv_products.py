@@ -19,13 +19,13 @@ from tessera.dtypes import types as dt
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError
 from tessera.targets import text
-from tessera.targets.cuda import layouts
 from tessera.targets.cuda.compile import TRIPLE, Program, compile_lowered
-from tessera.targets.cuda.emit import emit
-from tessera.targets.cuda.emit_shared import matrices_of, runs_of
-from tessera.targets.cuda.layouts import Layout
-from tessera.targets.cuda.nv_types import panel_for
-from tessera.targets.cuda.products import INSTRUCTIONS, grid_of, operand_bits
+from tessera.targets.cuda.emit.rules import emit
+from tessera.targets.cuda.emit.shared import matrices_of, runs_of
+from tessera.targets.cuda.ir import layouts
+from tessera.targets.cuda.ir.layouts import Layout
+from tessera.targets.cuda.ir.tensor_cores import INSTRUCTIONS, grid_of, operand_bits
+from tessera.targets.cuda.ir.types import panel_for
 from tessera.targets.llvm import machine
 
 # One product of two tiles

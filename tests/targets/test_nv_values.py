@@ -38,11 +38,11 @@ from tessera.dtypes.types import (
 from tessera.errors import CompileError
 from tessera.ir.common import elementwise as table
 from tessera.targets import text
-from tessera.targets.cuda import functions
 from tessera.targets.cuda.compile import compile_lowered
-from tessera.targets.cuda.interpreter import run_nv_kernel
-from tessera.targets.cuda.layouts import accumulator, blocked
-from tessera.targets.cuda.preparing import BRIEF_FORMS
+from tessera.targets.cuda.interpreter.nv import run_nv_kernel
+from tessera.targets.cuda.ir.layouts import accumulator, blocked
+from tessera.targets.cuda.lower.preparing import BRIEF_FORMS
+from tessera.targets.cuda.math import functions
 
 GPUS = ("sm_80", "sm_90a")
 

@@ -17,7 +17,7 @@ from test_tile_to_nv import multiplied_in_turns
 
 from tessera import Schedule
 from tessera.interpreters.core.engine import symbol_in
-from tessera.targets.cuda import dialect as nv
+from tessera.targets.cuda.ir import dialect as nv
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 odd: Any = import_module("test_native_odd_cases")

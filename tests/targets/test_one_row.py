@@ -13,8 +13,8 @@ from ptx_runs import numbers  # pyright: ignore[reportMissingImports]  (beside t
 from tessera import bf16, f32
 from tessera.dtypes.types import DType
 from tessera.targets import text
-from tessera.targets.cuda.assembler import assemble
 from tessera.targets.cuda.compile import compile_lowered, lower_kernel
+from tessera.targets.cuda.ptx.assembler import assemble
 
 ROW = """
 tile.func @row(

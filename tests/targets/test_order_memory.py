@@ -10,8 +10,8 @@ from ptx_checks import check_clean
 
 from tessera import kernel, tile
 from tessera.interpreters.core.engine import symbol_in
-from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.compile import compile_lowered, lower_kernel
+from tessera.targets.cuda.ir import dialect as nv
 
 if TYPE_CHECKING:
     Filled = Any

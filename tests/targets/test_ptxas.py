@@ -8,9 +8,9 @@ import ptx_checks
 import pytest
 
 from tessera.errors import CompileError, ResourceError
-from tessera.targets.cuda import assembler, tools
-from tessera.targets.cuda.assembler import Usage, assemble
-from tessera.targets.cuda.tools import find_ptxas, find_tool
+from tessera.targets.cuda.ptx import assembler, tools
+from tessera.targets.cuda.ptx.assembler import Usage, assemble
+from tessera.targets.cuda.ptx.tools import find_ptxas, find_tool
 from tessera.targets.llvm import machine
 
 HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n"

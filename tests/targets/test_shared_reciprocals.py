@@ -14,8 +14,8 @@ from tessera.ir.tile import dialect as tile
 from tessera.kernels.schedule import Schedule
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered
-from tessera.targets.cuda.functions import inverses
-from tessera.targets.cuda.preparing import prepare
+from tessera.targets.cuda.lower.preparing import prepare
+from tessera.targets.cuda.math.functions import inverses
 from tessera.targets.llvm.marks import TOGETHER
 from tessera.transforms.checks.host_checks import take_host_checks
 

@@ -25,8 +25,8 @@ from tessera import Schedule, f32, i8, kernel, tile
 from tessera.errors import CompileError
 from tessera.ir.tile import dialect as tile_dialect
 from tessera.targets import text
-from tessera.targets.cuda import dialect as nv
-from tessera.targets.cuda.tile_to_nv import TileToNv
+from tessera.targets.cuda.ir import dialect as nv
+from tessera.targets.cuda.lower.tile_to_nv import TileToNv
 
 sys.path.append(str(Path(__file__).parents[1] / "transforms"))
 masks: Any = import_module("test_live_ranges")

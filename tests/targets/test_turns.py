@@ -14,8 +14,8 @@ from tessera import kernel, knobs, tile
 from tessera.errors import CompileError
 from tessera.kernels.native import Settings, target_of
 from tessera.targets import text
-from tessera.targets.cuda.assembler import assemble
 from tessera.targets.cuda.compile import compile_kernel
+from tessera.targets.cuda.ptx.assembler import assemble
 
 VIEW = "!tile.view<1, f32, global>"
 

@@ -14,7 +14,7 @@ from tessera.runtime.cuda.executable import CudaExecutable
 from tessera.targets import text
 from tessera.targets.cuda import golden
 from tessera.targets.cuda.compile import compile_lowered
-from tessera.targets.cuda.hopper_interpreter import run_warpgroups
+from tessera.targets.cuda.interpreter.hopper import run_warpgroups
 
 every_type = pytest.mark.parametrize(("left", "right", "total"), TYPES)
 both_ways = pytest.mark.parametrize("in_registers", [False, True])

@@ -9,8 +9,8 @@ import numpy as np
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import BY_NAME, DType, f64
 from tessera.ir.common.elements import element_of
-from tessera.targets.cuda.hopper_products import left_factor
-from tessera.targets.cuda.layouts import accumulator
+from tessera.targets.cuda.ir.layouts import accumulator
+from tessera.targets.cuda.ir.wgmma import left_factor
 
 Array = np.ndarray[Any, Any]
 EIGHTS, WHOLE = ("f8e4m3", "f8e5m2"), ("i8", "u8")

@@ -18,7 +18,7 @@ from tessera.interpreters.core.machine import Machine
 from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
-from tessera.targets.cuda.preparing import prepare
+from tessera.targets.cuda.lower.preparing import prepare
 from tessera.transforms.checks.host_checks import take_host_checks
 from tessera.transforms.loops.live_iterations import clip_ranges
 

@@ -22,9 +22,9 @@ from tessera.ir.tile.types import view_type
 from tessera.lang.programs import compile_graph
 from tessera.runtime.memory import aligned
 from tessera.targets.choose_blocks import stages_for
-from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.compile import compile_lowered, lower_kernel
-from tessera.targets.cuda.interpreter import run_nv_kernel
+from tessera.targets.cuda.interpreter.nv import run_nv_kernel
+from tessera.targets.cuda.ir import dialect as nv
 from tessera.transforms.facts.mark_readonly import still_places
 from tessera.transforms.fusion.graph_to_schedule import GraphToSchedule
 from tessera.transforms.pipeline import Compiled, Stage, compile_module

@@ -26,7 +26,7 @@ from tessera.interpreters.core import engine
 from tessera.interpreters.levels.tile import run_kernel
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
-from tessera.targets.cuda.preparing import prepare
+from tessera.targets.cuda.lower.preparing import prepare
 from tessera.transforms.algebra.lazy_rescale import LazyMaxima, lazy_maxima
 from tessera.transforms.checks.host_checks import take_host_checks
 from tessera.transforms.loops.live_iterations import clip_ranges, split_ranges

@@ -46,9 +46,9 @@ from tessera.ir.tile import dialect as tile
 from tessera.targets import text as targets_text
 from tessera.targets.cpu.interpreter import run_cpu_kernel
 from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
-from tessera.targets.cuda.assembler import assemble
 from tessera.targets.cuda.compile import compile_kernel, lower_kernel
-from tessera.targets.cuda.interpreter import run_nv_kernel
+from tessera.targets.cuda.interpreter.nv import run_nv_kernel
+from tessera.targets.cuda.ptx.assembler import assemble
 from tessera.transforms.core.context import CompileContext
 from tessera.transforms.fusion.graph_to_schedule import GraphToSchedule
 from tessera.transforms.fusion.region_spaces import UnfitError, space_of

@@ -24,7 +24,7 @@ from tessera import Schedule
 from tessera.bench.operators import kernels
 from tessera.ir.tile import dialect as tile
 from tessera.targets import text
-from tessera.targets.cuda.preparing import prepare
+from tessera.targets.cuda.lower.preparing import prepare
 from tessera.transforms.loops.live_iterations import clip_ranges, split_ranges
 from tessera.transforms.pipelining.software_pipeline_dots import SkewDots, skew_dots
 

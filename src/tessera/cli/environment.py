@@ -16,7 +16,7 @@ from tessera import knobs, pythons
 from tessera.errors import DeviceError
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
-from tessera.targets.cuda.tools import find_ptxas
+from tessera.targets.cuda.ptx.tools import find_ptxas
 from tessera.targets.text import VERSIONS
 
 _LIBRARIES = ("numpy", "ml_dtypes", "optree", "xdsl", "llvmlite", "rich", "click")

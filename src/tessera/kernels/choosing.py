@@ -24,7 +24,7 @@ from tessera.runtime.tensor import Tensor
 
 if TYPE_CHECKING:
     from tessera.kernels.function import Instance
-    from tessera.targets.cuda.agents_model import Axis, Block, Traced
+    from tessera.targets.cuda.lower.multiprocessor_model import Axis, Block, Traced
 
 LEVEL = "sm_90a"
 MULTIPROCESSORS = 132
@@ -204,8 +204,8 @@ def _candidates(
     """
     from tessera.interpreters.core.engine import symbol_in
     from tessera.ir.tile import dialect as tile
-    from tessera.targets.cuda.agents_model import best_by_agents, program_clocks
-    from tessera.targets.cuda.agents_work import work_of
+    from tessera.targets.cuda.hopper.modelled_work import work_of
+    from tessera.targets.cuda.lower.multiprocessor_model import best_by_agents, program_clocks
 
     axes: dict[int, Axis] = dict(zip(probe, ("m", "n", "k"), strict=True))
     traced = work_of(symbol_in(instance.module.clone(), instance.name, tile.FuncOp), axes, lined)

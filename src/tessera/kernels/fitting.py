@@ -24,7 +24,7 @@ Trace = Callable[[Schedule], "Instance"]
 def suggesting(error: ResourceError, schedule: Schedule, trace: Trace, chosen: Settings) -> ResourceError:
     """The error, with a schedule that fits for its hint, if it is about one that does not."""
     if chosen.target == "cuda":
-        from tessera.targets.cuda.fitting import OverBudgetError
+        from tessera.targets.cuda.lower.check_budget import OverBudgetError
 
         if isinstance(error, OverBudgetError):
             found = nearest(schedule, trace, chosen.level)

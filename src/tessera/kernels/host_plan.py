@@ -9,10 +9,10 @@ from tessera.errors import CompileError
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.tile.types import ViewType
 from tessera.runtime.launch_plan import ArrayArgument, DeviceLaunch, MapAxis, NumberArgument, Plan, TensorMap
-from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.compile import Program
-from tessera.targets.cuda.hopper_copies import TensorMapOp
-from tessera.targets.cuda.hopper_types import map_type
+from tessera.targets.cuda.ir import dialect as nv
+from tessera.targets.cuda.ir.hopper_copies import TensorMapOp
+from tessera.targets.cuda.ir.hopper_types import map_type
 
 _KINDS = {"f32": "f32", "f64": "f64", "i64": "i64", "bool": "i1"}
 

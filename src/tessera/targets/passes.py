@@ -8,7 +8,7 @@ from xdsl.passes import ModulePass
 
 from tessera.targets.choose_blocks import ChooseBlocks
 from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
-from tessera.targets.cuda.tile_to_nv import TileToNv
+from tessera.targets.cuda.lower.tile_to_nv import TileToNv
 from tessera.transforms import pipeline
 
 PASSES: Mapping[str, type[ModulePass]] = {

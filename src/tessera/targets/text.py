@@ -11,7 +11,7 @@ from tessera.ir import text
 from tessera.ir.pipe import dialect as pipes
 from tessera.ir.text import verify, write
 from tessera.targets.cpu.ir import dialect as cpu
-from tessera.targets.cuda import nv
+from tessera.targets.cuda.ir import nv
 
 __all__ = ["DIALECTS", "VERSIONS", "new_context", "read", "stamp", "structural_hash", "verify", "versions_of", "write"]
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tessera.bench.frameworks import library
-from tessera.targets.cuda.tools import find_tool
+from tessera.targets.cuda.ptx.tools import find_tool
 
 LANES = 32
 _TIME = "gpu__time_duration.sum"

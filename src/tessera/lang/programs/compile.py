@@ -146,7 +146,7 @@ def _for_cpu(module: ModuleOp, kernel: host.Kernel, chosen: Settings) -> tuple[s
 
 def _for_gpu(module: ModuleOp, kernel: host.Kernel, chosen: Settings) -> tuple[str, str]:
     from tessera.targets.cuda.compile import lower_kernel, ptx_of
-    from tessera.targets.cuda.emit import emit
+    from tessera.targets.cuda.emit.rules import emit
 
     lowered, _, _, _ = lower_kernel(
         module,

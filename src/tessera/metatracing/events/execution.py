@@ -21,7 +21,7 @@ from tessera.runtime.launch_plan import WORD, ArrayArgument, DeviceLaunch, Plan
 from tessera.runtime.memory import contiguous_strides
 from tessera.runtime.meta import Meta
 from tessera.runtime.tensor import Tensor
-from tessera.targets.cuda.ptx import Code, read
+from tessera.targets.cuda.ptx.reading import Code, read
 
 if TYPE_CHECKING:
     from tessera.kernels.function import Kernel
@@ -228,7 +228,7 @@ class KernelExecution:
         device = self.device
         if self.facts.registers is not None:
             return Resources(self.facts.registers, device.local, device.shared, device.threads)
-        from tessera.targets.cuda.assembler import assemble
+        from tessera.targets.cuda.ptx.assembler import assemble
 
         try:
             used = assemble(self.ptx, self.limits.arch).kernels[self.plan.name]

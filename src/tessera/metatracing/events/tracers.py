@@ -17,7 +17,7 @@ from tessera.metatracing.events.execution import ARGUMENT_BITS, KernelExecution
 from tessera.metatracing.events.kinds import SECTOR, WARP, AccessType, ComputeEvent, ComputeType, MemoryAccessEvent
 from tessera.metatracing.events.walk import Site
 from tessera.metatracing.records import AttentionTrace
-from tessera.targets.cuda.ptx import Instruction
+from tessera.targets.cuda.ptx.reading import Instruction
 
 COALESCED = 0.75
 """The part of moved bytes that lanes asked for, from which on an access counts as coalesced."""

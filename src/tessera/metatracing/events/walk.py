@@ -23,7 +23,7 @@ from tessera.errors import CompileError
 from tessera.metatracing.events.arithmetic import RULES, bits_of, converted, numbers, type_of, width_of
 from tessera.metatracing.events.counting import matrix_turns, sectors_touched, turns
 from tessera.metatracing.events.kinds import WARP
-from tessera.targets.cuda.ptx import Code, Instruction, names_in
+from tessera.targets.cuda.ptx.reading import Code, Instruction, names_in
 
 Array = NDArray[Any]
 SHARED_AT = 1024

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tessera.targets.cuda.agents_model import OWN_REGISTERS, REGISTERS
-from tessera.targets.cuda.agents_model import ROWS as AGENT_ROWS
+from tessera.targets.cuda.lower.multiprocessor_model import OWN_REGISTERS, REGISTERS
+from tessera.targets.cuda.lower.multiprocessor_model import ROWS as AGENT_ROWS
 
 if TYPE_CHECKING:
     from tessera.metatracing.events.tile_work import TileWork

@@ -19,10 +19,10 @@ from tessera.runtime import cache
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.launch_plan import DeviceLaunch
-from tessera.targets.cuda.tools import BRIEFLY, find_ptxas
+from tessera.targets.cuda.ptx.tools import BRIEFLY, find_ptxas
 
 if TYPE_CHECKING:
-    from tessera.targets.cuda.assembler import Assembly
+    from tessera.targets.cuda.ptx.assembler import Assembly
 
 _ELF = b"\x7fELF"
 _LOG_BYTES = 16384
@@ -279,7 +279,7 @@ def _assembly(ptx: bytes, context: Context) -> Assembly | None:
     if find_ptxas() is None:
         return None
     # What it takes to run ptxas is loaded only now: the next process does without.
-    from tessera.targets.cuda.assembler import assemble
+    from tessera.targets.cuda.ptx.assembler import assemble
 
     try:
         return assemble(ptx.decode(), target_of(ptx) or context.properties.architecture)

@@ -15,25 +15,25 @@ from tessera.ir.common.attributes import integers
 from tessera.ir.text import verify
 from tessera.ir.tile import dialect as tile
 from tessera.shapes.expr import Shape, element_count
-from tessera.targets.cuda import dialect as nv
-from tessera.targets.cuda.agents_chain import with_agents
-from tessera.targets.cuda.choose_agents import agents_plans
-from tessera.targets.cuda.choose_plan import Plan, plans
-from tessera.targets.cuda.divisors import LINED
-from tessera.targets.cuda.emit import emit
-from tessera.targets.cuda.emitter import Block
-from tessera.targets.cuda.fitting import fitted
-from tessera.targets.cuda.hopper import ExtentOp
-from tessera.targets.cuda.interleave import interleave
-from tessera.targets.cuda.loads_first import is_plain, loads_first
-from tessera.targets.cuda.mark_inside import mark_inside
-from tessera.targets.cuda.merge_conversions import merge_conversions
-from tessera.targets.cuda.order_memory import order_memory
-from tessera.targets.cuda.preparing import prepare
-from tessera.targets.cuda.rotate import rotate
-from tessera.targets.cuda.tile_to_nv import lower
-from tessera.targets.cuda.tools import BRIEFLY
-from tessera.targets.cuda.turns import take_turns
+from tessera.targets.cuda.emit.divisors import LINED
+from tessera.targets.cuda.emit.emitter import Block
+from tessera.targets.cuda.emit.rules import emit
+from tessera.targets.cuda.hopper.choose_warp_groups import agents_plans
+from tessera.targets.cuda.hopper.warp_specialized_chain import with_agents
+from tessera.targets.cuda.ir import dialect as nv
+from tessera.targets.cuda.ir.hopper import ExtentOp
+from tessera.targets.cuda.lower.check_budget import fitted
+from tessera.targets.cuda.lower.choose_plan import Plan, plans
+from tessera.targets.cuda.lower.hoist_loads import is_plain, loads_first
+from tessera.targets.cuda.lower.interleave_copies import interleave
+from tessera.targets.cuda.lower.mark_inside import mark_inside
+from tessera.targets.cuda.lower.merge_conversions import merge_conversions
+from tessera.targets.cuda.lower.order_memory import order_memory
+from tessera.targets.cuda.lower.ordered_atomics import take_turns
+from tessera.targets.cuda.lower.preparing import prepare
+from tessera.targets.cuda.lower.rotate_loops import rotate
+from tessera.targets.cuda.lower.tile_to_nv import lower
+from tessera.targets.cuda.ptx.tools import BRIEFLY
 from tessera.targets.laps import Laps
 from tessera.targets.llvm import machine
 from tessera.targets.specializing import specialized

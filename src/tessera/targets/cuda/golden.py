@@ -12,8 +12,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tessera.errors import CompileError
 from tessera.targets import text
-from tessera.targets.cuda import dialect as nv
 from tessera.targets.cuda.compile import Program, compile_lowered
+from tessera.targets.cuda.ir import dialect as nv
 
 ELEMENTS = ("f16", "bf16")
 _ELEMENT = re.compile(r"(?<![a-wyz_])b?f16\b")

@@ -1,8 +1,8 @@
 """Blocks for regions around products on GPUs, where Schedule IR leaves them open.
 
-On sm_90a a region is written once with sizes that can be told from all others; `agents_work.py` reads from it what
-turns multiply, load and compute, and the model (`agents_model.py`) says which blocks are done first. Elsewhere, and
-where agents have no form for a region, there is one block for each kind and width of elements.
+On sm_90a a region is written once with sizes that can be told from all others; `modelled_work.py` reads from it what
+turns multiply, load and compute, and the model (`multiprocessor_model.py`) says which blocks are done first. Elsewhere,
+and where agents have no form for a region, there is one block for each kind and width of elements.
 """
 
 from __future__ import annotations
@@ -19,8 +19,17 @@ from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.types import graph_type
 from tessera.ir.schedule import dialect as schedule
 from tessera.shapes.expr import Size, hinted
-from tessera.targets.cuda.agents_model import REGISTERS, ROWS, THREADS, Axis, Block, Traced, best_by_agents, ranked
-from tessera.targets.cuda.agents_work import work_of
+from tessera.targets.cuda.hopper.modelled_work import work_of
+from tessera.targets.cuda.lower.multiprocessor_model import (
+    REGISTERS,
+    ROWS,
+    THREADS,
+    Axis,
+    Block,
+    Traced,
+    best_by_agents,
+    ranked,
+)
 from tessera.transforms.fusion.emit_tile_matmuls import Spaces, folds, product_of, spaces_of
 from tessera.transforms.fusion.emit_tile_online import online_of
 from tessera.transforms.fusion.gemv_fusion import is_held, is_short

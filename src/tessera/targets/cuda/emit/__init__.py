@@ -1,0 +1,1 @@
+"""nv level to LLVM text."""

@@ -1,0 +1,176 @@
+"""Masks of positions as bits: a thread works out once how many columns of a row are in, and tests a bit for each.
+
+Comparing takes an instruction for every element and every bound. Columns of a row lie in a thread at regular steps, so
+those below a bound are the first so many of them: a word of ones, moved. Words of several bounds are joined at once,
+and the machine moves bits into predicates seven at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tessera.dtypes.types import bool_, f32
+from tessera.ir.tile import dialect as tile
+from tessera.targets.cuda.emit.emitter import Emitter
+from tessera.targets.cuda.emit.thread_tiles import Question, ThreadTile
+from tessera.targets.cuda.ir.layouts import Layout
+from tessera.targets.cuda.ptx.inline import one
+from tessera.targets.llvm.text import Value, number
+
+_WORD = 32
+_FEWEST = 8
+"""Columns of a row that a thread has to hold for a word of bits to be worth its while."""
+_FAR = 1 << 24
+"""Farther off than any tile reaches."""
+
+
+class _Form(NamedTuple):
+    """What a comparison says of a place t, by whether places count up: t < ±number + more, or not."""
+
+    more: int
+    below: bool
+
+
+_ASCENDING: Mapping[str, _Form] = {
+    "sgt": _Form(0, True),
+    "sge": _Form(1, True),
+    "slt": _Form(1, False),
+    "sle": _Form(0, False),
+}
+_DESCENDING: Mapping[str, _Form] = {
+    "sgt": _Form(1, False),
+    "sge": _Form(0, False),
+    "slt": _Form(0, True),
+    "sle": _Form(1, True),
+}
+
+
+def emit_masks(emitter: Emitter, op: tile.EwOp, operands: Sequence[ThreadTile]) -> bool:
+    """Joins masks of positions, and chooses by them, where an op does that."""
+    first, *others = operands
+    if first.dtype is not bool_ or first.questions is None:
+        return False
+    if op.fn.data == "and" and (more := others[0].questions) is not None:
+        emitter.bind_questions(op.result, (*first.questions, *more))
+        return True
+    if op.fn.data != "select" or op.result_dtype is not f32:
+        return False
+    bits = _Bits.of(emitter, first)
+    if bits is None:
+        return False
+    chosen = zip(bits, *(operand.elements() for operand in others), strict=True)
+    emitter.bind(op.result, [_chosen(emitter, *one) for one in chosen])
+    return True
+
+
+def _chosen(emitter: Emitter, bit: _Bit, a: Value, b: Value) -> Value:
+    """One of two numbers. LLVM would move each bit to the end of the word first, which hides them from the machine."""
+    test = f"and.b32 t, $3, {1 << bit.place:#x}; setp.ne.b32 p, t, 0;"
+    return one(emitter.f, f"{{ .reg .pred p; .reg .b32 t; {test} selp.f32 $0, $1, $2, p; }}", "float", a, b, bit.word)
+
+
+class _Bit(NamedTuple):
+    word: Value
+    place: int
+
+
+@dataclass
+class _Bits:
+    """Columns of a row in a thread: `run` of them side by side, and again after every `period`."""
+
+    emitter: Emitter
+    run: int
+    period: int
+    places: list[int]
+    """Of the columns of a row, from the first on."""
+    counts: dict[tuple[Value, bool, int], Value] = field(default_factory=dict[tuple[Value, bool, int], Value])
+    words: dict[tuple[object, ...], Value] = field(default_factory=dict[tuple[object, ...], Value])
+
+    @staticmethod
+    def of(emitter: Emitter, mask: ThreadTile) -> list[_Bit] | None:
+        """For each register its bit; None where columns do not lie so, or bounds are of another kind."""
+        rows, questions = _rows(mask.layout, len(mask.shape)), mask.questions
+        assert questions is not None
+        if rows is None or any(one.predicate not in _ASCENDING for one in questions):
+            return None
+        columns = mask.layout.offsets(1)
+        places = [columns[register] - columns[rows[0][0]] for register in rows[0]]
+        run = next((count for count, place in enumerate(places) if place != count), len(places))
+        period = places[run] if run < len(places) else 1 << (run - 1).bit_length()
+        regular = all(place == period * (count // run) + count % run for count, place in enumerate(places))
+        if not regular or period & (period - 1) or _WORD % run or len(places) < _FEWEST:
+            return None
+        made = _Bits(emitter, run, period, places)
+        found: dict[int, _Bit] = {}
+        for row in rows:
+            for start in range(0, len(row), _WORD):
+                word = made.word(row[start : start + _WORD], questions)
+                if word is None:
+                    return None
+                found |= {register: _Bit(word, place) for place, register in enumerate(row[start : start + _WORD])}
+        return [found[register] for register in range(mask.count)]
+
+    def word(self, registers: Sequence[int], questions: Sequence[Question]) -> Value | None:
+        """The bits of some registers; None where a bound does not follow their columns."""
+        forms: list[tuple[Value, bool, int, bool]] = []
+        for question in questions:
+            given = [question.offsets[register] for register in registers]
+            steps = [offset - given[0] for offset in given]
+            places = self.places[: len(given)]
+            if steps == places:
+                form = _ASCENDING[question.predicate]
+                forms.append((question.number, True, form.more - given[0], form.below))
+            elif steps == [-place for place in places]:
+                form = _DESCENDING[question.predicate]
+                forms.append((question.number, False, form.more + given[0], form.below))
+            else:
+                return None
+        if tuple(forms) not in self.words:
+            f = self.emitter.f
+            found: Value | None = None
+            for form in forms:
+                part = self._part(*form)
+                found = part if found is None else f.binary("and", found, part)
+            assert found is not None
+            self.words[tuple(forms)] = found
+        return self.words[tuple(forms)]
+
+    def _part(self, bound: Value, plus: bool, more: int, below: bool) -> Value:
+        """Bits of the places below ±bound + more, or of the others."""
+        f = self.emitter.f
+        whole, rest = divmod(more, self.period)
+        count = self._count(bound, plus, rest)
+        count = f.intrinsic("smax", f.add(count, self.run * whole), number(0, "i32"))
+        # The machine moves all ones out of a word if it is told to move them farther than that.
+        moved = one(f, "shl.b32 $0, $1, $2;", "i32", number(-1, "i32"), count)
+        return f.binary("xor", moved, number(-1, "i32")) if below else moved
+
+    def _count(self, bound: Value, plus: bool, more: int) -> Value:
+        """How many places there are below ±bound + more, were there places everywhere."""
+        known = self.counts.get((bound, plus, more))
+        if known is not None:
+            return known
+        f = self.emitter.f
+        near = f.intrinsic("smin", f.intrinsic("smax", bound, number(-_FAR, "i32")), number(_FAR, "i32"))
+        end = f.add(near if plus else f.binary("sub", number(0, "i32"), near), more)
+        periods = f.binary("ashr", end, number(self.period.bit_length() - 1, "i32"))
+        rest = f.binary("and", end, number(self.period - 1, "i32"))
+        rest = f.intrinsic("smin", rest, number(self.run, "i32"))
+        found = f.add(f.times(periods, self.run), rest)
+        self.counts[bound, plus, more] = found
+        return found
+
+
+def _rows(layout: Layout, rank: int) -> list[list[int]] | None:
+    """The registers of each row that a thread holds, in the order of their columns."""
+    if rank != 2:
+        return None
+    columns = layout.offsets(1)
+    rows: dict[int, list[int]] = {}
+    for register, row in enumerate(layout.offsets(0)):
+        rows.setdefault(row, []).append(register)
+    found = [sorted(registers, key=lambda register: columns[register]) for registers in rows.values()]
+    shapes = {tuple(columns[register] - columns[row[0]] for register in row) for row in found}
+    return found if len(shapes) == 1 else None

@@ -1,0 +1,257 @@
+"""How a tile changes its layout through shared memory: in which order it lies there, so that banks are asked in turn.
+
+Memory holds *atoms*: elements, or as many small ones as a word of 32 bits has, neighbours along an axis along which
+both layouts keep them in one thread. Atoms lie along one axis, side by side, rows of them behind each other at a pitch
+that may be longer than they are; or groups of them change places from row to row. Of all such orders the one is taken
+in which the fewest turns of the banks are needed, found by going through what the lanes of each warp do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from tessera.targets.cuda.ir.layouts import WARP, Layout
+
+Numbers = npt.NDArray[np.int64]
+
+BANKS, BANK, WIDEST = 32, 4, 16
+_ACCESS_COST, _TURN_COST = 0.25, 0.5
+"""What an access costs besides, and what changing places costs per access, in turns of the banks."""
+_MOST_SHIFTS = 5
+_LOOKED_AT = 4
+"""Accesses of a layout repeat each other's pattern: so many are looked at."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """Where atoms lie: `fast` is the axis along which they are neighbours."""
+
+    shape: tuple[int, ...]
+    atom_axis: int
+    atom: int
+    itemsize: int
+    fast: int
+    pitch: int
+    group: int = 1
+    """How many atoms change places together."""
+    shift: int = 0
+    mask: int = 0
+    """From row to row: groups are numbered, and the numbers xored with bits of the row's number, from `shift` on."""
+
+    @property
+    def atom_bytes(self) -> int:
+        return self.atom * self.itemsize
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """How many atoms there are along each axis."""
+        return tuple(-(-size // (self.atom if axis == self.atom_axis else 1)) for axis, size in enumerate(self.shape))
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """How many rows, or on the fast axis how many atoms, lie between neighbours along each axis."""
+        found, rows = [0] * len(self.shape), 1
+        for axis in reversed(range(len(self.shape))):
+            if axis == self.fast:
+                found[axis] = 1
+            else:
+                found[axis] = rows
+                rows *= self.extents[axis]
+        return tuple(found)
+
+    @property
+    def bytes(self) -> int:
+        rows = prod(extent for axis, extent in enumerate(self.extents) if axis != self.fast)
+        return rows * self.pitch * self.atom_bytes
+
+    def places(self, coordinates: Sequence[Numbers]) -> Numbers:
+        """The bytes at which the atoms with these elements begin."""
+        row, column = np.zeros_like(coordinates[0]), np.zeros_like(coordinates[0])
+        for axis, (coordinate, step) in enumerate(zip(coordinates, self.steps, strict=True)):
+            place = coordinate // (self.atom if axis == self.atom_axis else 1)
+            if axis == self.fast:
+                column = place
+            else:
+                row = row + place * step
+        if self.mask:
+            column = column ^ ((row >> self.shift & self.mask) * self.group)
+        return (row * self.pitch + column) * self.atom_bytes
+
+
+@dataclass(frozen=True)
+class Side:
+    """One layout's part: registers in vectors of atoms, each of which is one access."""
+
+    vectors: tuple[tuple[tuple[int, ...], ...], ...]
+    """For each access its atoms, for each atom its registers."""
+    width: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An order, and the accesses on both sides."""
+
+    order: Order
+    writes: Side
+    reads: Side
+    within_warps: bool
+    """Whether every warp reads what it wrote itself."""
+    turns: float
+    least: float
+    """Turns of the banks that a warp takes, and how few there could be."""
+
+    @property
+    def cost(self) -> float:
+        """In turns of the banks; of two that take as many, the smaller."""
+        accesses = len(self.writes.vectors) + len(self.reads.vectors)
+        turned = _TURN_COST * accesses if self.order.mask else 0
+        return self.turns + _ACCESS_COST * accesses + turned + self.order.bytes / 65536
+
+
+def thread_bases(layout: Layout, axis: int, threads: int) -> Numbers:
+    numbers = np.arange(threads)
+    total = np.zeros(threads, np.int64)
+    for digit, below in layout.positions:
+        if digit.axis == axis:
+            total += numbers // below % digit.size * digit.step
+    return total
+
+
+def keeps_together(layout: Layout, axis: int, count: int) -> bool:
+    """Whether so many neighbours along an axis, from a multiple on, are always in one thread."""
+    steps = [digit.step for digit in layout.threads if digit.axis == axis]
+    offsets = set(layout.offsets(axis))
+    whole = all({first + more for more in range(count)} <= offsets for first in {o - o % count for o in offsets})
+    return whole and not any(step % count for step in steps)
+
+
+def side_of(layout: Layout, order: Order, width: int) -> Side:
+    """The accesses of a layout, `width` atoms each."""
+    fast, atom_axis, atom = order.fast, order.atom_axis, order.atom
+    axes = range(len(order.shape))
+    by_axis = [layout.offsets(axis) for axis in axes]
+    groups: dict[tuple[int, ...], dict[int, dict[int, int]]] = {}
+    for register in range(layout.count):
+        place = [by_axis[axis][register] for axis in axes]
+        part = place[atom_axis] % atom if atom > 1 else 0
+        if atom > 1:
+            place[atom_axis] //= atom
+        column = place[fast]
+        place[fast] = column // width
+        vector = groups.setdefault(tuple(place), {})
+        vector.setdefault(column % width, {}).setdefault(part, register)
+    vectors = [
+        tuple(tuple(vector[column][part] for part in range(atom)) for column in range(width))
+        for _, vector in sorted(groups.items())
+    ]
+    return Side(tuple(vectors), width)
+
+
+def width_of(layout: Layout, order: Order) -> int:
+    """How many atoms a thread can move at once."""
+    width = WIDEST // order.atom_bytes
+    scale = order.atom if order.fast == order.atom_axis else 1
+    while width > 1 and not keeps_together(layout, order.fast, width * scale):
+        width //= 2
+    return width
+
+
+def turns_of(layout: Layout, order: Order, side: Side) -> tuple[float, float]:
+    """How many turns the banks take for the accesses of a warp, and how few there could be, from a few of them."""
+    axes = range(len(order.shape))
+    size = side.width * order.atom_bytes
+    at_once = min(WARP, BANKS * BANK // size)
+    every = -(-len(side.vectors) // _LOOKED_AT)
+    looked_at = np.array([vector[0][0] for vector in side.vectors[::every]])
+    coordinates: list[Numbers] = []
+    for axis in axes:
+        offsets = np.array(layout.offsets(axis))[looked_at]
+        coordinates.append(offsets[:, None] + thread_bases(layout, axis, WARP))
+    inside = np.all([c < extent for c, extent in zip(coordinates, order.shape, strict=True)], axis=0)
+    places = order.places(coordinates)
+    turns = least = 0
+    for access, kept in zip(places.reshape(-1, at_once), inside.reshape(-1, at_once), strict=True):
+        words = np.unique((access[kept][:, None] // BANK + np.arange(max(1, size // BANK))).reshape(-1))
+        if words.size:
+            turns += int(np.bincount(words % BANKS).max())
+            least += -(-words.size // BANKS)
+    part = len(side.vectors) / len(looked_at)
+    return turns * part, least * part
+
+
+def _bases(source: Layout, result: Layout, shape: tuple[int, ...], itemsize: int) -> Iterator[Order]:
+    """What may lie side by side: every choice of atoms and of the axis along which they lie, without a pitch."""
+    axes = range(len(shape))
+    ways = max(1, BANK // itemsize)
+    together = [a for a in axes if keeps_together(source, a, ways) and keeps_together(result, a, ways)]
+    atoms = [(axis, ways) for axis in together] if ways > 1 and together else [(-1, 1)]
+    for (atom_axis, atom), fast in product(atoms, axes):
+        yield Order(shape, atom_axis, atom, itemsize, fast, 0)
+
+
+def _orders(base: Order, widest: int) -> Iterator[Order]:
+    """Every pitch; then groups that change places."""
+    whole = -(-base.extents[base.fast] // widest) * widest
+    for pad in range(0, BANKS * BANK // base.atom_bytes, widest):
+        yield replace(base, pitch=whole + pad)
+    groups = whole // widest
+    if groups & (groups - 1) == 0 and groups > 1:
+        for shift, bits in product(range(_MOST_SHIFTS), range(1, min(groups, 32).bit_length())):
+            yield replace(base, pitch=whole, group=widest, shift=shift, mask=(1 << bits) - 1)
+
+
+@lru_cache(maxsize=512)
+def plan(source: Layout, result: Layout, shape: tuple[int, ...], itemsize: int, threads: int) -> Plan:
+    """The best way from one layout to another."""
+    best: tuple[float, Plan] | None = None
+    within = _within_warps(source, result, shape, threads)
+    for base in _bases(source, result, shape, itemsize):
+        widths = [width_of(layout, base) for layout in (source, result)]
+        most = max(widths)
+        while most:
+            # Narrower accesses take more instructions, but not more turns: smaller groups can change places.
+            writes, reads = (
+                side_of(layout, base, min(width, most)) for layout, width in zip((source, result), widths, strict=True)
+            )
+            for order in _orders(base, most):
+                made = _measured(source, result, order, writes, reads, within)
+                if best is None or made.cost < best[0]:
+                    best = made.cost, made
+                if made.turns == made.least:
+                    break
+            most = 0 if best is not None and best[1].turns == best[1].least else most // 2
+    assert best is not None
+    return best[1]
+
+
+def _measured(source: Layout, result: Layout, order: Order, writes: Side, reads: Side, within: bool) -> Plan:
+    put, least_put = turns_of(source, order, writes)
+    got, least_got = turns_of(result, order, reads)
+    return Plan(order, writes, reads, within, put + got, least_put + least_got)
+
+
+def _within_warps(source: Layout, result: Layout, shape: tuple[int, ...], threads: int) -> bool:
+    """Whether no element goes from one warp to another; ghosts read what is nobody's business."""
+    if source.has_ghosts(shape) or result.has_ghosts(shape):
+        return False
+    owner = np.full(shape, -1)
+    for layout, is_reader in ((source, False), (result, True)):
+        axes = range(len(shape))
+        bases = [thread_bases(layout, axis, threads) for axis in axes]
+        offsets = [np.array(layout.offsets(axis)) for axis in axes]
+        coordinates = [(base[:, None] + offset).reshape(-1) for base, offset in zip(bases, offsets, strict=True)]
+        warps = np.repeat(np.arange(threads) // WARP, layout.count)
+        inside = np.all([c < size for c, size in zip(coordinates, shape, strict=True)], axis=0)
+        places = tuple(coordinate[inside] for coordinate in coordinates)
+        if is_reader:
+            return bool((owner[places] == warps[inside]).all())
+        # The first thread that has an element writes it.
+        owner[tuple(coordinate[::-1] for coordinate in places)] = warps[inside][::-1]
+    raise AssertionError("a reader comes last")

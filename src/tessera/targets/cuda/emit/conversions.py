@@ -1,0 +1,173 @@
+"""nv level → LLVM text: tiles that change their layout, in a thread's own registers or through shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+
+from tessera.ir.tile.types import tile_dtype, tile_type
+from tessera.targets.cuda.emit.conversion_plans import Order, Plan, Side, plan
+from tessera.targets.cuda.emit.emitter import SHARED, Emitter, emits
+from tessera.targets.cuda.emit.global_access import packed, unpacked
+from tessera.targets.cuda.emit.thread_tiles import ThreadTile, per_word
+from tessera.targets.cuda.emit.values import registers_of, reseen
+from tessera.targets.cuda.ir import dialect as nv
+from tessera.targets.cuda.ir.layouts import Layout
+from tessera.targets.cuda.ir.types import layout_of
+from tessera.targets.cuda.ptx.inline import asm, barrier
+from tessera.targets.llvm import elements
+from tessera.targets.llvm.text import Value, number
+
+
+@emits(nv.ConvertOp)
+def _convert(emitter: Emitter, op: nv.ConvertOp) -> None:
+    source, layout = emitter.tile(op.operand), layout_of(op.result)
+    shape = tile_type(op.result).get_shape()
+    axes = range(len(shape))
+    if registers_of(source.layout, layout, shape, axes) is not None:
+        reseen(emitter, op, source, op.result, axes)
+        return
+    threads = emitter.source.thread_count
+    chosen = plan(source.layout, layout, shape, source.dtype.storage.itemsize, threads)
+    memory = Places(emitter, chosen.order)
+
+    def put() -> Sequence[Value]:
+        _write(emitter, memory, chosen.writes, source)
+        return []
+
+    barrier(emitter.f)
+    mine = emitter.first_replica(source.layout)
+    if mine is None:
+        put()
+    else:
+        emitter.branch(mine, put)
+    if chosen.within_warps:
+        asm(emitter.f, "bar.warp.sync -1;", effects=True, convergent=True)
+    else:
+        barrier(emitter.f)
+    _read(emitter, memory, chosen, op.result)
+
+
+class Places:
+    """Addresses of atoms in the shared memory of one conversion."""
+
+    def __init__(self, emitter: Emitter, order: Order) -> None:
+        self.order = order
+        self._emitter, self._f = emitter, emitter.f
+        self._memory = self._f.op(SHARED, f"inttoptr {emitter.scratch(order.bytes)} to {SHARED}")
+        self._starts: dict[Layout, tuple[Value, Value]] = {}
+
+    def _start(self, layout: Layout) -> tuple[Value, Value]:
+        """The row and the column of a thread's first atom."""
+        if layout not in self._starts:
+            f, order = self._f, self.order
+            row = column = number(0, "i32")
+            for axis, step in enumerate(order.steps):
+                base = self._emitter.base(layout, axis)
+                if base.name == "0":
+                    continue
+                if axis == order.atom_axis and order.atom > 1:
+                    base = f.binary("udiv", base, number(order.atom, "i32"))
+                if axis == order.fast:
+                    column = base
+                else:
+                    part = f.times(base, step)
+                    row = part if row.name == "0" else f.binary("add", row, part)
+            self._starts[layout] = row, column
+        return self._starts[layout]
+
+    def pointer(self, layout: Layout, register: int, where: Value | None = None) -> Value:
+        """Where an atom lies, by its first register; the start of the memory where a condition does not hold."""
+        f, order = self._f, self.order
+        row, column = self._start(layout)
+        rows = columns = 0
+        for axis, step in enumerate(order.steps):
+            offset = layout.offset(register, axis) // (order.atom if axis == order.atom_axis else 1)
+            if axis == order.fast:
+                columns = offset
+            else:
+                rows += step * offset
+        if order.mask:
+            row, column = f.add(row, rows), f.add(column, columns)
+            turn = f.binary("lshr", row, number(order.shift, "i32")) if order.shift else row
+            turn = f.times(f.binary("and", turn, number(order.mask, "i32")), order.group)
+            column = f.binary("xor", column, turn)
+            rows = columns = 0
+        place = f.times(f.binary("add", f.times(row, order.pitch), column), order.atom_bytes)
+        constant = (rows * order.pitch + columns) * order.atom_bytes
+        if where is not None:
+            place = f.select(where, f.add(place, constant), number(0, "i32"))
+            constant = 0
+        pointer = f.op(SHARED, f"getelementptr i8, {self._memory}, {place}")
+        return pointer if constant == 0 else f.op(SHARED, f"getelementptr i8, {pointer}, i32 {constant}")
+
+
+def _write(emitter: Emitter, memory: Places, side: Side, source: ThreadTile) -> None:
+    inside = emitter.inside(source.layout, source.shape)
+    for vector in side.vectors:
+        atoms = [_atom(emitter, source, registers) for registers in vector]
+        _put(emitter, atoms, memory.pointer(source.layout, vector[0][0]), inside[vector[0][0]], memory.order.atom_bytes)
+
+
+def _put(emitter: Emitter, atoms: Sequence[Value], pointer: Value, where: Value | None, size: int) -> None:
+    """Atoms that are neighbours in memory, where a condition holds."""
+    f = emitter.f
+
+    def put() -> Sequence[Value]:
+        value = atoms[0]
+        if len(atoms) > 1:
+            value = Value("poison", f"<{len(atoms)} x {value.type}>")
+            for place, atom in enumerate(atoms):
+                value = f.insert(value, atom, place)
+        f.store(value, pointer, align=len(atoms) * size)
+        return []
+
+    if where is None:
+        put()
+    else:
+        emitter.branch(where, put)
+
+
+def _atom(emitter: Emitter, source: ThreadTile, registers: Sequence[int]) -> Value:
+    ways, first = len(registers), registers[0]
+    in_a_word = first % ways == 0 and list(registers) == list(range(first, first + ways))
+    if ways > 1 and in_a_word and per_word(source.dtype) == ways:
+        return source.word(first // ways)
+    values = [elements.to_memory(emitter.f, source.element(register), source.dtype) for register in registers]
+    return packed(emitter, values) if ways > 1 else values[0]
+
+
+def _read(emitter: Emitter, memory: Places, chosen: Plan, result: SSAValue) -> None:
+    f, order, layout = emitter.f, memory.order, layout_of(result)
+    type_ = tile_type(result)
+    dtype = tile_dtype(result)
+    element = elements.memory_type(dtype)
+    held = "i32" if order.atom > 1 else element
+    inside = emitter.inside(layout, type_.get_shape())
+    found: dict[tuple[int, ...], Value] = {}
+    for vector in chosen.reads.vectors:
+        first, count = vector[0][0], len(vector)
+        pointer = memory.pointer(layout, first, inside[first])
+        align = count * order.atom_bytes
+        if count == 1:
+            found[vector[0]] = f.load(held, pointer, align=align)
+            continue
+        loaded = f.load(f"<{count} x {held}>", pointer, align=align)
+        for place, registers in enumerate(vector):
+            found[registers] = f.lane(loaded, place)
+    _bind(emitter, result, found, order.atom)
+
+
+def _bind(emitter: Emitter, result: SSAValue, found: dict[tuple[int, ...], Value], ways: int) -> None:
+    f, dtype, count = emitter.f, tile_dtype(result), layout_of(result).count
+    words = [found.get(tuple(range(first, first + ways))) for first in range(0, count, ways)]
+    if ways > 1 and per_word(dtype) == ways and all(word is not None for word in words):
+        emitter.bind_words(result, [word for word in words if word is not None])
+        return
+    by_register: dict[int, Value] = {}
+    for registers, value in found.items():
+        parts = unpacked(emitter, value, ways) if ways > 1 else [value]
+        by_register.update(zip(registers, parts, strict=True))
+    values = [by_register[register] for register in range(count)]
+    emitter.bind(result, [elements.to_register(f, value, dtype) for value in values])

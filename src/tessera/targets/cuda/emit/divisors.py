@@ -1,0 +1,125 @@
+"""Of what numbers a scalar is a multiple, and whether it can be negative, as far as the program's text shows."""
+
+from __future__ import annotations
+
+from math import gcd
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr
+from xdsl.ir import Block, BlockArgument, SSAValue
+
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import view_type
+from tessera.targets.cuda.ir import dialect as nv
+from tessera.targets.cuda.ir.types import CHUNK
+
+LINED = "lined"
+"""The attribute of a function that names arguments whose rows are whole pieces of 16 bytes, elements side by side."""
+
+
+def divisor_of(value: SSAValue) -> int:
+    """A number that divides a scalar whatever it is; 0 where the scalar is 0."""
+    op = value.owner
+    if isinstance(op, Block):
+        loop = op.parent_op()
+        counts = isinstance(loop, scf.ForOp) and op.args[0] is value
+        return gcd(divisor_of(loop.lb), divisor_of(loop.step)) if isinstance(loop, scf.ForOp) and counts else 1
+    match op:
+        case arith.ConstantOp() if isinstance(op.value, IntegerAttr):
+            return abs(op.value.value.data)
+        case arith.MuliOp():
+            return divisor_of(op.lhs) * divisor_of(op.rhs)
+        case arith.AddiOp() | arith.SubiOp() | arith.MinSIOp() | arith.MaxSIOp():
+            return gcd(divisor_of(op.lhs), divisor_of(op.rhs))
+        case arith.SelectOp():
+            return gcd(divisor_of(op.lhs), divisor_of(op.rhs))
+        case arith.IndexCastOp():
+            return divisor_of(op.input)
+        case tile.DimOp():
+            known = _size_of(op.view, op.axis.value.data)
+            whole = is_lined(op.view) and op.axis.value.data == view_type(op.view).rank.data - 1
+            return known if known is not None else _per_line(op.view) if whole else 1
+        case tile.StrideOp():
+            return _stride_of(op.view, op.axis.value.data)
+        case _:
+            return 1
+
+
+def _stride_of(view: SSAValue, axis: int) -> int:
+    owner = view.owner
+    if isinstance(owner, tile.ViewOp):
+        return divisor_of(owner.strides[axis])
+    return _per_line(view) if is_lined(view) and axis < view_type(view).rank.data - 1 else 1
+
+
+def _per_line(view: SSAValue) -> int:
+    """How many elements a piece of 16 bytes has."""
+    return max(1, CHUNK // view_type(view).dtype.storage.itemsize)
+
+
+def is_lined(view: SSAValue) -> bool:
+    """Whether a view's rows are whole pieces of 16 bytes, their elements side by side.
+
+    Of arguments the function's head says so; a view of such a view is another if its rows begin and end like that.
+    """
+    owner = view.owner
+    if isinstance(owner, tile.ViewOp):
+        return is_lined(owner.base) and _keeps_lines(owner)
+    function = owner.parent_op() if isinstance(owner, Block) else None
+    found = function.attributes.get(LINED) if isinstance(function, nv.FuncOp) else None
+    if not isinstance(found, DenseArrayBase) or not isinstance(view, BlockArgument):
+        return False
+    return view.index in set(found.iter_values())  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def _keeps_lines(op: tile.ViewOp) -> bool:
+    unit = _per_line(op.base)
+    if not op.strides or divisor_of(op.offset) % unit or divisor_of(op.sizes[-1]) % unit:
+        return False
+    last = op.strides[-1].owner
+    together = (isinstance(last, tile.StrideOp) and _is_last(last)) or _is_one(last)
+    return together and not any(divisor_of(stride) % unit for stride in op.strides[:-1])
+
+
+def _is_last(op: tile.StrideOp) -> bool:
+    return is_lined(op.view) and op.axis.value.data == view_type(op.view).rank.data - 1
+
+
+def _is_one(owner: object) -> bool:
+    return isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr) and owner.value.value.data == 1
+
+
+def _size_of(view: SSAValue, axis: int) -> int | None:
+    """A size that is written down in the function's head."""
+    if not isinstance(view, BlockArgument):
+        return None
+    function = view.block.parent_op()
+    if not isinstance(function, nv.FuncOp):
+        return None
+    size = function.shapes.data[view.index].data[axis]
+    return size if isinstance(size, int) else None
+
+
+def is_natural(value: SSAValue) -> bool:
+    """Whether a scalar is never negative: numbers of programs, turns of loops, sizes, and their sums and products."""
+    op = value.owner
+    if isinstance(op, Block):
+        loop = op.parent_op()
+        return isinstance(loop, scf.ForOp) and op.args[0] is value and is_natural(loop.lb) and is_natural(loop.step)
+    match op:
+        case arith.ConstantOp() if isinstance(op.value, IntegerAttr):
+            return op.value.value.data >= 0
+        case arith.MuliOp() | arith.AddiOp() | arith.MinSIOp() | arith.RemSIOp() | arith.DivSIOp():
+            return is_natural(op.lhs) and is_natural(op.rhs)
+        case arith.FloorDivSIOp() | arith.CeilDivSIOp():
+            return is_natural(op.lhs) and is_natural(op.rhs)
+        case arith.MaxSIOp():
+            return is_natural(op.lhs) or is_natural(op.rhs)
+        case arith.SelectOp():
+            return is_natural(op.lhs) and is_natural(op.rhs)
+        case arith.IndexCastOp():
+            return is_natural(op.input)
+        case tile.DimOp() | tile.ProgramIdOp():
+            return True
+        case _:
+            return False

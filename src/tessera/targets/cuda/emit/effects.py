@@ -1,0 +1,196 @@
+"""nv level → LLVM text: steps on global memory that no other thread divides, turns of blocks, and asserts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tessera.dtypes.types import DType, Kind, bf16, f16, f32, f64
+from tessera.errors import CompileError
+from tessera.ir.common.locations import span_of
+from tessera.ir.tile import dialect as tile
+from tessera.targets.cuda.emit.emitter import GLOBAL, Emitter, emits
+from tessera.targets.cuda.emit.global_access import Access, Path
+from tessera.targets.cuda.emit.thread_tiles import ThreadTile
+from tessera.targets.cuda.ir import dialect as nv
+from tessera.targets.cuda.ptx.inline import asm, barrier
+from tessera.targets.llvm import elements, elementwise
+from tessera.targets.llvm.text import Function, Value, number
+
+# Atomics
+
+_ALONE = 'syncscope("device") monotonic'
+_WHOLE: Mapping[str, tuple[str, str]] = {
+    "sum": ("add", "add"),
+    "and": ("and", "and"),
+    "or": ("or", "or"),
+    "xor": ("xor", "xor"),
+    "max": ("max", "umax"),
+    "top": ("max", "umax"),
+    "min": ("min", "umin"),
+}
+"""Instructions on whole numbers, with and without a sign."""
+_HALVES = {f16: "half", bf16: "bfloat"}
+
+
+@emits(tile.AtomicOp)
+def _atomic(emitter: Emitter, op: tile.AtomicOp) -> None:
+    """Every element of the tile once: not ghosts, not what is outside, and by the first of those that hold it."""
+    value, kind = emitter.tile(op.value), op.kind.data
+
+    def each() -> Sequence[Value]:
+        access = Access(emitter, op.view, list(op.offsets), value.layout, value.shape)
+        if kind == "sum" and access.pieces.in_words and _adds_pairs(emitter, value.dtype):
+            return access.by_paths(lambda path: _combine(emitter, path, kind, value), inside=False)
+        return _combine(emitter, Path(access, pieces=False, tested=True), kind, value)
+
+    mine = emitter.first_replica(value.layout)
+    if mine is None:
+        each()
+    else:
+        emitter.branch(mine, each)
+
+
+def _adds_pairs(emitter: Emitter, dtype: DType) -> bool:
+    """Whether the machine adds two small floats to their neighbours in memory at once."""
+    return dtype is f16 or (dtype is bf16 and emitter.machine >= 90)
+
+
+def _combine(emitter: Emitter, path: Path, kind: str, value: ThreadTile) -> Sequence[Value]:
+    for register in range(0, value.count, path.count):
+        _combine_piece(emitter, path, kind, value, register)
+    return []
+
+
+def _combine_piece(emitter: Emitter, path: Path, kind: str, value: ThreadTile, register: int) -> None:
+    """One element, or the pairs of one piece."""
+    f, (pointer, offset), where = emitter.f, path.address(register), path.inside(register)
+    at = f.op(pointer.type, f"getelementptr i8, {pointer}, i64 {offset}")
+
+    def step() -> Sequence[Value]:
+        if path.count == 1:
+            _step(emitter, kind, at, value.element(register), value.dtype)
+            return []
+        for place in range(0, path.count, 2):
+            text = f"red.relaxed.gpu.global.add.noftz.{value.dtype}x2 [$0+{2 * place}], $1;"
+            asm(f, text, arguments=[at, value.word((register + place) // 2)], effects=True)
+        return []
+
+    if where is None:
+        step()
+    else:
+        emitter.branch(where, step)
+
+
+def _step(emitter: Emitter, kind: str, pointer: Value, given: Value, dtype: DType) -> None:
+    """Combines one element into memory."""
+    f = emitter.f
+    stored = elements.to_memory(f, given, dtype)
+    if not dtype.is_float and kind in _WHOLE and dtype.bits in (1, 8, 16, 32, 64):
+        opcode = _WHOLE[kind][0 if dtype.kind is Kind.INT else 1]
+        f.op(stored.type, f"atomicrmw {opcode} {pointer}, {stored} {_ALONE}")
+    elif kind == "sum" and dtype in (f32, f64):
+        f.op(stored.type, f"atomicrmw fadd {pointer}, {stored} {_ALONE}")
+    elif kind == "sum" and dtype in _HALVES:
+        half = f.convert("bitcast", stored, _HALVES[dtype])
+        f.op(half.type, f"atomicrmw fadd {pointer}, {half} {_ALONE}")
+    else:
+        _exchange(emitter, kind, pointer, given, dtype)
+
+
+def _exchange(emitter: Emitter, kind: str, pointer: Value, given: Value, dtype: DType) -> None:
+    """Computes what memory should hold, and puts it there unless somebody was faster: then again."""
+    f, memory = emitter.f, elements.memory_type(dtype)
+    bits, align = f"i{8 * dtype.storage.itemsize}", dtype.storage.itemsize
+    first = f.load(bits, pointer, align=align)
+    number_ = first.name.removeprefix("%.")
+    start, top, out = f"found{number_}", f"again{number_}", f"settled{number_}"
+    _jump(f, start)
+    _jump(f, top)
+    seen, got = Value(f"%seen{number_}", bits), Value(f"%got{number_}", bits)
+    f.do(f"{seen.name} = phi {bits} [ {first.name}, %{start} ], [ {got.name}, %{top} ]")
+    old = elements.to_register(f, f.convert("bitcast", seen, memory), dtype)
+    new = elementwise.combine(f, kind, old, given, dtype, emitter.level)
+    stored = f.convert("bitcast", elements.to_memory(f, new, dtype), bits)
+    pair = f.op(f"{{ {bits}, i1 }}", f'cmpxchg {pointer}, {seen}, {stored} syncscope("device") monotonic monotonic')
+    f.do(f"{got.name} = extractvalue {pair.type} {pair.name}, 0")
+    done = f.op("i1", f"extractvalue {pair.type} {pair.name}, 1")
+    f.do(f"br {done}, label %{out}, label %{top}")
+    f.label(out)
+
+
+def _jump(f: Function, label: str) -> None:
+    f.jump(label)
+    f.label(label)
+
+
+# Turns
+
+_UNTIL = "{ .reg .pred p; .reg .u32 v; AGAIN: ld.acquire.gpu.global.u32 v, [$0]; setp.ne.u32 p, v, $1; @p bra AGAIN; }"
+_PASS = "fence.acq_rel.gpu; st.release.gpu.global.u32 [$0], $1;"
+
+
+def _to_the_counter(emitter: Emitter, text: str, given: Value) -> None:
+    """One thread does something with the counter of turns."""
+    f = emitter.f
+
+    def run() -> Sequence[Value]:
+        counter = f.op(GLOBAL, f"inttoptr {emitter.param(emitter.block_layout.counters)} to {GLOBAL}")
+        asm(f, text, arguments=[counter, given], effects=True)
+        return []
+
+    emitter.branch(f.compare("eq", emitter.thread, number(0, "i32")), run)
+
+
+@emits(nv.AwaitTurnOp)
+def _await_turn(emitter: Emitter, op: nv.AwaitTurnOp) -> None:
+    _to_the_counter(emitter, _UNTIL, emitter.sreg("ctaid.x"))
+    barrier(emitter.f)
+
+
+@emits(nv.PassTurnOp)
+def _pass_turn(emitter: Emitter, op: nv.PassTurnOp) -> None:
+    f = emitter.f
+    following = f.add(emitter.sreg("ctaid.x"), 1)
+    ends = f.compare("eq", following, emitter.sreg("nctaid.x"))
+    barrier(f)
+    _to_the_counter(emitter, _PASS, f.select(ends, number(0, "i32"), following))
+
+
+# Asserts
+
+
+@emits(tile.AssertOp)
+def _assert(emitter: Emitter, op: tile.AssertOp) -> None:
+    f, given = emitter.f, emitter.values[op.condition]
+    good = _all_of(emitter, given) if isinstance(given, ThreadTile) else given
+    if good is None:
+        return
+    span = span_of(op.location)
+    message = f"{span}: {op.message.data}" if span is not None else op.message.data
+
+    def wrong() -> Sequence[Value]:
+        emitter.report(message)
+        return []
+
+    emitter.branch(f.binary("xor", good, number(1, "i1")), wrong)
+
+
+def _all_of(emitter: Emitter, given: ThreadTile) -> Value | None:
+    """Whether all that a thread holds of a tile is true; None where it holds nothing."""
+    f, total = emitter.f, None
+    inside = emitter.inside(given.layout, given.shape)
+    for register, where in enumerate(inside):
+        value = given.element(register)
+        if where is not None:
+            value = f.binary("or", value, f.binary("xor", where, number(1, "i1")))
+        total = value if total is None else f.binary("and", total, value)
+    return total
+
+
+@emits(tile.DebugPrintOp)
+def _debug_print(emitter: Emitter, op: tile.DebugPrintOp) -> None:
+    raise CompileError(
+        "a kernel that prints or stops runs in the interpreter only",
+        span=span_of(op.location),
+        hint="TESSERA_INTERPRET=1 sends every kernel there",
+    )

@@ -1,0 +1,494 @@
+"""The frame of the nv emitter: one table from op to rule, and one kernel with one parameter.
+
+The parameter is a block of words: for a view its address, sizes and strides, for a number the number, then the grid's
+extents; tensor maps lie behind them. `Block` says which word is what. The grid of blocks has one axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from xdsl.dialects.builtin import IntegerAttr, TensorType
+from xdsl.ir import Block as OpBlock
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from tessera.dtypes.types import DType
+from tessera.errors import CompileError
+from tessera.ir.common.attributes import SizesAttr
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.common.locations import span_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
+from tessera.targets.cuda.emit.divisors import is_lined
+from tessera.targets.cuda.emit.thread_tiles import Affine, Question, ThreadTile
+from tessera.targets.cuda.ir import dialect as nv
+from tessera.targets.cuda.ir.hopper import BarriersOp, IdOp, WordsOp
+from tessera.targets.cuda.ir.hopper_copies import TensorMapOp
+from tessera.targets.cuda.ir.layouts import WARP, Digit, Layout
+from tessera.targets.cuda.ir.types import SharedType, layout_of
+from tessera.targets.cuda.ptx.inline import asm
+from tessera.targets.llvm import elements
+from tessera.targets.llvm.text import Function, Module, Value, number
+
+WORD = 8
+WARPGROUP = 128
+MAP_BYTES = 128
+GLOBAL = "ptr addrspace(1)"
+SHARED = "ptr addrspace(3)"
+DETAILS = 6
+
+OpT = TypeVar("OpT", bound=Operation)
+Rule = Callable[["Emitter", OpT], None]
+RULES: dict[type[Operation], Rule[Any]] = {}
+
+
+def emits(kind: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
+    """Registers the rule of one op."""
+
+    def register(rule: Rule[OpT]) -> Rule[OpT]:
+        assert kind not in RULES, f"{kind.name} has two rules"
+        RULES[kind] = rule
+        return rule
+
+    return register
+
+
+PROLOGUES: list[Callable[[Emitter], None]] = []
+"""What is computed in front of a kernel's own ops."""
+
+
+@dataclass(frozen=True)
+class View:
+    """Memory of an argument: where it starts, its sizes and strides in elements."""
+
+    pointer: Value
+    sizes: tuple[Value, ...]
+    strides: tuple[Value, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A tile, or several, in shared memory: the address of its first byte."""
+
+    address: Value
+    type: SharedType
+
+
+@dataclass
+class Block:
+    """Words of the parameter: where each argument begins, the grid's extents, the report's address."""
+
+    first: list[int] = field(default_factory=list[int])
+    grid: int = 0
+    report: int = 0
+    counters: int = 0
+    words: int = 0
+    maps: list[int] = field(default_factory=list[int])
+    """Bytes at which tensor maps begin."""
+    size: int = 0
+
+
+@dataclass(frozen=True)
+class Emitted:
+    """The text, and what a launcher has to know."""
+
+    text: str
+    block: Block
+    shared: int
+    messages: tuple[str, ...]
+    """What went wrong when the status is 1, 2, …"""
+
+
+class Emitter:
+    """Writes one kernel."""
+
+    level = "avx2"
+    """What the tables of scalar functions, which all targets share, are told: that products and sums fuse, and that
+    half precision converts."""
+
+    def __init__(self, function: nv.FuncOp, arch: str = "sm_90a") -> None:
+        self.source = function
+        self.arch = arch
+        self.module = Module()
+        self.messages: dict[str, int] = {}
+        self.maps = [op for op in function.body.walk() if isinstance(op, TensorMapOp)]
+        self.team = _team(function)
+        """How many threads have tiles of their own: those of the block, or where warpgroups have roles, of one."""
+        self.block_layout = _block(function, len(self.maps))
+        self.values: dict[SSAValue, Any] = {}
+        self.scopes = [0]
+        self._scope_count = 0
+        self._notes: dict[Hashable, tuple[int, Value]] = {}
+        self._bases: dict[tuple[tuple[Digit, ...], int], Value] = {}
+        self._places, self._scratch_at = _places(function)
+        self._scratch = 0
+        # Behind the last op that uses tiles in shared memory, their room is free for others.
+        self._last_of_tiles = _last_of_tiles(function)
+        self._late: int | None = None
+        self.f: Function
+
+    def emit(self) -> Emitted:
+        function, name = self.source, self.source.sym_name.data
+        self.module.global_text("shared", f"external addrspace(3) global [0 x i8], align {1024}")
+        least = function.attributes.get("blocks")
+        attributes = f'"nvvm.maxntid"="{function.thread_count}"'
+        if isinstance(least, IntegerAttr):
+            attributes += f' "nvvm.minctasm"="{least.value.data}"'
+        cluster = function.attributes.get("cluster")
+        if isinstance(cluster, IntegerAttr) and cluster.value.data > 1:
+            attributes += f' "nvvm.cluster_dim"="{cluster.value.data},1,1"'
+        size = self.block_layout.size
+        self.f = self.module.function(
+            name,
+            [(f'ptr byval([{size} x i8]) align 64 "nvvm.grid_constant"', "params")],
+            returns="ptx_kernel void",
+            internal=False,
+            attributes=attributes,
+        )
+        (self.params,) = self.f.arguments
+        self.thread = self.sreg("tid.x")
+        self.lane = self.f.binary("and", self.thread, number(WARP - 1, "i32"))
+        self.warp = self.f.binary("lshr", self.thread, number(5, "i32"))
+        self._bind_arguments()
+        self._bind_bases()
+        for prologue in PROLOGUES:
+            prologue(self)
+        self.block(function.body.block)
+        self.f.give()
+        shared = max(self._scratch_at + self._scratch, self._late or 0)
+        return Emitted(self.module.text(), self.block_layout, shared, tuple(self.messages))
+
+    # What the hardware knows
+
+    @property
+    def follows(self) -> bool:
+        """Whether the kernel waits by itself for those in front of it, on machines that know of such."""
+        return self.machine >= 90 and any(op.name == "nv.follow" for op in self.source.body.block.ops)
+
+    @property
+    def machine(self) -> int:
+        """The number of the machine: 80, 89, 90."""
+        return int(self.arch.removeprefix("sm_").rstrip("a"))
+
+    def sreg(self, name: str) -> Value:
+        """A special register: tid.x, ctaid.x, …"""
+        return self.f.call(f"llvm.nvvm.read.ptx.sreg.{name}", "i32", [])
+
+    def param(self, word: int, type_: str = "i64") -> Value:
+        """A word of the parameter."""
+        return self.f.load(type_, self.f.at(self.params, WORD * word), align=8)
+
+    def shared(self, offset: int) -> Value:
+        """The address of a byte of shared memory."""
+        base = self.f.op("i32", "ptrtoint ptr addrspace(3) @shared to i32")
+        return self.f.add(base, offset)
+
+    def scratch(self, size: int) -> Value:
+        """The address of shared memory that the current op may use; what is in it is of no use to the next."""
+        if self._late is not None:
+            self._late = max(self._late, size)
+            return self.shared(0)
+        self._scratch = max(self._scratch, size)
+        return self.shared(self._scratch_at)
+
+    def base(self, layout: Layout, axis: int) -> Value:
+        """The part of coordinates along an axis that depends on the thread, as i32."""
+        return self._bases[layout.threads, axis]
+
+    # Arguments
+
+    def _bind_arguments(self) -> None:
+        shapes = self.source.shapes
+        for argument, first, shape in zip(self.source.arguments, self.block_layout.first, shapes, strict=True):
+            self.values[argument] = self._argument(argument, first, shape)
+
+    def _argument(self, argument: BlockArgument, first: int, shape: SizesAttr) -> View | Value:
+        type_ = argument.type
+        if isinstance(type_, ViewType):
+            rank = type_.rank.data
+            address = self.param(first)
+            pointer = self.f.op(GLOBAL, f"inttoptr {address} to {GLOBAL}")
+            # Whoever calls has checked the sizes that are written down.
+            sizes = tuple(
+                number(size, "i64") if isinstance(size, int) else self.param(first + 1 + axis)
+                for axis, size in enumerate(shape.data)
+            )
+            strides = tuple(self.param(first + 1 + rank + axis) for axis in range(rank))
+            if is_lined(argument):
+                strides = (*strides[:-1], number(1, "i64"))
+            return View(pointer, sizes, strides, type_.dtype)
+        dtype = dtype_of(type_)
+        memory = elements.memory_type(dtype, 0)
+        return elements.to_register(self.f, self.param(first, memory), dtype)
+
+    def _bind_bases(self) -> None:
+        """Computes what coordinates owe to the thread, for all layouts, in front of everything."""
+        for op in self.source.walk():
+            arguments = [argument for region in op.regions for block in region.blocks for argument in block.args]
+            for value in (*op.results, *arguments):
+                if isinstance(value.type, TensorType):
+                    self.know(layout_of(value), len(tile_type(value).get_shape()))
+
+    def know(self, layout: Layout, rank: int) -> None:
+        """Makes the thread's bases of a layout available; only in front of the program's own ops."""
+        for axis in range(rank):
+            if (layout.threads, axis) not in self._bases:
+                self._bases[layout.threads, axis] = self._base(layout, axis)
+
+    def _base(self, layout: Layout, axis: int) -> Value:
+        f, total = self.f, number(0, "i32")
+        for digit, below in layout.positions:
+            if digit.axis != axis:
+                continue
+            part = f.binary("udiv", self.thread, number(below, "i32")) if below > 1 else self.thread
+            # The last digit's threads are all there are.
+            if below * digit.size < self.source.thread_count:
+                part = f.binary("urem", part, number(digit.size, "i32"))
+            part = f.times(part, digit.step)
+            total = part if total.name == "0" else f.binary("add", total, part)
+        return total
+
+    # Values
+
+    def number(self, value: SSAValue) -> Value:
+        found = self.values[value]
+        assert isinstance(found, Value), value
+        return found
+
+    def view(self, value: SSAValue) -> View:
+        found = self.values[value]
+        assert isinstance(found, View), value
+        return found
+
+    def memory(self, value: SSAValue) -> Shared:
+        found = self.values[value]
+        assert isinstance(found, Shared), value
+        return found
+
+    def tile(self, value: SSAValue) -> ThreadTile:
+        found = self.values[value]
+        assert isinstance(found, ThreadTile), value
+        return found
+
+    def bind(self, result: SSAValue, values: Sequence[Value]) -> ThreadTile:
+        """Binds a tile by its elements."""
+        made = ThreadTile(self, tile_type(result).get_shape(), tile_dtype(result), layout_of(result), elements=values)
+        self.values[result] = made
+        return made
+
+    def bind_words(self, result: SSAValue, words: Sequence[Value]) -> ThreadTile:
+        """Binds a tile of 8- or 16-bit elements by its words."""
+        made = ThreadTile(self, tile_type(result).get_shape(), tile_dtype(result), layout_of(result), words=words)
+        self.values[result] = made
+        return made
+
+    def bind_affine(self, result: SSAValue, affine: Affine) -> ThreadTile:
+        """Binds a tile of positions."""
+        made = ThreadTile(self, tile_type(result).get_shape(), tile_dtype(result), layout_of(result), affine=affine)
+        self.values[result] = made
+        return made
+
+    def bind_questions(self, result: SSAValue, questions: tuple[Question, ...]) -> ThreadTile:
+        """Binds a tile of truths by what is asked of each register."""
+        shape, layout = tile_type(result).get_shape(), layout_of(result)
+        made = ThreadTile(self, shape, tile_dtype(result), layout, questions=questions)
+        self.values[result] = made
+        return made
+
+    def place(self, op: Operation) -> int:
+        """Where in shared memory an allocation lies."""
+        return self._places[op]
+
+    def map_place(self, op: TensorMapOp) -> int:
+        """Where in the parameter a tensor map lies, in bytes."""
+        return self.block_layout.maps[self.maps.index(op)]
+
+    # Ghosts and replicas
+
+    def inside(self, layout: Layout, shape: Sequence[int]) -> list[Value | None]:
+        """For each register, whether its element is one of the tile; None where it always is, however the thread."""
+        found: list[Value | None] = [None] * layout.count
+        for axis, size in enumerate(shape):
+            reach, offsets = layout.reach(axis), layout.offsets(axis)
+            known: dict[int, Value] = {}
+            for register, offset in enumerate(offsets):
+                if reach + offset < size:
+                    continue
+                if offset not in known:
+                    known[offset] = self.f.compare("slt", self.base(layout, axis), number(size - offset, "i32"))
+                before = found[register]
+                found[register] = known[offset] if before is None else self.f.binary("and", before, known[offset])
+        return found
+
+    def first_replica(self, layout: Layout) -> Value | None:
+        """Whether this thread is the first of those that hold the same elements; None where all are."""
+        found: Value | None = None
+        for digit, below in layout.positions:
+            if digit.axis >= 0 or digit.size == 1:
+                continue
+            part = self.f.binary("udiv", self.thread, number(below, "i32"))
+            part = self.f.binary("urem", part, number(digit.size, "i32"))
+            first = self.f.compare("eq", part, number(0, "i32"))
+            found = first if found is None else self.f.binary("and", found, first)
+        if layout.thread_count < self.team:
+            first = self.f.compare("ult", self.thread, number(layout.thread_count, "i32"))
+            found = first if found is None else self.f.binary("and", found, first)
+        return found
+
+    # Failures
+
+    def report(self, message: str, details: Sequence[Value] = ()) -> None:
+        """Notes that something went wrong, unless something did before."""
+        f = self.f
+        code = self.messages.setdefault(message, len(self.messages) + 1)
+        record = f.op(GLOBAL, f"inttoptr {self.param(self.block_layout.report)} to {GLOBAL}")
+        pair = f.op("{ i64, i1 }", f"cmpxchg {record}, i64 0, i64 {code} monotonic monotonic")
+        won = f.op("i1", f"extractvalue {{ i64, i1 }} {pair.name}, 1")
+
+        def write() -> Sequence[Value]:
+            for place, detail in enumerate(details[:DETAILS]):
+                f.store(detail, f.op(GLOBAL, f"getelementptr i8, {record}, i64 {WORD * (place + 1)}"), align=8)
+            return []
+
+        f.branch(won, write)
+
+    # Blocks
+
+    def once(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """What was made for a key, if that was where everything passes that comes by here."""
+        known = self._notes.get(key)
+        if known is not None and known[0] in self.scopes:
+            return known[1]
+        found = make()
+        self._notes[key] = (self.scopes[-1], found)
+        return found
+
+    def branch(
+        self,
+        condition: Value,
+        then: Callable[[], Sequence[Value]],
+        otherwise: Callable[[], Sequence[Value]] | None = None,
+    ) -> list[Value]:
+        """`if` within a rule: what one side makes of tiles, the other does not know of."""
+
+        def scoped(side: Callable[[], Sequence[Value]]) -> Callable[[], Sequence[Value]]:
+            def run() -> Sequence[Value]:
+                self._scope_count += 1
+                self.scopes.append(self._scope_count)
+                found = side()
+                self.scopes.pop()
+                return found
+
+            return run
+
+        return self.f.branch(condition, scoped(then), None if otherwise is None else scoped(otherwise))
+
+    def block(self, block: OpBlock) -> Operation:
+        """Emits the ops of a block up to its terminator, which is given back."""
+        self._scope_count += 1
+        self.scopes.append(self._scope_count)
+        for op in block.ops:
+            if op is block.last_op:
+                self.scopes.pop()
+                return op
+            rule = RULES.get(type(op))
+            if rule is None:
+                raise CompileError(
+                    f"{op.name} has no machine code for GPUs",
+                    span=span_of(op.location),
+                    hint="run the kernel in the interpreter: TESSERA_INTERPRET=1",
+                )
+            rule(self, op)
+            if op is self._last_of_tiles:
+                # Copies may be under way that nobody waits for.
+                asm(self.f, "cp.async.wait_group 0;", effects=True)
+                self._late = 0
+        raise AssertionError("a block without a terminator")
+
+    def carried(self, values: Sequence[SSAValue]) -> list[Value]:
+        """Values as a flat list for a loop or branch to carry."""
+        # They are made at the end of a block that is no scope any more: nobody else may use them.
+        self._scope_count += 1
+        self.scopes.append(self._scope_count)
+        flat: list[Value] = []
+        for value in values:
+            found = self.values[value]
+            if isinstance(found, ThreadTile):
+                flat += found.flat()
+            elif isinstance(found, Shared):
+                flat.append(found.address)
+            else:
+                flat.append(found)
+        self.scopes.pop()
+        return flat
+
+    def bind_carried(self, values: Sequence[SSAValue], flat: Sequence[Value]) -> None:
+        """The other way round."""
+        rest = list(flat)
+        for value in values:
+            if isinstance(value.type, TensorType):
+                shape, dtype, layout = tile_type(value).get_shape(), tile_dtype(value), layout_of(value)
+                count = ThreadTile.flat_count(dtype, layout)
+                self.values[value] = ThreadTile.of_flat(self, shape, dtype, layout, rest[:count])
+                del rest[:count]
+            elif isinstance(value.type, SharedType):
+                self.values[value] = Shared(rest.pop(0), value.type)
+            else:
+                self.values[value] = rest.pop(0)
+
+
+def _team(function: nv.FuncOp) -> int:
+    roles = any(isinstance(op, IdOp) and op.kind.data == "warpgroup" for op in function.body.walk())
+    return WARPGROUP if roles else function.thread_count
+
+
+def _block(function: nv.FuncOp, maps: int) -> Block:
+    block = Block()
+    for type_ in function.function_type.inputs:
+        block.first.append(block.words)
+        block.words += 1 + 2 * type_.rank.data if isinstance(type_, ViewType) else 1
+    block.grid = block.words
+    block.report = block.words + len(function.grid.data)
+    block.counters = block.report + 1
+    block.words = block.counters + 1
+    start = -(-WORD * block.words // 64) * 64
+    block.maps = [start + MAP_BYTES * place for place in range(maps)]
+    block.size = start + MAP_BYTES * maps
+    return block
+
+
+def _last_of_tiles(function: nv.FuncOp) -> Operation | None:
+    """The last op of a function that has to do with tiles in shared memory; None where agents share it otherwise."""
+    last: Operation | None = None
+    for op in function.body.block.ops:
+        for inner in op.walk():
+            if isinstance(inner, BarriersOp | WordsOp):
+                return None
+            if any(isinstance(value.type, SharedType) for value in (*inner.operands, *inner.results)):
+                last = op
+    following = None if last is None else last.next_op
+    while following is not None and not isinstance(following, nv.ConvertOp | tile.ReduceOp) and not following.regions:
+        following = following.next_op
+    # If nobody behind it has a use for the room, nobody has to be waited for.
+    return None if following is None else last
+
+
+def _places(function: nv.FuncOp) -> tuple[dict[Operation, int], int]:
+    """Where in shared memory each allocation lies, and where they end."""
+    places: dict[Operation, int] = {}
+    end = 0
+    for op in function.body.walk():
+        if isinstance(op, nv.AllocOp):
+            assert isinstance(op.result.type, SharedType)
+            places[op] = end
+            end += op.result.type.size
+    # What is small lies behind the tiles, which all begin where swizzling does.
+    for op in function.body.walk():
+        if isinstance(op, BarriersOp | WordsOp):
+            end = -(-end // op.shared_align) * op.shared_align
+            places[op] = end
+            end += op.shared_bytes
+    return places, -(-end // 16) * 16

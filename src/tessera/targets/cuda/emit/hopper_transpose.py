@@ -1,0 +1,160 @@
+"""nv level → LLVM text, sm_90a: tiles of 8 bits that change from rows to columns within shared memory.
+
+A warp reads 32 rows of 16 bytes as four matrices of pairs of bytes, transposed: a thread then has, of two columns, two
+rows of each matrix. Two permutations of bytes put together what belongs to each column, and four matrices go out, which
+are 16 rows of 32 bytes. The order of the rows in which matrices are read is that of the columns to come. Threads of the
+upper half give their columns the other way round: so the rows of a matrix that goes out meet all banks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tessera.targets.cuda.emit.emitter import Emitter, Shared, emits
+from tessera.targets.cuda.emit.hopper import do
+from tessera.targets.cuda.ir import hopper_transpose as turns
+from tessera.targets.cuda.ptx.inline import asm, one
+from tessera.targets.llvm.text import Value, number
+
+WARPS = 4
+AT_ONCE = 2
+"""Pieces that a warp reads before it writes them: each is four registers."""
+_BYTES = (0x6420, 0x7531)
+"""Which bytes of two words are the first column's, and the second's: of its four rows, two are in each word."""
+_CROSSED = (0x2064, 0x3175)
+"""The same where the second word has the first two rows."""
+
+
+@emits(turns.TurnOp)
+def _turn(emitter: Emitter, op: turns.TurnOp) -> None:
+    source, target = emitter.memory(op.shared), emitter.memory(op.turned)
+    turning = _Turning(emitter, source, target)
+    everything = list(turning.pieces())
+    for first in range(0, len(everything), AT_ONCE):
+        pieces = everything[first : first + AT_ONCE]
+        read = [turning.read(*piece) for piece in pieces]
+        for piece, words in zip(pieces, read, strict=True):
+            turning.write(*piece, words)
+
+
+class _Turning:
+    """Addresses of a thread: parts that stay are computed once, and the rest is in the instructions."""
+
+    def __init__(self, emitter: Emitter, source: Shared, target: Shared) -> None:
+        self.emitter = emitter
+        self.source = source
+        self.target = target
+        self.warp = self._and(emitter.warp, WARPS - 1)
+        paired = target.type.is_paired
+        lane = emitter.lane
+        matrix, inside = self._shift(lane, 3), self._and(lane, 7)
+        crossed = self._shift(inside, 2)
+        if paired:
+            self.row = lane
+        else:
+            # A thread's four rows are neighbours: two in one matrix, two in the next, or the other way round.
+            second = self._xor(self._and(matrix, 1), crossed)
+            start = self._shift(matrix, 1)
+            near = self._add(self._left(self._shift(inside, 1), 2), self._and(inside, 1))
+            self.row = self._add(self._left(start, 4), self._add(near, self._left(second, 1)))
+        self.column = self._add(self._left(inside, 1), self._xor(self._and(matrix, 1), crossed))
+        self.half = self._shift(matrix, 1)
+        upper = emitter.f.compare("uge", lane, number(16, "i32"))
+        crosses = None if paired else emitter.f.compare("uge", self._and(lane, 3), number(2, "i32"))
+        self.firsts, self.seconds = (self._selector(upper, crosses, place) for place in (0, 1))
+        self.sources: dict[int, Value] = {}
+        self.targets: dict[int, Value] = {}
+
+    def pieces(self) -> Iterator[tuple[int, int]]:
+        """32 rows each, and the 16 columns that a warp has of four times as many."""
+        wide = -(-self.source.type.columns // (turns.COLUMNS * WARPS))
+        for rows in range(self.source.type.rows // turns.ROWS):
+            for columns in range(wide):
+                yield rows, columns
+
+    def read(self, rows: int, columns: int) -> list[Value]:
+        further = rows * turns.ROWS * self.source.type.panel.data
+        return asm(
+            self.emitter.f,
+            f"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {{$0, $1, $2, $3}}, [$4+{further}];",
+            returns=["i32"] * 4,
+            arguments=[self._source(columns)],
+            effects=True,
+            convergent=True,
+        )
+
+    def write(self, rows: int, columns: int, words: list[Value]) -> None:
+        f = self.emitter.f
+        found = [
+            one(f, "prmt.b32 $0, $1, $2, $3;", "i32", low, high, selector)
+            for low, high in (words[:2], words[2:])
+            for selector in (self.firsts, self.seconds)
+        ]
+        address, further = self._target(rows, columns)
+        do(
+            self.emitter,
+            f"stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0+{further}], {{$1, $2, $3, $4}};",
+            address,
+            *found,
+        )
+
+    def _chunk(self, columns: int) -> Value:
+        """The number of the 16 columns: some warps do the last ones again, if there are not enough."""
+        last = self.source.type.columns // turns.COLUMNS - 1
+        chunk = self._add(self.warp, number(columns * WARPS, "i32"))
+        return chunk if columns * WARPS + WARPS - 1 <= last else self._least(chunk, last)
+
+    def _source(self, columns: int) -> Value:
+        if columns not in self.sources:
+            chunk = self._chunk(columns)
+            swizzled = self._xor(self._and(chunk, 7), self._and(self.row, 7))
+            panel = self._times(self._shift(chunk, 3), self.source.type.panel_bytes)
+            inside = self._add(self._left(self.row, 7), self._left(swizzled, 4))
+            self.sources[columns] = self._add(self.source.address, self._add(panel, inside))
+        return self.sources[columns]
+
+    def _target(self, rows: int, columns: int) -> tuple[Value, int]:
+        panel, inside = divmod(2 * rows, 8)
+        last = self.source.type.columns // turns.COLUMNS - 1
+        whole = columns * WARPS + WARPS - 1 <= last
+        key = inside if whole else -1 - inside - 8 * columns
+        if key not in self.targets:
+            # Rows there are columns here; which 16 of them is left to the instruction where all warps have their own.
+            chunk = self.warp if whole else self._chunk(columns)
+            row = self._add(self._left(chunk, 4), self.column)
+            swizzled = self._xor(self._add(self.half, number(inside, "i32")), self._and(self.column, 7))
+            place = self._add(self._left(row, 7), self._left(swizzled, 4))
+            self.targets[key] = self._add(self.target.address, place)
+        further = panel * self.target.type.panel_bytes
+        return self.targets[key], further + (columns * WARPS * turns.COLUMNS * 128 if whole else 0)
+
+    def _selector(self, upper: Value, crosses: Value | None, place: int) -> Value:
+        """The bytes of a thread's first or second column; threads of the upper half have the second one first."""
+        f = self.emitter.f
+        straight, crossed = (
+            f.select(upper, number(kind[1 - place], "i32"), number(kind[place], "i32")) for kind in (_BYTES, _CROSSED)
+        )
+        return straight if crosses is None else f.select(crosses, crossed, straight)
+
+    # Numbers of 32 bits
+
+    def _and(self, value: Value, mask: int) -> Value:
+        return self.emitter.f.binary("and", value, number(mask, "i32"))
+
+    def _shift(self, value: Value, by: int) -> Value:
+        return self.emitter.f.binary("lshr", value, number(by, "i32"))
+
+    def _left(self, value: Value, by: int) -> Value:
+        return self.emitter.f.binary("shl", value, number(by, "i32"))
+
+    def _xor(self, one_: Value, other: Value) -> Value:
+        return self.emitter.f.binary("xor", one_, other)
+
+    def _add(self, one_: Value, other: Value) -> Value:
+        return self.emitter.f.binary("add", one_, other)
+
+    def _times(self, value: Value, factor: int) -> Value:
+        return self.emitter.f.binary("mul", value, number(factor, "i32"))
+
+    def _least(self, value: Value, most: int) -> Value:
+        return self.emitter.f.intrinsic("umin", value, number(most, "i32"))

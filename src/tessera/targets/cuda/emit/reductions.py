@@ -1,0 +1,350 @@
+"""nv level → LLVM text: reductions. Registers first, then lanes by shuffles, then warps through shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce as folded_by
+from math import gcd, prod
+
+from tessera.dtypes.types import DType
+from tessera.ir.common import reductions
+from tessera.ir.tile import dialect as tile
+from tessera.targets.cuda.emit.emitter import SHARED, Emitter, emits
+from tessera.targets.cuda.emit.thread_tiles import ThreadTile
+from tessera.targets.cuda.emit.values import registers_of, reseen
+from tessera.targets.cuda.ir.layouts import WARP, Layout
+from tessera.targets.cuda.ir.types import layout_of
+from tessera.targets.cuda.math import functions
+from tessera.targets.cuda.math.machine_floats import MachineFloats
+from tessera.targets.cuda.ptx.inline import barrier, shuffle
+from tessera.targets.llvm import elementwise
+from tessera.targets.llvm.text import Value, bits_of, number
+
+Combine = Callable[[Value, Value], Value]
+
+# Of two f32: NaN if either is, and +0 above −0; `top` may miss a NaN.
+_ONE_INSTRUCTION = {"max": "maximum", "min": "minimum", "top": "maxnum"}
+
+
+@emits(tile.ReduceOp)
+def _reduce(emitter: Emitter, op: tile.ReduceOp) -> None:
+    operand, kind, axis = emitter.tile(op.operand), op.kind.data, op.axis.value.data
+    dtype, layout = operand.dtype, operand.layout
+
+    def combine(a: Value, b: Value) -> Value:
+        if kind in _ONE_INSTRUCTION and a.type == "float":
+            return emitter.f.intrinsic(_ONE_INSTRUCTION[kind], a, b)
+        if kind in functions.WIDE and a.type == "double":
+            return functions.WIDE[kind](MachineFloats(emitter.f, "double"), a, b)
+        # Multiples that are not marked as rounded may be added as they are.
+        fn, top = reductions.TABLE[kind].combine, kind == "top"
+        return elementwise.apply(emitter.f, fn, [a, b], [dtype] * 2, dtype, emitter.level, contract=True, nnan=top)
+
+    values = fold_registers(emitter, operand, axis, elementwise.identity(kind, dtype), combine)
+    threads = _Threads.of(layout, axis)
+    rest = operand.shape[:axis] + operand.shape[axis + 1 :]
+    wanted = layout_of(op.result)
+    if threads.left and registers_of(layout.without(axis), wanted, rest, range(len(rest))) is None:
+        emitter.bind(op.result, _spread(emitter, operand, axis, wanted, values, combine))
+        return
+    for across in threads.shuffles:
+        values = [combine(value, _shuffled(emitter, value, across)) for value in values]
+    if threads.left:
+        values = _through_memory(emitter, layout, threads, values, dtype, combine)
+    made = ThreadTile(emitter, rest, dtype, layout.without(axis), elements=values)
+    reseen(emitter, op, made, op.result, range(len(rest)))
+
+
+def tree(values: Sequence[Value], combine: Combine) -> Value:
+    """All values as one, by pairs, so that steps do not wait for each other."""
+    while len(values) > 1:
+        pairs = [combine(a, b) for a, b in zip(values[::2], values[1::2], strict=False)]
+        values = [*pairs, *(values[-1:] if len(values) % 2 else [])]
+    return values[0]
+
+
+WAYS = 4
+
+
+def _folded(values: Sequence[Value], combine: Combine) -> Value:
+    """All values as one, in a few chains: enough for the machine to overlap them, in few registers."""
+    chains = [folded_by(combine, values[way::WAYS]) for way in range(min(WAYS, len(values)))]
+    return tree(chains, combine)
+
+
+def fold_registers(emitter: Emitter, operand: ThreadTile, axis: int, neutral: Value, combine: Combine) -> list[Value]:
+    """For each register of the result, what this thread has of it; ghosts count for nothing."""
+    f, layout, size = emitter.f, operand.layout, operand.shape[axis]
+    reach, offsets = layout.reach(axis), layout.offsets(axis)
+    within: dict[int, Value] = {}
+    groups: dict[int, list[Value]] = {}
+    for register, place in enumerate(_places_without(layout, axis)):
+        offset, group = offsets[register], groups.setdefault(place, [])
+        if offset >= size:
+            continue
+        value = operand.element(register)
+        if reach + offset >= size:
+            if offset not in within:
+                within[offset] = f.compare("slt", emitter.base(layout, axis), number(size - offset, "i32"))
+            value = f.select(within[offset], value, neutral)
+        group.append(value)
+    return [_folded(group, combine) if group else neutral for _, group in sorted(groups.items())]
+
+
+def _places_without(layout: Layout, axis: int) -> list[int]:
+    """For each register the number that is left of its own without the digits of an axis."""
+    found, below = [0], 1
+    for digit in layout.registers:
+        counts = digit.axis != axis
+        found = [low + (value * below if counts else 0) for value in range(digit.size) for low in found]
+        below *= digit.size if counts else 1
+    return found
+
+
+# Threads
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A part of the thread's number: the digit above `below` threads, modulo `size`."""
+
+    below: int
+    size: int
+
+    def value(self, emitter: Emitter) -> Value:
+        f, part = emitter.f, emitter.thread
+        if self.below > 1:
+            part = f.binary("udiv", part, number(self.below, "i32"))
+        return f.binary("urem", part, number(self.size, "i32"))
+
+
+@dataclass(frozen=True)
+class _Threads:
+    """How threads meet along an axis: by shuffles across these lanes, then through memory."""
+
+    shuffles: list[int]
+    met: list[_Part]
+    """Parts of the thread's number that shuffles have made replicas."""
+    left: list[_Part]
+    """Parts that are left to meet in memory."""
+    others: list[_Part]
+    """Parts that tell apart elements of the result."""
+    replicas: list[_Part]
+
+    @staticmethod
+    def of(layout: Layout, axis: int) -> _Threads:
+        made = _Threads([], [], [], [], [])
+        for digit, below in layout.positions:
+            if digit.axis != axis:
+                (made.others if digit.axis >= 0 else made.replicas).append(_Part(below, digit.size))
+                continue
+            # Lanes are neighbours within a power of two; what remains of the digit lies above them.
+            lanes = gcd(digit.size, max(1, WARP // below)) if below & (below - 1) == 0 else 1
+            if lanes > 1:
+                made.met.append(_Part(below, lanes))
+                made.shuffles.extend(below << bit for bit in range(lanes.bit_length() - 1))
+            if digit.size > lanes:
+                made.left.append(_Part(below * lanes, digit.size // lanes))
+        return made
+
+
+def _shuffled(emitter: Emitter, value: Value, across: int) -> Value:
+    f, bits = emitter.f, bits_of(value.type)
+    if bits == 32:
+        return shuffle(f, value, across)
+    if bits < 32:
+        return f.convert("trunc", shuffle(f, f.convert("zext", value, "i32"), across), value.type)
+    pair = f.op("<2 x i32>", f"bitcast {value} to <2 x i32>")
+    for place in (0, 1):
+        pair = f.insert(pair, shuffle(f, f.lane(pair, place), across), place)
+    return f.op(value.type, f"bitcast {pair} to {value.type}")
+
+
+def _count(parts: Sequence[_Part]) -> int:
+    return prod(part.size for part in parts)
+
+
+def _number_in(emitter: Emitter, parts: Sequence[_Part]) -> Value:
+    """The number that parts of the thread's number make by themselves."""
+    f, total, below = emitter.f, number(0, "i32"), 1
+    for part in parts:
+        value = f.times(part.value(emitter), below)
+        total = value if below == 1 else f.binary("add", total, value)
+        below *= part.size
+    return total
+
+
+def _through_memory(
+    emitter: Emitter, layout: Layout, threads: _Threads, values: Sequence[Value], dtype: DType, combine: Combine
+) -> list[Value]:
+    """Threads that hold parts of the same sums write them down; then every thread reads all parts of its sums."""
+    f = emitter.f
+    type_ = values[0].type
+    slot = "i32" if bits_of(type_) < 32 else type_
+    item = bits_of(slot) // 8
+    ways, others = _count(threads.left), _count(threads.others)
+    way, other = _number_in(emitter, threads.left), _number_in(emitter, threads.others)
+    # Neighbours in memory are what one thread reads at once: the parts of a sum where all lanes read the same sum,
+    # otherwise sums that a thread has, which keeps lanes out of each other's banks.
+    alike = all(part.below >= WARP for part in threads.others)
+    side = gcd(ways if alike else len(values), 16 // item)
+
+    def index(sum_: int) -> tuple[int, Value, int]:
+        """Of the parts of one sum: a constant, what depends on the thread, and the distance of one part to the next."""
+        if alike:
+            return sum_ * others * ways, f.times(other, ways), 1
+        return sum_ // side * ways * others * side + sum_ % side, f.times(other, side), others * side
+
+    memory = emitter.scratch(len(values) * others * ways * item)
+    base = f.op(SHARED, f"inttoptr {memory} to {SHARED}")
+
+    def at(place: Value, constant: int) -> Value:
+        moved = f.op(SHARED, f"getelementptr i8, {base}, {f.times(place, item)}")
+        return f.op(SHARED, f"getelementptr i8, {moved}, i32 {constant * item}")
+
+    def write() -> Sequence[Value]:
+        step = 1 if alike else side
+        for first in range(0, len(values), step):
+            constant, place, distance = index(first)
+            place = f.binary("add", place, f.times(way, distance))
+            group = [_wide(emitter, value, slot) for value in values[first : first + step]]
+            _put(emitter, group, at(place, constant), item)
+        return []
+
+    barrier(f)
+    writes = _is_first(emitter, [*threads.met, *threads.replicas], layout)
+    if writes is None:
+        write()
+    else:
+        f.branch(writes, write)
+    barrier(f)
+    found: list[Value] = []
+    if alike:
+        for sum_ in range(len(values)):
+            constant, place, _ = index(sum_)
+            parts: list[Value] = []
+            for part in range(0, ways, side):
+                parts += _get(emitter, slot, at(place, constant + part), side, item)
+            found.append(_folded([_narrow(emitter, part, type_) for part in parts], combine))
+        return found
+    for first in range(0, len(values), side):
+        constant, place, distance = index(first)
+        groups = [_get(emitter, slot, at(place, constant + part * distance), side, item) for part in range(ways)]
+        columns = [[_narrow(emitter, part, type_) for part in column] for column in zip(*groups, strict=True)]
+        found += [_folded(column, combine) for column in columns]
+    return found
+
+
+def _spread(
+    emitter: Emitter, operand: ThreadTile, axis: int, wanted: Layout, values: Sequence[Value], combine: Combine
+) -> list[Value]:
+    """Sums of threads that meet in memory, as another layout wants them.
+
+    Of lanes that hold parts of the same sums, each goes on with half of them, as long as there are halves: so a step
+    takes half as many shuffles as the one before. What is left is written down, and read by who wants it.
+    """
+    f, layout = emitter.f, operand.layout
+    threads, inner = _Threads.of(layout, axis), layout.without(axis)
+    rest = operand.shape[:axis] + operand.shape[axis + 1 :]
+    steps = [prod(rest[place + 1 :]) for place in range(len(rest))]
+    places = [sum(inner.offset(number_, a) * by for a, by in enumerate(steps)) for number_ in range(inner.count)]
+    at = number(0, "i32")
+    for place, by in enumerate(steps):
+        at = f.binary("add", at, f.times(emitter.base(layout, place if place < axis else place + 1), by))
+    lanes, met = list(threads.shuffles), 0
+    while lanes and len(values) > 1 and _halves(places) is not None:
+        across, apart, half = lanes.pop(), _halves(places), len(values) // 2
+        assert apart is not None
+        upper = f.compare("ne", f.binary("and", emitter.thread, number(across, "i32")), number(0, "i32"))
+        pairs = list(zip(values[:half], values[half:], strict=True))
+        kept = [f.select(upper, high, low) for low, high in pairs]
+        given = [f.select(upper, low, high) for low, high in pairs]
+        values = [combine(one, _shuffled(emitter, other, across)) for one, other in zip(kept, given, strict=True)]
+        at = f.binary("add", at, f.select(upper, number(apart, "i32"), number(0, "i32")))
+        places = places[:half]
+    for across in lanes:
+        values = [combine(value, _shuffled(emitter, value, across)) for value in values]
+        met |= across
+    type_ = values[0].type
+    slot = "i32" if bits_of(type_) < 32 else type_
+    item, count, ways = bits_of(slot) // 8, prod(rest), _count(threads.left)
+    base = f.op(SHARED, f"inttoptr {emitter.scratch(count * ways * item)} to {SHARED}")
+
+    def pointer(index: Value, constant: int) -> Value:
+        moved = f.op(SHARED, f"getelementptr i8, {base}, {f.times(index, item)}")
+        return f.op(SHARED, f"getelementptr i8, {moved}, i32 {constant * item}")
+
+    def write() -> Sequence[Value]:
+        index = f.binary("add", at, f.times(_number_in(emitter, threads.left), count))
+        for value, place in zip(values, places, strict=True):
+            _put(emitter, [_wide(emitter, value, slot)], pointer(index, place), item)
+        return []
+
+    barrier(f)
+    writes = _is_first(emitter, threads.replicas, layout)
+    if met:
+        lowest = f.compare("eq", f.binary("and", emitter.thread, number(met, "i32")), number(0, "i32"))
+        writes = lowest if writes is None else f.binary("and", writes, lowest)
+    if writes is None:
+        write()
+    else:
+        f.branch(writes, write)
+    barrier(f)
+    index = number(0, "i32")
+    for place, by in enumerate(steps):
+        index = f.binary("add", index, f.times(emitter.base(wanted, place), by))
+    found: list[Value] = []
+    for register in range(wanted.count):
+        constant = sum(wanted.offset(register, place) * by for place, by in enumerate(steps))
+        parts = [_get(emitter, slot, pointer(index, constant + way * count), 1, item)[0] for way in range(ways)]
+        found.append(_folded([_narrow(emitter, part, type_) for part in parts], combine))
+    return found
+
+
+def _halves(places: Sequence[int]) -> int | None:
+    """How far the second half of some places is from the first; None where they are no such halves."""
+    half = len(places) // 2
+    if len(places) % 2:
+        return None
+    apart = {high - low for low, high in zip(places[:half], places[half:], strict=True)}
+    return next(iter(apart)) if len(apart) == 1 else None
+
+
+def _is_first(emitter: Emitter, parts: Sequence[_Part], layout: Layout) -> Value | None:
+    """Whether a thread's number is 0 in all these parts, and it is one of the layout's threads."""
+    f, found = emitter.f, None
+    tests = [f.compare("eq", part.value(emitter), number(0, "i32")) for part in parts if part.size > 1]
+    if layout.thread_count < emitter.source.thread_count:
+        tests.append(f.compare("ult", emitter.thread, number(layout.thread_count, "i32")))
+    for test in tests:
+        found = test if found is None else f.binary("and", found, test)
+    return found
+
+
+def _wide(emitter: Emitter, value: Value, slot: str) -> Value:
+    return value if value.type == slot else emitter.f.convert("zext", value, slot)
+
+
+def _narrow(emitter: Emitter, value: Value, type_: str) -> Value:
+    return value if value.type == type_ else emitter.f.convert("trunc", value, type_)
+
+
+def _put(emitter: Emitter, values: Sequence[Value], pointer: Value, item: int) -> None:
+    f = emitter.f
+    if len(values) == 1:
+        f.store(values[0], pointer, align=item)
+        return
+    type_ = f"<{len(values)} x {values[0].type}>"
+    vector = Value("poison", type_)
+    for place, value in enumerate(values):
+        vector = f.insert(vector, value, place)
+    f.store(vector, pointer, align=item * len(values))
+
+
+def _get(emitter: Emitter, type_: str, pointer: Value, count: int, item: int) -> list[Value]:
+    f = emitter.f
+    if count == 1:
+        return [f.load(type_, pointer, align=item)]
+    vector = f.load(f"<{count} x {type_}>", pointer, align=item * count)
+    return [f.lane(vector, place) for place in range(count)]

@@ -1,0 +1,177 @@
+"""Thread tiles: what one thread holds of a tile, by register number.
+
+Elements of 8 and 16 bits have two forms: each in a register of its own, or as many as fit packed into words of 32
+bits. Memory, casts and matrix instructions speak of words, everything else of elements. Either form is made from the
+other when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from tessera.dtypes.types import DType, Kind
+from tessera.targets.cuda.ir.layouts import Layout
+from tessera.targets.cuda.ptx.inline import one
+from tessera.targets.llvm.text import Value, number
+
+if TYPE_CHECKING:
+    from tessera.targets.cuda.emit.emitter import Emitter
+
+
+def per_word(dtype: DType) -> int:
+    """How many elements a word of 32 bits holds; 0 where they are never packed."""
+    if dtype.kind is Kind.BOOL or dtype.storage.itemsize > 2 or (dtype.is_integer and dtype.bits < 8):
+        return 0
+    return 4 // dtype.storage.itemsize
+
+
+class Affine(NamedTuple):
+    """Whole numbers as a base, which depends on the thread, and a constant for each register."""
+
+    base: Value
+    offsets: tuple[int, ...]
+    bounded: bool
+    """Whether they are made of sizes and positions, which are far from where numbers wrap."""
+
+
+class Question(NamedTuple):
+    """Of each register, how a number that the thread has compares with a constant."""
+
+    predicate: str
+    number: Value
+    offsets: tuple[int, ...]
+
+    def seen_through(self, registers: Sequence[int]) -> Question:
+        """The same question of other registers."""
+        return self._replace(offsets=tuple(self.offsets[register] for register in registers))
+
+
+class ThreadTile:
+    """The registers of one thread.
+
+    Positions, and what is asked of them, are kept as they are made, and written out when they are asked for.
+    """
+
+    def __init__(
+        self,
+        emitter: Emitter,
+        shape: Sequence[int],
+        dtype: DType,
+        layout: Layout,
+        *,
+        elements: Sequence[Value] | None = None,
+        words: Sequence[Value] | None = None,
+        affine: Affine | None = None,
+        questions: tuple[Question, ...] | None = None,
+    ) -> None:
+        self.shape = tuple(shape)
+        self.dtype = dtype
+        self.layout = layout
+        self.count = layout.count
+        self._emitter = emitter
+        self._elements = None if elements is None else list(elements)
+        self._words = None if words is None else list(words)
+        # What was made from the other form, and in which block of the program: others need not come by there.
+        self._made: dict[tuple[str, int], tuple[int, Value]] = {}
+        self.affine = affine
+        self.questions = questions
+        assert not (self._elements is None and self._words is None and affine is None and questions is None)
+        assert self._elements is None or len(self._elements) == self.count, (layout, len(self._elements))
+
+    @property
+    def packs(self) -> bool:
+        """Whether its registers fill whole words."""
+        ways = per_word(self.dtype)
+        return ways > 0 and self.count % ways == 0
+
+    def element(self, register: int) -> Value:
+        if self._elements is not None:
+            return self._elements[register]
+        if self.affine is not None:
+            return self._cached("position", self.affine.offsets[register])
+        if self.questions is not None:
+            alike = [asked.offsets[register] for asked in self.questions]
+            first = next(
+                place for place in range(register + 1) if [asked.offsets[place] for asked in self.questions] == alike
+            )
+            return self._cached("truth", first)
+        return self._cached("element", register)
+
+    def elements(self) -> list[Value]:
+        return [self.element(register) for register in range(self.count)]
+
+    def word(self, place: int) -> Value:
+        """Elements `place · n` to `place · n + n − 1` of n to a word, the first in the lowest bits."""
+        if self._words is not None:
+            return self._words[place]
+        return self._cached("word", place)
+
+    def words(self) -> list[Value]:
+        return [self.word(place) for place in range(self.count // per_word(self.dtype))]
+
+    @property
+    def has_words(self) -> bool:
+        return self._words is not None
+
+    def _cached(self, form: str, place: int) -> Value:
+        known = self._made.get((form, place))
+        if known is not None and known[0] in self._emitter.scopes:
+            return known[1]
+        make = {"element": self._unpacked, "word": self._packed, "position": self._position, "truth": self._truth}[form]
+        found = make(place)
+        self._made[form, place] = (self._emitter.scopes[-1], found)
+        return found
+
+    def _position(self, offset: int) -> Value:
+        assert self.affine is not None
+        return self._emitter.f.add(self.affine.base, offset)
+
+    def _truth(self, register: int) -> Value:
+        """Whether all that is asked of a register holds."""
+        assert self.questions is not None
+        f, found = self._emitter.f, None
+        for asked in self.questions:
+            answer = f.compare(asked.predicate, asked.number, number(asked.offsets[register], "i32"))
+            found = answer if found is None else f.binary("and", found, answer)
+        assert found is not None
+        return found
+
+    def _unpacked(self, register: int) -> Value:
+        assert self._words is not None
+        f, ways = self._emitter.f, per_word(self.dtype)
+        bits = 32 // ways
+        word, place = self._words[register // ways], register % ways
+        moved = f.binary("lshr", word, number(bits * place, "i32")) if place else word
+        return f.convert("trunc", moved, f"i{bits}")
+
+    def _packed(self, place: int) -> Value:
+        f, ways = self._emitter.f, per_word(self.dtype)
+        given = [self.element(register) for register in range(place * ways, place * ways + ways)]
+        if ways == 2:
+            return one(f, "mov.b32 $0, {$1, $2};", "i32", *given)
+        found: Value | None = None
+        for part, element in enumerate(given):
+            wide = f.convert("zext", element, "i32")
+            wide = f.binary("shl", wide, number(32 // ways * part, "i32")) if part else wide
+            found = wide if found is None else f.binary("or", found, wide)
+        assert found is not None
+        return found
+
+    # What loops and branches carry
+
+    def flat(self) -> list[Value]:
+        return self.words() if self.packs else self.elements()
+
+    @staticmethod
+    def flat_count(dtype: DType, layout: Layout) -> int:
+        ways = per_word(dtype)
+        return layout.count // ways if ways and layout.count % ways == 0 else layout.count
+
+    @staticmethod
+    def of_flat(
+        emitter: Emitter, shape: Sequence[int], dtype: DType, layout: Layout, values: Sequence[Value]
+    ) -> ThreadTile:
+        if ThreadTile.flat_count(dtype, layout) != layout.count:
+            return ThreadTile(emitter, shape, dtype, layout, words=values)
+        return ThreadTile(emitter, shape, dtype, layout, elements=values)

@@ -1,0 +1,224 @@
+"""nv level → LLVM text, sm_90a: products of warpgroups, waiting for them, and work on their sums.
+
+A group of products is one block of inline PTX with its fence and its commit, and a wait is one through which the sums
+go, so that the order of values keeps everyone from reading sums too early, and the assembler from waiting in between.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+
+from tessera.ir.tile.types import tile_dtype, tile_type
+from tessera.targets.cuda.emit.emitter import Emitter, Shared, emits
+from tessera.targets.cuda.emit.hopper import do
+from tessera.targets.cuda.emit.reductions import fold_registers
+from tessera.targets.cuda.emit.thread_tiles import ThreadTile
+from tessera.targets.cuda.ir import wgmma as products
+from tessera.targets.cuda.ir.dialect import SlotOp
+from tessera.targets.cuda.ir.hopper_copies import RecastOp
+from tessera.targets.cuda.ir.tensor_cores import WARPGROUP_TYPES, depth_step, turns_in_memory
+from tessera.targets.cuda.ir.types import SharedType, layout_of, shared_type
+from tessera.targets.cuda.ptx.inline import asm
+from tessera.targets.llvm import elementwise
+from tessera.targets.llvm.elements import register_type
+from tessera.targets.llvm.literals import folded
+from tessera.targets.llvm.text import Value, number
+
+_SWIZZLED = 1 << 62
+_ADDRESS = (1 << 14) - 1
+_ROWS_APART = 1024
+"""Bytes between groups of 8 rows of a panel."""
+
+
+def _descriptor(emitter: Emitter, value: SSAValue, next_panel: int | Value) -> Value:
+    """How a product sees a tile in shared memory. `next_panel` is where it goes on behind the columns of a panel, if it
+    goes across them: so many bytes further, or at an address.
+
+    The number of a slot is added last and in 64 bits: what is before it does not change in a loop, and the assembler
+    has one instruction for such sums.
+    """
+    f, owner = emitter.f, value.owner
+    if isinstance(owner, SlotOp):
+        # To an address that stays, the way becomes shorter with each slot.
+        units = shared_type(value).size >> 4
+        units -= 0 if isinstance(next_panel, int) else units << 16
+        slot = f.convert("zext", emitter.number(owner.number), "i64")
+        further = folded(f, "mul", slot, number(units, "i64"))
+        return f.binary("add", _descriptor(emitter, owner.ring, next_panel), further)
+    if isinstance(owner, RecastOp):
+        return _descriptor(emitter, owner.shared, next_panel)
+    address = emitter.memory(value).address
+    # In a cluster, addresses have the block's rank above the bits that count here.
+    low = f.binary("and", f.binary("lshr", address, number(4, "i32")), number(_ADDRESS, "i32"))
+    fixed = _SWIZZLED | (_ROWS_APART >> 4) << 32
+    if isinstance(next_panel, int):
+        fixed |= (next_panel >> 4) << 16
+    else:
+        apart = f.binary("lshr", f.binary("sub", next_panel, address), number(4, "i32"))
+        low = f.binary("or", low, f.binary("shl", apart, number(16, "i32")))
+    return f.binary("or", f.convert("zext", low, "i64"), number(fixed, "i64"))
+
+
+def _along(type_: SharedType, step: int) -> int:
+    """Where a step of the depth begins in a tile whose columns are the depth, in units of 16 bytes."""
+    panel, inside = divmod(step, 4)
+    return panel * (type_.panel_bytes >> 4) + inside * 2
+
+
+def _down(step: int) -> int:
+    """The same in a tile whose rows are the depth, 16 of them in a step."""
+    return step * (16 * products.PANEL >> 4)
+
+
+@emits(products.WgmmaOp)
+def _wgmma(emitter: Emitter, op: products.WgmmaOp) -> None:
+    columns = tile_type(op.result).get_shape()[1]
+    count = layout_of(op.result).count
+    before = emitter.tile(op.sum).elements() if op.sum is not None else []
+    right = emitter.memory(op.b)
+    inputs: list[Value] = []
+    left = emitter.values[op.a]
+    if isinstance(left, Shared):
+        depth = left.type.columns
+        inputs.append(_descriptor(emitter, op.a, 16))
+    else:
+        depth = left.shape[1]
+        inputs += _register_words(emitter, left)
+    inputs.append(_descriptor(emitter, op.b, _next_panel(emitter, op, right)))
+    # Operands of inline PTX: results, the sums that go into them, then what is read.
+    first = count + len(before)
+    dtype, total = right.type.dtype, tile_dtype(op.result)
+    from_left = left.type.dtype if isinstance(left, Shared) else left.dtype
+    types, deep = WARPGROUP_TYPES[from_left.base, dtype.base, total.base], depth_step(dtype)
+    # Floats may have their signs changed, and what has 16 bits may be turned.
+    marks = "" if total.is_integer else ", 1, 1"
+    if turns_in_memory(dtype):
+        marks += f"{', 0' if isinstance(left, Shared) else ''}, {0 if op.transposed else 1}"
+    sums = "{" + ", ".join(f"${place}" for place in range(count)) + "}"
+    lines = ["{ .reg .b64 a, b; wgmma.fence.sync.aligned;"]
+    for step in range(depth // deep):
+        along = _along(right.type, step) if op.transposed else _down(step)
+        lines.append(f"add.s64 b, ${first + len(inputs) - 1}, {along};")
+        if isinstance(left, Shared):
+            lines.append(f"add.s64 a, ${first}, {_along(left.type, step)};")
+            a = "a"
+        else:
+            a = "{" + ", ".join(f"${first + 4 * step + place}" for place in range(4)) + "}"
+        lines.append(
+            f"wgmma.mma_async.sync.aligned.m64n{columns}k{deep}.{types} "
+            f"{sums}, {a}, b, {int(bool(before) or step > 0)}{marks};"
+        )
+    lines.append("wgmma.commit_group.sync.aligned; }")
+    found = asm(
+        emitter.f,
+        "\n".join(lines),
+        returns=[register_type(total)] * count,
+        arguments=[*before, *inputs],
+        effects=True,
+        convergent=True,
+        tied=len(before),
+        early=not before,
+    )
+    emitter.bind(op.result, found)
+
+
+def _register_words(emitter: Emitter, left: ThreadTile) -> list[Value]:
+    """A left operand in registers of 32 bits."""
+    if left.packs:
+        return left.words()
+    return [emitter.f.convert("bitcast", element, "i32") for element in left.elements()]
+
+
+def _next_panel(emitter: Emitter, op: products.WgmmaOp, right: Shared) -> int | Value:
+    """Where the right operand's columns go on behind its first 64, if its columns are those of the product."""
+    if op.transposed is not None:
+        return 16
+    return right.type.panel_bytes if op.beside is None else emitter.memory(op.beside).address
+
+
+@emits(products.WgmmaWaitOp)
+def _wgmma_wait(emitter: Emitter, op: products.WgmmaWaitOp) -> None:
+    text = f"wgmma.wait_group.sync.aligned {op.pending.value.data};"
+    values = [value for tile in op.values for value in emitter.tile(tile).elements()]
+    kept = [value for tile in op.kept for value in emitter.tile(tile).flat()]
+    if not values:
+        do(emitter, text, *kept)
+        return
+    found = asm(
+        emitter.f,
+        text,
+        returns=[value.type for value in values],
+        arguments=[*values, *kept],
+        effects=True,
+        convergent=True,
+        tied=len(values),
+    )
+    emitter.bind_carried(op.handed, found)
+
+
+@emits(products.StoreMatrixOp)
+def _store_matrix(emitter: Emitter, op: products.StoreMatrixOp) -> None:
+    """Four 8 by 8 matrices at a time: 16 rows of 16 columns; a lane gives the address of one row of one of them."""
+    f, there = emitter.f, emitter.memory(op.shared)
+    words, first = emitter.tile(op.value).words(), op.column.value.data
+    row = f.binary("and", emitter.lane, number(15, "i32"))
+    if there.type.rows == products.ROWS:
+        warp = f.binary("and", emitter.warp, number(3, "i32"))
+        row = f.binary("add", row, f.binary("shl", warp, number(4, "i32")))
+    start = f.binary("add", there.address, f.binary("shl", row, number(7, "i32")))
+    turn = f.binary("and", emitter.lane, number(7, "i32"))
+    half = f.binary("lshr", emitter.lane, number(4, "i32"))
+    for chunk in range(0, there.type.columns // 8, 2):
+        panel, inside = divmod(chunk, 8)
+        swizzled = f.binary("xor", f.add(half, inside), turn)
+        address = f.binary("add", start, f.binary("shl", swizzled, number(4, "i32")))
+        address = f.add(address, panel * there.type.panel_bytes)
+        place = 2 * (first // 8 + chunk)
+        do(
+            emitter,
+            "stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};",
+            address,
+            *words[place : place + 4],
+        )
+
+
+@emits(products.ColumnsOp)
+def _columns(emitter: Emitter, op: products.ColumnsOp) -> None:
+    source, first = emitter.tile(op.operand), op.first.value.data // 8 * 4
+    count = layout_of(op.result).count
+    if source.packs:
+        emitter.bind_words(op.result, source.words()[first // 2 : (first + count) // 2])
+    else:
+        emitter.bind(op.result, source.elements()[first : first + count])
+
+
+@emits(products.JoinOp)
+def _join(emitter: Emitter, op: products.JoinOp) -> None:
+    pieces = [emitter.tile(piece) for piece in op.pieces]
+    if all(piece.packs for piece in pieces):
+        emitter.bind_words(op.result, [word for piece in pieces for word in piece.words()])
+    else:
+        emitter.bind(op.result, [element for piece in pieces for element in piece.elements()])
+
+
+@emits(products.PartialOp)
+def _partial(emitter: Emitter, op: products.PartialOp) -> None:
+    source, kind = emitter.tile(op.operand), op.kind.data
+
+    def combine(a: Value, b: Value) -> Value:
+        if kind == "top" and a.type == "float":
+            # It may miss a NaN: one instruction.
+            return emitter.f.intrinsic("maxnum", a, b)
+        return elementwise.combine(emitter.f, kind, a, b, source.dtype, emitter.level)
+
+    neutral = elementwise.identity(kind, source.dtype)
+    emitter.bind(op.result, fold_registers(emitter, source, op.axis.value.data, neutral, combine))
+
+
+@emits(products.AnyOp)
+def _any(emitter: Emitter, op: products.AnyOp) -> None:
+    f = emitter.f
+    found, *others = emitter.tile(op.operand).elements()
+    for other in others:
+        found = f.binary("or", found, other)
+    emitter.values[op.result] = f.call("llvm.nvvm.vote.any.sync", "i1", [number(-1, "i32"), found])

@@ -1,0 +1,116 @@
+"""Which layout each tile of an agent has: sums of products anchor theirs, and what is loaded follows.
+
+An agent is one of several warpgroups, and cannot ask the others to come to a barrier: nothing here goes through shared
+memory. So loads have no layout of their own, and are stored as they lie. What would have to change its layout all the
+same is found later, and refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir import Operation, SSAValue
+
+from tessera.ir.pipe import warp_groups as agents
+from tessera.ir.pipe.transpose import is_turned_into
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
+from tessera.targets.cuda.ir import layouts
+from tessera.targets.cuda.ir.layouts import Layout
+from tessera.targets.cuda.ir.wgmma import left_factor
+from tessera.targets.cuda.lower.layout_analysis import PRODUCT, Anchor, LayoutAnalysis, is_tile
+from tessera.transforms.pipelining.make_async import is_turned
+
+OPERAND = PRODUCT + 1
+"""How strongly the layout of a left operand holds: what is made of sums is renamed, which costs nothing."""
+
+
+def sums_layout(value: SSAValue) -> Layout:
+    """The layout of sums."""
+    rows, columns = agents.sums_type(value).get_shape()
+    return layouts.accumulator(rows, columns)
+
+
+def left_layout(op: agents.DotStartOp) -> Layout:
+    """The layout of a product's left operand in registers."""
+    return left_factor(tile_type(op.a).get_shape()[1], tile_dtype(op.a), paired=is_paired(op))
+
+
+def is_paired(op: agents.DotStartOp) -> bool:
+    """Whether the depth of a product is paired: who turns its right operand can do so as its left one lies."""
+    ring = ring_of(op.b)
+    return not is_taken(op.a) and ring is not None and is_turned_into(ring)
+
+
+def ring_of(value: SSAValue) -> SSAValue | None:
+    """The ring that a tile is in, as it is or turned."""
+    owner = value.owner
+    if isinstance(owner, tile.TransOp) and is_turned(owner):
+        owner = owner.operand.owner
+    return owner.ring if isinstance(owner, agents.TakeOp) else None
+
+
+def is_taken(value: SSAValue) -> bool:
+    """Whether a tile is in a ring."""
+    return ring_of(value) is not None
+
+
+@dataclass
+class AgentLayouts(LayoutAnalysis):
+    """The layouts of the tiles of agents, each of which has the threads of `shape`."""
+
+    def __post_init__(self) -> None:
+        self.written = set[SSAValue]()
+        self.grids = {}
+        self.staged = {value for op in self.function.body.walk() for value in op.results if is_taken(value)}
+        starts = [op for op in self.function.body.walk() if isinstance(op, agents.DotStartOp)]
+        self.paired = {tile_type(op.a): left_layout(op) for op in starts if is_paired(op)}
+        """Types of left operands with layouts of their own: they are best made in them."""
+        self._anchor()
+        self._demand(self.function.body.block)
+
+    def _settle_op(self, op: Operation) -> bool:
+        if isinstance(op, agents.RolesOp):
+            # All of them: no short cut behind the first change.
+            changes = [self._settle(region.block) for region in op.regions]
+            return any(changes)
+        return super()._settle_op(op)
+
+    def _own(self, op: Operation) -> Anchor | None:
+        match op:
+            case agents.DotAwaitOp():
+                return Anchor(sums_layout(op.result), PRODUCT)
+            case tile.LoadOp():
+                return None
+            case tile.EwOp() if tile_type(op.result) in self.paired:
+                return Anchor(self.paired[tile_type(op.result)], OPERAND)
+            case _:
+                return super()._own(op)
+
+    def _demand_op(self, op: Operation) -> None:
+        match op:
+            case agents.RolesOp():
+                for region in op.regions:
+                    self._demand(region.block)
+            case tile.AnyOp():
+                self._want(op.operand, self._any(op.operand))
+            case agents.DotStartOp():
+                if not is_taken(op.a):
+                    self._want(op.a, left_layout(op))
+                if is_tile(op.c):
+                    self._want(op.c, sums_layout(op.c))
+            case _:
+                super()._demand_op(op)
+
+    def for_store(self, op: tile.StoreOp) -> Layout:
+        known, owner = self.anchors.get(op.value), op.value.owner
+        if known is None and isinstance(owner, tile.ExpandOp) and owner.operand in self.anchors:
+            # A column is stored as the rows that it is made of lie.
+            return self.anchors[owner.operand].layout.with_axis(owner.axis.value.data)
+        return self.spread(op.value) if known is None else known.layout
+
+
+def is_sums(layout: Layout, value: SSAValue) -> bool:
+    """Whether a tile lies as 64 rows of sums do."""
+    shape = tile_type(value).get_shape()
+    return len(shape) == 2 and layout == layouts.accumulator(*shape)

@@ -1,0 +1,128 @@
+"""What is made of sums and of memory is made in pieces, some columns at a time.
+
+A tile that is read beside the sums of a product takes as many registers as they do, and there are not so many. Where
+each element rests on those in its place, a piece of the columns is read and done with before the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr, TensorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+from tessera.ir.common.elements import TileType
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
+from tessera.targets.cuda.hopper.consumer_layouts import is_sums
+from tessera.targets.cuda.ir import dialect as nv
+from tessera.targets.cuda.ir import wgmma as products
+from tessera.targets.cuda.ir.layouts import accumulator
+from tessera.targets.cuda.ir.types import laid_out, layout_of
+from tessera.targets.cuda.lower.layout_analysis import is_tile
+from tessera.transforms.core.rewriting import replace
+
+PIECE = 64
+"""Columns: what one copy stores."""
+
+
+def compute_in_pieces(function: nv.FuncOp) -> int:
+    """Cuts what rests on the sums of a product, and on memory that is read behind the wait for them; how often."""
+    waits = [op for op in function.body.walk() if isinstance(op, products.WgmmaWaitOp)]
+    return sum(_cut(op) for wait in waits for op in _ends(wait))
+
+
+def _ends(wait: products.WgmmaWaitOp) -> Iterator[tile.EwOp]:
+    """The last elementwise ops behind a wait, which others than elementwise ops use."""
+    behind = wait.next_op
+    found: list[tile.EwOp] = []
+    while behind is not None:
+        if isinstance(behind, tile.EwOp) and _is_wide(behind.result):
+            users = [use.operation for use in behind.result.uses]
+            if not any(isinstance(user, tile.EwOp) for user in users):
+                found.append(behind)
+        behind = behind.next_op
+    yield from found
+
+
+def _is_wide(value: SSAValue) -> bool:
+    """Whether a tile lies as sums do, and has pieces."""
+    if not is_tile(value) or len(tile_type(value).get_shape()) != 2:
+        return False
+    columns = tile_type(value).get_shape()[1]
+    return is_sums(layout_of(value), value) and columns > PIECE and columns % PIECE == 0
+
+
+def _cut(end: tile.EwOp) -> bool:
+    """Writes an op, and those that only it rests on, once for each piece."""
+    inside = _slice(end)
+    if not any(isinstance(op, tile.LoadOp) for op in inside):
+        return False
+    columns = tile_type(end.result).get_shape()[1]
+    made: list[Operation] = []
+    pieces: list[SSAValue] = []
+    for first in range(0, columns, PIECE):
+        values: dict[SSAValue, SSAValue] = {}
+        for op in inside:
+            made += _piece(op, first, values)
+        pieces.append(values[end.result])
+    joined = products.JoinOp(pieces)
+    replace(end, [*made, joined])
+    for op in reversed(inside[:-1]):
+        op.detach()
+        op.erase()
+    return True
+
+
+def _slice(end: tile.EwOp) -> list[Operation]:
+    """The elementwise ops and loads in the block of an op that nobody but it needs, in order."""
+    found: set[Operation] = {end}
+    before = end.prev_op
+    while before is not None:
+        if isinstance(before, tile.EwOp | tile.LoadOp) and _is_wide(before.result):
+            users = {use.operation for use in before.result.uses}
+            if users and users <= found:
+                found.add(before)
+        elif isinstance(before, products.WgmmaWaitOp) or not _may_pass(before):
+            break
+        before = before.prev_op
+    block = end.parent_block()
+    assert block is not None
+    return [op for op in block.ops if op in found]
+
+
+def _may_pass(op: Operation) -> bool:
+    """Whether loads may be done behind an op that they are in front of now."""
+    return not isinstance(op, tile.StoreOp | tile.AtomicOp) and not op.regions
+
+
+def _piece(op: Operation, first: int, values: dict[SSAValue, SSAValue]) -> list[Operation]:
+    """An op for the columns from `first` on; `values` are what others are there."""
+    made: list[Operation] = []
+    if isinstance(op, tile.LoadOp):
+        offset = op.offsets[-1]
+        here = {offset: _moved(offset, first, made)}
+    else:
+        for value in op.operands:
+            if value not in values:
+                part = products.ColumnsOp(value, first, _narrow(value))
+                made.append(part)
+                values[value] = part.result
+        here = values
+    clone = op.clone(dict(here))
+    Rewriter.replace_value_with_new_type(clone.results[0], _narrow(op.results[0]))
+    values[op.results[0]] = clone.results[0]
+    return [*made, clone]
+
+
+def _moved(offset: SSAValue, more: int, made: list[Operation]) -> SSAValue:
+    number = arith.ConstantOp(IntegerAttr(more, IndexType()))
+    made += [number, found := arith.AddiOp(offset, number.result)]
+    return found.result
+
+
+def _narrow(value: SSAValue) -> TileType:
+    type_, rows = tile_type(value), tile_type(value).get_shape()[0]
+    return laid_out(TensorType(type_.element_type, (rows, PIECE)), accumulator(rows, PIECE))

@@ -1,0 +1,246 @@
+"""What an nv function of agents has in front of its roles: rings and barriers in shared memory, maps, registers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IndexType, IntegerAttr, i32
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.pipe import tile_scheduler as pipe_draws
+from tessera.ir.pipe import warp_groups as agents
+from tessera.ir.pipe.transpose import is_turned_from, is_turned_into
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
+from tessera.targets.cuda.hopper.consumer_layouts import AgentLayouts, is_sums
+from tessera.targets.cuda.hopper.ring_groups import leaders
+from tessera.targets.cuda.hopper.shared_memory import MapAxes, RingPlan, Shift, fill_box, staging, store_map
+from tessera.targets.cuda.hopper.supported import check_agents, refusal
+from tessera.targets.cuda.hopper.tma_boxes import Start, box_of, is_mapped
+from tessera.targets.cuda.ir import dialect as nv
+from tessera.targets.cuda.ir import hopper
+from tessera.targets.cuda.ir import hopper_copies as copies
+from tessera.targets.cuda.ir.hopper_types import BarriersType, MapType
+from tessera.targets.cuda.lower.layout_analysis import Shape
+from tessera.targets.cuda.lower.small_numbers import Division
+from tessera.targets.cuda.lower.tile_to_nv import Lowering
+
+WARPS, THREADS = 4, 128
+"""Of a warpgroup."""
+ALL_REGISTERS = 65536
+"""Of a multiprocessor."""
+LEAST_REGISTERS, MOST_REGISTERS = 24, 232
+"""Of a thread that copies, and of one that computes: with a few more it would leave too few for four indices."""
+TURN_REGISTERS, COPY_REGISTERS = 40, 32
+"""Of a thread that turns tiles, and the least of one that copies beside it."""
+FIRST_PLACE = 1
+"""The named barrier at which agent 0 waits for its place; those of the others follow. 0 is for all threads."""
+DRAWS, LEAVES = 0, 1
+"""Counters of a launch: programs that were drawn, and blocks that have left. Each has four bytes."""
+
+
+def share_registers(count: int, *, turns: bool = False) -> tuple[int, int] | None:
+    """The registers of a thread that copies and of one that computes; None where all have enough as it is.
+
+    If an agent `turns` tiles, its threads have registers, too.
+    """
+    if count == 1 and not turns:
+        return None
+    groups = count + (2 if turns else 1)
+    first = ALL_REGISTERS // (THREADS * groups) // 8 * 8
+    # Of a thread of each warpgroup, all of them together.
+    pool = first * groups - (TURN_REGISTERS if turns else 0)
+    least = COPY_REGISTERS if turns else LEAST_REGISTERS
+    more = min(MOST_REGISTERS, (pool - least) // count // 8 * 8)
+    return min(first, (pool - more * count) // 8 * 8), more
+
+
+@dataclass
+class Ring:
+    """A ring of the new function."""
+
+    plan: RingPlan
+    memory: SSAValue
+    full: SSAValue
+    empty: SSAValue
+    bytes: int
+    """What a turn brings that others wait for: 0 where another ring's barriers stand for this one's."""
+    fillers: int
+    """How many arrive when a slot is full: one thread, or a lane of each warp that turns tiles."""
+    readers: int
+    """And when it is empty: a lane of each warp, of all blocks that share it."""
+    shared: bool = False
+    """Whether blocks of a cluster come to its barriers."""
+    freed: SSAValue | None = None
+    """Where a lane says that a slot is empty, if blocks of a cluster have to know."""
+
+
+@dataclass
+class Mailbox:
+    """A mailbox of the new function: a word for each slot."""
+
+    words: SSAValue
+    full: SSAValue
+    empty: SSAValue
+    readers: int
+    fillers: int = 1
+
+
+class AgentSetup(Lowering):
+    """Writes the beginning of the nv function of one tile function with roles."""
+
+    def __init__(self, function: tile.FuncOp, registers: tuple[int, int] | None, lined: Collection[int] | None) -> None:
+        check_agents(function)
+        super().__init__(function, AgentLayouts(function, Shape(WARPS)))
+        (self.roles,) = (op for op in function.body.block.ops if isinstance(op, agents.RolesOp))
+        self.count = self.roles.agents.value.data
+        self.team = pipe.team_of(function)
+        turns = self.roles.turns is not None
+        self.helpers = 2 if turns else 1
+        """Warpgroups in front of those that compute."""
+        self.registers = share_registers(self.count, turns=turns) if registers is None else registers
+        self.lined = range(len(function.arguments)) if lined is None else lined
+        self.cursors: dict[SSAValue, tuple[SSAValue, SSAValue]] = {}
+        self.rings: dict[SSAValue, Ring] = {}
+        self.mailboxes: dict[SSAValue, Mailbox] = {}
+        self.maps: dict[tuple[SSAValue, MapAxes, MapType], SSAValue] = {}
+        self.mapped: set[SSAValue] = set()
+        """Arguments that have maps."""
+        self.rooms: dict[Attribute, SSAValue] = {}
+        """For each type that is stored, where a warp puts it."""
+        self.numbers: dict[int, SSAValue] = {}
+        self.by_rank: dict[int, SSAValue] = {}
+        """Multiples of the block's number in its cluster."""
+        self.entry: Block
+        self.first_phase = 0
+
+    @property
+    def _is_cluster(self) -> bool:
+        return any(ring.plan.blocks > 1 for ring in self.rings.values())
+
+    # Numbers
+
+    def put(self, op: Operation) -> SSAValue:
+        """Adds an op of the current role."""
+        return self.add(op, self.roles).results[0]
+
+    def number(self, value: int) -> SSAValue:
+        if value not in self.numbers:
+            made = arith.ConstantOp(IntegerAttr(value, i32))
+            first = self.entry.first_op
+            if first is None:
+                self.entry.add_op(made)
+            else:
+                self.entry.insert_op_before(made, first)
+            self.numbers[value] = made.result
+        return self.numbers[value]
+
+    def narrow(self, start: Start, more: int = 0) -> SSAValue:
+        """A number of the program, plus a constant, as copies take it."""
+        if isinstance(start, int):
+            return self.number(start + more)
+        owner = start.owner
+        if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+            return self.number(owner.value.value.data + more)
+        found = self.put(arith.IndexCastOp(self.values[start], i32))
+        return self.put(arith.AddiOp(found, self.number(more))) if more else found
+
+    def _divide(self, op: Division) -> None:
+        a, b = (self.put(arith.IndexCastOp(self.values[operand], i32)) for operand in op.operands)
+        kind = arith.RemUIOp if isinstance(op, arith.RemSIOp) else arith.DivUIOp
+        self.values[op.result] = self.wide(self.put(kind(a, b)))
+
+    def wide(self, value: SSAValue) -> SSAValue:
+        return self.put(arith.IndexCastOp(value, IndexType()))
+
+    # In front of the roles
+
+    def _begin(self) -> None:
+        self._make_rings()
+        self._make_mailboxes()
+        for op in self.source.body.walk():
+            if isinstance(op, agents.FillOp):
+                box = fill_box(op)
+                if box.argument.index not in self.lined:
+                    raise refusal(op, "a tile is copied out of an argument whose rows do not lie at 16 bytes")
+                found = self.rings[op.ring].plan.copies(box)
+                self._map(box.argument, found.axes, found.map)
+                if found.shift is not None:
+                    self._shift(found.shift)
+            elif isinstance(op, tile.StoreOp) and self._goes_out(op):
+                box = box_of(op.view, op.offsets)
+                assert box is not None
+                element = tile_type(op.value).element_type
+                self._map(box.argument, *store_map(box, element))
+                if element not in self.rooms:
+                    self.rooms[element] = self.put(nv.AllocOp(staging(self.count, element)))
+        self.thread = self.put(hopper.IdOp("thread"))
+        self.warpgroup = self.put(hopper.IdOp("warpgroup"))
+        self.is_first = self.put(arith.CmpiOp(self.thread, self.number(0), "eq"))
+        with_first = Block()
+        outside, self.out = self.out, with_first
+        for map_ in self.maps.values():
+            self.add(copies.PrefetchOp(map_), self.roles)
+        for ring in (*(ring for ring in self.rings.values() if ring.bytes), *self.mailboxes.values()):
+            self.add(hopper.InitBarriersOp(ring.full, ring.fillers), self.roles)
+            blocks = self.team if isinstance(ring, Ring) and ring.shared else 1
+            self.add(hopper.InitBarriersOp(ring.empty, ring.readers * blocks), self.roles)
+        self.add(hopper.FenceOp("init"), self.roles)
+        self.add(hopper.FenceOp("async"), self.roles)
+        with_first.add_op(scf.YieldOp())
+        self.out = outside
+        self.add(scf.IfOp(self.is_first, [], Region(with_first), Region()), self.roles)
+        self.add(nv.BarrierOp(), self.roles)
+        if self._is_cluster:
+            self.add(hopper.ClusterSyncOp(aligned=True), self.roles)
+
+    def _shift(self, shift: Shift) -> None:
+        """Numbers for the pieces of this block."""
+        for number in (shift.tiles, shift.rows, shift.columns):
+            if number and number not in self.by_rank:
+                rank = self.put(hopper.IdOp("rank"))
+                self.by_rank[number] = self.put(arith.MuliOp(rank, self.number(number)))
+
+    def _make_rings(self) -> None:
+        first = leaders(self.source)
+        rings = [op for op in self.source.body.block.ops if isinstance(op, pipe.RingOp)]
+        for op in sorted(rings, key=lambda op: first[op.result] is not op.result):
+            plan, name = RingPlan.of(op, self.count, self.team), op.result.name_hint or "ring"
+            memory = self.put(nv.AllocOp(plan.memory))
+            memory.name_hint = name
+            leader = first[op.result]
+            if leader is op.result:
+                full, empty = (self.put(hopper.BarriersOp(plan.barriers)) for _ in range(2))
+                full.name_hint, empty.name_hint = f"{name}_full", f"{name}_empty"
+                readers = WARPS if is_turned_from(op.result) else WARPS * self.count
+                fillers = WARPS if is_turned_into(op.result) else 1
+                self.rings[op.result] = Ring(plan, memory, full, empty, plan.slot_bytes, fillers, readers)
+            else:
+                known = self.rings[leader]
+                known.bytes += plan.slot_bytes
+                self.rings[op.result] = Ring(plan, memory, known.full, known.empty, 0, 0, 0)
+            self.rings[leader].shared |= plan.blocks > 1
+
+    def _make_mailboxes(self) -> None:
+        for op in (op for op in self.source.body.block.ops if isinstance(op, pipe_draws.MailboxOp)):
+            depth, name = agents.ring_depth(op.result), op.result.name_hint or "mailbox"
+            words = self.put(hopper.WordsOp(depth))
+            full, empty = (self.put(hopper.BarriersOp(BarriersType(depth))) for _ in range(2))
+            words.name_hint, full.name_hint, empty.name_hint = name, f"{name}_full", f"{name}_empty"
+            self.mailboxes[op.result] = Mailbox(words, full, empty, WARPS * (self.count + self.helpers - 1))
+
+    def _map(self, argument: SSAValue, axes: MapAxes, type_: MapType) -> SSAValue:
+        key = (argument, axes, type_)
+        if key not in self.maps:
+            self.maps[key] = self.put(copies.TensorMapOp(self.values[argument], axes, type_))
+            self.mapped.add(argument)
+            self.maps[key].name_hint = f"{argument.name_hint or 'argument'}_map"
+        return self.maps[key]
+
+    def _goes_out(self, op: tile.StoreOp) -> bool:
+        """Whether a tile is stored by a copy: as it lies, it can be put into shared memory in one go."""
+        box = box_of(op.view, op.offsets) if is_mapped(op) else None
+        return box is not None and box.argument.index in self.lined and is_sums(self.analysis.for_store(op), op.value)

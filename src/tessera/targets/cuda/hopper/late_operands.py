@@ -1,0 +1,72 @@
+"""What products read out of registers is computed when none runs.
+
+While a product runs, ptxas wants no other instruction to write registers that a product reads: it would let products
+wait for each other instead (its remark C7513). Left operands of a later product, the next turn's among them, are often
+ready earlier. The op that makes them moves behind the last wait that it can be behind.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import scf
+from xdsl.ir import Block, Operation, SSAValue
+
+from tessera.ir.tile import dialect as tile
+from tessera.targets.cuda.ir import dialect as nv
+from tessera.targets.cuda.ir import wgmma as products
+
+
+def compute_operands_late(function: nv.FuncOp) -> None:
+    """Moves the ops that make left operands of products."""
+    for op in list(function.body.walk()):
+        if isinstance(op, products.WgmmaOp):
+            for owner in _makers(op.a, set()):
+                _sink(owner)
+
+
+def _makers(value: SSAValue, seen: set[SSAValue]) -> list[tile.EwOp]:
+    """The elementwise ops that a value comes from, through loops and branches."""
+    if value in seen:
+        return []
+    seen.add(value)
+    owner = value.owner
+    if isinstance(owner, tile.EwOp):
+        return [owner]
+    if isinstance(owner, Block):
+        loop = owner.parent_op()
+        if not isinstance(loop, scf.ForOp):
+            return []
+        place = owner.args.index(value) - 1  # pyright: ignore[reportArgumentType]  # it is one of them
+        return [*_makers(loop.iter_args[place], seen), *_makers(_yielded(owner, place), seen)]
+    place = owner.results.index(value)  # pyright: ignore[reportArgumentType]
+    if isinstance(owner, scf.ForOp):
+        return [*_makers(owner.iter_args[place], seen), *_makers(_yielded(owner.body.block, place), seen)]
+    if isinstance(owner, scf.IfOp):
+        return [maker for region in owner.regions for maker in _makers(_yielded(region.block, place), seen)]
+    return []
+
+
+def _yielded(block: Block, place: int) -> SSAValue:
+    assert block.last_op is not None
+    return block.last_op.operands[place]
+
+
+def _sink(op: tile.EwOp) -> None:
+    users = {_in_block(use.operation, op.parent_block()) for use in op.result.uses}
+    target: Operation | None = None
+    following = op.next_op
+    while following is not None and following not in users:
+        if isinstance(following, products.WgmmaWaitOp):
+            target = following
+        following = following.next_op
+    block = op.parent_block()
+    if target is not None and block is not None:
+        op.detach()
+        block.insert_op_after(op, target)
+
+
+def _in_block(op: Operation, block: Block | None) -> Operation | None:
+    """The op of a block that an op is, or is a part of."""
+    found: Operation | None = op
+    while found is not None and found.parent_block() is not block:
+        found = found.parent_op()
+    return found

@@ -1,0 +1,195 @@
+"""What the model of agents has to know of a tile program: its loops around products, and what they load and compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import IntegerAttr, TensorType
+from xdsl.ir import Operation, SSAValue
+
+from tessera.dtypes.types import Kind
+from tessera.ir.common.elementwise import TABLE
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
+from tessera.targets.cuda.hopper.choose_warp_groups import agents_plans, needs_turning
+from tessera.targets.cuda.hopper.tma_boxes import is_mapped
+from tessera.targets.cuda.lower.multiprocessor_model import (
+    FUNCTION_CLOCKS,
+    Axis,
+    Extent,
+    Product,
+    Ring,
+    Traced,
+    Turn,
+    Work,
+)
+from tessera.targets.cuda.lower.preparing import prepare
+from tessera.transforms.algebra.lazy_rescale import lazy_maxima
+from tessera.transforms.checks.host_checks import take_host_checks
+from tessera.transforms.core.slices import Slice, end_of, factor_source
+from tessera.transforms.loops.live_iterations import ROWS_BEGIN, ROWS_END, clip_ranges, is_marked
+from tessera.transforms.pipelining.make_async import feeds_products
+from tessera.transforms.pipelining.partition_rows import Rows, rows_of
+from tessera.transforms.pipelining.promote_accumulators import promote_sums
+
+CONVERSION, FUNCTION, DIVISION, LOADING = 0.5, 1, 8, 1
+"""Instructions for one element; conversions are done two at a time, and loads, but those ask where the array ends."""
+
+
+def work_of(function: tile.FuncOp, axes: Mapping[int, Axis], lined: Collection[int]) -> Traced | None:
+    """What counts of a traced function, which is changed on the way; None where agents have no form for it.
+
+    `axes` says which sizes follow the block; nothing else has such a size. Of the arguments `lined`, rows lie well.
+    """
+    rows = rows_of(function)
+    if rows is None or axes.get(rows) != "m":
+        return None
+    take_host_checks(function)
+    prepare(function, contract=True, arch="sm_90a")
+    if next(agents_plans(function, None, None, lined), None) is None or not _is_apart(function, rows):
+        return None
+    clip_ranges(function)
+    lazy_maxima(function)
+    # Turns stay apart, so that sizes can be told.
+    promote_sums(function, depth=0)
+    reading = _Reading(function, axes)
+    turns = tuple(reading.turns())
+    if not turns or any(axes.get(one, "m") != "m" for one in reading.product_rows()):
+        return None
+    stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
+    return Traced(turns, tuple(reading.rings()), any(map(is_mapped, stores)))
+
+
+def _is_apart(function: tile.FuncOp, rows: int) -> bool:
+    """Whether rows have nothing to do with each other: agents share them."""
+    stores = [op for op in function.body.walk() if isinstance(op, tile.StoreOp)]
+    atomic = any(isinstance(op, tile.AtomicOp) for op in function.body.walk())
+    return not atomic and Rows(function, rows, Slice(stores)).find()
+
+
+class _Reading:
+    """One function being read."""
+
+    def __init__(self, function: tile.FuncOp, axes: Mapping[int, Axis]) -> None:
+        self.function = function
+        self.axes = axes
+        self.products = [op for op in function.body.walk() if isinstance(op, tile.DotOp)]
+
+    def extent(self, size: int) -> Extent:
+        return self.axes.get(size, size)
+
+    def product_rows(self) -> set[int]:
+        return {tile_type(op.result).get_shape()[0] for op in self.products}
+
+    def turns(self) -> Iterator[Turn]:
+        loops = dict.fromkeys(loop for op in self.products if (loop := _loop_around(op)) is not None)
+        for loop in loops:
+            inside = [op for op in self.products if _loop_around(op) is loop]
+            steps: list[Extent] = []
+            around: scf.ForOp | None = loop
+            while around is not None:
+                steps.extend(map(self.extent, _constants(around.step)))
+                around = _loop_around(around)
+            computed, kept = tuple(_work(loop, self.extent)), tuple(self._kept(loop))
+            reductions = [op for op in loop.body.block.ops if isinstance(op, tile.ReduceOp) and _is_tile(op.operand)]
+            products, banded = tuple(map(self._product, inside)), is_marked(loop.lb, ROWS_BEGIN)
+            ordered, clipped = bool(computed) and not banded, is_marked(loop.ub, ROWS_END)
+            yield Turn(tuple(steps), products, computed, len(reductions), kept, banded, ordered, clipped)
+
+    def _kept(self, loop: scf.ForOp) -> Iterator[Extent]:
+        """Columns of the tiles that a loop carries, and that are not what its products gave."""
+        for value in end_of(loop.body.block).operands:
+            if isinstance(value.type, TensorType) and _is_tile(value) and not isinstance(value.owner, tile.DotOp):
+                yield self.extent(tile_type(value).get_shape()[1])
+
+    def _product(self, op: tile.DotOp) -> Product:
+        depth, columns = tile_type(op.b).get_shape()
+        loaded = isinstance(factor_source(op.a), tile.LoadOp)
+        return Product(self.extent(columns), self.extent(depth), loaded, tile_dtype(op.a).storage.itemsize)
+
+    def rings(self) -> Iterator[Ring]:
+        loads = [op for op in self.function.body.walk() if isinstance(op, tile.LoadOp) and feeds_products(op)]
+        found: dict[object, tile.LoadOp] = {}
+        for op in loads:
+            found.setdefault((tile.base_of(op.view), op.result.type), op)
+        for op in found.values():
+            rows, columns = tile_type(op.result).get_shape()
+            itemsize = tile_dtype(op.result).storage.itemsize
+            repeated = _loop_around(op) is not None
+            yield Ring(self.extent(rows), self.extent(columns), repeated, itemsize, needs_turning(op))
+
+
+def issues_most(loop: scf.ForOp) -> bool:
+    """Whether a turn of a loop keeps the schedulers longer than the unit for functions."""
+    works = list(_work(loop, lambda size: size))
+    functions = sum(one.functions * _sized(one) for one in works)
+    return sum(one.instructions * _sized(one) for one in works) > FUNCTION_CLOCKS * functions
+
+
+def _sized(work: Work) -> int:
+    assert isinstance(work.columns, int)
+    return work.columns
+
+
+def _work(loop: scf.ForOp, extent: Callable[[int], Extent]) -> Iterator[Work]:
+    """Work on whole tiles in every turn. Branches are for few turns, and so are masks, which most turns lose."""
+    masks = _masks(loop)
+    for op in loop.body.block.ops:
+        if isinstance(op, tile.ReduceOp) and _is_tile(op.operand):
+            yield Work(extent(tile_type(op.operand).get_shape()[1]), 1)
+        elif isinstance(op, tile.LoadOp) and _is_tile(op.result) and not feeds_products(op):
+            columns, itemsize = tile_type(op.result).get_shape()[1], tile_dtype(op.result).storage.itemsize
+            yield Work(extent(columns), LOADING, loaded=itemsize)
+        elif isinstance(op, tile.EwOp) and _is_tile(op.result) and op not in masks and not _is_fused(op):
+            cost, columns = TABLE[op.fn.data].cost, tile_type(op.result).get_shape()[1]
+            functions = cost.special + cost.divide
+            issued = cost.simple + CONVERSION * cost.convert + FUNCTION * cost.special + DIVISION * cost.divide
+            yield Work(extent(columns), issued, functions)
+
+
+def _loop_around(op: Operation) -> scf.ForOp | None:
+    around = op.parent_op()
+    while around is not None and not isinstance(around, scf.ForOp):
+        around = around.parent_op()
+    return around
+
+
+def _constants(value: SSAValue) -> Iterator[int]:
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+        yield owner.value.value.data
+
+
+def _is_tile(value: SSAValue) -> bool:
+    shape = tile_type(value).get_shape()
+    return len(shape) == 2 and min(shape) > 1
+
+
+def _masks(loop: scf.ForOp) -> set[Operation]:
+    """Ops that compare positions, that choose by such comparisons, and that serve nothing else."""
+    questions: set[SSAValue] = set()
+    found: set[Operation] = set()
+    for op in loop.body.block.ops:
+        if isinstance(op, tile.BroadcastOp | tile.ExpandOp) and op.operand in questions:
+            questions.add(op.result)
+        if not isinstance(op, tile.EwOp):
+            continue
+        if op.fn.data == "select" and op.operands_[0] in questions:
+            found.add(op)
+        elif tile_dtype(op.result).kind is Kind.BOOL and all(
+            value in questions or tile_dtype(value).kind in (Kind.INT, Kind.UINT) for value in op.operands_
+        ):
+            questions.add(op.result)
+            found.add(op)
+    for op in reversed(list(loop.body.block.ops)):
+        is_position = isinstance(op, tile.EwOp) and tile_dtype(op.result).kind in (Kind.INT, Kind.UINT)
+        if is_position and all(use.operation in found for use in op.results[0].uses):
+            found.add(op)
+    return found
+
+
+def _is_fused(op: tile.EwOp) -> bool:
+    """Whether a product becomes a part of the sum that it goes into."""
+    users = [use.operation for use in op.result.uses]
+    return op.fn.data == "mul" and all(isinstance(user, tile.EwOp) and user.fn.data in ("add", "sub") for user in users)

@@ -1,0 +1,248 @@
+"""Shared memory of agents: rings with their barriers, how a copy fills a slot, and room for what is stored.
+
+Slots are cut into panels of 128 bytes, as products want them; the last one may be filled up with columns that nobody
+looks at. Where agents have their own rows, each has a tile of its own in a slot. One copy brings all panels of a tile
+where the argument's rows are whole panels, and one panel otherwise. Where blocks of a cluster share a ring, each copies
+some pieces of a tile, into all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from xdsl.ir import Attribute
+
+from tessera.errors import CompileError
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.common.locations import span_of
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.pipe import warp_groups as agents
+from tessera.ir.pipe.transpose import is_turned_into
+from tessera.targets.cuda.hopper.consumer_layouts import is_paired
+from tessera.targets.cuda.hopper.tma_boxes import ROWS, Box, Start, box_of, fits, panel_columns, rows_at_once
+from tessera.targets.cuda.ir.hopper_types import WIDEST_BOX, BarriersType, MapType
+from tessera.targets.cuda.ir.types import PAIRED, PLAIN, SharedType
+
+SWIZZLE = 128
+_PANEL_AXIS, _ROW_AXIS = 1, 2
+"""Of the pieces of a tile; the first one counts groups of rows."""
+MapAxes = tuple[tuple[int, str, int], ...]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What one copy brings: which tile of a slot it fills, and where it begins in the whole."""
+
+    path: tuple[int, ...]
+    row: int
+    column: int
+
+
+@dataclass(frozen=True)
+class Shift:
+    """What is to be added for each rank of a cluster, from one block's pieces to the next one's: tiles at a place of
+    the path, rows and columns."""
+
+    place: int
+    tiles: int
+    rows: int
+    columns: int
+
+
+@dataclass(frozen=True)
+class Copies:
+    """How a slot is filled: through a map with these axes and this box, in pieces, with memory seen as `memory`."""
+
+    axes: MapAxes
+    map: MapType
+    memory: tuple[SharedType, ...]
+    """The last is that of the pieces; the others are steps on the way there."""
+    pieces: tuple[Piece, ...]
+    splits: bool
+    shift: Shift | None = None
+    """Where the pieces are those of a cluster's first block."""
+
+    def offsets(self, box: Box, piece: Piece) -> Iterator[tuple[Start, int]]:
+        """Where a piece begins along the axes of the map: a number of the program, and what is to be added."""
+        down, across = box.axes
+        if self.splits:
+            # Only tiles that begin with the first column are split.
+            yield 0, 0
+            yield box.starts[down], piece.row
+            yield 0, 0
+        else:
+            yield box.starts[across], piece.column
+            yield box.starts[down], piece.row
+        for axis in box.others:
+            yield box.starts[axis], 0
+
+
+@dataclass(frozen=True)
+class RingPlan:
+    """The shared memory of a ring: `parts` agents have `rows` of each tile, and `blocks` of a cluster fill it."""
+
+    ring: pipe.RingOp
+    depth: int
+    parts: int
+    rows: int
+    columns: int
+    element: Attribute
+    order: str = PLAIN
+    blocks: int = 1
+
+    @staticmethod
+    def of(op: pipe.RingOp, count: int, team: int = 1) -> RingPlan:
+        type_ = pipe.slot_type(op.result)
+        if not fits(type_):
+            raise _refused(op, f"a ring of {type_}: products take 8·n rows, and columns of 32·n bytes")
+        takes = [use.operation for use in op.result.uses if isinstance(use.operation, agents.TakeOp)]
+        parted = {take.part is not None for take in takes}
+        if len(parted) > 1:
+            raise _refused(op, "some agents take a part of a ring's tiles, some all of them")
+        rows, columns = type_.get_shape()
+        parts = count if parted == {True} else 1
+        if rows // parts % 8:
+            raise _refused(op, f"{parts} agents have {rows} rows: expected groups of 8 for each")
+        depth, element = pipe.ring_type(op.result).depth.data, type_.element_type
+        found = RingPlan(op, depth, parts, rows // parts, columns, element, _order(op))
+        # Where pieces do not come out even, every block copies all of them for itself.
+        return replace(found, blocks=team) if op.shared is not None and found._shared_axis(team) is not None else found
+
+    @property
+    def panel(self) -> int:
+        """Columns of a panel."""
+        return panel_columns(dtype_of(self.element))
+
+    @property
+    def panels(self) -> int:
+        return -(-self.columns // self.panel)
+
+    def _seen(self, *sizes: int) -> SharedType:
+        """The ring's memory with other sizes of its slots; what there is only one of is not counted."""
+        *many, rows, columns = sizes
+        all_sizes = (self.depth, *(size for size in many if size > 1), rows, columns)
+        return SharedType(all_sizes, self.element, SWIZZLE, self.order)
+
+    @property
+    def memory(self) -> SharedType:
+        return self._seen(self.parts, self.rows, self.panels * self.panel)
+
+    @property
+    def taken(self) -> SharedType:
+        """The same as products see it."""
+        return self._seen(self.parts, self.rows, self.columns)
+
+    @property
+    def barriers(self) -> BarriersType:
+        return BarriersType(self.depth)
+
+    @property
+    def slot_bytes(self) -> int:
+        return self.memory.size // self.depth
+
+    def copies(self, box: Box) -> Copies:
+        """How copies fill a slot with a box of an argument."""
+        (down, across), panel = box.axes, self.panel
+        ones = [1] * len(box.others)
+        others = [(axis, "whole", 1) for axis in box.others]
+        row_axis = (down, "whole", 1)
+        if self.blocks == 1 and box.splits(self.columns, panel) and self.rows <= WIDEST_BOX:
+            axes = ((across, "inner", panel), row_axis, (across, "outer", panel), *others)
+            map_ = self._map(panel, self.rows, self.panels, *ones)
+            pieces = [Piece(_path((part, self.parts)), part * self.rows, 0) for part in range(self.parts)]
+            return Copies(tuple(axes), map_, (self.memory,), tuple(pieces), splits=True)
+        parts, rows, shared = *self._groups, self._shared_axis(self.blocks)
+        at_once = rows_at_once(rows // self.blocks if shared == _ROW_AXIS else rows)
+        counts = (parts, self.panels, rows // at_once)
+        mine = [count // (self.blocks if axis == shared else 1) for axis, count in enumerate(counts)]
+        pieces = [
+            Piece(_path(*zip(place, counts, strict=True)), place[0] * rows + place[2] * at_once, place[1] * panel)
+            for place in product(*map(range, mine))
+        ]
+        panels, all_pieces = self._seen(parts, self.panels, rows, panel), self._seen(*counts, at_once, panel)
+        map_ = self._map(panel, at_once, *ones)
+        steps = (self.memory, panels, all_pieces)
+        axes = ((across, "whole", 1), row_axis, *others)
+        shift = None
+        if self.blocks > 1 and shared is not None:
+            tiles, step = mine[shared], (rows, panel, at_once)[shared]
+            place = sum(count > 1 for count in counts[:shared])
+            moved = (0, tiles * step) if shared == _PANEL_AXIS else (tiles * step, 0)
+            shift = Shift(place, tiles, *moved)
+        return Copies(axes, map_, _apart(steps), tuple(pieces), splits=False, shift=shift)
+
+    @property
+    def _groups(self) -> tuple[int, int]:
+        """Groups of rows, and rows of each: those of one panel lie behind each other, whoever they belong to."""
+        return (1, self.parts * self.rows) if self.panels == 1 else (self.parts, self.rows)
+
+    def _shared_axis(self, blocks: int) -> int | None:
+        """What blocks share out among themselves, each as much: groups of rows, panels, or rows of each panel."""
+        if blocks & (blocks - 1):
+            # Clusters have a power of two of them.
+            return None
+        parts, rows = self._groups
+        even = (parts % blocks == 0, self.panels % blocks == 0, rows % (blocks * ROWS) == 0)
+        return even.index(True) if any(even) else None
+
+    def _map(self, *sizes: int) -> MapType:
+        return MapType(sizes, self.element, SWIZZLE)
+
+
+def _order(op: pipe.RingOp) -> str:
+    """The order of columns in a ring, which are the depth of products if it is one that tiles are turned into."""
+    if not is_turned_into(op.result):
+        return PLAIN
+    takes = [use.operation for use in op.result.uses if isinstance(use.operation, agents.TakeOp)]
+    turned = [use.operation for take in takes for use in take.result.uses]
+    starts = [use.operation for back in turned for result in back.results for use in result.uses]
+    found = {is_paired(start) for start in starts if isinstance(start, agents.DotStartOp)}
+    if len(found) > 1:
+        raise _refused(op, "some left operands of turned tiles are in registers, some in shared memory")
+    return PAIRED if found == {True} else PLAIN
+
+
+def _apart(types: Sequence[SharedType]) -> tuple[SharedType, ...]:
+    return tuple(type_ for place, type_ in enumerate(types) if place == 0 or type_ != types[place - 1])
+
+
+def _path(*places: tuple[int, int]) -> tuple[int, ...]:
+    """Numbers of tiles; where there is only one, it has none."""
+    return tuple(place for place, count in places if count > 1)
+
+
+def fill_box(op: agents.FillOp) -> Box:
+    found = box_of(op.view, op.offsets)
+    if found is None:
+        raise _refused(op, "a tile is copied that is not a box of an argument")
+    return found
+
+
+def _refused(op: pipe.RingOp | agents.FillOp, message: str) -> CompileError:
+    return CompileError(message, span=span_of(op.location), hint="the portable path copies it")
+
+
+# What is stored
+
+WARP_ROWS, BUFFERS = 16, 2
+STORED_COLUMNS = 64
+"""What goes out has 16 bits: so many are a panel."""
+
+
+def staging(agents_: int, element: Attribute) -> SharedType:
+    """Room for what warps store: each has its own, for 16 rows of 64 columns, twice."""
+    return SharedType((4 * agents_, BUFFERS, WARP_ROWS, STORED_COLUMNS), element, SWIZZLE)
+
+
+def store_map(box: Box, element: Attribute) -> tuple[MapAxes, MapType]:
+    """The map through which a warp's rows go out, 64 columns at a time."""
+    down, across = box.axes
+    axes = ((across, "whole", 1), (down, "whole", 1), *((axis, "whole", 1) for axis in box.others))
+    return axes, MapType((STORED_COLUMNS, WARP_ROWS, *[1] * len(box.others)), element, SWIZZLE)
+
+
+def store_columns(columns: int) -> list[int]:
+    """Where pieces of 64 columns begin; the last one may have some of those of the one before."""
+    return [min(first, columns - STORED_COLUMNS) for first in range(0, columns, STORED_COLUMNS)]

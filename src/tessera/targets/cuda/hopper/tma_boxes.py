@@ -1,0 +1,202 @@
+"""Tiles as boxes of an argument: what tensor maps need to know of a load or a store.
+
+A view that was made of an argument by fixing the coordinates of some axes is a part of it as a box is: its strides are
+those of the argument's axes, its sizes theirs, and its offset is a sum of coordinates times strides. Copies through
+tensor maps find the ends of an array by themselves, so a box ends where the argument does, and nowhere before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import BlockArgument, SSAValue
+
+from tessera.dtypes.types import DType, bf16, f16
+from tessera.ir.common.elements import TileType, dtype_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
+from tessera.shapes.expr import Size
+from tessera.targets.cuda.ir.hopper_types import MOST_AXES, WIDEST_BOX
+from tessera.targets.cuda.ir.tensor_cores import WARPGROUP_TYPES, depth_step
+
+PANEL_BYTES = 128
+"""What one box has side by side: so wide products want it swizzled."""
+ROWS = 8
+"""Rows of shared memory come in groups of so many: then swizzling begins anew."""
+
+_MULTIPLIED = {left for left, _, _ in WARPGROUP_TYPES}
+
+Start = SSAValue | int
+"""Where a box begins along an axis."""
+
+
+def panel_columns(dtype: DType) -> int:
+    """Elements of a panel side by side."""
+    return PANEL_BYTES // dtype.storage.itemsize
+
+
+@dataclass(frozen=True)
+class Box:
+    """A tile of an argument: which of its axes the tile's are, and where it begins along every axis of it."""
+
+    argument: BlockArgument
+    axes: tuple[int, ...]
+    starts: tuple[Start, ...]
+
+    @property
+    def sizes(self) -> tuple[Size, ...]:
+        return _sizes_of(self.argument)
+
+    @property
+    def others(self) -> tuple[int, ...]:
+        """The axes along which it has one coordinate, innermost first."""
+        return tuple(axis for axis in reversed(range(len(self.starts))) if axis not in self.axes)
+
+    def splits(self, columns: int, panel: int) -> bool:
+        """Whether one copy can bring several panels of so many columns: rows of the argument are whole panels, and
+        there is an axis to count them along."""
+        last = self.sizes[self.axes[-1]]
+        whole = isinstance(last, int) and last % panel == 0
+        return whole and columns > panel and len(self.starts) < MOST_AXES and _divides(self.starts[self.axes[-1]])
+
+
+def _divides(start: Start) -> bool:
+    """Whether a box begins with a panel."""
+    return (_constant(start) if isinstance(start, SSAValue) else start) == 0
+
+
+def box_of(view: SSAValue, offsets: Sequence[SSAValue]) -> Box | None:
+    """The box of an argument that a tile at `offsets` of a view is; None where it is not one."""
+    argument = tile.base_of(view)
+    if not isinstance(argument, BlockArgument) or len(_sizes_of(argument)) > MOST_AXES:
+        return None
+    rank = len(_sizes_of(argument))
+    if view is argument:
+        return Box(argument, tuple(range(rank)), tuple(offsets))
+    owner = view.owner
+    assert isinstance(owner, tile.ViewOp)
+    starts: list[Start | None] = [None] * rank
+    for term in _offset_terms(view):
+        found = _coordinate(term, argument)
+        if found is None or starts[found[0]] is not None:
+            return None
+        starts[found[0]] = found[1]
+    axes = _axes(owner, argument)
+    # Axes in their order, and last the one whose elements lie side by side.
+    if not axes or list(axes) != sorted(set(axes)) or axes[-1] != rank - 1:
+        return None
+    for axis, size, offset in zip(axes, owner.sizes, offsets, strict=True):
+        if starts[axis] is not None or _size(size) != _sizes_of(argument)[axis]:
+            return None
+        starts[axis] = offset
+    return Box(argument, axes, tuple(0 if start is None else start for start in starts))
+
+
+def _axes(owner: tile.ViewOp, argument: BlockArgument) -> tuple[int, ...] | None:
+    """The argument's axes along which a view goes."""
+    found: list[int] = []
+    for place, stride in enumerate(owner.strides):
+        axis = _stride_axis(stride, argument)
+        if axis is None and place == len(owner.strides) - 1 and _constant(stride) == 1:
+            # Tensor maps are of arguments whose last axis has neighbours side by side.
+            axis = len(_sizes_of(argument)) - 1
+        if axis is None:
+            return None
+        found.append(axis)
+    return tuple(found)
+
+
+def _sizes_of(argument: BlockArgument) -> tuple[Size, ...]:
+    function = argument.block.parent_op()
+    assert isinstance(function, tile.FuncOp)
+    return tuple(function.shapes.data[argument.index].data)
+
+
+def _constant(value: SSAValue) -> int | None:
+    owner = value.owner
+    known = owner.value if isinstance(owner, arith.ConstantOp) else None
+    return known.value.data if isinstance(known, IntegerAttr) else None
+
+
+def _size(value: SSAValue) -> Size | None:
+    """A size as the function's head spells it."""
+    owner = value.owner
+    if isinstance(owner, tile.DimOp):
+        view = owner.view
+        if isinstance(view.owner, tile.ViewOp):
+            return _size(view.owner.sizes[owner.axis.value.data])
+        return _sizes_of(view)[owner.axis.value.data] if isinstance(view, BlockArgument) else None
+    return _constant(value)
+
+
+def _stride_axis(value: SSAValue, argument: BlockArgument) -> int | None:
+    """The axis of the argument whose stride a value is."""
+    owner = value.owner
+    if not isinstance(owner, tile.StrideOp):
+        return None
+    if isinstance(owner.view.owner, tile.ViewOp):
+        return _stride_axis(owner.view.owner.strides[owner.axis.value.data], argument)
+    return owner.axis.value.data if owner.view is argument else None
+
+
+def _offset_terms(view: SSAValue) -> Iterator[SSAValue]:
+    """What the offsets of a view, and of those that it was made of, are sums of."""
+    owner = view.owner
+    if isinstance(owner, tile.ViewOp):
+        yield from _terms(owner.offset)
+        yield from _offset_terms(owner.base)
+
+
+def _terms(value: SSAValue) -> Iterator[SSAValue]:
+    owner = value.owner
+    if isinstance(owner, arith.AddiOp):
+        yield from _terms(owner.lhs)
+        yield from _terms(owner.rhs)
+    elif _constant(value) != 0:
+        yield value
+
+
+def _coordinate(term: SSAValue, argument: BlockArgument) -> tuple[int, Start] | None:
+    """The axis and the coordinate that a term of an offset stands for."""
+    axis = _stride_axis(term, argument)
+    if axis is not None:
+        return axis, 1
+    owner = term.owner
+    if isinstance(owner, arith.MuliOp):
+        for stride, other in ((owner.lhs, owner.rhs), (owner.rhs, owner.lhs)):
+            axis = _stride_axis(stride, argument)
+            if axis is not None:
+                return axis, other
+    return None
+
+
+def is_mapped(op: tile.LoadOp | tile.StoreOp) -> bool:
+    """Whether a tile can come, or go, through a tensor map.
+
+    It has two axes, rows in groups of 8, and columns in groups of 32 bytes. What is loaded has a type that warpgroups
+    multiply, and zeros outside; what is stored has 16 bits, and a panel of columns at least. That the argument's rows
+    lie at multiples of 16 bytes, their elements side by side, is known only when it is there.
+    """
+    if isinstance(op, tile.LoadOp):
+        return op.pad_value == 0 and fits(tile_type(op.result)) and box_of(op.view, op.offsets) is not None
+    type_ = tile_type(op.value)
+    dtype = dtype_of(type_.element_type)
+    if dtype not in (f16, bf16) or not fits(type_) or type_.get_shape()[1] < panel_columns(dtype):
+        return False
+    return box_of(op.view, op.offsets) is not None
+
+
+def fits(type_: TileType) -> bool:
+    """Whether tiles of a type are made of what copies and products move."""
+    shape, dtype = type_.get_shape(), dtype_of(type_.element_type)
+    if len(shape) != 2 or dtype not in _MULTIPLIED:
+        return False
+    return shape[0] % ROWS == 0 and shape[1] % depth_step(dtype) == 0
+
+
+def rows_at_once(rows: int) -> int:
+    """The most rows that one copy brings, so that all bring as many."""
+    return max(size for size in range(ROWS, min(rows, WIDEST_BOX) + 1, ROWS) if rows % size == 0)

@@ -1,0 +1,444 @@
+"""Agents → nv level for sm_90a: roles become warpgroups, rings shared memory and barriers, products `nv.wgmma`.
+
+A block has a warpgroup that copies, of which one thread does so, perhaps one that turns tiles, and one warpgroup for
+each agent that computes. Blocks stay, and share the programs of the grid. A cursor is a slot and the parity of its
+turns; the agent that copies begins in the phase before the first, which has ended. An agent's tiles lie over its 128
+threads, as sums of products do. Numbers of programs are drawn from a counter of the launch, which the last block to
+leave sets back.
+
+The workers of a team are the blocks of a cluster. What a ring that they share holds is copied into all of them, a part
+by each; a slot of it is empty when the agents of all have released it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from xdsl.dialects import arith, scf
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from tessera.errors import CompileError
+from tessera.interpreters.core.engine import symbol_in
+from tessera.ir.common.attributes import integer
+from tessera.ir.pipe import copies as pipe
+from tessera.ir.pipe import pingpong as pipe_places
+from tessera.ir.pipe import tile_scheduler as pipe_draws
+from tessera.ir.pipe import transpose as pipe_turns
+from tessera.ir.pipe import warp_groups as agents
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_type
+from tessera.targets.cuda.hopper.consumer_layouts import is_taken, left_layout, sums_layout
+from tessera.targets.cuda.hopper.deferred_row_reduce import finish_sums_late
+from tessera.targets.cuda.hopper.epilogue_subtiling import compute_in_pieces
+from tessera.targets.cuda.hopper.kernel_setup import (
+    DRAWS,
+    FIRST_PLACE,
+    LEAVES,
+    THREADS,
+    TURN_REGISTERS,
+    WARPS,
+    AgentSetup,
+    Ring,
+)
+from tessera.targets.cuda.hopper.late_operands import compute_operands_late
+from tessera.targets.cuda.hopper.pipeline_state import share_cursors
+from tessera.targets.cuda.hopper.shared_memory import BUFFERS, WARP_ROWS, fill_box, store_columns, store_map
+from tessera.targets.cuda.hopper.supported import check_alone
+from tessera.targets.cuda.hopper.tma_boxes import box_of
+from tessera.targets.cuda.hopper.warp_vote_max import vote_early
+from tessera.targets.cuda.ir import dialect as nv
+from tessera.targets.cuda.ir import hopper
+from tessera.targets.cuda.ir import hopper_copies as copies
+from tessera.targets.cuda.ir import hopper_transpose as turns
+from tessera.targets.cuda.ir import wgmma as products
+from tessera.targets.cuda.ir.types import laid_out
+from tessera.targets.cuda.lower.layout_analysis import is_tile
+from tessera.targets.cuda.lower.small_numbers import is_small_division
+from tessera.targets.cuda.lower.tile_to_nv import put_in_place
+from tessera.transforms.core.dead_code import sweep
+
+
+def lower_agents(
+    module: ModuleOp, name: str, *, registers: tuple[int, int] | None = None, lined: Collection[int] | None = None
+) -> None:
+    """Puts an nv function in the place of a tile function with roles.
+
+    `registers` are those of a thread that copies, and of one that computes; without them all there are are shared out.
+    Of the arguments `lined`, by default of all, rows lie at multiples of 16 bytes, their elements side by side: the
+    others have no tensor maps.
+    """
+    function = symbol_in(module, name, tile.FuncOp)
+    share_cursors(function)
+    put_in_place(function, AgentLowering(function, registers, lined).run())
+
+
+def can_lower(function: tile.FuncOp, lined: Collection[int] | None = None) -> str | None:
+    """Why a function with roles has no form for sm_90a; None where it has one."""
+    try:
+        AgentLowering(function, None, lined).run()
+    except CompileError as error:
+        return error.message
+    return None
+
+
+class AgentLowering(AgentSetup):
+    """Writes the nv function of one tile function with roles."""
+
+    def run(self) -> nv.FuncOp:
+        made = self.header(THREADS * (self.helpers + self.count))
+        made.attributes |= {"persistent": integer(1), "blocks": integer(1)}
+        self.entry = self.out
+        self._begin()
+        for op in self.source.body.block.ops:
+            match op:
+                case agents.RolesOp():
+                    self._give_roles(op)
+                case pipe.RingOp() | pipe_draws.MailboxOp() | tile.ReturnOp():
+                    pass
+                case _:
+                    self._op(op)
+        if self.mailboxes:
+            made.attributes["counters"] = integer(4 * len((DRAWS, LEAVES)))
+        if self._is_cluster:
+            made.attributes["cluster"] = integer(self.team)
+            # No block leaves while another one may still copy into it or arrive at its barriers.
+            self.out.add_op(hopper.ClusterSyncOp(aligned=False))
+        self.out.add_op(nv.ReturnOp())
+        sweep(made.body.block)
+        vote_early(made)
+        roles = [op for op in self.source.body.block.ops if isinstance(op, agents.RolesOp)]
+        if any(op.agents.value.data > 1 for op in roles):
+            # One agent alone mostly waits for memory: nobody has seen it gain by this.
+            finish_sums_late(made)
+        compute_operands_late(made)
+        compute_in_pieces(made)
+        check_alone(made)
+        return made
+
+    # Roles
+
+    def _give_roles(self, op: agents.RolesOp) -> None:
+        copying = Block()
+        outside = self.out
+        self.out, self.first_phase = Block(), 1
+        self._run(op.copies.block)
+        if self.mailboxes:
+            self._leave(op)
+        self.out.add_op(scf.YieldOp())
+        begins = Region(self.out)
+        self.out = copying
+        if self.registers is not None:
+            self.add(hopper.SetRegistersOp("dec", self.registers[0]), op)
+        self.add(scf.IfOp(self.is_first, [], begins, Region()), op)
+        copying.add_op(scf.YieldOp())
+
+        self.first_phase = 0
+        self.out = others = Block()
+        computing = self._computes(op)
+        if op.turns is None:
+            others = computing
+        else:
+            turning = self._turns(op, op.turns)
+            self.out = others
+            turns = self.put(arith.CmpiOp(self.warpgroup, self.number(1), "eq"))
+            self.add(scf.IfOp(turns, [], Region(turning), Region(computing)), op)
+            others.add_op(scf.YieldOp())
+        self.out = outside
+        produces = self.put(arith.CmpiOp(self.warpgroup, self.number(0), "eq"))
+        self.add(scf.IfOp(produces, [], Region(copying), Region(others)), op)
+
+    def _computes(self, op: agents.RolesOp) -> Block:
+        self.out = computing = Block()
+        if self.registers is not None:
+            self.add(hopper.SetRegistersOp("inc", self.registers[1]), op)
+        self.agent = self.put(arith.SubiOp(self.warpgroup, self.number(self.helpers)))
+        self._lead()
+        if self._is_cluster:
+            self._begin_releases()
+        if self.rooms:
+            self._begin_stores()
+        if any(isinstance(inner, pipe_places.AwaitPlaceOp) for inner in op.computes.walk()):
+            self._begin_places(op)
+        self._run(op.computes.block)
+        if self.rooms:
+            self.add(copies.WaitCopiesOp(0), op)
+        computing.add_op(scf.YieldOp())
+        return computing
+
+    def _turns(self, op: agents.RolesOp, role: Region) -> Block:
+        self.out = turning = Block()
+        if self.registers is not None:
+            self.add(hopper.SetRegistersOp("dec", TURN_REGISTERS), op)
+        self._lead()
+        self._run(role.block)
+        turning.add_op(scf.YieldOp())
+        return turning
+
+    def _lead(self) -> None:
+        """Which lane of a warp stands for all of it."""
+        self.leads = self.put(arith.CmpiOp(self.put(hopper.IdOp("lane")), self.number(0), "eq"))
+
+    def _run(self, block: Block) -> None:
+        for op in block.ops:
+            self._op(op)
+
+    def _op(self, op: Operation) -> None:
+        match op:
+            case agents.AgentOp():
+                self.values[op.result] = self.wide(self.agent)
+            case agents.WorkerOp():
+                self.values[op.result] = self.wide(self.put(hopper.IdOp("block")))
+            case agents.WorkersOp():
+                self.values[op.result] = self.wide(self.put(hopper.IdOp("blocks")))
+            case agents.ExtentOp():
+                self.values[op.result] = self.wide(self.put(hopper.ExtentOp(op.axis.value.data)))
+            case agents.CursorOp():
+                self.cursors[op.result] = self.number(0), self.number(self.first_phase)
+            case agents.NextOp():
+                slot, phase = self.cursors[op.cursor]
+                made = self.add(hopper.AdvanceOp(slot, phase, agents.cursor_depth(op.cursor)), op)
+                self.cursors[op.result] = made.results[0], made.results[1]
+            case agents.FillOp():
+                self._fill(op)
+            case pipe_turns.TurnOp():
+                self._turn(op)
+            case agents.TakeOp():
+                self._take(op)
+            case agents.ReleaseOp():
+                self._release(op)
+            case pipe_draws.DrawOp():
+                self._draw(op)
+            case pipe_draws.DrawnOp():
+                self._read(op)
+            case pipe_places.AwaitPlaceOp():
+                self.add(hopper.SyncOp(self.place, 2 * THREADS), op)
+            case pipe_places.PassPlaceOp():
+                self.add(hopper.AnnounceOp(self.next_place, 2 * THREADS), op)
+            case agents.DotStartOp():
+                self._start(op)
+            case agents.DotAwaitOp():
+                self._await(op)
+            case agents.DotsBehindOp():
+                self.add(products.WgmmaWaitOp(op.younger.value.data), op)
+            case tile.AnyOp():
+                asked = self.tile(op.operand, self._known(op.operand))
+                self.values[op.result] = self.add(products.AnyOp(asked), op).results[0]
+            case tile.StoreOp() if self._goes_out(op):
+                self._send(op)
+            case scf.IfOp() if (store := _only_store(op)) is not None and self._goes_out(store):
+                # Products may run: there is no branch, and only copies depend on the condition.
+                self._send(store, self.values[op.cond])
+            case arith.DivSIOp() | arith.RemSIOp() | arith.FloorDivSIOp() if is_small_division(op, self.mapped):
+                self._divide(op)
+            case _:
+                super()._op(op)
+
+    def _parts(self, value: SSAValue, carrier: SSAValue) -> Sequence[SSAValue]:
+        return self.cursors[value] if value in self.cursors else super()._parts(value, carrier)
+
+    def _bind_one(self, value: SSAValue, parts: Iterator[SSAValue], op: Operation) -> None:
+        if not isinstance(value.type, agents.CursorType):
+            super()._bind_one(value, parts, op)
+            return
+        slot, phase = self.cursors[value] = next(parts), next(parts)
+        slot.name_hint, phase.name_hint = f"{value.name_hint or 'cursor'}_slot", f"{value.name_hint or 'cursor'}_phase"
+
+    # Rings
+
+    def _fill(self, op: agents.FillOp) -> None:
+        ring, (slot, phase) = self.rings[op.ring], self.cursors[op.cursor]
+        box = fill_box(op)
+        found = ring.plan.copies(box)
+        map_ = self._map(box.argument, found.axes, found.map)
+        if ring.bytes:
+            self.add(hopper.WaitBarrierOp(ring.empty, slot, phase), op)
+            self.add(hopper.ExpectOp(ring.full, slot, ring.bytes), op)
+        memory = ring.memory
+        for type_ in found.memory[1:]:
+            memory = self.add(copies.RecastOp(memory, type_), op).results[0]
+        whole = self.put(nv.SlotOp(memory, slot))
+        shift = found.shift
+        blocks = None if shift is None else self.number((1 << self.team) - 1)
+        for piece in found.pieces:
+            target = whole
+            for place, number in enumerate(piece.path):
+                tile_ = self.number(number)
+                if shift is not None and place == shift.place:
+                    tile_ = self._moved(tile_, shift.tiles)
+                target = self.put(nv.SlotOp(target, tile_))
+            offsets = [self.narrow(start, more) for start, more in found.offsets(box, piece)]
+            if shift is not None:
+                offsets[:2] = self._moved(offsets[0], shift.columns), self._moved(offsets[1], shift.rows)
+            self.add(copies.CopyInOp(map_, offsets, target, ring.full, slot, blocks), op)
+
+    def _moved(self, number: SSAValue, by_rank: int) -> SSAValue:
+        """A number plus so many for each block before this one in its cluster."""
+        return self.put(arith.AddiOp(number, self.by_rank[by_rank])) if by_rank else number
+
+    def _begin_releases(self) -> None:
+        """In a cluster, each of a warp's first lanes speaks to one block."""
+        lane = self.put(hopper.IdOp("lane"))
+        self.frees = self.put(arith.CmpiOp(lane, self.number(self.team), "ult"))
+        other = self.put(arith.AndIOp(lane, self.number(self.team - 1)))
+        for ring in self.rings.values():
+            if ring.bytes and ring.shared:
+                ring.freed = self.put(hopper.ElsewhereOp(ring.empty, other))
+
+    def _release(self, op: agents.ReleaseOp) -> None:
+        ring, (slot, _) = self.rings[op.ring], self.cursors[op.cursor]
+        if ring.freed is not None:
+            self.add(hopper.ArriveOp(ring.freed, slot, self.frees), op)
+        elif ring.bytes:
+            self.add(hopper.ArriveOp(ring.empty, slot, self.leads), op)
+
+    def _turn(self, op: pipe_turns.TurnOp) -> None:
+        ring, turned, (slot, phase) = self.rings[op.ring], self.rings[op.turned], self.cursors[op.cursor]
+        other = self.put(arith.XOrIOp(phase, self.number(1)))
+        self.add(hopper.WaitBarrierOp(turned.empty, slot, other), op)
+        self.add(hopper.WaitBarrierOp(ring.full, slot, phase), op)
+        self.add(turns.TurnOp(self._slot(ring, slot), self._slot(turned, slot)), op)
+        self.add(hopper.FenceOp("async"), op)
+        # The lane that arrives does so for all of its warp.
+        self.add(hopper.WarpSyncOp(), op)
+        self.add(hopper.ArriveOp(ring.empty, slot, self.leads), op)
+        self.add(hopper.ArriveOp(turned.full, slot, self.leads), op)
+
+    def _slot(self, ring: Ring, slot: SSAValue) -> SSAValue:
+        """A slot as those see it that do not copy."""
+        memory = ring.memory
+        if ring.plan.taken != ring.plan.memory:
+            memory = self.put(copies.RecastOp(memory, ring.plan.taken))
+        return self.put(nv.SlotOp(memory, slot))
+
+    def _take(self, op: agents.TakeOp) -> None:
+        ring, (slot, phase) = self.rings[op.ring], self.cursors[op.cursor]
+        if ring.bytes:
+            self.add(hopper.WaitBarrierOp(ring.full, slot, phase), op)
+        found = self._slot(ring, slot)
+        if ring.plan.parts > 1:
+            found = self.put(nv.SlotOp(found, self.agent))
+        self.staged[op.result] = found
+
+    # Numbers of programs
+
+    def _draw(self, op: pipe_draws.DrawOp) -> None:
+        mailbox, (slot, phase) = self.mailboxes[op.mailbox], self.cursors[op.cursor]
+        drawn = self.add(hopper.CountOp(DRAWS, self.number(1)), op).results[0]
+        number = self.put(arith.AddiOp(drawn, self.put(hopper.IdOp("blocks"))))
+        self.add(hopper.WaitBarrierOp(mailbox.empty, slot, phase), op)
+        self.add(hopper.PutOp(number, mailbox.words, slot), op)
+        self.add(hopper.ArriveOp(mailbox.full, slot), op)
+        self.values[op.result] = self.wide(number)
+
+    def _read(self, op: pipe_draws.DrawnOp) -> None:
+        mailbox, (slot, phase) = self.mailboxes[op.mailbox], self.cursors[op.cursor]
+        self.add(hopper.WaitBarrierOp(mailbox.full, slot, phase), op)
+        number = self.add(hopper.GetOp(mailbox.words, slot), op).results[0]
+        # The lane that arrives does so for all of its warp.
+        self.add(hopper.WarpSyncOp(), op)
+        self.add(hopper.ArriveOp(mailbox.empty, slot, self.leads), op)
+        self.values[op.result] = self.wide(number)
+
+    def _leave(self, op: agents.RolesOp) -> None:
+        """The last block sets the counters back: the next launch finds them as this one did."""
+        left = self.put(hopper.CountOp(LEAVES, self.number(1)))
+        last = self.put(arith.SubiOp(self.put(hopper.IdOp("blocks")), self.number(1)))
+        is_last = self.put(arith.CmpiOp(left, last, "eq"))
+        resets = Block([hopper.ResetOp(DRAWS), hopper.ResetOp(LEAVES), scf.YieldOp()])
+        self.add(scf.IfOp(is_last, [], Region(resets), Region()), op)
+
+    # One after the other
+
+    def _begin_places(self, op: agents.RolesOp) -> None:
+        """An agent waits at a barrier of its own until the one before has come to it; the last comes to the first."""
+        last, first = self.number(self.count - 1), self.number(FIRST_PLACE)
+        is_last = self.put(arith.CmpiOp(self.agent, last, "eq"))
+        self.place = self.put(arith.AddiOp(self.agent, first))
+        after = self.put(arith.AddiOp(self.place, self.number(1)))
+        self.next_place = self.put(arith.SelectOp(is_last, first, after))
+        begins = Block([hopper.AnnounceOp(first, 2 * THREADS), scf.YieldOp()])
+        self.add(scf.IfOp(is_last, [], Region(begins), Region()), op)
+
+    # Products
+
+    def _start(self, op: agents.DotStartOp) -> None:
+        a = self.staged[op.a] if is_taken(op.a) else self.tile(op.a, left_layout(op))
+        turned = isinstance(owner := op.b.owner, tile.TransOp)
+        b = self.staged[owner.operand if isinstance(owner, tile.TransOp) else op.b]
+        sums = None if _is_zero(op.c) else self._sums(op.c)
+        type_ = laid_out(agents.sums_type(op.result), sums_layout(op.result))
+        made = self.add(products.WgmmaOp(a, b, type_, transposed=turned, sum_=sums), op)
+        self.values[op.result] = made.results[0]
+
+    def _sums(self, value: SSAValue) -> SSAValue:
+        return self.tile(value, sums_layout(value)) if is_tile(value) else self.values[value]
+
+    def _await(self, op: agents.DotAwaitOp) -> None:
+        kept = [self.tile(start.a, left_layout(start)) for start in _reads_registers(op.pending)]
+        made = self.add(products.WgmmaWaitOp(op.younger.value.data, [self.values[op.pending]], kept), op)
+        self._hold(op.result, sums_layout(op.result), made.results[0], op)
+
+    # Stores
+
+    def _begin_stores(self) -> None:
+        """Where each warp's room is, and its rows among those of the agent."""
+        warp = self.put(hopper.IdOp("warp"))
+        worker = self.put(arith.SubiOp(warp, self.number(WARPS * self.helpers)))
+        self.buffers = {
+            element: [
+                self.put(nv.SlotOp(self.put(nv.SlotOp(room, worker)), self.number(place))) for place in range(BUFFERS)
+            ]
+            for element, room in self.rooms.items()
+        }
+        inside = self.put(arith.AndIOp(worker, self.number(WARPS - 1)))
+        self.warp_row = self.put(arith.MuliOp(inside, self.number(WARP_ROWS)))
+
+    def _send(self, op: tile.StoreOp, condition: SSAValue | None = None) -> None:
+        """Each warp puts 64 columns of its rows into shared memory, from where a copy takes them, and goes on."""
+        box = box_of(op.view, op.offsets)
+        assert box is not None
+        type_ = tile_type(op.value)
+        value, element = self.tile(op.value, self.analysis.for_store(op)), type_.element_type
+        map_ = self._map(box.argument, *store_map(box, element))
+        down, across = box.axes
+        row = self.put(arith.AddiOp(self.narrow(box.starts[down]), self.warp_row))
+        others = [self.narrow(box.starts[axis]) for axis in box.others]
+        sends = self.leads if condition is None else self.put(arith.AndIOp(self.leads, condition))
+        for place, column in enumerate(store_columns(type_.get_shape()[1])):
+            buffer = self.buffers[element][place % BUFFERS]
+            if place not in range(1, BUFFERS):
+                # The first one waits for all that went before: that was long ago.
+                self.add(copies.WaitCopiesOp(BUFFERS - 1 if place else 0, read=True), op)
+                self.add(hopper.WarpSyncOp(), op)
+            self.add(products.StoreMatrixOp(value, column, buffer), op)
+            self.add(hopper.FenceOp("async"), op)
+            self.add(hopper.WarpSyncOp(), op)
+            offsets = [self.narrow(box.starts[across], column), row, *others]
+            self.add(copies.CopyOutOp(buffer, map_, offsets, sends), op)
+            self.add(copies.CommitCopiesOp(), op)
+
+
+def _is_zero(value: SSAValue) -> bool:
+    """Whether sums start from nothing."""
+    owner = value.owner
+    number = owner.value.owner if isinstance(owner, tile.FullOp) else None
+    known = number.value if isinstance(number, arith.ConstantOp) else None
+    return isinstance(known, FloatAttr | IntegerAttr) and known.value.data == 0
+
+
+def _only_store(op: scf.IfOp) -> tile.StoreOp | None:
+    """The store under a condition, if there is nothing else."""
+    inside = [inner for region in op.regions for block in region.blocks for inner in block.ops]
+    stores = [inner for inner in inside if isinstance(inner, tile.StoreOp)]
+    others = [inner for inner in inside if not isinstance(inner, tile.StoreOp | scf.YieldOp)]
+    return stores[0] if len(stores) == 1 and not others and not op.results else None
+
+
+def _reads_registers(pending: SSAValue) -> Iterator[agents.DotStartOp]:
+    """Products that may still read tiles in registers, as far as they were begun in sight."""
+    owner = pending.owner
+    if isinstance(owner, agents.DotStartOp):
+        if not is_taken(owner.a):
+            yield owner
+        yield from _reads_registers(owner.c)

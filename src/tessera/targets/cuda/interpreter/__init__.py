@@ -1,0 +1,1 @@
+"""The meaning of the nv level, on NumPy."""

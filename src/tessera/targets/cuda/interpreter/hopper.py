@@ -1,0 +1,492 @@
+"""The meaning of the ops for sm_90a: kernels whose warpgroups run on their own, on NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+
+from tessera.dtypes.casting import cast
+from tessera.dtypes.types import f64
+from tessera.errors import CompileError, RaceError, ShapeError
+from tessera.interpreters.core.concurrency import Agents
+from tessera.interpreters.core.engine import Frame, Values, meaning, symbol_in
+from tessera.interpreters.core.machine import Machine
+from tessera.interpreters.levels.tile import Array, View, bind, multiply
+from tessera.ir.common.reductions import TABLE
+from tessera.ir.tile.types import tile_dtype, tile_type
+from tessera.targets.cuda.interpreter.warp_groups import (
+    BY_THREAD,
+    PASSING,
+    THREADS,
+    WARPS,
+    Barrier,
+    Block,
+    Lanes,
+    Launch,
+    Meeting,
+    Pending,
+    Placed,
+    WarpgroupFrame,
+    at,
+    owners,
+    same,
+)
+from tessera.targets.cuda.ir import dialect as nv
+from tessera.targets.cuda.ir import hopper
+from tessera.targets.cuda.ir import hopper_copies as copies
+from tessera.targets.cuda.ir import hopper_transpose as turns
+from tessera.targets.cuda.ir import wgmma as products
+from tessera.targets.cuda.ir.hopper_types import barriers_type, map_type
+from tessera.targets.cuda.ir.types import SharedType, layout_of, shared_type
+
+BY_THREAD.update([hopper.ArriveOp, copies.CopyOutOp, hopper.CountOp, products.StoreMatrixOp])
+PASSING.update([products.WgmmaOp, products.WgmmaWaitOp])
+
+
+def run_warpgroups(
+    module: ModuleOp, name: str, arguments: Sequence[Any], *, blocks: int | None = None, seed: int | None = None
+) -> None:
+    """Runs an nv function for sm_90a. Arrays are written in place; scalars are Python numbers.
+
+    `blocks` of them share the work of a persistent kernel, or there is one for each point of the grid. With a seed,
+    warpgroups take turns by chance, and fresh memory holds random numbers: a right program gives the same results.
+    """
+    kernel = symbol_in(module, name, nv.FuncOp)
+    bound = bind(name, kernel.function_type, kernel.shapes, kernel.grid, arguments)
+    chance = None if seed is None else np.random.default_rng(seed)
+    attribute: Any = kernel.attributes.get("cluster")
+    size = attribute.value.data if attribute is not None else 1
+    count = int(np.prod(bound.grid)) if blocks is None else blocks
+    agents = Agents(chance, hint="count arrivals, phases and bytes")
+    launch = Launch(Machine(), chance, agents, count, tuple(bound.grid))
+    if count % size:
+        raise CompileError(f"{count} blocks are no whole clusters of {size}")
+    everyone = [Block(number, number % size, kernel.thread_count, launch) for number in range(count)]
+    for block in everyone:
+        block.cluster = everyone[block.number - block.rank :][:size]
+        for group in range(kernel.thread_count // THREADS):
+            frame = WarpgroupFrame(launch.machine, bound.symbols, block=block, group=group, chance=chance)
+            agents.add(
+                f"warpgroup {group} of block {block.number}", lambda frame=frame: _live(frame, kernel, bound.values)
+            )
+    agents.run()
+    if any(launch.counters):
+        raise RaceError(f"counters are left at {launch.counters}", hint="the last block sets them to 0 again")
+
+
+def _live(frame: WarpgroupFrame, kernel: nv.FuncOp, values: Sequence[Any]) -> None:
+    frame.run(kernel.body.block, values)
+    if frame.stores or any(frame.sent) or any(one.value is None for one in frame.products):
+        raise RaceError("a warpgroup ends while its copies or products are under way", hint="wait for them")
+
+
+def _warpgroup(frame: Frame) -> WarpgroupFrame:
+    assert isinstance(frame, WarpgroupFrame), "ops for sm_90a run in warpgroups"
+    return frame
+
+
+# Who is who
+
+
+@meaning(hopper.IdOp)
+def _id(frame: Frame, op: hopper.IdOp, operands: Values) -> Values:
+    here = _warpgroup(frame)
+    first = THREADS * here.group
+    threads = range(first, first + THREADS)
+    numbers: dict[str, Any] = {
+        "thread": Lanes(tuple(threads)),
+        "lane": Lanes(tuple(thread % 32 for thread in threads)),
+        "warp": Lanes(tuple(thread // 32 for thread in threads)),
+        "warpgroup": here.group,
+        "block": here.block.number,
+        "blocks": here.block.launch.blocks,
+        "rank": here.block.rank,
+    }
+    return [numbers[op.kind.data]]
+
+
+@meaning(hopper.ExtentOp)
+def _extent(frame: Frame, op: hopper.ExtentOp, operands: Values) -> Values:
+    return [_warpgroup(frame).block.launch.grid[op.axis.value.data]]
+
+
+@meaning(hopper.SetRegistersOp)
+def _set_registers(frame: Frame, op: hopper.SetRegistersOp, operands: Values) -> Values:
+    if len(_warpgroup(frame).running) != THREADS:
+        raise RaceError("a part of a warpgroup changes its registers", hint="all its threads come to nv.setmaxnreg")
+    return []
+
+
+@meaning(hopper.AdvanceOp)
+def _advance(frame: Frame, op: hopper.AdvanceOp, operands: Values) -> Values:
+    slot, phase = operands
+    return [slot + 1, phase] if slot + 1 < op.depth.value.data else [0, phase ^ 1]
+
+
+# Barriers
+
+
+@meaning(hopper.BarriersOp)
+def _barriers(frame: Frame, op: hopper.BarriersOp, operands: Values) -> Values:
+    count = barriers_type(op.result).count.data
+    return [_warpgroup(frame).block.once(op, lambda: _Barriers(op, [Barrier() for _ in range(count)]))]
+
+
+@dataclass(frozen=True)
+class _Barriers:
+    """Some mbarriers, and the op that made them, by which other blocks' are found."""
+
+    origin: hopper.BarriersOp
+    all: list[Barrier]
+
+    def __getitem__(self, number: int) -> Barrier:
+        if not 0 <= number < len(self.all):
+            raise ShapeError(f"mbarrier {number} of {len(self.all)}", hint="count modulo the slots of the ring")
+        return self.all[number]
+
+
+@meaning(hopper.InitBarriersOp)
+def _init(frame: Frame, op: hopper.InitBarriersOp, operands: Values) -> Values:
+    for barrier in operands[0].all:
+        barrier.arrivals = barrier.missing = op.arrivals.value.data
+    return []
+
+
+@meaning(hopper.WaitBarrierOp)
+def _wait(frame: Frame, op: hopper.WaitBarrierOp, operands: Values) -> Values:
+    barriers, number, parity = operands
+    barrier = barriers[number]
+    _warpgroup(frame).wait(lambda: barrier.ended(parity), f"%{op.barriers.name_hint}[{number}], parity {parity}")
+    return []
+
+
+@meaning(hopper.ArriveOp)
+def _arrive(frame: Frame, op: hopper.ArriveOp, operands: Values) -> Values:
+    barriers, number, *condition = operands
+    for thread in _warpgroup(frame).running:
+        if not condition or at(condition[0], thread):
+            at(barriers, thread)[at(number, thread)].arrive(1)
+    return []
+
+
+@meaning(hopper.ExpectOp)
+def _expect(frame: Frame, op: hopper.ExpectOp, operands: Values) -> Values:
+    barriers, number = operands
+    for _ in _warpgroup(frame).running:
+        barriers[number].arrive(1, op.bytes.value.data)
+    return []
+
+
+@meaning(hopper.FenceOp)
+def _fence(frame: Frame, op: hopper.FenceOp, operands: Values) -> Values:
+    here = _warpgroup(frame)
+    if op.kind.data == "async":
+        here.block.unfenced = [one for one in here.block.unfenced if one[0] != here.group]
+    return []
+
+
+@meaning(hopper.SyncOp)
+def _sync(frame: Frame, op: hopper.SyncOp, operands: Values) -> Values:
+    _warpgroup(frame).meet(operands[0], op.threads.value.data, stay=True)
+    return []
+
+
+@meaning(hopper.AnnounceOp)
+def _announce(frame: Frame, op: hopper.AnnounceOp, operands: Values) -> Values:
+    _warpgroup(frame).meet(operands[0], op.threads.value.data, stay=False)
+    return []
+
+
+@meaning(hopper.WarpSyncOp)
+def _warp_sync(frame: Frame, op: hopper.WarpSyncOp, operands: Values) -> Values:
+    return []
+
+
+@meaning(hopper.ClusterSyncOp)
+def _cluster_sync(frame: Frame, op: hopper.ClusterSyncOp, operands: Values) -> Values:
+    here = _warpgroup(frame)
+    meeting = here.block.cluster[0].named.setdefault(-1, Meeting())
+    opened = meeting.opened
+    meeting.arrive(len(here.running), here.block.threads * len(here.block.cluster))
+    here.wait(lambda: meeting.opened > opened, "the other blocks of the cluster")
+    return []
+
+
+@meaning(hopper.ElsewhereOp)
+def _elsewhere(frame: Frame, op: hopper.ElsewhereOp, operands: Values) -> Values:
+    barriers, rank = operands
+    other = _warpgroup(frame).block.cluster[int(rank)]
+    return [other.held[barriers.origin]]
+
+
+# Copies
+
+
+@dataclass(frozen=True)
+class _Map:
+    """How a copy sees an array: axes of the box, innermost first, and how they move along the array's."""
+
+    view: View
+    axes: tuple[tuple[int, str, int], ...]
+    box: tuple[int, ...]
+
+    def places(self, offsets: Sequence[int]) -> tuple[tuple[Array, ...], Array]:
+        """Indices into the array for each element of the box, outermost axis first, and which are inside the map."""
+        shape = self.box[::-1]
+        indices = [np.zeros(shape, np.int64) for _ in self.view.sizes]
+        inside = np.ones(shape, np.bool_)
+        for place, (axis, part, step) in enumerate(self.axes):
+            size = self.view.sizes[axis]
+            extent = {"whole": size, "inner": step, "outer": -(-size // step)}[part]
+            along = [1] * len(shape)
+            along[len(shape) - 1 - place] = self.box[place]
+            counted = (offsets[place] + np.arange(self.box[place])).reshape(along)
+            inside = inside & (counted >= 0) & (counted < extent)
+            indices[axis] = indices[axis] + counted * (step if part == "outer" else 1)
+        for axis, size in enumerate(self.view.sizes):
+            if np.any(inside & (indices[axis] >= size)):
+                raise ShapeError(f"a tensor map reaches beyond axis {axis}, which has {size} elements")
+        return tuple(np.where(inside, index, 0) for index in indices), inside
+
+    def read(self, offsets: Sequence[int], type_: SharedType) -> Array:
+        """The box at some offsets as a tile."""
+        indices, inside = self.places(offsets)
+        found: Any = self.view.array[indices]
+        found[~inside] = 0
+        return found.reshape(_panels(type_)).swapaxes(0, 1).reshape(type_.shape)
+
+    def write(self, offsets: Sequence[int], tile: Array, type_: SharedType) -> None:
+        indices, inside = self.places(offsets)
+        panels, rows, wide = _panels(type_)
+        moved = tile.reshape(rows, panels, wide).swapaxes(0, 1)
+        self.view.array[tuple(index[inside] for index in indices)] = moved.reshape(inside.shape)[inside]
+
+
+def _panels(type_: SharedType) -> tuple[int, int, int]:
+    return type_.panels, type_.rows, type_.columns // type_.panels
+
+
+@meaning(copies.TensorMapOp)
+def _tensor_map(frame: Frame, op: copies.TensorMapOp, operands: Values) -> Values:
+    return [_Map(operands[0], op.axes.data, map_type(op.result).box)]
+
+
+@meaning(copies.PrefetchOp)
+def _prefetch(frame: Frame, op: copies.PrefetchOp, operands: Values) -> Values:
+    return []
+
+
+@meaning(copies.CopyInOp)
+def _copy_in(frame: Frame, op: copies.CopyInOp, operands: Values) -> Values:
+    here, axes = _warpgroup(frame), len(op.offsets)
+    map_, *offsets = operands[: 1 + axes]
+    tiles, barriers, number, *mask = operands[1 + axes :]
+    if len(here.running) != 1:
+        raise RaceError(f"{len(here.running)} threads begin the same copy", hint="one thread begins it")
+    everyone = here.block.cluster
+    chosen = [block for block in everyone if mask[0] >> block.rank & 1] if mask else [here.block]
+    source = map_.read(offsets, tiles.type)
+    for block in chosen:
+        target: Placed = tiles.there(block)
+        target.array[...] = here.fresh(target.array.shape, target.type.dtype)
+
+        def land(target: Placed = target) -> int:
+            target.array[...] = source
+            return prod(target.type.shape) * target.type.itemsize
+
+        block.held[barriers.origin][number].inbound.append(land)
+    return []
+
+
+@meaning(copies.CopyOutOp)
+def _copy_out(frame: Frame, op: copies.CopyOutOp, operands: Values) -> Values:
+    here, axes = _warpgroup(frame), len(op.offsets)
+    tiles, map_, *offsets = operands[: 2 + axes]
+    condition = operands[2 + axes :]
+    for thread in here.running:
+        if condition and not at(condition[0], thread):
+            continue
+        place: Placed = at(tiles, thread)
+        here.block.check_fenced(place.array)
+        where = [at(offset, thread) for offset in offsets]
+        here.stores.append(lambda place=place, where=where: map_.write(where, place.array, place.type))
+    return []
+
+
+@meaning(copies.CommitCopiesOp)
+def _commit_copies(frame: Frame, op: copies.CommitCopiesOp, operands: Values) -> Values:
+    here = _warpgroup(frame)
+    here.sent.append(here.stores)
+    here.stores = []
+    return []
+
+
+@meaning(copies.WaitCopiesOp)
+def _wait_copies(frame: Frame, op: copies.WaitCopiesOp, operands: Values) -> Values:
+    here = _warpgroup(frame)
+    while len(here.sent) > op.pending.value.data:
+        for store in here.sent.pop(0):
+            store()
+    return []
+
+
+@meaning(copies.RecastOp)
+def _recast(frame: Frame, op: copies.RecastOp, operands: Values) -> Values:
+    return [operands[0].recast(shared_type(op.result))]
+
+
+# Schedulers
+
+
+@meaning(hopper.WordsOp)
+def _words(frame: Frame, op: hopper.WordsOp, operands: Values) -> Values:
+    return [_warpgroup(frame).block.once(op, dict[int, int])]
+
+
+@meaning(hopper.PutOp)
+def _put(frame: Frame, op: hopper.PutOp, operands: Values) -> Values:
+    value, words, number = operands
+    words[number] = value
+    return []
+
+
+@meaning(hopper.GetOp)
+def _get(frame: Frame, op: hopper.GetOp, operands: Values) -> Values:
+    words, number = operands
+    if number not in words:
+        raise RaceError(f"word {number} is read before anybody wrote it", hint="wait for whoever puts it there")
+    return [words[number]]
+
+
+@meaning(hopper.CountOp)
+def _count(frame: Frame, op: hopper.CountOp, operands: Values) -> Values:
+    here = _warpgroup(frame)
+    counters, place = here.block.launch.counters, op.counter.value.data
+    found = [0] * THREADS
+    for thread in here.running:
+        found[thread] = counters[place]
+        counters[place] += at(operands[0], thread)
+    return [found[here.running[0]] if len(here.running) == 1 else Lanes.of(found)]
+
+
+@meaning(hopper.ResetOp)
+def _reset(frame: Frame, op: hopper.ResetOp, operands: Values) -> Values:
+    _warpgroup(frame).block.launch.counters[op.counter.value.data] = 0
+    return []
+
+
+# Products
+
+
+@meaning(products.WgmmaOp)
+def _wgmma(frame: Frame, op: products.WgmmaOp, operands: Values) -> Values:
+    here, (a, b, *rest) = _warpgroup(frame), operands
+    beside = rest.pop(0) if op.beside is not None else None
+    before = rest.pop(0) if op.sum is not None else None
+    columns = tile_type(op.result).get_shape()[1]
+    for tiles in (a, b, beside):
+        if isinstance(tiles, Placed):
+            here.block.check_fenced(tiles.array)
+
+    def finish() -> Array:
+        left = a.array if isinstance(a, Placed) else a
+        right = _in_order(b).T if op.transposed is not None else b.array
+        if beside is not None:
+            right = np.concatenate([right, beside.array], 1)[:, :columns]
+        dtype = a.type.dtype if isinstance(a, Placed) else tile_dtype(op.a)
+        product, carrier = multiply(left, right, dtype, b.type.dtype)
+        start = before.value if isinstance(before, Pending) else before
+        total = tile_dtype(op.result)
+        with np.errstate(all="ignore"):
+            return cast(product if start is None else product + cast(start, total, carrier), carrier, total)
+
+    made = Pending(finish)
+    here.products.append(made)
+    return [made]
+
+
+def _in_order(tiles: Placed) -> Array:
+    """What lies in memory, its columns where they belong."""
+    found = np.empty_like(tiles.array)
+    found[:, tiles.type.held_columns] = tiles.array
+    return found
+
+
+@meaning(turns.TurnOp)
+def _turn(frame: Frame, op: turns.TurnOp, operands: Values) -> Values:
+    here, (source, place) = _warpgroup(frame), operands
+    place.array[...] = source.array.T[:, place.type.held_columns]
+    here.block.unfenced.append((here.group, place.array))
+    return []
+
+
+@meaning(products.WgmmaWaitOp)
+def _wgmma_wait(frame: Frame, op: products.WgmmaWaitOp, operands: Values) -> Values:
+    here = _warpgroup(frame)
+    while len(here.products) > op.pending.value.data:
+        done = here.products.pop(0)
+        done.value = done.finish()
+    found: list[Any] = []
+    for value in operands[: len(op.values)]:
+        if isinstance(value, Pending) and value.value is None:
+            raise RaceError("sums are handed on while their products may still run", hint="wait for more groups")
+        found.append(value.value if isinstance(value, Pending) else value)
+    return found
+
+
+@meaning(products.StoreMatrixOp)
+def _store_matrix(frame: Frame, op: products.StoreMatrixOp, operands: Values) -> Values:
+    here, (value, tiles) = _warpgroup(frame), operands
+    type_ = shared_type(op.shared)
+    first = op.column.value.data
+    part = value[:, first : first + type_.columns]
+    if type_.rows == products.ROWS:
+        parts = [(same(tiles, "the place of 64 rows"), part)]
+    else:
+        parts = [(at(tiles, 32 * warp), part[16 * warp : 16 * warp + 16]) for warp in range(WARPS)]
+    for place, rows in parts:
+        place.array[...] = rows
+        here.block.unfenced.append((here.group, place.array))
+    return []
+
+
+@meaning(products.ColumnsOp)
+def _columns(frame: Frame, op: products.ColumnsOp, operands: Values) -> Values:
+    first = op.first.value.data
+    return [operands[0][:, first : first + tile_type(op.result).get_shape()[1]]]
+
+
+@meaning(products.JoinOp)
+def _join(frame: Frame, op: products.JoinOp, operands: Values) -> Values:
+    return [np.concatenate(operands, 1)]
+
+
+@meaning(products.PartialOp)
+def _partial(frame: Frame, op: products.PartialOp, operands: Values) -> Values:
+    """What threads hold along the axis, a column for each of them."""
+    value: Array = operands[0]
+    axis, dtype, shape = op.axis.value.data, tile_dtype(op.operand), tile_type(op.result).get_shape()
+    layout = layout_of(op.operand)
+    reduction = TABLE[op.kind.data]
+    wide = np.moveaxis(cast(value, dtype, f64), axis, 0)
+    starts = [0]
+    for digit in layout.threads:
+        if digit.axis == axis:
+            starts = [low + high * digit.step for high in range(digit.size) for low in starts]
+    offsets = np.array(sorted(set(layout.offsets(axis))))
+    assert len(starts) == shape[axis]
+    found = [reduction.numpy(wide[start + offsets], axis=(0,), initial=reduction.identity(dtype)) for start in starts]
+    return [cast(np.moveaxis(np.stack(found), 0, axis), f64, dtype)]
+
+
+@meaning(products.AnyOp)
+def _any(frame: Frame, op: products.AnyOp, operands: Values) -> Values:
+    value: Array = operands[0]
+    warps = owners(layout_of(op.operand), value.shape) // 32
+    flags = [int(np.any(value & (warps == warp))) for warp in range(WARPS)]
+    return [Lanes.of([flags[thread // 32] for thread in range(THREADS)])]

@@ -1,0 +1,1 @@
+"""The nv dialect: ops, types and layouts of a block of threads."""

@@ -1,0 +1,470 @@
+"""The nv dialect: what a block of threads does. Tiles have layouts, operands of products lie in shared memory.
+
+Loops are `scf`, scalars `arith`, and work on tiles is spelled with the tile dialect's own ops, on tiles with layouts:
+`tile.load` and `tile.store` move registers, `tile.reduce` goes through shuffles and shared memory. What follows runs on
+every GPU from sm_80 on; ops for sm_90a are in `hopper`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+from xdsl.dialects.builtin import ArrayAttr, IndexType, UnitAttr, i32
+from xdsl.ir import Attribute, Region, SSAValue
+from xdsl.irdl import (
+    BaseAttr,
+    EqAttrConstraint,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import EffectInstance, HasParent, IsTerminator, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tessera.ir.common.attributes import IntegerConstraint, SizesAttr, integer
+from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
+from tessera.ir.common.elements import dtype_of
+from tessera.ir.common.functions import Facts, Function, extents, parse_count, parse_extents, print_extents
+from tessera.ir.tile.dialect import memory_of, verify_signature
+from tessera.ir.tile.types import AnyTile, AnyView, check_tile, view_type
+from tessera.shapes.expr import Size
+from tessera.targets.cuda.ir import tensor_cores as products
+from tessera.targets.cuda.ir.layouts import WARP
+from tessera.targets.cuda.ir.types import AnyShared, SharedType, check_plain, lacks_layout, layout_of, shared_type
+
+VERSION = 1
+MOST_THREADS = 1024
+
+
+@irdl_op_definition
+class FuncOp(Function):
+    """A kernel as a block of `threads` threads runs it; the last `outputs` arguments are its results.
+
+    Attributes say what launching it takes besides (see `host_plan`): `cluster`, `persistent`, `blocks` (the least
+    number that share a multiprocessor), `counters`; in which order blocks go through the grid (`group`); and of which
+    arguments rows lie well (`lined`).
+    """
+
+    name = "nv.func"
+
+    outputs = prop_def(IntegerConstraint)
+    shapes = prop_def(ArrayAttr[SizesAttr])
+    grid = prop_def(SizesAttr)
+    threads = prop_def(IntegerConstraint)
+
+    def __init__(
+        self,
+        name: str,
+        arguments: Sequence[Attribute],
+        outputs: int,
+        shapes: Sequence[Sequence[Size]],
+        grid: Sequence[Size],
+        threads: int,
+        body: Region | None = None,
+    ) -> None:
+        facts = {"outputs": integer(outputs), **extents(shapes, grid), "threads": integer(threads)}
+        super().__init__(name, arguments, [], facts, body)
+
+    @property
+    def thread_count(self) -> int:
+        return self.threads.value.data
+
+    def verify_(self) -> None:
+        self.verify_header()
+        verify_signature(self.function_type.inputs.data, self.shapes, self.grid)
+        threads = self.thread_count
+        if not 0 < threads <= MOST_THREADS or threads % WARP:
+            raise VerifyException(f"a block has whole warps and at most {MOST_THREADS} threads, not {threads}")
+        if not isinstance(self.body.block.last_op, ReturnOp):
+            raise VerifyException("an nv function ends with nv.return")
+        for op in self.body.walk():
+            for value in (
+                *op.results,
+                *(one for region in op.regions for block in region.blocks for one in block.args),
+            ):
+                if lacks_layout(value.type):
+                    raise VerifyException(f"{op.name} gives {value.type}: tiles of the nv level have layouts")
+
+    @classmethod
+    def parse_facts(cls, parser: Parser) -> tuple[Facts, Sequence[Attribute]]:
+        outputs = integer(parse_count(parser, "outputs"))
+        return {"outputs": outputs, **parse_extents(parser), "threads": integer(parse_count(parser, "threads"))}, ()
+
+    def print_facts(self, printer: Printer) -> None:
+        printer.print_string(f" outputs {self.outputs.value.data}")
+        print_extents(printer, self.shapes, self.grid)
+        printer.print_string(f" threads {self.thread_count}")
+
+
+@irdl_op_definition
+class ReturnOp(IRDLOperation):
+    """The end of an nv function."""
+
+    name = "nv.return"
+    traits = traits_def(IsTerminator(), HasParent(FuncOp), Pure())
+    assembly_format = "attr-dict"
+
+
+@irdl_op_definition
+class ConvertOp(IRDLOperation):
+    """The same tile in another layout."""
+
+    name = "nv.convert"
+    operand = operand_def(AnyTile)
+    result = result_def(AnyTile)
+    traits = traits_def(Pure())
+    assembly_format = "$operand attr-dict `:` type($operand) `->` type($result)"
+
+    def __init__(self, operand: SSAValue, result: Attribute) -> None:
+        super().__init__(operands=[operand], result_types=[result])
+
+    def verify_(self) -> None:
+        source, result = check_tile(self.operand, "the operand"), check_tile(self.result, "the result")
+        if (source.get_shape(), source.element_type) != (result.get_shape(), result.element_type):
+            raise VerifyException(f"converting keeps shape and element: {source} became {result}")
+
+
+@irdl_op_definition
+class AllocOp(IRDLOperation):
+    """Shared memory of the block, with nothing in it."""
+
+    name = "nv.alloc"
+    result = result_def(AnyShared)
+    assembly_format = "attr-dict `:` type($result)"
+
+    def __init__(self, result: SharedType) -> None:
+        super().__init__(result_types=[result])
+
+
+@irdl_op_definition
+class SlotOp(IRDLOperation):
+    """One of several tiles in shared memory, by an index or an i32."""
+
+    name = "nv.slot"
+    ring = operand_def(AnyShared)
+    number = operand_def(BaseAttr(IndexType) | EqAttrConstraint(i32))
+    result = result_def(AnyShared)
+    traits = traits_def(Pure())
+
+    def __init__(self, ring: SSAValue, number: SSAValue) -> None:
+        super().__init__(operands=[ring, number], result_types=[shared_type(ring).slot])
+
+    def verify_(self) -> None:
+        ring = shared_type(self.ring)
+        if len(ring.shape) < 3 or self.result.type != ring.slot:
+            raise VerifyException(f"a slot of {ring} is not {self.result.type}")
+
+    # The number's type is not spelled: it is that of a value above.
+
+    @classmethod
+    def parse(cls, parser: Parser) -> SlotOp:
+        ring = parser.parse_unresolved_operand()
+        with parser.in_square_brackets():
+            unresolved = parser.parse_unresolved_operand()
+        known = parser.ssa_values.get(unresolved.operand_name)
+        number = parser.resolve_operand(unresolved, known[unresolved.index].type if known else IndexType())
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        type_ = parser.parse_type()
+        parser.parse_punctuation("->")
+        result = parser.parse_type()
+        op = cls.create(operands=[parser.resolve_operand(ring, type_), number], result_types=[result])
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_operand(self.ring)
+        with printer.in_square_brackets():
+            printer.print_operand(self.number)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.ring.type)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.result.type)
+
+
+def _check_same(moved: Sequence[int], element: Attribute, shared: SharedType) -> None:
+    if tuple(moved) != shared.shape or element != shared.element:
+        raise VerifyException(f"a tile of {'x'.join(map(str, moved))}x{element} does not fit {shared}")
+
+
+@irdl_op_definition
+class CopyAsyncOp(IRDLOperation):
+    """Begins to copy the tile at `offsets` of a view into shared memory; zeros where it leaves the view."""
+
+    name = "nv.copy_async"
+    view = operand_def(AnyView)
+    offsets = var_operand_def(IndexType)
+    shared = operand_def(AnyShared)
+    turned = opt_prop_def(UnitAttr)
+    """The view's last two axes change places on the way: shared memory holds the transposed tile."""
+    traits = traits_def(HasEffects())
+    assembly_format = (
+        "$view `[` $offsets `]` `,` $shared (`turned` $turned^)? attr-dict `:` type($view) `,` type($shared)"
+    )
+
+    def __init__(self, view: SSAValue, offsets: Sequence[SSAValue], shared: SSAValue, *, turned: bool = False) -> None:
+        properties: dict[str, Attribute | None] = {"turned": UnitAttr() if turned else None}
+        super().__init__(operands=[view, offsets, shared], properties=properties)
+
+    def verify_(self) -> None:
+        seen, shared = view_type(self.view), shared_type(self.shared)
+        if len(self.offsets) != seen.rank.data or seen.rank.data < 2:
+            raise VerifyException(
+                f"{len(self.offsets)} offsets into {seen}: expected one for each of at least two axes"
+            )
+        if len(shared.shape) != 2:
+            raise VerifyException(f"a copy fills one tile, not {shared}: take a slot")
+        if seen.element != shared.element:
+            raise VerifyException(f"the view holds {seen.element}, shared memory {shared.element}")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY, memory_of(self.view)), writes(MEMORY, self.shared)}
+
+
+def _check_inside(op: IRDLOperation) -> None:
+    """Refuses what is no part of a kernel."""
+    found = op.parent_op()
+    while found is not None and not isinstance(found, FuncOp):
+        found = found.parent_op()
+    if found is None:
+        raise VerifyException(f"{op.name} is a part of an nv function")
+
+
+@irdl_op_definition
+class CommitOp(IRDLOperation):
+    """All copies begun since the last commit become one group."""
+
+    name = "nv.commit"
+    traits = traits_def(HasEffects())
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def verify_(self) -> None:
+        _check_inside(self)
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {writes(MEMORY)}
+
+
+@irdl_op_definition
+class WaitOp(IRDLOperation):
+    """Waits until at most `pending` groups of copies are under way; then all threads see what the others copied."""
+
+    name = "nv.wait"
+    pending = prop_def(IntegerConstraint)
+    traits = traits_def(HasEffects())
+    assembly_format = "$pending attr-dict"
+
+    def __init__(self, pending: int) -> None:
+        super().__init__(properties={"pending": integer(pending)})
+
+    def verify_(self) -> None:
+        if self.pending.value.data < 0:
+            raise VerifyException(f"expected a number of groups, got {self.pending.value.data}")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY), writes(MEMORY)}
+
+
+@irdl_op_definition
+class BarrierOp(IRDLOperation):
+    """All threads of the block wait for each other, and see each other's memory."""
+
+    name = "nv.barrier"
+    traits = traits_def(HasEffects())
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def verify_(self) -> None:
+        _check_inside(self)
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY), writes(MEMORY)}
+
+
+class _TurnOp(IRDLOperation):
+    """A step of blocks that take turns. Turns are of whole blocks, and counted."""
+
+    traits = traits_def(HasEffects())
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def verify_(self) -> None:
+        function = self.parent_op()
+        if not isinstance(function, FuncOp):
+            raise VerifyException(f"{self.name} stands in an nv function, in no loop or branch of it")
+        if "counters" not in function.attributes or "persistent" in function.attributes:
+            raise VerifyException(f"{self.name} needs a counter, and a block for each program of the grid")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY), writes(MEMORY)}
+
+
+@irdl_op_definition
+class AwaitTurnOp(_TurnOp):
+    """Waits until the block before this one has passed the turn on; then all threads see what it did to memory."""
+
+    name = "nv.await_turn"
+
+
+@irdl_op_definition
+class PassTurnOp(_TurnOp):
+    """Passes the turn on to the next block. The last one leaves the counter at 0, as it was."""
+
+    name = "nv.pass_turn"
+
+
+@irdl_op_definition
+class FollowOp(IRDLOperation):
+    """Waits until the kernels in front of this one have ended; what they wrote is seen from here on.
+
+    A kernel with it may be started while the one in front of it runs, and from here on lets the next one be started.
+    """
+
+    name = "nv.follow"
+    traits = traits_def(HasEffects())
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def verify_(self) -> None:
+        parent = self.parent_op()
+        if not isinstance(parent, FuncOp):
+            raise VerifyException("nv.follow stands in an nv.func itself: all blocks wait, whatever they do then")
+        if next(op for op in parent.body.block.ops if isinstance(op, FollowOp)) is not self:
+            raise VerifyException("a kernel waits once for those in front of it")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY), writes(MEMORY)}
+
+
+@irdl_op_definition
+class ReadOp(IRDLOperation):
+    """A tile out of shared memory, or a part of it that begins at `row` and `column`; `turned`, its transpose."""
+
+    name = "nv.read"
+    shared = operand_def(AnyShared)
+    row = prop_def(IntegerConstraint)
+    column = prop_def(IntegerConstraint)
+    turned = opt_prop_def(UnitAttr)
+    result = result_def(AnyTile)
+    traits = traits_def(HasEffects())
+    assembly_format = (
+        "$shared `[` $row `,` $column `]` (`turned` $turned^)? attr-dict `:` type($shared) `->` type($result)"
+    )
+
+    def __init__(
+        self, shared: SSAValue, result: Attribute, *, row: int = 0, column: int = 0, turned: bool = False
+    ) -> None:
+        properties: dict[str, Attribute | None] = {"row": integer(row), "column": integer(column)}
+        properties["turned"] = UnitAttr() if turned else None
+        super().__init__(operands=[shared], properties=properties, result_types=[result])
+
+    def verify_(self) -> None:
+        shared, result = shared_type(self.shared), check_tile(self.result, "the result")
+        check_plain(shared)
+        if len(shared.shape) != 2 or result.get_num_dims() != 2 or result.element_type != shared.element:
+            raise VerifyException(f"{result} cannot be read from {shared}: expected two axes and the same element")
+        rows, columns = result.get_shape() if self.turned is None else reversed(result.get_shape())
+        row, column = self.row.value.data, self.column.value.data
+        if min(row, column) < 0 or row + rows > shared.rows or column + columns > shared.columns:
+            raise VerifyException(f"{rows} by {columns} at {row}, {column} are not a part of {shared}")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY, self.shared)}
+
+
+@irdl_op_definition
+class WriteOp(IRDLOperation):
+    """Puts a tile into shared memory."""
+
+    name = "nv.write"
+    value = operand_def(AnyTile)
+    shared = operand_def(AnyShared)
+    traits = traits_def(HasEffects())
+    assembly_format = "$value `,` $shared attr-dict `:` type($value) `,` type($shared)"
+
+    def __init__(self, value: SSAValue, shared: SSAValue) -> None:
+        super().__init__(operands=[value, shared])
+
+    def verify_(self) -> None:
+        value = check_tile(self.value, "the value")
+        check_plain(shared_type(self.shared))
+        _check_same(value.get_shape(), value.element_type, shared_type(self.shared))
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {writes(MEMORY, self.shared)}
+
+
+@irdl_op_definition
+class MmaOp(IRDLOperation):
+    """c + a·b by the tensor cores, a warp at a time; layouts are those that the instruction asks for."""
+
+    name = "nv.mma"
+    a = operand_def(AnyTile)
+    b = operand_def(AnyTile)
+    c = operand_def(AnyTile)
+    result = result_def(AnyTile)
+    traits = traits_def(Pure())
+    assembly_format = "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c) `->` type($result)"
+
+    def __init__(self, a: SSAValue, b: SSAValue, c: SSAValue) -> None:
+        super().__init__(operands=[a, b, c], result_types=[c.type])
+
+    def verify_(self) -> None:
+        a, b, c = (check_tile(value, "an operand") for value in (self.a, self.b, self.c))
+        shapes = a.get_shape(), b.get_shape(), c.get_shape()
+        match shapes:
+            case (rows, depth), (depth_, columns), sums if depth == depth_ and sums == (rows, columns):
+                pass
+            case _:
+                raise VerifyException(f"mma of {a} and {b} into {c}: expected [M, K], [K, N] and [M, N]")
+        if self.result.type != c:
+            raise VerifyException(f"the result has the type of c, {c}, not {self.result.type}")
+        left, right, total = (dtype_of(type_.element_type).base for type_ in (a, b, c))
+        if (left, right, total) not in products.INSTRUCTIONS:
+            raise VerifyException(f"the tensor cores have no product of {left} and {right} into {total}")
+        grid = products.grid_of(layout_of(c), rows, columns)
+        if grid is None:
+            raise VerifyException(f"{layout_of(c)} is not the layout of an accumulator")
+        for value, needed in zip(
+            (a, b), products.operand_layouts(grid, rows, depth, columns, left, right), strict=True
+        ):
+            if not products.same(layout_of(value), needed):
+                raise VerifyException(f"the operand {value} needs the layout {needed}")
+
+
+OPS: tuple[type[IRDLOperation], ...] = (
+    FuncOp,
+    ReturnOp,
+    ConvertOp,
+    AllocOp,
+    SlotOp,
+    CopyAsyncOp,
+    CommitOp,
+    WaitOp,
+    BarrierOp,
+    AwaitTurnOp,
+    PassTurnOp,
+    FollowOp,
+    ReadOp,
+    WriteOp,
+    MmaOp,
+)

@@ -1,0 +1,453 @@
+"""Ops of the nv level for sm_90a: roles of warpgroups, barriers that count bytes, clusters, what schedulers keep.
+
+Each is one instruction or a fixed group of them. Copies are in `hopper_copies`, products in `hopper_products`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+from xdsl.dialects.builtin import IntegerType, UnitAttr, i32
+from xdsl.ir import SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import EffectInstance, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tessera.ir.common.attributes import IntegerConstraint, Name, integer
+from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
+from tessera.targets.cuda.ir.dialect import FuncOp
+from tessera.targets.cuda.ir.hopper_types import AnyBarriers, AnyWords, BarriersType, WordsType, barriers_type
+
+_i1 = IntegerType(1)
+IDS = ("thread", "lane", "warp", "warpgroup", "block", "blocks", "rank")
+MOST_ARRIVALS = (1 << 20) - 1
+MOST_COUNTERS = 16
+
+
+class Ordered(IRDLOperation):
+    """An op that no access to memory may be moved across."""
+
+    traits = traits_def(HasEffects())
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY), writes(MEMORY)}
+
+
+def function_of(op: IRDLOperation) -> FuncOp:
+    """The kernel that an op is a part of."""
+    found = op.parent_op()
+    while found is not None and not isinstance(found, FuncOp):
+        found = found.parent_op()
+    if found is None:
+        raise VerifyException(f"{op.name} is a part of an nv function")
+    return found
+
+
+# Who is who
+
+
+@irdl_op_definition
+class IdOp(IRDLOperation):
+    """A number of this thread, or a count.
+
+    `thread`, `warp` and `warpgroup` are numbers in the block, `lane` in the warp, `block` in the grid, `rank` that of
+    the block in its cluster; `blocks` says how many blocks there are. `warpgroup` is the same for all threads of a warp
+    as the machine sees it: branches on it are not divergent.
+    """
+
+    name = "nv.id"
+    kind = prop_def(Name)
+    result = result_def(i32)
+    traits = traits_def(Pure())
+    assembly_format = "`` $kind attr-dict"
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(properties={"kind": Name(kind)}, result_types=[i32])
+
+    def verify_(self) -> None:
+        if self.kind.data not in IDS:
+            raise VerifyException(f"expected one of {', '.join(IDS)}, got {self.kind.data}")
+
+
+@irdl_op_definition
+class ExtentOp(IRDLOperation):
+    """How many programs the grid has along an axis. A persistent kernel's blocks share them among themselves."""
+
+    name = "nv.extent"
+    axis = prop_def(IntegerConstraint)
+    result = result_def(i32)
+    traits = traits_def(Pure())
+    assembly_format = "$axis attr-dict"
+
+    def __init__(self, axis: int) -> None:
+        super().__init__(properties={"axis": integer(axis)}, result_types=[i32])
+
+    def verify_(self) -> None:
+        rank = len(function_of(self).grid.data)
+        if not 0 <= self.axis.value.data < rank:
+            raise VerifyException(f"axis {self.axis.value.data} of a grid that has {rank}")
+
+
+@irdl_op_definition
+class SetRegistersOp(Ordered):
+    """Gives registers back (`dec`) or takes more (`inc`): from here on each thread of the warpgroup has so many."""
+
+    name = "nv.setmaxnreg"
+    direction = prop_def(Name)
+    count = prop_def(IntegerConstraint)
+    assembly_format = "`` $direction $count attr-dict"
+
+    def __init__(self, direction: str, count: int) -> None:
+        super().__init__(properties={"direction": Name(direction), "count": integer(count)})
+
+    def verify_(self) -> None:
+        if self.direction.data not in ("inc", "dec"):
+            raise VerifyException(f"expected inc or dec, got {self.direction.data}")
+        if not 24 <= self.count.value.data <= 256 or self.count.value.data % 8:
+            raise VerifyException(f"a thread has 24 to 256 registers, in steps of 8, not {self.count.value.data}")
+
+
+@irdl_op_definition
+class AdvanceOp(IRDLOperation):
+    """The next slot of a ring and its phase: behind the last slot comes the first, in the other phase."""
+
+    name = "nv.advance"
+    slot = operand_def(i32)
+    phase = operand_def(i32)
+    depth = prop_def(IntegerConstraint)
+    next_slot = result_def(i32)
+    next_phase = result_def(i32)
+    traits = traits_def(Pure())
+    assembly_format = "$slot `,` $phase `,` $depth attr-dict"
+
+    def __init__(self, slot: SSAValue, phase: SSAValue, depth: int) -> None:
+        super().__init__(operands=[slot, phase], properties={"depth": integer(depth)}, result_types=[i32, i32])
+
+    def verify_(self) -> None:
+        if self.depth.value.data < 1:
+            raise VerifyException(f"a ring has at least one slot, not {self.depth.value.data}")
+
+
+# Barriers
+
+
+@irdl_op_definition
+class BarriersOp(IRDLOperation):
+    """Mbarriers in shared memory, not initialised yet."""
+
+    name = "nv.mbarriers"
+    result = result_def(AnyBarriers)
+    assembly_format = "attr-dict `:` type($result)"
+
+    def __init__(self, result: BarriersType) -> None:
+        super().__init__(result_types=[result])
+
+    def verify_(self) -> None:
+        check_near(self.result)
+
+    @property
+    def shared_bytes(self) -> int:
+        return 8 * barriers_type(self.result).count.data
+
+    @property
+    def shared_align(self) -> int:
+        return 8
+
+
+def check_near(barriers: SSAValue) -> None:
+    if barriers_type(barriers).scope.data != "block":
+        raise VerifyException(f"expected mbarriers of this block, got {barriers.type}")
+
+
+@irdl_op_definition
+class InitBarriersOp(Ordered):
+    """Initialises mbarriers: a phase of each ends with so many arrivals. One thread does it, and fences."""
+
+    name = "nv.mbarrier_init"
+    barriers = operand_def(AnyBarriers)
+    arrivals = prop_def(IntegerConstraint)
+    assembly_format = "$barriers `,` $arrivals attr-dict `:` type($barriers)"
+
+    def __init__(self, barriers: SSAValue, arrivals: int) -> None:
+        super().__init__(operands=[barriers], properties={"arrivals": integer(arrivals)})
+
+    def verify_(self) -> None:
+        check_near(self.barriers)
+        if not 1 <= self.arrivals.value.data <= MOST_ARRIVALS:
+            raise VerifyException(f"expected 1 to {MOST_ARRIVALS} arrivals, got {self.arrivals.value.data}")
+
+
+@irdl_op_definition
+class WaitBarrierOp(Ordered):
+    """Waits until the phase of this parity has ended."""
+
+    name = "nv.mbarrier_wait"
+    barriers = operand_def(AnyBarriers)
+    number = operand_def(i32)
+    parity = operand_def(i32)
+    assembly_format = "$barriers `[` $number `]` `,` $parity attr-dict `:` type($barriers)"
+
+    def __init__(self, barriers: SSAValue, number: SSAValue, parity: SSAValue) -> None:
+        super().__init__(operands=[barriers, number, parity])
+
+    def verify_(self) -> None:
+        check_near(self.barriers)
+
+
+@irdl_op_definition
+class ArriveOp(Ordered):
+    """Arrives at an mbarrier, without a branch only where the condition holds; it may be another block's."""
+
+    name = "nv.mbarrier_arrive"
+    barriers = operand_def(AnyBarriers)
+    number = operand_def(i32)
+    condition = opt_operand_def(_i1)
+    assembly_format = "$barriers `[` $number `]` (`if` $condition^)? attr-dict `:` type($barriers)"
+
+    def __init__(self, barriers: SSAValue, number: SSAValue, condition: SSAValue | None = None) -> None:
+        super().__init__(operands=[barriers, number, condition])
+
+
+@irdl_op_definition
+class ExpectOp(Ordered):
+    """Arrives at an mbarrier, whose phase then ends only when so many bytes have been copied, too."""
+
+    name = "nv.mbarrier_expect"
+    barriers = operand_def(AnyBarriers)
+    number = operand_def(i32)
+    bytes = prop_def(IntegerConstraint)
+    assembly_format = "$barriers `[` $number `]` `,` $bytes attr-dict `:` type($barriers)"
+
+    def __init__(self, barriers: SSAValue, number: SSAValue, bytes_: int) -> None:
+        super().__init__(operands=[barriers, number], properties={"bytes": integer(bytes_)})
+
+    def verify_(self) -> None:
+        check_near(self.barriers)
+        if not 1 <= self.bytes.value.data <= MOST_ARRIVALS:
+            raise VerifyException(f"expected 1 to {MOST_ARRIVALS} bytes, got {self.bytes.value.data}")
+
+
+@irdl_op_definition
+class FenceOp(Ordered):
+    """`init`: other blocks see initialised mbarriers. `async`: copies and products see what threads wrote."""
+
+    name = "nv.fence"
+    kind = prop_def(Name)
+    assembly_format = "`` $kind attr-dict"
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(properties={"kind": Name(kind)})
+
+    def verify_(self) -> None:
+        if self.kind.data not in ("init", "async"):
+            raise VerifyException(f"expected init or async, got {self.kind.data}")
+
+
+def _check_threads(threads: int) -> None:
+    if threads < 32 or threads % 32 or threads > 1024:
+        raise VerifyException(f"whole warps meet at a barrier, at most 1024 threads, not {threads}")
+
+
+@irdl_op_definition
+class SyncOp(Ordered):
+    """Waits at a named barrier until so many threads have come, or announced that they need not wait."""
+
+    name = "nv.barrier_sync"
+    number = operand_def(i32)
+    threads = prop_def(IntegerConstraint)
+    assembly_format = "$number `,` $threads attr-dict"
+
+    def __init__(self, number: SSAValue, threads: int) -> None:
+        super().__init__(operands=[number], properties={"threads": integer(threads)})
+
+    def verify_(self) -> None:
+        _check_threads(self.threads.value.data)
+
+
+@irdl_op_definition
+class AnnounceOp(Ordered):
+    """Counts as having come to a named barrier, and goes on."""
+
+    name = "nv.barrier_arrive"
+    number = operand_def(i32)
+    threads = prop_def(IntegerConstraint)
+    assembly_format = "$number `,` $threads attr-dict"
+
+    def __init__(self, number: SSAValue, threads: int) -> None:
+        super().__init__(operands=[number], properties={"threads": integer(threads)})
+
+    def verify_(self) -> None:
+        _check_threads(self.threads.value.data)
+
+
+@irdl_op_definition
+class WarpSyncOp(Ordered):
+    """The threads of a warp wait for each other, and see each other's memory."""
+
+    name = "nv.warp_sync"
+    assembly_format = "attr-dict"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def verify_(self) -> None:
+        function_of(self)
+
+
+@irdl_op_definition
+class ClusterSyncOp(Ordered):
+    """All threads of the cluster wait for each other. `aligned`: warps come as a whole."""
+
+    name = "nv.cluster_sync"
+    aligned = opt_prop_def(UnitAttr)
+    assembly_format = "(`aligned` $aligned^)? attr-dict"
+
+    def __init__(self, *, aligned: bool) -> None:
+        super().__init__(properties={"aligned": UnitAttr() if aligned else None})
+
+    def verify_(self) -> None:
+        if "cluster" not in function_of(self).attributes:
+            raise VerifyException("blocks of this function have no cluster: give it the attribute `cluster`")
+
+
+@irdl_op_definition
+class ElsewhereOp(IRDLOperation):
+    """The same mbarriers in the block of another rank of the cluster."""
+
+    name = "nv.elsewhere"
+    barriers = operand_def(AnyBarriers)
+    rank = operand_def(i32)
+    result = result_def(AnyBarriers)
+    traits = traits_def(Pure())
+    assembly_format = "$barriers `,` $rank attr-dict `:` type($barriers) `->` type($result)"
+
+    def __init__(self, barriers: SSAValue, rank: SSAValue) -> None:
+        result = BarriersType(barriers_type(barriers).count, "cluster")
+        super().__init__(operands=[barriers, rank], result_types=[result])
+
+    def verify_(self) -> None:
+        check_near(self.barriers)
+        if self.result.type != BarriersType(barriers_type(self.barriers).count, "cluster"):
+            raise VerifyException(f"{self.barriers.type} is elsewhere not {self.result.type}")
+
+
+# Schedulers
+
+
+@irdl_op_definition
+class WordsOp(IRDLOperation):
+    """Words in shared memory, with nothing in them."""
+
+    name = "nv.words"
+    result = result_def(AnyWords)
+    assembly_format = "attr-dict `:` type($result)"
+
+    def __init__(self, count: int) -> None:
+        super().__init__(result_types=[WordsType(count)])
+
+    @property
+    def shared_bytes(self) -> int:
+        assert isinstance(self.result.type, WordsType)
+        return 4 * self.result.type.count.data
+
+    @property
+    def shared_align(self) -> int:
+        return 4
+
+
+@irdl_op_definition
+class PutOp(Ordered):
+    """Writes a word."""
+
+    name = "nv.put"
+    value = operand_def(i32)
+    words = operand_def(AnyWords)
+    number = operand_def(i32)
+    assembly_format = "$value `,` $words `[` $number `]` attr-dict `:` type($words)"
+
+    def __init__(self, value: SSAValue, words: SSAValue, number: SSAValue) -> None:
+        super().__init__(operands=[value, words, number])
+
+
+@irdl_op_definition
+class GetOp(Ordered):
+    """Reads a word."""
+
+    name = "nv.get"
+    words = operand_def(AnyWords)
+    number = operand_def(i32)
+    result = result_def(i32)
+    assembly_format = "$words `[` $number `]` attr-dict `:` type($words)"
+
+    def __init__(self, words: SSAValue, number: SSAValue) -> None:
+        super().__init__(operands=[words, number], result_types=[i32])
+
+
+def _check_counter(number: int) -> None:
+    if not 0 <= number < MOST_COUNTERS:
+        raise VerifyException(f"counters have the numbers 0 to {MOST_COUNTERS - 1}, not {number}")
+
+
+@irdl_op_definition
+class CountOp(Ordered):
+    """Adds to a counter of the launch, which began with 0, and gives what it was before."""
+
+    name = "nv.count"
+    counter = prop_def(IntegerConstraint)
+    amount = operand_def(i32)
+    result = result_def(i32)
+    assembly_format = "$counter `,` $amount attr-dict"
+
+    def __init__(self, counter: int, amount: SSAValue) -> None:
+        super().__init__(operands=[amount], properties={"counter": integer(counter)}, result_types=[i32])
+
+    def verify_(self) -> None:
+        _check_counter(self.counter.value.data)
+
+
+@irdl_op_definition
+class ResetOp(Ordered):
+    """Sets a counter of the launch to 0 again: the next launch finds it so."""
+
+    name = "nv.reset"
+    counter = prop_def(IntegerConstraint)
+    assembly_format = "$counter attr-dict"
+
+    def __init__(self, counter: int) -> None:
+        super().__init__(properties={"counter": integer(counter)})
+
+    def verify_(self) -> None:
+        _check_counter(self.counter.value.data)
+
+
+OPS: tuple[type[IRDLOperation], ...] = (
+    IdOp,
+    ExtentOp,
+    SetRegistersOp,
+    AdvanceOp,
+    BarriersOp,
+    InitBarriersOp,
+    WaitBarrierOp,
+    ArriveOp,
+    ExpectOp,
+    FenceOp,
+    SyncOp,
+    AnnounceOp,
+    WarpSyncOp,
+    ClusterSyncOp,
+    ElsewhereOp,
+    WordsOp,
+    PutOp,
+    GetOp,
+    CountOp,
+    ResetOp,
+)

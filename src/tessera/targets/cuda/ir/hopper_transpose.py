@@ -1,0 +1,49 @@
+"""Ops of the nv level for sm_90a: tiles of 8 bits that change from rows to columns within shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+from xdsl.ir import SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, traits_def
+from xdsl.traits import EffectInstance
+from xdsl.utils.exceptions import VerifyException
+
+from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
+from tessera.targets.cuda.ir.types import AnyShared, check_plain, shared_type
+from tessera.targets.cuda.ir.wgmma import PANEL
+
+ROWS, COLUMNS = 32, 16
+"""Of a tile, what four matrices of 8 by 8 pairs of bytes are."""
+
+
+@irdl_op_definition
+class TurnOp(IRDLOperation):
+    """Puts the transpose of a tile of 8 bits into another place, its columns in the order that they have there.
+
+    The threads of a warpgroup do so together.
+    """
+
+    name = "nv.turn"
+    shared = operand_def(AnyShared)
+    turned = operand_def(AnyShared)
+    traits = traits_def(HasEffects())
+    assembly_format = "$shared `,` $turned attr-dict `:` type($shared) `,` type($turned)"
+
+    def __init__(self, shared: SSAValue, turned: SSAValue) -> None:
+        super().__init__(operands=[shared, turned])
+
+    def verify_(self) -> None:
+        before, after = shared_type(self.shared), shared_type(self.turned)
+        check_plain(before)
+        alike = before.element == after.element and (before.panel.data, after.panel.data) == (PANEL, PANEL)
+        if not alike or len(before.shape) != 2 or before.shape != after.shape[::-1]:
+            raise VerifyException(f"{before} turned is not {after}: expected panels of {PANEL} bytes")
+        if before.itemsize != 1 or before.rows % ROWS or before.columns % COLUMNS:
+            raise VerifyException(f"{ROWS}·n rows of {COLUMNS}·n columns of 8 bits are turned, not {before}")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY, self.shared), writes(MEMORY, self.turned)}
+
+
+OPS: tuple[type[IRDLOperation], ...] = (TurnOp,)

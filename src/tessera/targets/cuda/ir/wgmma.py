@@ -1,0 +1,358 @@
+"""Ops of the nv level for sm_90a: products of a warpgroup that run on their own, and work on their sums.
+
+A warpgroup's sums are 64 rows; a tile of them has the layout `accumulator`. What a product gives must not be touched
+before `nv.wgmma_wait` has handed it on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import ClassVar
+
+from xdsl.dialects.builtin import IntegerType, TensorType, UnitAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    AnyAttr,
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    RangeOf,
+    RangeVarConstraint,
+    VarConstraint,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import EffectInstance, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tessera.dtypes.types import DType, bool_
+from tessera.ir.common.attributes import IntegerConstraint, Name, integer
+from tessera.ir.common.effects import MEMORY, HasEffects, reads, writes
+from tessera.ir.common.elements import TileType
+from tessera.ir.tile.types import AnyTile, check_axis, check_tile, tile_dtype, tile_type
+from tessera.ir.tile.values import verify_reduction
+from tessera.targets.cuda.ir.layouts import Digit, Layout, accumulator, left_operand, paired_operand
+from tessera.targets.cuda.ir.tensor_cores import WARPGROUP_TYPES, depth_step, operand_bits, turns_in_memory
+from tessera.targets.cuda.ir.types import AnyShared, SharedType, laid_out, layout_of, shared_type
+
+ROWS, MOST_COLUMNS = 64, 256
+"""Of one product: its rows, and the most columns."""
+STEP_BYTES = 32
+"""Of each row and column, the depth of one step: 16 elements of 16 bits, 32 of 8, 8 of tf32."""
+PANEL = 128
+MOST_GROUPS = 7
+
+
+def _check_sums(value: SSAValue, what: str) -> tuple[int, int]:
+    """Shape of a tile that lies as the sums of a product."""
+    rows, columns = _shape(check_tile(value, what), what)
+    if rows != ROWS or layout_of(value) != accumulator(rows, columns):
+        raise VerifyException(f"{what} has 64 rows and the layout of sums, not {value.type}")
+    return rows, columns
+
+
+def _shape(type_: TileType, what: str) -> tuple[int, int]:
+    shape = type_.get_shape()
+    if len(shape) != 2:
+        raise VerifyException(f"{what} has rows and columns, not {type_}")
+    return shape[0], shape[1]
+
+
+def _check_left(value: SSAValue, *, paired: bool) -> tuple[int, int]:
+    """Shape of a left operand in registers."""
+    rows, depth = _shape(check_tile(value, "the left operand"), "the left operand")
+    if rows != ROWS or layout_of(value) != left_factor(depth, tile_dtype(value), paired=paired):
+        which = "paired left operands" if paired else "left operands"
+        raise VerifyException(f"the left operand has 64 rows and the layout of {which}, not {value.type}")
+    return rows, depth
+
+
+def left_factor(depth: int, dtype: DType, *, paired: bool = False) -> Layout:
+    """The layout of a left operand in registers: of 16 bits, that of sums; of others, 4 bytes of a row side by side.
+
+    Its depth is `paired` if that of the right operand is.
+    """
+    return paired_operand(ROWS, depth) if paired else left_operand(ROWS, depth, (4, 1), operand_bits(dtype))
+
+
+def is_count_of_columns(columns: int, total: DType) -> bool:
+    """Whether there is an instruction for so many columns. Sums of integers have fewer of them."""
+    if not 0 < columns <= MOST_COLUMNS or columns % 8:
+        return False
+    return not total.is_integer or columns % 16 == 0 or columns in (8, 24)
+
+
+def _check_operand(shared: SharedType, what: str) -> tuple[int, int]:
+    if len(shared.shape) != 2 or shared.panel.data != PANEL:
+        raise VerifyException(f"{what} is one tile in panels of {PANEL} bytes, not {shared}")
+    return shared.rows, shared.columns
+
+
+@irdl_op_definition
+class WgmmaOp(IRDLOperation):
+    """Begins sum + a·b: 64 rows of a warpgroup, all steps of the depth as one group. Without `sum` it starts from 0.
+
+    `a` lies in shared memory or in registers, 4 bytes of a row side by side: as sums do, if it has 16 bits. `b` holds
+    [depth, columns], or, `transposed`, [columns, depth], which is the only way for elements that do not have 16 bits.
+    What lies `beside` it are more columns: those behind the 64 of `b`. If the depth of `b` is paired, so is that of
+    `a`, which is in registers then.
+    """
+
+    name = "nv.wgmma"
+    T: ClassVar = VarConstraint("T", AnyAttr())
+    a = operand_def(AnyShared | AnyTile)
+    b = operand_def(AnyShared)
+    transposed = opt_prop_def(UnitAttr)
+    beside = opt_operand_def(AnyShared)
+    sum = opt_operand_def(T)
+    result = result_def(T)
+    traits = traits_def(HasEffects())
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = (
+        "$a `,` (`transposed` $transposed^)? $b (`beside` $beside^ `:` type($beside))? (`onto` $sum^)? attr-dict "
+        "`:` type($a) `,` type($b) `->` type($result)"
+    )
+
+    def __init__(
+        self,
+        a: SSAValue,
+        b: SSAValue,
+        result: Attribute,
+        *,
+        transposed: bool = False,
+        beside: SSAValue | None = None,
+        sum_: SSAValue | None = None,
+    ) -> None:
+        super().__init__(
+            operands=[a, b, beside, sum_],
+            properties={"transposed": UnitAttr() if transposed else None},
+            result_types=[result],
+        )
+
+    def verify_(self) -> None:
+        _, columns = _check_sums(self.result, "the result")
+        right, total = shared_type(self.b), tile_dtype(self.result)
+        if isinstance(self.a.type, SharedType):
+            dtype, (rows, depth) = self.a.type.dtype, _check_operand(self.a.type, "the left operand")
+            if self.a.type.is_paired or right.is_paired:
+                raise VerifyException("columns that are paired meet a left operand in registers")
+        else:
+            dtype, (rows, depth) = tile_dtype(self.a), _check_left(self.a, paired=right.is_paired)
+        if (dtype.base, right.dtype.base, total.base) not in WARPGROUP_TYPES:
+            raise VerifyException(f"warpgroups do not multiply {dtype} by {right.dtype} with sums of {total}")
+        if self.transposed is None and not turns_in_memory(right.dtype):
+            raise VerifyException(f"a right operand of {right.dtype} is transposed: the depth lies side by side")
+        held = _check_operand(right, "the right operand")
+        inner, outer = held if self.transposed is None else held[::-1]
+        if self.beside is not None:
+            outer = self._check_beside(inner, columns)
+        if rows != ROWS or depth != inner or outer != columns:
+            raise VerifyException(f"{self.a.type} times {right} does not give {self.result.type}")
+        step = depth_step(right.dtype)
+        if depth % step or not is_count_of_columns(columns, total):
+            wide = 16 if total.is_integer else 8
+            raise VerifyException(
+                f"a depth of {step}·k and {wide}·n columns up to {MOST_COLUMNS}, not {depth} and {columns}"
+            )
+
+    def _check_beside(self, depth: int, columns: int) -> int:
+        assert self.beside is not None
+        more, right = shared_type(self.beside), shared_type(self.b)
+        _check_operand(more, "what lies beside")
+        if self.transposed is not None or right.panels != 1 or more.panels != 1:
+            raise VerifyException("one panel lies beside another one, neither transposed")
+        if more.rows != depth or more.element != right.element or not 0 < columns - right.columns <= more.columns:
+            raise VerifyException(f"{more} beside {right} does not give {columns} columns")
+        return columns
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY), writes(MEMORY)}
+
+
+_values = RangeVarConstraint("V", RangeOf(AnyTile))
+
+
+@irdl_op_definition
+class WgmmaWaitOp(IRDLOperation):
+    """Waits until at most `pending` groups of products run, and hands on the sums of those that are done.
+
+    `keeping` names operands in registers that the products read until then.
+    """
+
+    name = "nv.wgmma_wait"
+    pending = prop_def(IntegerConstraint)
+    values = var_operand_def(_values)
+    kept = var_operand_def(RangeOf(AnyTile))
+    handed = var_result_def(_values)
+    traits = traits_def(HasEffects())
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    assembly_format = "$pending (`,` $values^ `:` type($values))? (`keeping` $kept^ `:` type($kept))? attr-dict"
+
+    def __init__(self, pending: int, values: Sequence[SSAValue] = (), kept: Sequence[SSAValue] = ()) -> None:
+        super().__init__(
+            operands=[values, kept],
+            properties={"pending": integer(pending)},
+            result_types=[[value.type for value in values]],
+        )
+
+    def verify_(self) -> None:
+        if not 0 <= self.pending.value.data <= MOST_GROUPS:
+            raise VerifyException(f"expected 0 to {MOST_GROUPS} groups that still run, got {self.pending.value.data}")
+        for value in self.values:
+            _check_sums(value, "what is handed on")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY), writes(MEMORY)}
+
+
+@irdl_op_definition
+class StoreMatrixOp(IRDLOperation):
+    """Puts columns of a tile of 16 bits, from `column` on, into shared memory.
+
+    64 rows there are the warpgroup's; 16 rows are those of this warp, and each warp has a tile of its own.
+    """
+
+    name = "nv.stmatrix"
+    value = operand_def(AnyTile)
+    column = prop_def(IntegerConstraint)
+    shared = operand_def(AnyShared)
+    traits = traits_def(HasEffects())
+    assembly_format = "$value `[` $column `]` `,` $shared attr-dict `:` type($value) `,` type($shared)"
+
+    def __init__(self, value: SSAValue, column: int, shared: SSAValue) -> None:
+        super().__init__(operands=[value, shared], properties={"column": integer(column)})
+
+    def verify_(self) -> None:
+        _, columns = _check_sums(self.value, "the value")
+        there, first = shared_type(self.shared), self.column.value.data
+        rows, wide = _check_operand(there, "the place")
+        if rows not in (16, ROWS) or tile_type(self.value).element_type != there.element or there.dtype.bits != 16:
+            raise VerifyException(f"{self.value.type} does not go into {there}: 16 or 64 rows of the same 16 bits")
+        if first < 0 or first % 16 or wide % 16 or first + wide > columns:
+            raise VerifyException(f"columns {first} to {first + wide} of {self.value.type}: whole groups of 16")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {writes(MEMORY, self.shared)}
+
+
+@irdl_op_definition
+class ColumnsOp(IRDLOperation):
+    """Some columns of a tile, from `first` on: its registers, unchanged."""
+
+    name = "nv.columns"
+    operand = operand_def(AnyTile)
+    first = prop_def(IntegerConstraint)
+    result = result_def(AnyTile)
+    traits = traits_def(Pure())
+    assembly_format = "$operand `[` $first `]` attr-dict `:` type($operand) `->` type($result)"
+
+    def __init__(self, operand: SSAValue, first: int, result: Attribute) -> None:
+        super().__init__(operands=[operand], properties={"first": integer(first)}, result_types=[result])
+
+    def verify_(self) -> None:
+        _, before = _check_sums(self.operand, "the operand")
+        _, after = _check_sums(self.result, "the result")
+        first = self.first.value.data
+        if first < 0 or first % 8 or after % 8 or first + after > before:
+            raise VerifyException(f"columns {first} to {first + after} of {before}: whole groups of 8")
+        if tile_type(self.operand).element_type != tile_type(self.result).element_type:
+            raise VerifyException(f"{self.operand.type} has no columns of {self.result.type}")
+
+
+@irdl_op_definition
+class JoinOp(IRDLOperation):
+    """Tiles side by side, as one: their registers, unchanged."""
+
+    name = "nv.join"
+    pieces = var_operand_def(AnyTile)
+    result = result_def(AnyTile)
+    traits = traits_def(Pure())
+    assembly_format = "$pieces attr-dict `:` type($pieces) `->` type($result)"
+
+    def __init__(self, pieces: Sequence[SSAValue]) -> None:
+        columns = sum(tile_type(piece).get_shape()[1] for piece in pieces)
+        type_ = TensorType(tile_type(pieces[0]).element_type, (ROWS, columns))
+        super().__init__(operands=[pieces], result_types=[laid_out(type_, accumulator(ROWS, columns))])
+
+    def verify_(self) -> None:
+        _, columns = _check_sums(self.result, "the result")
+        widths = [_check_sums(piece, "a piece")[1] for piece in self.pieces]
+        if sum(widths) != columns or any(width % 8 for width in widths):
+            raise VerifyException(f"columns {widths} are not {columns}: whole groups of 8")
+        if any(tile_type(piece).element_type != tile_type(self.result).element_type for piece in self.pieces):
+            raise VerifyException(f"pieces of another type than {self.result.type}")
+
+
+@irdl_op_definition
+class PartialOp(IRDLOperation):
+    """Folds what each thread holds along an axis: one element is left of each thread, a reduction not finished yet."""
+
+    name = "nv.partial"
+    kind = prop_def(Name)
+    operand = operand_def(AnyTile)
+    axis = prop_def(IntegerConstraint)
+    result = result_def(AnyTile)
+    traits = traits_def(Pure())
+    assembly_format = "`` $kind $operand `,` $axis attr-dict `:` type($operand) `->` type($result)"
+
+    def __init__(self, kind: str, operand: SSAValue, axis: int) -> None:
+        super().__init__(
+            operands=[operand],
+            properties={"kind": Name(kind), "axis": integer(axis)},
+            result_types=[partial_type(tile_type(operand), axis)],
+        )
+
+    def verify_(self) -> None:
+        source = check_tile(self.operand, "the operand")
+        check_axis(self.axis.value.data, source.get_num_dims())
+        verify_reduction(self.kind.data, tile_dtype(self.operand))
+        layout = layout_of(self.operand)
+        if layout.has_ghosts(source.get_shape()):
+            raise VerifyException(f"{source} has elements that belong to no tile: fold it as a whole")
+        expected = partial_type(source, self.axis.value.data)
+        if self.result.type != expected:
+            raise VerifyException(f"what threads hold of {source} along axis {self.axis.value.data} gives {expected}")
+
+
+def partial_type(source: TileType, axis: int) -> TileType:
+    """One element along `axis` for each thread that holds any."""
+    layout, threads, held = layout_of(source), list[Digit](), 1
+    for digit in layout.threads:
+        threads.append(digit._replace(step=held) if digit.axis == axis else digit)
+        held *= digit.size if digit.axis == axis else 1
+    registers = [digit for digit in layout.registers if digit.axis != axis]
+    shape = source.get_shape()
+    plain = TensorType(source.element_type, (*shape[:axis], held, *shape[axis + 1 :]))
+    return laid_out(plain, Layout(tuple(threads), tuple(registers)))
+
+
+@irdl_op_definition
+class AnyOp(IRDLOperation):
+    """Whether any thread of the warp holds an element that is true: the same answer for all of them."""
+
+    name = "nv.any"
+    operand = operand_def(AnyTile)
+    result = result_def(IntegerType(1))
+    traits = traits_def(HasEffects())
+    assembly_format = "$operand attr-dict `:` type($operand)"
+
+    def __init__(self, operand: SSAValue) -> None:
+        super().__init__(operands=[operand], result_types=[IntegerType(1)])
+
+    def verify_(self) -> None:
+        check_tile(self.operand, "the operand")
+        if tile_dtype(self.operand) is not bool_:
+            raise VerifyException(f"any looks at a tile of i1, not {self.operand.type}")
+
+    def effects(self) -> AbstractSet[EffectInstance]:
+        return {reads(MEMORY)}
+
+
+OPS: tuple[type[IRDLOperation], ...] = (WgmmaOp, WgmmaWaitOp, StoreMatrixOp, ColumnsOp, JoinOp, PartialOp, AnyOp)

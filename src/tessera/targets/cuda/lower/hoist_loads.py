@@ -1,0 +1,87 @@
+"""Loads in front: what a block reads outside of loops it begins to read at once, and then waits for nothing else.
+
+A kernel of a program follows others. It may be brought to the multiprocessors while they run, and has to wait
+(`nv.follow`) before it looks at what they write. What none of them writes, such as weights, is read before that: it is
+there, or on its way, when the wait is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from math import prod
+
+from xdsl.dialects import arith
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype
+from tessera.targets.cuda.ir import dialect as nv
+from tessera.targets.cuda.ir.types import layout_of
+
+HELD = 80
+"""Words that a thread may hold of what was read ahead."""
+_PLAIN = (nv.ReturnOp, nv.ConvertOp)
+_NUMBERS = (tile.ProgramIdOp, tile.DimOp, tile.StrideOp, tile.ViewOp)
+
+
+def is_plain(function: nv.FuncOp) -> bool:
+    """Whether a block only loads, computes and stores, without copies and roles that have an order of their own."""
+    return not any(op.name.startswith("nv.") and not isinstance(op, _PLAIN) for op in function.body.walk())
+
+
+def loads_first(function: nv.FuncOp, still: Collection[int], *, follows: bool) -> None:
+    """Moves loads of a plain function to its beginning; where it `follows` others, with the wait among them."""
+    block = function.body.block
+    written = {tile.memory_of(op.view) for op in function.body.walk() if isinstance(op, tile.StoreOp | tile.AtomicOp)}
+    early: dict[Operation, None] = {}
+    late: dict[Operation, None] = {}
+    room = HELD
+    loads = [op for op in block.ops if isinstance(op, tile.LoadOp) and tile.memory_of(op.view) not in written]
+    for op in sorted(loads, key=lambda one: not _is_still(one, still)):
+        needed = _needed(op)
+        room -= _words(op)
+        if needed is None or room < 0:
+            continue
+        (early if _is_still(op, still) else late).update(dict.fromkeys([*needed, op]))
+    wait = [nv.FollowOp()] if follows else []
+    moved = [*early, *wait, *(op for op in late if op not in early)]
+    front = set(moved)
+    rest = [op for op in block.ops if op not in front]
+    for op in (*early, *late, *rest):
+        if op.parent is block:
+            op.detach()
+    for op in (*moved, *rest):
+        block.add_op(op)
+
+
+def _is_still(op: tile.LoadOp, still: Collection[int]) -> bool:
+    base = tile.base_of(op.view)
+    return isinstance(base, BlockArgument) and base.index in still
+
+
+def _words(op: tile.LoadOp) -> int:
+    """Of 32 bits that a thread holds of a load."""
+    return max(1, prod(digit.size for digit in layout_of(op.result).registers) * tile_dtype(op.result).bits // 32)
+
+
+def _needed(op: tile.LoadOp) -> list[Operation] | None:
+    """The numbers and views that a load needs, in order; None where it needs anything else."""
+    found: dict[Operation, None] = {}
+
+    def take(values: Iterable[SSAValue]) -> bool:
+        for value in values:
+            owner = value.owner
+            if not isinstance(owner, Operation) or owner in found:
+                continue
+            if owner.parent is not op.parent or not (isinstance(owner, _NUMBERS) or owner.dialect_name() == "arith"):
+                return False
+            if any(isinstance(owner, one) for one in _FAILING) or not take(owner.operands):
+                return False
+            found[owner] = None
+        return True
+
+    return list(found) if take(op.operands) else None
+
+
+_FAILING = (arith.DivSIOp, arith.DivUIOp, arith.RemSIOp, arith.RemUIOp, arith.FloorDivSIOp, arith.CeilDivSIOp)
+"""What may stop a program where it stands."""

@@ -1,0 +1,119 @@
+"""Copies for later turns begin once products of this turn are under way, and not in front of them.
+
+Behind the barrier of a turn, the tensor cores have nothing to do until operands have come from shared memory. Working
+out the addresses of the next copies would make them wait longer. So the first step of the first product is done first.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from xdsl.dialects import scf
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Block, Operation, SSAValue
+
+from tessera.ir.tile.types import tile_dtype, tile_type
+from tessera.targets.cuda.ir import dialect as nv
+from tessera.targets.cuda.ir.layouts import Digit, Layout
+from tessera.targets.cuda.ir.tensor_cores import depth_step
+from tessera.targets.cuda.ir.types import laid_out, layout_of
+from tessera.transforms.core.rewriting import adopt_location
+
+
+def interleave(function: nv.FuncOp) -> None:
+    """Moves copies of every loop behind the first step of the first product."""
+    for loop in [op for op in function.walk() if isinstance(op, scf.ForOp)]:
+        found = _find(loop.body.block)
+        if found is not None:
+            _move(found)
+
+
+class _Found(NamedTuple):
+    copies: list[Operation]
+    product: nv.MmaOp
+    left: nv.ReadOp
+    right: nv.ReadOp
+    step: int
+
+
+def _find(block: Block) -> _Found | None:
+    copies: list[Operation] = []
+    committed = False
+    for op in block.ops:
+        begins = isinstance(op, nv.CopyAsyncOp) or (isinstance(op, scf.IfOp) and _copies(op))
+        if begins and not committed:
+            copies.append(op)
+        elif isinstance(op, nv.CommitOp) and copies and not committed:
+            copies.append(op)
+            committed = True
+        elif isinstance(op, nv.MmaOp) and committed:
+            return _beside(op, copies)
+        elif isinstance(op, nv.WaitOp | nv.BarrierOp) and committed:
+            return None
+    return None
+
+
+def _copies(op: scf.IfOp) -> bool:
+    return not op.results and any(isinstance(inner, nv.CopyAsyncOp) for inner in op.walk())
+
+
+def _beside(op: nv.MmaOp, copies: list[Operation]) -> _Found | None:
+    """A product with which copies can be mixed: both operands are read for it alone, and it takes several steps."""
+    left, right = op.a.owner, op.b.owner
+    step = depth_step(tile_dtype(op.a))
+    if not isinstance(left, nv.ReadOp) or not isinstance(right, nv.ReadOp):
+        return None
+    alone = all(len(list(read.result.uses)) == 1 and read.parent_block() is op.parent_block() for read in (left, right))
+    depth = tile_type(op.a).get_shape()[1]
+    return _Found(copies, op, left, right, step) if alone and depth > step and depth % step == 0 else None
+
+
+def _move(found: _Found) -> None:
+    product, depth = found.product, tile_type(found.product.a).get_shape()[1]
+    made: list[Operation] = []
+
+    def add(op: Operation) -> SSAValue:
+        made.append(op)
+        return op.results[0]
+
+    total = product.c
+    for start, size in ((0, found.step), (found.step, depth - found.step)):
+        left, right = part_of(found.left, 1, start, size), part_of(found.right, 0, start, size)
+        total = add(nv.MmaOp(add(left), add(right), total))
+        if start == 0:
+            for op in found.copies:
+                op.detach()
+                made.append(op)
+    adopt_location(made, product)
+    block = product.parent_block()
+    assert block is not None
+    block.insert_ops_before(made, product)
+    product.result.replace_all_uses_with(total)
+    for op in (product, found.left, found.right):
+        op.detach()
+        op.erase()
+
+
+def part_of(read: nv.ReadOp, axis: int, start: int, size: int) -> nv.ReadOp:
+    """Some of the depth of an operand."""
+    type_ = tile_type(read.result)
+    shape = list(type_.get_shape())
+    shape[axis] = size
+    turned = read.turned is not None
+    row, column = read.row.value.data, read.column.value.data
+    if (axis == 0) != turned:
+        row += start
+    else:
+        column += start
+    layout = shortened(layout_of(read.result), axis, size)
+    part = laid_out(TensorType(type_.element_type, shape), layout)
+    return nv.ReadOp(read.shared, part, row=row, column=column, turned=turned)
+
+
+def shortened(layout: Layout, axis: int, size: int) -> Layout:
+    """The layout of a tile of which only so much is left along an axis: threads as before, fewer registers."""
+    registers = [
+        Digit(min(digit.size, -(-size // digit.step)), axis, digit.step) if digit.axis == axis else digit
+        for digit in layout.registers
+    ]
+    return Layout.of(layout.threads, registers)

@@ -1,0 +1,131 @@
+"""What happens to a tile function before its tiles are laid out: checks, plain forms, and marks for the emitter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import inf
+from types import MappingProxyType
+
+from xdsl.dialects.builtin import TensorType, UnitAttr
+from xdsl.ir import Operation, SSAValue
+
+from tessera.dtypes.types import DType, bf16, f8e4m3, f8e5m2, f16
+from tessera.errors import CompileError
+from tessera.ir.common.locations import span_of
+from tessera.ir.tile import dialect as tile
+from tessera.ir.tile.types import tile_dtype, tile_type
+from tessera.targets.cuda.lower.plain_dots import make_products_plain
+from tessera.targets.cuda.lower.shared_reciprocals import share_reciprocals
+from tessera.targets.llvm.marks import BRIEF, LOOSE, ROUNDED, TOGETHER
+from tessera.targets.llvm.tolerances import Tolerances
+from tessera.transforms.algebra.degenerate_matmuls import spread_thin_products
+from tessera.transforms.algebra.factoring import gather_factors
+from tessera.transforms.algebra.multiples import single_multiples
+from tessera.transforms.algebra.odd_functions import use_sigmoids, use_tails
+from tessera.transforms.algebra.powers_of_two import use_powers_of_two
+from tessera.transforms.algebra.scaled_maxima import scale_maxima
+from tessera.transforms.algebra.wide_accumulation import widen_sums
+
+_MOST_AXES = 3
+EIGHTS = (f8e4m3, f8e5m2)
+
+
+@dataclass(frozen=True)
+class BriefForm:
+    """The errors of a brief form: in parts of the result, absolute, in parts of 1 − |result|."""
+
+    relative: float
+    absolute: float = inf
+    beside_one: float = inf
+
+
+BRIEF_FORMS: Mapping[str, BriefForm] = MappingProxyType(
+    {
+        "exp": BriefForm(2e-5),
+        "exp2": BriefForm(1e-6),
+        "sigmoid": BriefForm(2e-5),
+        "tanh": BriefForm(6e-4, 5e-4),
+        "erf": BriefForm(inf, 2e-6, 5e-4),
+    }
+)
+"""What the short instruction sequences of GPUs are good for."""
+
+UNITS: Mapping[DType, float] = MappingProxyType({bf16: 2.0**-10, f16: 2.0**-13} | dict.fromkeys(EIGHTS, 2.0**-10))
+"""Errors in parts of a value that do no harm where it is rounded to a type. 8 bits would do with less; what is summed
+beside them would not."""
+
+
+def prepare(function: tile.FuncOp, *, contract: bool, arch: str = "sm_90a", soon: bool = False) -> None:
+    """Rewrites and marks a function; if it is to be compiled soon, without what only its runs would gain by."""
+    _check(function)
+    multiples = single_multiples(function)
+    widen_sums(function)
+    make_products_plain(function, arch)
+    multiples |= spread_thin_products(function, rows=True)
+    if contract:
+        _use_brief_forms(function)
+    if contract and not soon:
+        multiples |= gather_factors(function, BRIEF)
+    if not soon:
+        scale_maxima(function)
+    for op in function.body.walk():
+        if isinstance(op, tile.EwOp) and op.fn.data == "mul" and op.result not in (multiples if contract else ()):
+            op.attributes[ROUNDED] = UnitAttr()
+    if soon:
+        return
+    if arch == "sm_90a":
+        share_reciprocals(function)
+    use_powers_of_two(function, BRIEF, LOOSE, TOGETHER)
+    _reduce_early(function)
+
+
+def _use_brief_forms(function: tile.FuncOp) -> None:
+    """Marks the functions that have short forms which are exact enough for what comes of them, or writes these."""
+    use_tails(function, BRIEF, Tolerances(_reads, BRIEF_FORMS, UNITS).relative)
+    tolerances = Tolerances(_reads, BRIEF_FORMS, UNITS)
+    for op in function.body.walk():
+        if isinstance(op, tile.EwOp) and tolerances.is_brief(op):
+            op.attributes[BRIEF] = UnitAttr()
+    use_sigmoids(function, BRIEF, LOOSE, tolerances.absolute)
+
+
+def _reduce_early(function: tile.FuncOp) -> None:
+    """Puts reductions right behind what they reduce: wide tiles need not be kept for them."""
+    for op in list(function.body.walk()):
+        if not isinstance(op, tile.ReduceOp):
+            continue
+        owner, block = op.operand.owner, op.parent_block()
+        if block is not None and isinstance(owner, Operation) and owner.parent_block() is block:
+            op.detach()
+            block.insert_op_after(op, owner)
+
+
+def _reads(value: SSAValue) -> Iterator[tuple[Operation, DType]]:
+    """Every op that rests on a value, and the element type it wants it in; repeating a value is no use of it."""
+    for use in value.uses:
+        user = use.operation
+        if isinstance(user, tile.ExpandOp | tile.BroadcastOp | tile.TransOp):
+            yield from _reads(user.results[0])
+        elif isinstance(user, tile.DotOp) and use.index < 2:
+            yield user, tile_dtype(user.c)
+        else:
+            yield user, tile_dtype(value)
+
+
+def _check(function: tile.FuncOp) -> None:
+    """Refuses what has no machine code, before anything is written."""
+    for op in function.body.walk():
+        for value in op.results:
+            if isinstance(value.type, TensorType) and len(tile_type(value).get_shape()) > _MOST_AXES:
+                raise CompileError(
+                    f"{op.name} works on {tile_type(value)}: tiles on GPUs have at most {_MOST_AXES} axes",
+                    span=span_of(op.location),
+                    hint="fold two axes into one, or run it in the interpreter: TESSERA_INTERPRET=1",
+                )
+        if isinstance(op, tile.DebugPrintOp):
+            raise CompileError(
+                "a kernel that prints or stops runs in the interpreter only",
+                span=span_of(op.location),
+                hint="TESSERA_INTERPRET=1 sends every kernel there",
+            )

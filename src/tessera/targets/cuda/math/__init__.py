@@ -1,0 +1,1 @@
+"""Functions of floats on GPUs: the machine's approximations, corrected."""

@@ -1,0 +1,117 @@
+"""floordiv and rem on GPUs, exact for any quotient.
+
+In f64, quotients of up to 29 bits of f32 numbers and their products are exact. Longer ones, and those of f64, are taken
+in steps: multiples of the divisor by powers of two are taken away, the largest first. What a step leaves is a number of
+the format, so that a fused product gives it exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tessera.targets.cuda.math.machine_floats import MachineFloats
+from tessera.targets.llvm.text import Value, number
+
+_FEW = 2.0**29
+_STEPS = 10
+"""So many times 29 bits lie between the largest and the smallest number of f32."""
+_BITS = 50
+"""How many bits of a quotient of f64 numbers are found in one step; those are nearly all that f64 has."""
+_MOST_STEPS = 44
+_LEAST_NORMAL, _UP = 2.0**-1022, 64
+
+
+def floordiv(k: MachineFloats, a: Value, b: Value) -> Value:
+    wide, a, b, rest, lower = _division(k, a, b)
+    quotient = wide.div(wide.sub(a, rest), b)
+    quotient = wide.select(lower, wide.sub(quotient, 1.0), quotient)
+    floor = k.f.intrinsic("floor", quotient)
+    whole = wide.select(wide.compare("ogt", wide.sub(quotient, floor), 0.5), wide.add(floor, 1.0), floor)
+    ratio = wide.div(a, b)
+    whole = wide.select(wide.compare("oeq", quotient, 0.0), wide.with_sign(0.0, ratio), whole)
+    return _narrowed(k, wide.select(wide.compare("oeq", b, 0.0), ratio, whole))
+
+
+def rem(k: MachineFloats, a: Value, b: Value) -> Value:
+    wide, _, b, rest, lower = _division(k, a, b)
+    zero = wide.compare("oeq", rest, 0.0)
+    found = wide.select(zero, wide.with_sign(0.0, b), wide.select(lower, wide.add(rest, b), rest))
+    return _narrowed(k, found)
+
+
+def _narrowed(k: MachineFloats, found: Value) -> Value:
+    return k.f.convert("fptrunc", found, "float") if k.type == "float" else found
+
+
+def _division(k: MachineFloats, a: Value, b: Value) -> tuple[MachineFloats, Value, Value, Value, Value]:
+    """Both operands in f64, the remainder with the sign of a, and where the quotient is one less than it was cut to."""
+    f, wide = k.f, MachineFloats(k.f, "double")
+    if k.type == "float":
+        a, b = (f.convert("fpext", operand, "double") for operand in (a, b))
+        rest, size = _step(wide, a, b)
+        many = wide.both(wide.compare("oge", size, _FEW), wide.compare("olt", size, float("inf")))
+        (rest,) = f.branch(many, lambda: [_slowly(wide, a, b)], lambda: [rest], rare=True)
+    else:
+        rest = wide.with_sign(_wide_rest(wide, wide.absolute(a), wide.absolute(b)), a)
+    other_sign = f.binary("xor", wide.compare("olt", b, 0.0), wide.compare("olt", rest, 0.0))
+    return wide, a, b, rest, wide.both(other_sign, wide.compare("une", rest, 0.0))
+
+
+# Of numbers of f32
+
+
+def _step(k: MachineFloats, a: Value, b: Value) -> tuple[Value, Value]:
+    """What is left of a when b is taken away as often as it fits in, and how often that is."""
+    quotient = k.f.intrinsic("trunc", k.div(a, b))
+    rest = k.sub(a, k.mul(quotient, b))
+    return k.select(k.compare("olt", k.absolute(a), k.absolute(b)), a, rest), k.absolute(quotient)
+
+
+def _slowly(k: MachineFloats, a: Value, b: Value) -> Value:
+    """The same for any quotient."""
+    largest = k.mul(b, _FEW ** (_STEPS - 1))
+
+    def turn(_: Value, carried: list[Value]) -> Sequence[Value]:
+        rest, multiple = carried
+        return [_step(k, rest, multiple)[0], k.mul(multiple, 1 / _FEW)]
+
+    return k.f.loop(number(0, "i32"), number(_STEPS, "i32"), 1, [a, largest], turn, runs=True)[0]
+
+
+# Of numbers of f64
+
+
+def _wide_rest(k: MachineFloats, a: Value, b: Value) -> Value:
+    """What is left of a when b is taken away as often as it fits in; neither is negative."""
+    f = k.f
+    apart = f.binary("sub", _exponent(k, a), _exponent(k, b))
+    steps = f.binary("add", f.binary("sdiv", apart, number(_BITS, "i64")), number(2, "i64"))
+    steps = f.intrinsic("smax", f.intrinsic("smin", steps, number(_MOST_STEPS, "i64")), number(1, "i64"))
+
+    def turn(_: Value, carried: list[Value]) -> Sequence[Value]:
+        (rest,) = carried
+        between = f.binary("sub", _exponent(k, rest), _exponent(k, b))
+        shift = f.binary("sub", between, number(_BITS, "i64"))
+        shift = f.intrinsic("smin", f.intrinsic("smax", shift, number(0, "i64")), number(2 * 1023, "i64"))
+        first = f.binary("lshr", shift, number(1, "i64"))
+        multiple = k.mul(k.mul(b, _power(k, first)), _power(k, f.binary("sub", shift, first)))
+        quotient = f.intrinsic("trunc", k.div(rest, multiple))
+        left = k.fma(k.neg(quotient), multiple, rest)
+        # The quotient was rounded, and may be one too many.
+        left = k.select(k.compare("olt", left, 0.0), k.add(left, multiple), left)
+        return [k.select(k.compare("olt", rest, multiple), rest, left)]
+
+    return f.loop(number(0, "i64"), steps, 1, [a], turn, runs=True)[0]
+
+
+def _exponent(k: MachineFloats, x: Value) -> Value:
+    """⌊log2 x⌋ + 1023, of subnormal numbers too; of 0 something less."""
+    f = k.f
+    small = k.compare("olt", x, _LEAST_NORMAL)
+    words = k.bits(k.select(small, k.mul(x, 2.0**_UP), x))
+    return f.binary("sub", k.on_bits("lshr", words, 52), f.select(small, k.word(_UP), k.word(0)))
+
+
+def _power(k: MachineFloats, exponent: Value) -> Value:
+    """2^exponent, for exponents from 0 to 1023."""
+    return k.of_bits(k.on_bits("shl", k.on_bits("add", exponent, 1023), 52))

@@ -1,0 +1,1 @@
+"""PTX as text: inline assembly, reading it, and NVIDIA's assembler."""
