@@ -15,13 +15,13 @@ from xdsl.dialects.builtin import ModuleOp
 from tessera import knobs
 from tessera.faults import verified
 from tessera.ir import text
+from tessera.targets.common.laps import Laps
+from tessera.targets.common.specializing import specialized
 from tessera.targets.cpu import features
 from tessera.targets.cpu.emit.emitter import Layout, Machine
 from tessera.targets.cpu.emit.rules import emit
 from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
-from tessera.targets.laps import Laps
 from tessera.targets.llvm import image, machine
-from tessera.targets.specializing import specialized
 from tessera.transforms.core.facts import Facts
 
 

@@ -15,6 +15,8 @@ from tessera.ir.common.attributes import integers
 from tessera.ir.text import verify
 from tessera.ir.tile import dialect as tile
 from tessera.shapes.expr import Shape, element_count
+from tessera.targets.common.laps import Laps
+from tessera.targets.common.specializing import specialized
 from tessera.targets.cuda.emit.divisors import LINED
 from tessera.targets.cuda.emit.emitter import Block
 from tessera.targets.cuda.emit.rules import emit
@@ -34,9 +36,7 @@ from tessera.targets.cuda.lower.preparing import prepare
 from tessera.targets.cuda.lower.rotate_loops import rotate
 from tessera.targets.cuda.lower.tile_to_nv import lower
 from tessera.targets.cuda.ptx.tools import BRIEFLY
-from tessera.targets.laps import Laps
 from tessera.targets.llvm import machine
-from tessera.targets.specializing import specialized
 from tessera.transforms.checks.host_checks import HostCheck, take_host_checks
 from tessera.transforms.core.context import CompileContext
 from tessera.transforms.core.facts import Facts, Kind

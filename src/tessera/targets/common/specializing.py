@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from xdsl.dialects.builtin import ModuleOp
 
-from tessera.targets.laps import Laps
+from tessera.targets.common.laps import Laps
 from tessera.transforms.checks.instrument import Instrument
 from tessera.transforms.core.context import CompileContext
 from tessera.transforms.core.facts import Facts

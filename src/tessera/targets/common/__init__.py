@@ -1,0 +1,1 @@
+"""Steps that every target begins with, and the times of its stages."""
