@@ -34,7 +34,8 @@ import handwritten
 import tessera
 from tessera import Schedule
 from tessera.bench.operators import kernels
-from tessera.targets.cpu import features, pool
+from tessera.runtime.native import pool
+from tessera.targets.cpu import features
 
 try:
     import torch

@@ -59,7 +59,7 @@ def bare_launches(function: Any, arrays: list[Any]) -> dict[str, Callable[[], ob
     from tessera.runtime.cuda.executable import Fresh
     from tessera.runtime.cuda.launching import Geometry, host_block
     from tessera.runtime.cuda.streams import current_stream
-    from tessera.targets.cpu import launch as host_launch
+    from tessera.runtime.native import launch as host_launch
 
     program = function.lower(*arrays).program
     bound = program.bind(arrays)

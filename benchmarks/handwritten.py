@@ -8,8 +8,8 @@ from typing import Any
 
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile.types import ViewType
-from tessera.runtime.executable import Executable
-from tessera.runtime.launch_plan import ArrayArgument, Plan
+from tessera.runtime.program.executable import Executable
+from tessera.runtime.program.launch_plan import ArrayArgument, Plan
 from tessera.targets import text
 from tessera.targets.cpu.compile import compile_lowered
 from tessera.targets.cpu.ir import dialect as cpu

@@ -17,8 +17,8 @@ from math import exp, log
 from pathlib import Path
 
 from tessera import bf16, f32
-from tessera.targets.cpu import kernel_blocks
-from tessera.targets.cpu.kernel_blocks import Processor, Work, clocks
+from tessera.metatracing.models import kernel_blocks
+from tessera.metatracing.models.kernel_blocks import Processor, Work, clocks
 
 RESULTS = Path(__file__).parent / "results"
 PROCESSORS = {

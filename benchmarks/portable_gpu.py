@@ -30,7 +30,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from tessera import starting
 from tessera.kernels.host_plan import plan_of_function
 from tessera.runtime.cuda import driver
-from tessera.runtime.launch_plan import Plan
+from tessera.runtime.program.launch_plan import Plan
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered
 from tessera.targets.cuda.golden import function_of

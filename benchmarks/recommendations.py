@@ -46,7 +46,7 @@ from tessera.metatracing.compiling.worker import build
 from tessera.metatracing.models.kernel_times import KernelTimes, shipped
 from tessera.metatracing.models.situation import Situation
 from tessera.metatracing.records import ExecutionTier
-from tessera.runtime.device import Device
+from tessera.runtime.device.device import Device
 
 MODELS = {"cuda": "h200", "cpu": "cpu-aarch64"}
 HELPS, PLANTED = 1.02, 1.05

@@ -37,7 +37,7 @@ from tessera.metatracing.client import Level, facts_of
 from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
 from tessera.metatracing.compiling.worker import build
 from tessera.metatracing.records import ExecutionTier
-from tessera.runtime.device import Device
+from tessera.runtime.device.device import Device
 
 TIER2, TIER3 = ExecutionTier.TIER2_STANDARD, ExecutionTier.TIER3_SPECIALIZED
 DTYPES = {"f32": ts.f32, "bf16": ts.bf16, "f16": ts.f16}

@@ -29,7 +29,7 @@ from tessera.bench.hardware import environment
 from tessera.kernels.host_plan import plan_of_function
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.tensor_maps import Maps
-from tessera.runtime.launch_plan import ArrayArgument, Plan
+from tessera.runtime.program.launch_plan import ArrayArgument, Plan
 from tessera.targets.cuda import golden
 from tessera.targets.cuda.compile import compile_lowered
 

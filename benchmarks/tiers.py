@@ -44,7 +44,7 @@ from tessera.metatracing.client import facts_of
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.compiling.worker import build
 from tessera.metatracing.regions.candidates import tier2_levels, tier3_levels
-from tessera.targets.cpu import pool
+from tessera.runtime.native import pool
 
 HERE = Path(__file__).parent
 SOON: dict[str, Any] = {

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tessera.targets.cpu import sequence
+from tessera.runtime.native import sequence
 
 
 def noted_tables(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:

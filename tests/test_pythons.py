@@ -49,7 +49,7 @@ import twice
 x = ts.randn((30, 20), seed=1)
 assert all((twice.double(x).numpy() == x.numpy() * 2).all() for _ in range(3))
 assert all((twice.shifted(x).numpy() == x.numpy() + 1).all() for _ in range(3))
-from tessera.targets.cpython import earlier_calls, objects, standing_answers
+from tessera.runtime.native import earlier_calls, objects, standing_answers
 from tessera import knobs
 print("known", objects.are_known(), earlier_calls.is_possible(), standing_answers.is_possible(knobs.watched()[2]))
 """

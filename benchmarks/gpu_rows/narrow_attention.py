@@ -16,7 +16,7 @@ from tessera.bench.cuda.kernel_texts import program_of, text_for
 from tessera.bench.cuda.occupancy import occupancy
 from tessera.bench.frameworks import library
 from tessera.bench.operators import kernels
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.tensor.tensor import Tensor
 
 BATCH, HEADS, LENGTH, WIDTH = 4, 16, 8192, 128
 SHAPE = (BATCH * HEADS, LENGTH, WIDTH)

@@ -55,7 +55,8 @@ from tessera.lang.operator_names import MAKERS as _MAKERS
 from tessera.lang.operator_names import NAMES as _OPERATORS
 from tessera.lang.tiering import provide as _provide_tiers
 from tessera.pythons import tell as _tell_of_python
-from tessera.runtime.creation import (
+from tessera.runtime.device.device import Device, DeviceBackend, default_device, device, register_backend
+from tessera.runtime.tensor.creation import (
     arange,
     array,
     asarray,
@@ -72,12 +73,11 @@ from tessera.runtime.creation import (
     zeros,
     zeros_like,
 )
-from tessera.runtime.device import Device, DeviceBackend, default_device, device, register_backend
-from tessera.runtime.operators import OPERATORS as _OPERATORS_OF_TENSORS
-from tessera.runtime.quantized import QuantizedTensor, dequantize, quantize
-from tessera.runtime.random import rand, randint, randn, randn_like
-from tessera.runtime.tensor import Tensor, share_memory
-from tessera.runtime.tracking import shape_history, track_shapes
+from tessera.runtime.tensor.operators import OPERATORS as _OPERATORS_OF_TENSORS
+from tessera.runtime.tensor.quantized import QuantizedTensor, dequantize, quantize
+from tessera.runtime.tensor.random import rand, randint, randn, randn_like
+from tessera.runtime.tensor.tensor import Tensor, share_memory
+from tessera.runtime.tensor.tracking import shape_history, track_shapes
 from tessera.shapes.annotations import KTile, Out
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ if TYPE_CHECKING:
     from tessera.lang.operator import operator
     from tessera.lang.state import State, debug_print
     from tessera.runtime import cuda
-    from tessera.runtime.pytree import register_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
+    from tessera.runtime.tensor.pytree import register_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
 else:
     from tessera.shapes.annotations import Tile
 
@@ -126,13 +126,13 @@ _LAZY = {
     "operator": "tessera.lang.operator",
     "ops": "tessera.lang.operators",
     "random": "tessera.lang.random",
-    "register_node": "tessera.runtime.pytree",
+    "register_node": "tessera.runtime.tensor.pytree",
     "scan": "tessera.lang.control",
     "tile": "tessera.kernels.intrinsics",
-    "tree_flatten": "tessera.runtime.pytree",
-    "tree_leaves": "tessera.runtime.pytree",
-    "tree_map": "tessera.runtime.pytree",
-    "tree_unflatten": "tessera.runtime.pytree",
+    "tree_flatten": "tessera.runtime.tensor.pytree",
+    "tree_leaves": "tessera.runtime.tensor.pytree",
+    "tree_map": "tessera.runtime.tensor.pytree",
+    "tree_unflatten": "tessera.runtime.tensor.pytree",
     "verify": "tessera.kernels.verification",
     "while_loop": "tessera.lang.control",
 }

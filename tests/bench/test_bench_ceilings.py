@@ -13,7 +13,8 @@ import pytest
 
 from tessera.bench import ceilings
 from tessera.bench.definitions import BenchError
-from tessera.targets.cpu import features, instructions, pool
+from tessera.runtime.native import pool
+from tessera.targets.cpu import features, instructions
 from tessera.targets.llvm import machine
 
 SECONDS = 0.2

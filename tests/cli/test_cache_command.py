@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from tessera import knobs
 from tessera.cli.main import cli
-from tessera.runtime.cache import Store, key_of, shared
+from tessera.runtime.cache.store import Store, key_of, shared
 
 
 @pytest.fixture

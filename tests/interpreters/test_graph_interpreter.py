@@ -45,7 +45,7 @@ from tessera.ir.common import elementwise
 from tessera.ir.graph import dialect as graph
 from tessera.ir.graph import effects as graph_effects
 from tessera.ir.graph.types import GraphTensorType, dense
-from tessera.runtime.random import rand, randn
+from tessera.runtime.tensor.random import rand, randn
 
 CASES: dict[type[Operation], Callable[[Draw], Case]] = {}
 

@@ -11,7 +11,7 @@ from odd_arrays import Array, Call, Odd, as_array
 
 import tessera as ts
 from tessera import DType, knobs
-from tessera.runtime.memory import byte_span
+from tessera.runtime.device.memory import byte_span
 
 
 def on_gpu(array: Array, dtype: DType) -> tuple[ts.Tensor, ts.Tensor]:

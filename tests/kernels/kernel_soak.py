@@ -24,7 +24,7 @@ import numpy as np
 from odd_arrays import MACHINES, Array, Odd, as_array, bounds, expect_close, interpreted
 
 from tessera import CompileError, DType, Schedule, bf16, f32, kernel, knobs, tile
-from tessera.targets.cpu import pool
+from tessera.runtime.native import pool
 
 
 @kernel

@@ -17,7 +17,7 @@ from tessera.errors import CompileError, DeviceError, EffectError, ShapeError, T
 from tessera.interpreters.sanitizers.checks import Checks, checking
 from tessera.ir.tile.dialect import FuncOp
 from tessera.ir.tile.reach import covers
-from tessera.runtime.launch_plan import Plan
+from tessera.runtime.program.launch_plan import Plan
 
 Array = np.ndarray[Any, np.dtype[Any]]
 UNWRITTEN = Checks(unwritten=True)

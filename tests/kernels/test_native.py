@@ -17,7 +17,7 @@ from tessera.interpreters.levels import tile as tile_interpreter
 from tessera.interpreters.sanitizers.access_trace import Trace
 from tessera.interpreters.sanitizers.checks import Checks, checking
 from tessera.kernels.native import settings
-from tessera.runtime.executable import Executable
+from tessera.runtime.program.executable import Executable
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Make = Callable[..., Array]

@@ -22,8 +22,8 @@ import tessera as ts
 from tessera import Schedule, bf16, f32, kernel, knobs, tile
 from tessera.bench.operators import kernels
 from tessera.kernels.fingerprint import identity_of
-from tessera.runtime import build
-from tessera.runtime.cache import Store, key_of
+from tessera.runtime.cache import build
+from tessera.runtime.cache.store import Store, key_of
 from tessera.targets.cpu import features
 
 HELPERS = """

@@ -14,7 +14,7 @@ import pytest
 
 import tessera as ts
 from tessera import CompileError, KTile, Schedule, ShapeError, f32, kernel, knobs, tile
-from tessera.targets.cpu import pool
+from tessera.runtime.native import pool
 
 pytestmark = pytest.mark.usefixtures("compiles")
 

@@ -18,10 +18,10 @@ from tessera.ir.tile.dialect import FuncOp, memory_of
 from tessera.kernels.native import settings
 from tessera.kernels.overlapping import merged_groups
 from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
-from tessera.runtime.launch_plan import Plan
-from tessera.runtime.overlap import OverlapError
-from tessera.targets.cpu import launch as host_launch
-from tessera.targets.cpython import objects
+from tessera.runtime.native import launch as host_launch
+from tessera.runtime.native import objects
+from tessera.runtime.program.launch_plan import Plan
+from tessera.runtime.program.overlap import OverlapError
 
 if TYPE_CHECKING:
     Filled = Any

@@ -15,8 +15,8 @@ from tessera import knobs
 from tessera.interpreters.sanitizers.checks import Checks, checking
 from tessera.kernels import native
 from tessera.kernels.native import Settings, quick_settings, settings
-from tessera.runtime.executable import start_pool
-from tessera.targets.cpython.standing_answers import StandingAnswer, is_possible
+from tessera.runtime.native.standing_answers import StandingAnswer, is_possible
+from tessera.runtime.program.executable import start_pool
 
 
 @pytest.fixture(autouse=True)

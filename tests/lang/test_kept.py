@@ -15,7 +15,7 @@ import tessera as ts
 from tessera import jit, knobs
 from tessera.kernels.native import settings
 from tessera.lang.kept import Shelf
-from tessera.runtime.cache import Store
+from tessera.runtime.cache.store import Store
 
 SCRIPT = Path(__file__).with_name("kept_process.py")
 

@@ -17,9 +17,9 @@ import tessera as ts
 from tessera import Tensor, jit, knobs
 from tessera.errors import EffectError, TesseraError
 from tessera.lang.jit import Jitted
-from tessera.runtime.executable import start_pool
-from tessera.targets.cpython import earlier_calls
-from tessera.targets.cpython.objects import slot_of
+from tessera.runtime.native import earlier_calls
+from tessera.runtime.native.objects import slot_of
+from tessera.runtime.program.executable import start_pool
 
 SCALE = 2.0
 

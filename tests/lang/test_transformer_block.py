@@ -14,7 +14,7 @@ import tessera as ts
 from tessera import DType, Tensor, jit, knobs
 from tessera.ir import text
 from tessera.ir.structural_hash import structural_hash
-from tessera.runtime.pytree import tree_map
+from tessera.runtime.tensor.pytree import tree_map
 
 FILECHECK = Path(__file__).parents[1] / "filecheck"
 BOUNDS = {ts.f32: 2e-6, ts.bf16: 4e-3}

@@ -731,7 +731,7 @@ def test_the_next_process_starts_at_the_best_tier(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"form": 1}', b'{"form": 1, "levels": [{"tier": 9}]}'])
 def test_damaged_notes_are_no_notes(tmp_path: Path, damage: bytes) -> None:
-    from tessera.runtime import cache
+    from tessera.runtime.cache import store as cache
 
     with knobs.cache_dir.using(tmp_path):
         cache.shared().put(cache.key_of("tiers", "a region"), damage)
@@ -748,7 +748,7 @@ def test_notes_are_json(tmp_path: Path) -> None:
         made = Made(persist=True)
         made.client.named = "a region"
         made.call(4, 8, times=200)
-        from tessera.runtime import cache
+        from tessera.runtime.cache import store as cache
 
         data = cache.shared().get(cache.key_of("tiers", "a region"))
         assert data is not None

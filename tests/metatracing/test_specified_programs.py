@@ -49,8 +49,8 @@ from tessera.metatracing.analysis.recommendations import (
 from tessera.metatracing.client import Call, GuardType
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.ranks import LISTENERS, CollectiveEvent
-from tessera.runtime import transfer
 from tessera.runtime.cuda import synchronize
+from tessera.runtime.tensor import transfer
 
 TIER1, TIER2, TIER3 = ExecutionTier
 

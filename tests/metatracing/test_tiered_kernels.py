@@ -31,7 +31,7 @@ from tessera.metatracing import (
 from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.clients.shipping import pack, unpack
 from tessera.metatracing.stand_ins import stand_in
-from tessera.targets.cpython import standing_answers
+from tessera.runtime.native import standing_answers
 
 HAS_CODE = settings() is not None
 native = pytest.mark.skipif(not HAS_CODE, reason="kernels have machine code on x86-64 Linux only")

@@ -17,7 +17,7 @@ from unittest.mock import patch
 from tessera import knobs
 from tessera.kernels import compiling, native
 from tessera.kernels.native import Settings
-from tessera.runtime.launch_plan import Plan
+from tessera.runtime.program.launch_plan import Plan
 from tessera.targets.cpu import features
 from tessera.targets.llvm import image, machine
 

@@ -18,8 +18,8 @@ from tessera.lang.programs import compile_graph
 from tessera.lang.programs.compile import machine_code
 from tessera.lang.programs.host import Host
 from tessera.lang.variants import Seen
-from tessera.runtime.device import CPU
-from tessera.runtime.launch_plan import Plan
+from tessera.runtime.device.device import CPU
+from tessera.runtime.program.launch_plan import Plan
 
 
 def record_kernel(

@@ -8,7 +8,7 @@ from hashlib import blake2b
 from itertools import count
 from pathlib import Path
 
-from tessera.runtime.cache import Store, key_of
+from tessera.runtime.cache.store import Store, key_of
 
 KEYS = 30
 

@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 
 from tessera import knobs
 from tessera.errors import TesseraError
-from tessera.runtime import cache
-from tessera.runtime.cache import Store, key_of, shared
+from tessera.runtime.cache import store as cache
+from tessera.runtime.cache.store import Store, key_of, shared
 
 LARGE = 1 << 30
 PARTS = st.recursive(
@@ -106,7 +106,8 @@ def test_keys_of_values_that_look_alike_differ() -> None:
 
 
 def test_keys_are_equal_in_other_processes() -> None:
-    code = "from tessera.runtime.cache import key_of; print(key_of('é\\ud800', (1, 2.5, None, True), b'x', -(10**30)))"
+    keyed = "key_of('é\\ud800', (1, 2.5, None, True), b'x', -(10**30))"
+    code = f"from tessera.runtime.cache.store import key_of; print({keyed})"
     here = key_of("é\ud800", (1, 2.5, None, True), b"x", -(10**30))
     for seed in ("0", "1"):
         environment = os.environ | {"PYTHONHASHSEED": seed}
@@ -440,7 +441,7 @@ def test_a_write_that_the_system_cuts_off(store: Store, caplog: pytest.LogCaptur
 def test_trouble_is_one_line_on_the_terminal(tmp_path: Path) -> None:
     code = f"""
 from pathlib import Path
-from tessera.runtime.cache import Store
+from tessera.runtime.cache.store import Store
 store = Store(Path({str(tmp_path / "file" / "cache")!r}), 1000)
 (Path({str(tmp_path)!r}) / "file").write_text("")
 for _ in range(3):
@@ -540,6 +541,6 @@ def test_many_threads_use_the_same_keys_at_once(tmp_path: Path) -> None:
 
 
 def test_importing_the_cache_imports_no_compiler() -> None:
-    code = "import sys, tessera.runtime.cache; print(*{'llvmlite', 'xdsl', 'click', 'rich'} & set(sys.modules))"
+    code = "import sys, tessera.runtime.cache.store; print(*{'llvmlite', 'xdsl', 'click', 'rich'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout == "\n"

@@ -16,15 +16,15 @@ from cuda_kernels import SCALE
 import tessera as ts
 from tessera.cli.environment import cuda_facts
 from tessera.errors import CompileError, DeviceError, ResourceError, TesseraError
-from tessera.runtime import threads
 from tessera.runtime.cuda import driver, nvml, ranges
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.executable import CudaExecutable, data_address, place_of
 from tessera.runtime.cuda.modules import Attributes, Function
 from tessera.runtime.cuda.pool import FreeList, SharedHome, note_use
-from tessera.runtime.device import CPU, Device
-from tessera.runtime.launch_plan import DeviceLaunch, Plan
-from tessera.runtime.memory import Buffer, DeviceMemory, buffer_of, memory_at, owner_of
+from tessera.runtime.device import threads
+from tessera.runtime.device.device import CPU, Device
+from tessera.runtime.device.memory import Buffer, DeviceMemory, buffer_of, memory_at, owner_of
+from tessera.runtime.program.launch_plan import DeviceLaunch, Plan
 
 ASKED = (driver.library, driver.bindings, driver.calls, driver.device_count, driver.driver_version)
 BINDINGS = "cuda.bindings.driver"

@@ -17,11 +17,11 @@ from hypothesis.extra import numpy as hnp
 import tessera as ts
 from tessera.dtypes.types import ALL
 from tessera.errors import DeviceError, ResourceError
-from tessera.runtime import dlpack
 from tessera.runtime.cuda import Event, Stream, current_stream, default_stream, synchronize
 from tessera.runtime.cuda.backend import CudaBackend
 from tessera.runtime.cuda.executable import CudaExecutable
 from tessera.runtime.cuda.staging import PIECE
+from tessera.runtime.tensor import dlpack
 
 pytestmark = pytest.mark.gpu
 

@@ -22,7 +22,7 @@ from tessera.errors import DtypeError, ShapeError
 from tessera.runtime.cuda import gather, tensor_maps
 from tessera.runtime.cuda.launching import Geometry, Params, arguments_of
 from tessera.runtime.cuda.modules import target_of
-from tessera.runtime.launch_plan import (
+from tessera.runtime.program.launch_plan import (
     PARTS,
     SWIZZLES,
     ArrayArgument,

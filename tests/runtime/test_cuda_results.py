@@ -17,11 +17,19 @@ from tessera.dtypes.types import DType
 from tessera.runtime.cuda.pool import FreeList, Pool, note_use
 from tessera.runtime.cuda.results import in_python, maker
 from tessera.runtime.cuda.streams import Stream, StreamHandle
-from tessera.runtime.device import Device
-from tessera.runtime.memory import DeviceMemory, buffer_of, contiguous_strides, data_address, memory_at, owner_of, taken
-from tessera.runtime.meta import Meta
-from tessera.runtime.tensor import Tensor
-from tessera.runtime.tracking import shape_history, track_shapes
+from tessera.runtime.device.device import Device
+from tessera.runtime.device.memory import (
+    DeviceMemory,
+    buffer_of,
+    contiguous_strides,
+    data_address,
+    memory_at,
+    owner_of,
+    taken,
+)
+from tessera.runtime.tensor.meta import Meta
+from tessera.runtime.tensor.tensor import Tensor
+from tessera.runtime.tensor.tracking import shape_history, track_shapes
 
 SIZE, GPU = 4096, Device("cuda", 0)
 

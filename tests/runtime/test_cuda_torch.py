@@ -13,7 +13,7 @@ from cuda_kernels import DELAYED, SCALE, ptx
 import tessera as ts
 from tessera.runtime.cuda import Event, Graph, Stream, synchronize
 from tessera.runtime.cuda.executable import CudaExecutable
-from tessera.runtime.threads import before_work
+from tessera.runtime.device.threads import before_work
 
 pytestmark = pytest.mark.gpu
 

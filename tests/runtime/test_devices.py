@@ -20,8 +20,8 @@ from hypothesis.extra import numpy as hnp
 
 import tessera as ts
 from tessera.errors import DeviceError
-from tessera.runtime.device import CPU, device_of_dlpack
-from tessera.runtime.memory import Buffer
+from tessera.runtime.device.device import CPU, device_of_dlpack
+from tessera.runtime.device.memory import Buffer
 
 
 class Token:
@@ -270,7 +270,7 @@ def test_a_package_brings_a_backend_by_entry_point(tmp_path: Path) -> None:
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: elsewhere\nVersion: 1.0\n")
     (information / "entry_points.txt").write_text("[tessera.devices]\nelsewhere = elsewhere_backend:Backend\n")
     (tmp_path / "elsewhere_backend.py").write_text(
-        "from tessera.runtime.device import CpuBackend\nclass Backend(CpuBackend):\n    dlpack_type = 14\n"
+        "from tessera.runtime.device.device import CpuBackend\nclass Backend(CpuBackend):\n    dlpack_type = 14\n"
     )
     code = (
         "import sys, tessera as ts; assert 'elsewhere_backend' not in sys.modules\n"

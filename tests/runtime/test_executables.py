@@ -18,14 +18,14 @@ import tessera as ts
 from tessera import bf16, f32
 from tessera.dtypes.types import ALL
 from tessera.errors import CompileError, DtypeError, EffectError, ShapeError, SourceSpan
-from tessera.runtime import cache as compile_cache
-from tessera.runtime import executable
-from tessera.runtime.cache import Store
-from tessera.runtime.executable import Executable
-from tessera.runtime.launch_plan import ArrayArgument, Failure, NumberArgument, Plan
+from tessera.runtime.cache import store as compile_cache
+from tessera.runtime.cache.store import Store
+from tessera.runtime.native import fresh_arrays, pool
+from tessera.runtime.program import executable
+from tessera.runtime.program.executable import Executable
+from tessera.runtime.program.launch_plan import ArrayArgument, Failure, NumberArgument, Plan
 from tessera.shapes.expr import dim
-from tessera.targets.cpu import features, pool
-from tessera.targets.cpython import fresh_arrays
+from tessera.targets.cpu import features
 from tessera.targets.llvm import image, machine
 
 # out[i] = value for all i below the size of x; a negative value is a failure. `scratch` bytes are wanted, and written.

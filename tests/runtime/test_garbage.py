@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tessera.runtime import garbage
+from tessera.runtime.device import garbage
 
 
 @pytest.fixture(name="full")

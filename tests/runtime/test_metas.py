@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import tessera as ts
-from tessera.runtime.device import CPU
-from tessera.runtime.meta import Meta, alignment_of, may_overlap
+from tessera.runtime.device.device import CPU
+from tessera.runtime.tensor.meta import Meta, alignment_of, may_overlap
 
 
 def test_equal_descriptions_are_one_object() -> None:

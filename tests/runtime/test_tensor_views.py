@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 import tessera as ts
 from tessera.errors import ResourceError, ShapeError
-from tessera.runtime.meta import may_overlap
+from tessera.runtime.tensor.meta import may_overlap
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

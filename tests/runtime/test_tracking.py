@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import tessera as ts
-from tessera.runtime import tracking
+from tessera.runtime.tensor import tracking
 
 
 def test_nothing_is_remembered_unless_asked_for() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tessera.runtime.written_calls import MISSING, as_given, mark_for, parameters_text, written
+from tessera.runtime.program.written_calls import MISSING, as_given, mark_for, parameters_text, written
 
 
 def plain(x: Any, y: Any = 2) -> None: ...

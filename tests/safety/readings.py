@@ -30,7 +30,7 @@ from mutations import mutated_bytes, mutated_json, mutated_text  # noqa: E402
 from tessera import Schedule, knobs  # noqa: E402
 from tessera.bench.reporting import exchange  # noqa: E402
 from tessera.errors import TesseraError  # noqa: E402
-from tessera.runtime import cache  # noqa: E402
+from tessera.runtime.cache import store as cache  # noqa: E402
 
 made_up: Any = import_module("made_up")
 SLOW_SECONDS = 2.0
@@ -65,7 +65,7 @@ def ir_texts(folder: Path) -> Reading:
 
 def cache_entries(folder: Path) -> Reading:
     """Files of the compile cache: the payload as it was written, or none; what is damaged is removed."""
-    from tessera.runtime.cache import Store, key_of
+    from tessera.runtime.cache.store import Store, key_of
 
     store = Store(folder / "entries", 1 << 30)
     key = key_of("entry")

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from tessera.targets.cpu import features, pool
+from tessera.runtime.native import pool
+from tessera.targets.cpu import features
 from tessera.targets.llvm.image import Image, flatten, load
 
 KERNELS = """

@@ -23,7 +23,7 @@ import numpy as np
 import pool_programs
 from pool_programs import Block, block
 
-from tessera.targets.cpu import launch, pool
+from tessera.runtime.native import launch, pool
 
 
 class Soak:

@@ -17,7 +17,7 @@ from tessera import Schedule, kernel
 from tessera.ir.tile import dialect as tile
 from tessera.kernels import intrinsics as tile_ops
 from tessera.metatracing.attention import flash_attention
-from tessera.runtime.creation import asarray
+from tessera.runtime.tensor.creation import asarray
 from tessera.shapes.annotations import Out
 from tessera.targets.cpu.compile import lower_kernel
 from tessera.targets.cpu.ir import dialect as cpu

@@ -12,7 +12,8 @@ from pool_programs import block
 
 from tessera import knobs
 from tessera.errors import DeviceError, TesseraError
-from tessera.targets.cpu import features, launch
+from tessera.runtime.native import launch
+from tessera.targets.cpu import features
 from tessera.targets.llvm.image import flatten, load
 from tessera.targets.llvm.machine import compile_text
 

@@ -12,7 +12,7 @@ from ptx_checks import check_clean, count, machine_instructions
 from tessera.dtypes.types import BY_NAME
 from tessera.errors import CompileError
 from tessera.kernels.host_plan import plan_of_function
-from tessera.runtime.launch_plan import ArrayArgument, MapAxis, NumberArgument, Plan, TensorMap
+from tessera.runtime.program.launch_plan import ArrayArgument, MapAxis, NumberArgument, Plan, TensorMap
 from tessera.targets import text
 from tessera.targets.cuda import golden
 from tessera.targets.cuda.compile import Program, compile_lowered

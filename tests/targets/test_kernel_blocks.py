@@ -10,10 +10,10 @@ import pytest
 from tessera import bf16, f32
 from tessera.metatracing.attention import BASELINE, flash_attention
 from tessera.metatracing.clients.kernels import KernelClient
+from tessera.metatracing.models.kernel_blocks import REFERENCE, Processor, Work, blocks_for, clocks
 from tessera.metatracing.regions.candidates import tier2_levels
-from tessera.runtime.creation import empty
+from tessera.runtime.tensor.creation import empty
 from tessera.targets.cpu import features
-from tessera.targets.cpu.kernel_blocks import REFERENCE, Processor, Work, blocks_for, clocks
 
 XEON, N1 = Processor("amx", 48 << 10, 2 << 20, 2), Processor("neon", 64 << 10, 1 << 20, 2)
 PROCESSORS = [XEON, N1, Processor("avx2", 32 << 10, 256 << 10, 4)]
@@ -70,6 +70,8 @@ def test_caches_are_those_of_a_processor() -> None:
 
 def test_ranking_blocks_loads_no_compiler() -> None:
     """A call does it that wants to climb: loading a compiler would hold it up for a good part of a second."""
-    code = "import sys, tessera.targets.cpu.kernel_blocks; print('xdsl' in sys.modules, 'llvmlite' in sys.modules)"
+    code = (
+        "import sys, tessera.metatracing.models.kernel_blocks; print(*(x in sys.modules for x in ('xdsl', 'llvmlite')))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]

@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 from pool_programs import block, kernels
 
 from tessera.errors import CompileError
-from tessera.targets.cpu import launch
-from tessera.targets.cpython import objects
+from tessera.runtime.native import launch, objects
 
 Maker = Callable[..., launch.Launch]
 MAKERS = [launch.through_entry, launch.through_ctypes]
@@ -271,7 +270,7 @@ import sys
 import numpy as np
 import pool_programs
 from pool_programs import block
-from tessera.targets.cpu import launch, pool
+from tessera.runtime.native import launch, pool
 sys.getobjects = None  # as in builds that trace references
 assert "PyEval" not in pool.runtime_text()
 pool.start()

@@ -23,7 +23,7 @@ from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.common import elementwise as table
 from tessera.kernels.host_plan import plan_of_function
 from tessera.runtime.cuda.executable import CudaExecutable
-from tessera.runtime.launch_plan import Failure
+from tessera.runtime.program.launch_plan import Failure
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered
 from tessera.targets.cuda.interpreter.nv import run_nv_kernel

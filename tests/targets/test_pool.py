@@ -17,7 +17,8 @@ import pytest
 from pool_programs import Block, block, kernels, run_process, workers
 
 from tessera.errors import DeviceError
-from tessera.targets.cpu import features, launch, pool
+from tessera.runtime.native import launch, pool
+from tessera.targets.cpu import features
 
 PATIENCE = 50_000_000  # turns; a thread that was promised may have to wait for a processor
 
@@ -183,7 +184,7 @@ def test_sizes_that_make_no_sense_are_refused(count: int) -> None:
 def test_the_knob_says_how_many() -> None:
     code = """
 import pool_programs
-from tessera.targets.cpu import pool
+from tessera.runtime.native import pool
 first = pool.threads()
 pool_programs.kernels()
 second = pool.threads()
@@ -201,7 +202,7 @@ import resource, pool_programs
 import numpy as np
 from pathlib import Path
 from pool_programs import Block
-from tessera.targets.cpu import pool
+from tessera.runtime.native import pool
 pool.set_threads(4)
 kernel, dispatch = pool_programs.kernels().address("empty"), pool.start().dispatch
 pages = int(Path("/proc/self/statm").read_text().split()[0])
@@ -262,7 +263,7 @@ import json, os, threading, time
 import numpy as np
 import pool_programs
 from pool_programs import Block, workers
-from tessera.targets.cpu import pool
+from tessera.runtime.native import pool
 
 def meet():
     board = np.zeros(16, np.int64)
@@ -308,7 +309,7 @@ from itertools import repeat
 import numpy as np
 import pool_programs
 from pool_programs import Block, block
-from tessera.targets.cpu import launch, pool
+from tessera.runtime.native import launch, pool
 pool.set_threads(3)
 kernels = pool_programs.kernels()
 board = np.zeros(16, np.int64)
@@ -342,7 +343,7 @@ def test_a_stored_image_is_started_without_a_compiler(tmp_path: Path) -> None:
 import sys
 from pathlib import Path
 import numpy as np
-from tessera.targets.cpu import launch, pool
+from tessera.runtime.native import launch, pool
 from tessera.targets.llvm.image import load
 folder = Path(sys.argv[1])
 runtime = pool.start((folder / "runtime").read_bytes())
@@ -359,7 +360,7 @@ print(fill(out, 4, 1.5), out.tolist(), {"llvmlite", "xdsl"} & set(sys.modules))
 def test_threads_that_start_the_pool_together_get_the_same_one() -> None:
     code = """
 import threading
-from tessera.targets.cpu import pool
+from tessera.runtime.native import pool
 image, found = pool.compile_runtime(), []
 threads = [threading.Thread(target=lambda: found.append(pool.start(image))) for _ in range(8)]
 for thread in threads: thread.start()

@@ -10,7 +10,7 @@ import pool_programs
 import pytest
 from pool_model import Model, explore
 
-from tessera.targets.cpu import pool
+from tessera.runtime.native import pool
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ import pytest
 
 from sequence_tables import noted_tables
 from tessera.errors import CompileError
+from tessera.runtime.native import launch, pool, sequence
 from tessera.shapes.tracked import Trail, is_tracked, plain
-from tessera.targets.cpu import features, launch, pool, sequence
+from tessera.targets.cpu import features
 from tessera.targets.llvm import image, machine
 
 # Adds the number in word 9 to what word 8 points at; a negative sum is a failure that says which.

@@ -23,8 +23,9 @@ import numpy as np
 from tessera import knobs
 from tessera.bench.definitions import BenchError
 from tessera.bench.hardware import available_memory_bytes, last_level_cache_bytes
-from tessera.runtime.executable import start_pool
-from tessera.targets.cpu import features, launch, pool
+from tessera.runtime.native import launch, pool
+from tessera.runtime.program.executable import start_pool
+from tessera.targets.cpu import features
 
 PRECISIONS = ("f32", "bf16", "f64")
 

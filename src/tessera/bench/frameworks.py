@@ -137,14 +137,14 @@ def _wake_tessera() -> None:
 
 
 def _tessera_types() -> tuple[type, ...]:
-    from tessera.runtime.tensor import Tensor
+    from tessera.runtime.tensor.tensor import Tensor
 
     return (Tensor,)
 
 
 def _tessera_threads(count: int) -> None:
-    from tessera.runtime.executable import start_pool
-    from tessera.targets.cpu import pool
+    from tessera.runtime.native import pool
+    from tessera.runtime.program.executable import start_pool
 
     start_pool()
     pool.set_threads(count)

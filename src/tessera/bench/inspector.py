@@ -35,7 +35,7 @@ from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.values import DotOp, TransOp
 from tessera.kernels.function import Kernel
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.expr import Size, dim
 from tessera.targets.cpu import instructions
 from tessera.targets.cpu.ir import dialect as cpu

@@ -34,10 +34,10 @@ from tessera.kernels.function import Instance, Kernel
 from tessera.kernels.levels import calling_module
 from tessera.kernels.native import Program, Programs, Settings, place_of, settings, settings_on
 from tessera.kernels.schedule import Schedule
-from tessera.runtime.creation import asarray
-from tessera.runtime.executable import Executable, Runner, start_pool
-from tessera.runtime.launch_plan import Plan
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.program.executable import Executable, Runner, start_pool
+from tessera.runtime.program.launch_plan import Plan
+from tessera.runtime.tensor.creation import asarray
+from tessera.runtime.tensor.tensor import Tensor
 from tessera.targets.cpu import features
 from tessera.targets.cpu.compile import EFFORTS, compile_kernel, machine_for
 from tessera.targets.cpu.compile import Program as MachineProgram

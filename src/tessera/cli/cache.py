@@ -7,7 +7,7 @@ import time
 
 import click
 
-from tessera.runtime.cache import shared
+from tessera.runtime.cache.store import shared
 
 
 @click.group(invoke_without_command=True)

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import tessera as ts
 from tessera.cli.demo_attention import attention
 from tessera.kernels import Schedule
-from tessera.targets.cpu import features, pool
+from tessera.runtime.native import pool
+from tessera.targets.cpu import features
 
 SHAPE = (8, 512, 64)  # heads, rows, width
 _BLOCK = Schedule(block=(64, 64))

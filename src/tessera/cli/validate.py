@@ -32,7 +32,7 @@ def validate(quick: bool, device: str, output: Path, against: Path | None, proce
     from tessera.bench.validation.report import LEVELS, earlier_samples, verdict
     from tessera.bench.validation.suite import ValidationSuite
     from tessera.metatracing import MetaTracingRuntime
-    from tessera.runtime.device import device as device_named
+    from tessera.runtime.device.device import device as device_named
 
     before = None if against is None else earlier_samples(against)
     device_named(device).backend  # noqa: B018  (says what is missing where there is no such device)

@@ -13,9 +13,9 @@ from tessera.distributed.group import Intent, ProcessGroup, current_group
 from tessera.dtypes.types import DType, Kind
 from tessera.errors import DtypeError, EffectError, ShapeError, TesseraError
 from tessera.metatracing.ranks import LISTENERS, CollectiveEvent
-from tessera.runtime.device import CPU
-from tessera.runtime.memory import address, aligned, aligned_copy
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.device.device import CPU
+from tessera.runtime.device.memory import address, aligned, aligned_copy
+from tessera.runtime.tensor.tensor import Tensor
 
 
 def all_reduce(tensor: Tensor, op: str = "sum") -> Tensor:

@@ -14,7 +14,7 @@ import numpy as np
 from tessera.distributed.group import ProcessGroup
 from tessera.dtypes import casting
 from tessera.dtypes.types import DType, Kind, f32, f64, i32, saturate
-from tessera.runtime.memory import Array
+from tessera.runtime.device.memory import Array
 
 OPS: dict[str, Callable[..., Any]] = {
     "sum": np.add,

@@ -17,9 +17,9 @@ import numpy as np
 
 from tessera.dtypes.types import BY_NAME, DType
 from tessera.errors import DeviceError, TesseraError
-from tessera.runtime.device import Device
-from tessera.runtime.memory import contiguous_strides
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.device.device import Device
+from tessera.runtime.device.memory import contiguous_strides
+from tessera.runtime.tensor.tensor import Tensor
 from tessera.starting import search_path
 
 if TYPE_CHECKING:

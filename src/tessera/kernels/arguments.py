@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tessera.runtime.creation import asarray
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.tensor.creation import asarray
+from tessera.runtime.tensor.tensor import Tensor
 
 Number: TypeAlias = bool | int | float
 NUMBERS: frozenset[object] = frozenset({bool, int, float})

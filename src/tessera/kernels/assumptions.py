@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tessera.errors import CompileError
 from tessera.kernels.arguments import NUMBERS, look_up
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.tensor.tensor import Tensor
 from tessera.transforms.core.facts import Fact, Facts, Kind, observe
 
 if TYPE_CHECKING:

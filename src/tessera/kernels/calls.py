@@ -19,11 +19,11 @@ from tessera.kernels.arguments import NUMBERS, Number, is_array, plain
 from tessera.kernels.arguments import exact as exact_number
 from tessera.kernels.exact import AS_THEY_ARE, exact
 from tessera.kernels.native import WORK, Settings, quick_settings, settings
-from tessera.runtime.creation import asarray
-from tessera.runtime.executable import Runner
-from tessera.runtime.overlap import OverlapError
-from tessera.runtime.tensor import Tensor
-from tessera.runtime.written_calls import MISSING, NOT_FOUND, as_given, mark_for, parameters_text, written
+from tessera.runtime.program.executable import Runner
+from tessera.runtime.program.overlap import OverlapError
+from tessera.runtime.program.written_calls import MISSING, NOT_FOUND, as_given, mark_for, parameters_text, written
+from tessera.runtime.tensor.creation import asarray
+from tessera.runtime.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
     from tessera.kernels.function import Kernel

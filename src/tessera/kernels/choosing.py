@@ -19,8 +19,8 @@ from tessera.errors import TesseraError
 from tessera.kernels.arguments import look_up
 from tessera.kernels.native import Kept, Program, Settings, lines_of
 from tessera.kernels.schedule import Schedule
-from tessera.runtime.cache import UNREADABLE
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.cache.store import UNREADABLE
+from tessera.runtime.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
     from tessera.kernels.function import Instance

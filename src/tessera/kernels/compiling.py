@@ -23,7 +23,7 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.reach import covers
 from tessera.ir.tile.types import ViewType
 from tessera.kernels.native import Program, Settings, loaded
-from tessera.runtime.launch_plan import ArrayArgument, Failure, NumberArgument, Plan
+from tessera.runtime.program.launch_plan import ArrayArgument, Failure, NumberArgument, Plan
 from tessera.transforms.checks.host_checks import host_checks
 from tessera.transforms.checks.instrument import check_of, title
 from tessera.transforms.core.dumping import Shown

@@ -31,7 +31,7 @@ import numpy as np
 from tessera.kernels.code_reads import CodeReads, Outer, reads_of
 from tessera.kernels.control import is_kernel_module
 from tessera.kernels.exact import AS_THEY_ARE
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.tensor.tensor import Tensor
 
 
 class _Missing:

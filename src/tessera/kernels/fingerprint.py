@@ -25,7 +25,7 @@ from tessera.kernels.control import is_kernel_module
 from tessera.kernels.dependencies import ASKS_THE_WORLD, is_users_function
 from tessera.kernels.named import found_as
 from tessera.kernels.schedule import Schedule, Space
-from tessera.runtime.build import is_unedited
+from tessera.runtime.cache.build import is_unedited
 
 
 class NoFingerprint(Exception):  # noqa: N818  (an answer, not an error: nobody sees it)

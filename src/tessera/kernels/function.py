@@ -48,10 +48,10 @@ from tessera.kernels.native import Kept, Program, Programs, Settings, place_of, 
 from tessera.kernels.overlapping import log_overlap, merged_groups, say_overlapping
 from tessera.kernels.schedule import Schedule, Space
 from tessera.kernels.values import is_tracing
-from tessera.runtime.creation import asarray
-from tessera.runtime.overlap import OverlapError
-from tessera.runtime.tensor import Tensor
-from tessera.runtime.transfer import Mirror
+from tessera.runtime.program.overlap import OverlapError
+from tessera.runtime.tensor.creation import asarray
+from tessera.runtime.tensor.tensor import Tensor
+from tessera.runtime.tensor.transfer import Mirror
 from tessera.shapes.annotations import TensorType, Tile
 from tessera.shapes.expr import Shape, dim
 from tessera.shapes.signature import Signature

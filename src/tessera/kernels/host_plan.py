@@ -8,7 +8,7 @@ from xdsl.ir import Attribute
 from tessera.errors import CompileError
 from tessera.ir.common.elements import dtype_of
 from tessera.ir.tile.types import ViewType
-from tessera.runtime.launch_plan import ArrayArgument, DeviceLaunch, MapAxis, NumberArgument, Plan, TensorMap
+from tessera.runtime.program.launch_plan import ArrayArgument, DeviceLaunch, MapAxis, NumberArgument, Plan, TensorMap
 from tessera.targets.cuda.compile import Program
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir.hopper_copies import TensorMapOp

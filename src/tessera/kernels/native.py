@@ -29,16 +29,16 @@ from tessera.kernels.arguments import NUMBERS, Ask, Guard, Number, collect, is_l
 from tessera.kernels.assumptions import Assumptions, guards_of
 from tessera.kernels.schedule import Schedule
 from tessera.kernels.values import CURRENT
-from tessera.runtime import cache
-from tessera.runtime.build import build
-from tessera.runtime.device import CPU, Device
-from tessera.runtime.executable import Executable
-from tessera.runtime.garbage import collect_after
-from tessera.runtime.launch_plan import Plan
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.cache import store as cache
+from tessera.runtime.cache.build import build
+from tessera.runtime.device.device import CPU, Device
+from tessera.runtime.device.garbage import collect_after
+from tessera.runtime.native import standing_answers
+from tessera.runtime.native.standing_answers import StandingAnswer
+from tessera.runtime.program.executable import Executable
+from tessera.runtime.program.launch_plan import Plan
+from tessera.runtime.tensor.tensor import Tensor
 from tessera.targets.cpu import features
-from tessera.targets.cpython import standing_answers
-from tessera.targets.cpython.standing_answers import StandingAnswer
 from tessera.transforms.core.facts import Fact, Kind
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from tessera.kernels.rewrite import rewritten
 from tessera.kernels.tile_parameters import load_tiles
 from tessera.kernels.tracer import Tracer
 from tessera.kernels.values import Tile, as_tuple, tracing
-from tessera.runtime.creation import asarray
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.tensor.creation import asarray
+from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import Shape, Size, dim, size
 from tessera.transforms.core.canonicalize import Canonicalize

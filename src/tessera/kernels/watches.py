@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from tessera.kernels.dependencies import MISSING, Held
 from tessera.kernels.exact import are_same
-from tessera.targets.cpython import same_words
+from tessera.runtime.native import same_words
 
 Check = Callable[[], bool]
 Chains = Sequence[tuple[dict[str, Any], str, Any, str]]

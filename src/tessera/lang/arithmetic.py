@@ -11,7 +11,7 @@ from tessera.errors import DtypeError
 from tessera.lang import primitives
 from tessera.lang.asking import ruled
 from tessera.lang.tracing import Traced, shown
-from tessera.runtime.operators import nearest
+from tessera.runtime.tensor.operators import nearest
 from tessera.shapes import rules
 from tessera.shapes.expr import Size
 

@@ -9,8 +9,8 @@ from tessera.dtypes.types import f32
 from tessera.lang.annotated import leaves_of
 from tessera.lang.functions import ArgumentType, Outcome, trace_function
 from tessera.lang.parameters import Parameters
-from tessera.runtime.device import Device, default_device
-from tessera.runtime.pytree import tree_unflatten
+from tessera.runtime.device.device import Device, default_device
+from tessera.runtime.tensor.pytree import tree_unflatten
 from tessera.shapes.annotations import TensorType, annotation
 from tessera.shapes.history import ShapeHistory
 

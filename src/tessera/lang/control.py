@@ -17,8 +17,8 @@ from tessera.lang.arithmetic import elementwise
 from tessera.lang.parameters import is_array
 from tessera.lang.sizes import TracedSize, plain_size
 from tessera.lang.tracing import Traced, current, current_or_none
-from tessera.runtime.creation import asarray
-from tessera.runtime.pytree import tree_flatten, tree_map, tree_unflatten
+from tessera.runtime.tensor.creation import asarray
+from tessera.runtime.tensor.pytree import tree_flatten, tree_map, tree_unflatten
 from tessera.shapes.expr import Size, format_shape
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from tessera.lang.parameters import Parameters, scalar
 from tessera.lang.structures import Structure
 from tessera.lang.tracing import current_or_none
 from tessera.lang.watching import Check
-from tessera.runtime.meta import Meta
-from tessera.runtime.pytree import tree_unflatten
-from tessera.runtime.tensor import Tensor
-from tessera.runtime.written_calls import MISSING, NOT_FOUND, as_given, mark_for, parameters_text, written
-from tessera.targets.cpython import earlier_calls, objects
+from tessera.runtime.native import earlier_calls, objects
+from tessera.runtime.program.written_calls import MISSING, NOT_FOUND, as_given, mark_for, parameters_text, written
+from tessera.runtime.tensor.meta import Meta
+from tessera.runtime.tensor.pytree import tree_unflatten
+from tessera.runtime.tensor.tensor import Tensor
 
 MOST_ENTRIES = 4096
 INLINE = 4

@@ -15,9 +15,9 @@ from tessera.lang.parameters import is_array
 from tessera.lang.places import Inside
 from tessera.lang.sizes import SizeGuard, Sizes, TracedSize, plain_size
 from tessera.lang.tracing import Copied, Trace, Traced, tracing
-from tessera.runtime.device import Device
-from tessera.runtime.pytree import tree_flatten
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.device.device import Device
+from tessera.runtime.tensor.pytree import tree_flatten
+from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.bounds import Interval
 from tessera.shapes.expr import Dim, Size
 from tessera.shapes.history import ShapeHistory

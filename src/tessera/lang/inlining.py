@@ -10,7 +10,7 @@ from tessera.lang.annotated import pairs
 from tessera.lang.asking import is_automatic
 from tessera.lang.parameters import Parameters
 from tessera.lang.tracing import Traced
-from tessera.runtime.pytree import tree_map
+from tessera.runtime.tensor.pytree import tree_map
 from tessera.shapes.annotations import TensorType
 from tessera.shapes.expr import dim, size
 

@@ -33,10 +33,10 @@ from tessera.lang.tiering import Tiers, tiers_of, wanted_tiers
 from tessera.lang.tracing import current_or_none
 from tessera.lang.variants import Reason, Seen, pattern_of, sizes_for
 from tessera.lang.world import world
-from tessera.runtime.device import Device, default_device
-from tessera.runtime.garbage import collect_after
-from tessera.runtime.pytree import tree_leaves
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.device.device import Device, default_device
+from tessera.runtime.device.garbage import collect_after
+from tessera.runtime.tensor.pytree import tree_leaves
+from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.expr import format_shape
 
 if TYPE_CHECKING:

@@ -25,10 +25,10 @@ from tessera.lang.programs.store import find, keep
 from tessera.lang.sizes import SizeGuard
 from tessera.lang.variants import sizes_for
 from tessera.lang.world import world
-from tessera.runtime import cache
-from tessera.runtime.build import build
-from tessera.runtime.device import Device
-from tessera.runtime.pytree import tree_flatten, tree_unflatten
+from tessera.runtime.cache import store as cache
+from tessera.runtime.cache.build import build
+from tessera.runtime.device.device import Device
+from tessera.runtime.tensor.pytree import tree_flatten, tree_unflatten
 from tessera.shapes.expr import dim
 
 _MOST_VARIANTS = 32

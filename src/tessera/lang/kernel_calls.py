@@ -19,7 +19,7 @@ from tessera.lang import primitives
 from tessera.lang.effects import allow
 from tessera.lang.sizes import plain
 from tessera.lang.tracing import Traced, current, shown
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.annotations import TensorType
 from tessera.shapes.expr import Size, dim, size
 from tessera.transforms.core.facts import Kind

@@ -14,11 +14,11 @@ from tessera.dtypes.promotion import as_dtype
 from tessera.dtypes.types import DType, f32, f64, i64
 from tessera.errors import DeviceError, ShapeError
 from tessera.lang.tracing import Traced, current, current_or_none
-from tessera.runtime import creation
-from tessera.runtime.creation import DeviceLike
-from tessera.runtime.device import device as find_device
-from tessera.runtime.operators import Scalar, nearest
-from tessera.runtime.tensor import DTypeLike, Tensor
+from tessera.runtime.device.device import device as find_device
+from tessera.runtime.tensor import creation
+from tessera.runtime.tensor.creation import DeviceLike
+from tessera.runtime.tensor.operators import Scalar, nearest
+from tessera.runtime.tensor.tensor import DTypeLike, Tensor
 from tessera.shapes.expr import Dim, DimLike
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, cast
 
 from tessera.errors import TesseraError
-from tessera.runtime.newest import shorten
+from tessera.runtime.cache.newest import shorten
 
 _MOST_STRONG = 8
 """Objects that cannot be referred to weakly: so many of them are kept, the latest."""

@@ -15,7 +15,7 @@ from tessera.errors import TesseraError, caller_span
 from tessera.lang.effects import pure
 from tessera.lang.jit import Jitted
 from tessera.lang.tracing import Traced, current_or_none, shown, stories
-from tessera.runtime.pytree import tree_leaves
+from tessera.runtime.tensor.pytree import tree_leaves
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -21,10 +21,10 @@ from tessera.dtypes.types import DType, bool_, f64, i64
 from tessera.errors import TesseraError
 from tessera.kernels.exact import exact
 from tessera.lang.methods import Held, alive
-from tessera.runtime.creation import asarray
-from tessera.runtime.memory import aligned
-from tessera.runtime.pytree import tree_flatten, tree_paths, tree_unflatten
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.device.memory import aligned
+from tessera.runtime.tensor.creation import asarray
+from tessera.runtime.tensor.pytree import tree_flatten, tree_paths, tree_unflatten
+from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.annotations import TensorType
 from tessera.shapes.signature import Signature
 

@@ -23,8 +23,8 @@ from tessera.lang.operator import operator
 from tessera.lang.sizes import plain
 from tessera.lang.tracing import Array, Traced, current_or_none, shown
 from tessera.lang.world import seed
-from tessera.runtime.creation import asarray
-from tessera.runtime.tensor import DTypeLike
+from tessera.runtime.tensor.creation import asarray
+from tessera.runtime.tensor.tensor import DTypeLike
 from tessera.shapes.expr import Size, dim, format_shape, size
 
 __all__ = ["bernoulli", "fold_in", "key", "normal", "randint", "seed", "split", "uniform"]

@@ -10,9 +10,9 @@ from tessera.lang import primitives
 from tessera.lang.effects import allow
 from tessera.lang.tracing import Traced, current, current_or_none, shown
 from tessera.lang.world import world
-from tessera.runtime.creation import asarray
-from tessera.runtime.memory import aligned_copy
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.device.memory import aligned_copy
+from tessera.runtime.tensor.creation import asarray
+from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.expr import format_shape
 
 _numbers = count()

@@ -17,9 +17,9 @@ from tessera.dtypes.types import DType
 from tessera.errors import EffectError, ShapeError, TesseraError
 from tessera.lang.places import Inside
 from tessera.lang.sizes import Sizes, TracedSize, traced_shape
-from tessera.runtime.device import Device
-from tessera.runtime.tensor import Tensor
-from tessera.runtime.tracking import telling_reads
+from tessera.runtime.device.device import Device
+from tessera.runtime.tensor.tensor import Tensor
+from tessera.runtime.tensor.tracking import telling_reads
 from tessera.shapes.expr import Size, format_shape
 from tessera.shapes.history import ShapeHistory
 

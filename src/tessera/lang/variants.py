@@ -14,7 +14,7 @@ from tessera.errors import SourceSpan
 from tessera.lang.asking import is_automatic
 from tessera.lang.functions import ArgumentType, TracedFunction
 from tessera.lang.parameters import Call, Parameters
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.annotations import TensorType
 from tessera.shapes.bounds import Interval
 from tessera.shapes.environment import ShapeEnvironment

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Protocol
 
 from tessera.kernels.schedule import Schedule
 from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts, Number
-from tessera.runtime.meta import Meta
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.tensor.meta import Meta
+from tessera.runtime.tensor.tensor import Tensor
 
 Runner = Callable[..., Any]
 _MANY = 6  # facts that are no longer named one by one

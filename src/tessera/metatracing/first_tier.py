@@ -19,9 +19,9 @@ from tessera.metatracing.config import RuntimeConfig
 from tessera.metatracing.ranks import LISTENERS, CollectiveEvent
 from tessera.metatracing.records import AttentionTrace
 from tessera.metatracing.runtime import MetaTracingRuntime, RuntimeResult
-from tessera.runtime import transfer
-from tessera.runtime.tensor import Tensor
-from tessera.runtime.transfer import MemoryTransferInfo
+from tessera.runtime.tensor import transfer
+from tessera.runtime.tensor.tensor import Tensor
+from tessera.runtime.tensor.transfer import MemoryTransferInfo
 
 if TYPE_CHECKING:
     from tessera.lang.jit import Jitted

@@ -11,7 +11,7 @@ from statistics import median, mode
 from typing import TYPE_CHECKING, Any
 
 from tessera.metatracing.records import Described, ExecutionTier, Record
-from tessera.runtime.meta import Meta
+from tessera.runtime.tensor.meta import Meta
 from tessera.shapes.expr import format_shape
 
 if TYPE_CHECKING:

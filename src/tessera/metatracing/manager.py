@@ -15,8 +15,8 @@ from tessera.metatracing.logs import log
 from tessera.metatracing.records import ExecutionTier, PerformanceSample
 from tessera.metatracing.regions.heat import Clock
 from tessera.metatracing.regions.programs import Counts, Installed
-from tessera.runtime import cache
-from tessera.runtime.meta import Meta
+from tessera.runtime.cache import store as cache
+from tessera.runtime.tensor.meta import Meta
 
 if TYPE_CHECKING:
     from tessera.metatracing.config import RuntimeConfig

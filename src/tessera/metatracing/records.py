@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from tessera.dtypes.types import DType
-from tessera.runtime.meta import Meta
+from tessera.runtime.tensor.meta import Meta
 
 Number = bool | int | float
 Described = tuple["Meta | Number", ...]

@@ -12,7 +12,7 @@ from tessera.dtypes.types import f64
 from tessera.metatracing.attention import AttentionParams
 from tessera.metatracing.records import ExecutionTier
 from tessera.metatracing.runtime import RuntimeResult
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.tensor.tensor import Tensor
 
 
 class ReferenceFlashAttention:

@@ -45,9 +45,9 @@ from tessera.metatracing.regions.request import Request
 from tessera.metatracing.risks import RiskWatch
 from tessera.metatracing.stand_ins import values_of
 from tessera.metatracing.tiered import Tiered
-from tessera.runtime.creation import asarray
-from tessera.runtime.meta import Meta
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.tensor.creation import asarray
+from tessera.runtime.tensor.meta import Meta
+from tessera.runtime.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -240,7 +240,7 @@ class MetaTracingRuntime:
         """softmax(scale·q·kᵀ)·v into `o`, which is made if it is not given."""
         wanted = _DEFAULT_PARAMS if params is None else params
         if o is None:
-            from tessera.runtime.creation import empty_like
+            from tessera.runtime.tensor.creation import empty_like
 
             o = empty_like(asarray(q))
         # A call finds the caches full of arrays: every object that is looked at here is fetched from memory.

@@ -9,9 +9,9 @@ from numpy.lib.stride_tricks import as_strided
 
 from tessera.metatracing.client import Call
 from tessera.metatracing.records import Described, Number
-from tessera.runtime.memory import ALIGNMENT, Buffer
-from tessera.runtime.meta import Meta, alignment_of
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.device.memory import ALIGNMENT, Buffer
+from tessera.runtime.tensor.meta import Meta, alignment_of
+from tessera.runtime.tensor.tensor import Tensor
 
 
 def stand_in(meta: Meta) -> Tensor:

@@ -20,8 +20,8 @@ from tessera.metatracing.logs import log
 from tessera.metatracing.records import ExecutionTier
 from tessera.metatracing.regions.programs import Entry
 from tessera.metatracing.regions.region import FAULTS, Region
-from tessera.runtime.tensor import Tensor
-from tessera.runtime.written_calls import MISSING, as_given, mark_for, parameters_text, written
+from tessera.runtime.program.written_calls import MISSING, as_given, mark_for, parameters_text, written
+from tessera.runtime.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
     from tessera.metatracing.runtime import MetaTracingRuntime

@@ -16,7 +16,7 @@ from tessera.lang.tracing import current_or_none
 from tessera.metatracing.clients.functions import ProgramClient
 from tessera.metatracing.runtime import MetaTracingRuntime, shared_runtime
 from tessera.metatracing.tiered import Tiered
-from tessera.runtime.written_calls import as_given, mark_for, parameters_text, written
+from tessera.runtime.program.written_calls import as_given, mark_for, parameters_text, written
 
 _MOST_STRUCTURES = 256
 

@@ -26,9 +26,9 @@ from tessera.runtime.cuda.executable import CudaExecutable
 from tessera.runtime.cuda.pool import Pool
 from tessera.runtime.cuda.staging import Staging
 from tessera.runtime.cuda.streams import _defaults  # pyright: ignore[reportPrivateUsage]  (the one that is made anew)
-from tessera.runtime.device import Device
-from tessera.runtime.launch_plan import ArrayArgument, Plan
-from tessera.runtime.memory import span_of
+from tessera.runtime.device.device import Device
+from tessera.runtime.device.memory import span_of
+from tessera.runtime.program.launch_plan import ArrayArgument, Plan
 
 _LAUNCH = ctypes.CFUNCTYPE(
     ctypes.c_int,

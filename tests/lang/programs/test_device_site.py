@@ -21,7 +21,7 @@ from tessera.lang.programs.compile import machine_code
 from tessera.lang.programs.lowered import host_of
 from tessera.runtime.cuda.pool import Pool, rounded
 from tessera.runtime.cuda.streams import default_stream
-from tessera.runtime.memory import data_address
+from tessera.runtime.device.memory import data_address
 from tessera.targets.cuda.ptx.assembler import assemble
 
 HOPPER = Settings("cuda", "sm_90a", 3, frozenset(), True, True)

@@ -19,7 +19,7 @@ from tessera.ir import text
 from tessera.kernels.native import settings
 from tessera.lang.programs import code, find, host, keep
 from tessera.lang.programs.lowered import host_of
-from tessera.runtime import cache
+from tessera.runtime.cache import store as cache
 from tessera.transforms.pipeline import compile_module
 
 KEY = cache.key_of("test")

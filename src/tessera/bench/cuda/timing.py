@@ -13,7 +13,7 @@ from tessera.bench.frameworks import library
 from tessera.bench.measurement import EventTimer
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.streams import Event, current_stream, synchronize
-from tessera.runtime.device import Device, device
+from tessera.runtime.device.device import Device, device
 
 _CACHE_MULTIPLE = 2
 """What is written over, in sizes of the L2 cache."""

@@ -12,8 +12,8 @@ from tessera.dtypes.types import f32
 from tessera.kernels import intrinsics as tile
 from tessera.kernels.function import kernel
 from tessera.kernels.schedule import Schedule
-from tessera.runtime.creation import empty, empty_like
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.tensor.creation import empty, empty_like
+from tessera.runtime.tensor.tensor import Tensor
 
 __written_like_a_user__ = True  # errors and IR point at the lines of this file
 

@@ -12,7 +12,7 @@ from tessera.bench.operator import Built, OperatorBenchmark, implementation
 from tessera.bench.operators import kernels
 from tessera.bench.precision import Precision
 from tessera.kernels.schedule import Schedule
-from tessera.runtime.creation import empty
+from tessera.runtime.tensor.creation import empty
 
 _GPU_BLOCKS = 128, 128, 64
 

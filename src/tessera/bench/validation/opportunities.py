@@ -10,8 +10,8 @@ from tessera.dtypes.types import f16, f32
 from tessera.metatracing import AttentionParams, ExecutionTier, HotspotDetector, MetaTracingRuntime, RuntimeConfig
 from tessera.metatracing.compiling.background import Blocking
 from tessera.metatracing.regions.request import Request
-from tessera.runtime.creation import empty
-from tessera.runtime.random import randn
+from tessera.runtime.tensor.creation import empty
+from tessera.runtime.tensor.random import randn
 
 _WIDTH = 16
 _CALLS = 48

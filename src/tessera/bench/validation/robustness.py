@@ -27,9 +27,9 @@ from tessera.metatracing.client import facts_of
 from tessera.metatracing.compiling.background import Blocking
 from tessera.metatracing.reference import ReferenceFlashAttention, picked
 from tessera.metatracing.regions.request import Request
-from tessera.runtime.creation import empty
-from tessera.runtime.random import randn
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.tensor.creation import empty
+from tessera.runtime.tensor.random import randn
+from tessera.runtime.tensor.tensor import Tensor
 
 LEAK_MB = 8.0
 """Megabytes that the second half of many calls may add."""

@@ -11,7 +11,7 @@ from tessera.lang.arithmetic import elementwise
 from tessera.lang.operator import operator
 from tessera.lang.operators.operands import refusal, tensor
 from tessera.lang.tracing import Array, Traced, shown
-from tessera.runtime.tensor import DTypeLike
+from tessera.runtime.tensor.tensor import DTypeLike
 
 
 @operator

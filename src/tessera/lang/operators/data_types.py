@@ -13,9 +13,9 @@ from tessera.lang import primitives
 from tessera.lang.operator import operator
 from tessera.lang.operators.operands import tensor
 from tessera.lang.tracing import Array, Traced
-from tessera.runtime.creation import DeviceLike
-from tessera.runtime.creation import asarray as host_array
-from tessera.runtime.tensor import DTypeLike, Tensor
+from tessera.runtime.tensor.creation import DeviceLike
+from tessera.runtime.tensor.creation import asarray as host_array
+from tessera.runtime.tensor.tensor import DTypeLike, Tensor
 
 
 @operator

@@ -8,9 +8,9 @@ from typing import Any
 from tessera.dtypes.types import DType, bf16, bool_, f16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from tessera.errors import DeviceError
 from tessera.lang.operators.data_types import isdtype
-from tessera.runtime.creation import DeviceLike
-from tessera.runtime.device import CPU, Device, default_device
-from tessera.runtime.device import device as find_device
+from tessera.runtime.device.device import CPU, Device, default_device
+from tessera.runtime.device.device import device as find_device
+from tessera.runtime.tensor.creation import DeviceLike
 
 API_VERSION = "2023.12"
 

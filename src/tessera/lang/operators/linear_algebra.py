@@ -13,7 +13,7 @@ from tessera.lang.arithmetic import broadcast_all, elementwise
 from tessera.lang.operator import operator
 from tessera.lang.operators.operands import axes_of, expanded, narrow, one_axis, refusal, tensor, tensors
 from tessera.lang.tracing import Array, Traced, shown
-from tessera.runtime.tensor import DTypeLike
+from tessera.runtime.tensor.tensor import DTypeLike
 from tessera.shapes.expr import Size
 
 

@@ -14,8 +14,8 @@ from tessera.lang.arithmetic import broadcast_shapes
 from tessera.lang.operator import operator
 from tessera.lang.operators.operands import Axis, axes_of, expanded, known, one_axis, replaced, tensor, tensors
 from tessera.lang.tracing import Array, Traced, current_or_none, shown
-from tessera.runtime.creation import asarray
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.tensor.creation import asarray
+from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes import rules
 from tessera.shapes.expr import DimLike, Size
 

@@ -13,7 +13,7 @@ from tessera.lang import primitives
 from tessera.lang.arithmetic import elementwise, typed
 from tessera.lang.asking import TraceAgain
 from tessera.lang.tracing import Traced, shown
-from tessera.runtime.operators import nearest
+from tessera.runtime.tensor.operators import nearest
 from tessera.shapes import rules
 from tessera.shapes.expr import format_shape
 

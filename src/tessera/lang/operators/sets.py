@@ -16,8 +16,8 @@ from tessera.lang.operators.searching import searchsorted
 from tessera.lang.operators.sorting import argsort
 from tessera.lang.operators.statistics import running, truth
 from tessera.lang.tracing import Array, Traced
-from tessera.runtime.creation import arange, asarray
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.tensor.creation import arange, asarray
+from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.expr import format_shape
 
 

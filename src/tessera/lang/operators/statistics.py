@@ -27,7 +27,7 @@ from tessera.lang.operators.operands import (
     wide,
 )
 from tessera.lang.tracing import Array, Traced
-from tessera.runtime.tensor import DTypeLike
+from tessera.runtime.tensor.tensor import DTypeLike
 
 
 def _summed_type(x: Traced, dtype: DTypeLike | None) -> DType:

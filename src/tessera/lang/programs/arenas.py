@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tessera.runtime.memory import Array, aligned_empty
+from tessera.runtime.device.memory import Array, aligned_empty
 
 _BYTE = np.dtype(np.uint8)
 ALIGNMENT = 256

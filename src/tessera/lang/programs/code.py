@@ -12,17 +12,17 @@ from weakref import WeakValueDictionary
 from tessera.interpreters.core.machine import Machine
 from tessera.kernels.native import WORK, Settings, loaded, target_of
 from tessera.lang.programs import host
-from tessera.runtime import cache
-from tessera.runtime.build import build
-from tessera.runtime.device import CPU, Device
-from tessera.runtime.launch_plan import Plan
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.cache import store as cache
+from tessera.runtime.cache.build import build
+from tessera.runtime.device.device import CPU, Device
+from tessera.runtime.program.launch_plan import Plan
+from tessera.runtime.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from tessera.runtime.cuda.executable import CudaExecutable
-    from tessera.runtime.executable import Executable
+    from tessera.runtime.program.executable import Executable
 
 _LOADED: WeakValueDictionary[str, Executable | CudaExecutable] = WeakValueDictionary()
 

@@ -28,10 +28,10 @@ from tessera.lang.programs.code import Codes
 from tessera.lang.programs.levels import Level, Levels
 from tessera.lang.programs.lowered import described, host_of
 from tessera.lang.programs.program import Program
-from tessera.runtime.device import Device, device
-from tessera.runtime.launch_plan import Plan
-from tessera.runtime.memory import aligned
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.device.device import Device, device
+from tessera.runtime.device.memory import aligned
+from tessera.runtime.program.launch_plan import Plan
+from tessera.runtime.tensor.tensor import Tensor
 from tessera.targets.choose_blocks import stages_for
 from tessera.transforms.core.facts import Facts
 from tessera.transforms.pipeline import Stage, compile_module

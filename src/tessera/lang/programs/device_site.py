@@ -28,16 +28,24 @@ from tessera.runtime.cuda.results import maker
 from tessera.runtime.cuda.staging import Staging
 from tessera.runtime.cuda.streams import SEVERAL, Stream, current_stream, current_streams, default_stream
 from tessera.runtime.cuda.tensor_maps import ARRAY_WORD, MAP_WORD, Kind, Sized, Together
-from tessera.runtime.device import Device
-from tessera.runtime.launch_plan import MAP_BYTES, WORD, Plan
-from tessera.runtime.memory import ALIGNMENT, Array, Buffer, aligned, aligned_empty, contiguous_strides, data_address
-from tessera.runtime.meta import Meta
+from tessera.runtime.device.device import Device
+from tessera.runtime.device.memory import (
+    ALIGNMENT,
+    Array,
+    Buffer,
+    aligned,
+    aligned_empty,
+    contiguous_strides,
+    data_address,
+)
+from tessera.runtime.native import launch as host_launch
+from tessera.runtime.native import sequence
+from tessera.runtime.program.launch_plan import MAP_BYTES, WORD, Plan
+from tessera.runtime.tensor.meta import Meta
 from tessera.shapes.tracked import counted, made
-from tessera.targets.cpu import launch as host_launch
-from tessera.targets.cpu import sequence
 
 if TYPE_CHECKING:
-    from tessera.runtime.memory import DeviceMemory
+    from tessera.runtime.device.memory import DeviceMemory
 
 LINE = 16
 _FAR = 1 << 31

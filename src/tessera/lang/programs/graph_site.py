@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 from tessera.lang.programs.device_site import DeviceSite
 from tessera.lang.programs.writing import Extra, Prepared, Source, Writer
+from tessera.runtime.cache.newest import shorten
 from tessera.runtime.cuda.recordings import GRAPH_WORD, Recording, Score
 from tessera.runtime.cuda.streams import Stream
-from tessera.runtime.launch_plan import WORD
-from tessera.runtime.newest import shorten
-from tessera.targets.cpu import launch as host_launch
+from tessera.runtime.native import launch as host_launch
+from tessera.runtime.program.launch_plan import WORD
 
 LEAST = 2
 """Launches that follow each other and are worth a graph."""

@@ -14,14 +14,14 @@ from tessera.interpreters.core.machine import Machine
 from tessera.lang.programs import arenas
 from tessera.lang.programs.layout import Combine, Draw, Geometry, Given, Known, Load, Move, Place, Run, Save, Show
 from tessera.lang.programs.writing import Prepared, Writer
-from tessera.runtime.executable import Executable, Fresh, start_pool
-from tessera.runtime.launch_plan import Plan
-from tessera.runtime.memory import Array, aligned_copy, data_address, span_of
+from tessera.runtime.device.memory import Array, aligned_copy, data_address, span_of
+from tessera.runtime.native import launch
+from tessera.runtime.program.executable import Executable, Fresh, start_pool
+from tessera.runtime.program.launch_plan import Plan
 from tessera.shapes.tracked import LostError, made
-from tessera.targets.cpu import launch
 
 if TYPE_CHECKING:
-    from tessera.runtime.meta import Meta
+    from tessera.runtime.tensor.meta import Meta
 
 
 class HostSite:

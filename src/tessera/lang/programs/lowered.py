@@ -116,7 +116,7 @@ def identity_of(function: tile.FuncOp, *, located: bool = False) -> str:
     renamed = function.clone()
     renamed.properties["sym_name"] = StringAttr("kernel")
     if located or any(isinstance(op, tile.AssertOp) for op in function.body.walk()):
-        from tessera.runtime.cache import key_of
+        from tessera.runtime.cache.store import key_of
 
         return key_of(text.write(renamed, locations=True))
     return structural_hash(renamed)

@@ -21,9 +21,9 @@ from tessera.lang.programs.layout import Layout, lay_out
 from tessera.lang.programs.levels import Levels
 from tessera.lang.programs.resizing import Rebound, Resizing
 from tessera.lang.programs.writing import Site, Writer
-from tessera.runtime.device import Device
-from tessera.runtime.executable import Geometry
-from tessera.runtime.tensor import Tensor, stores_alike
+from tessera.runtime.device.device import Device
+from tessera.runtime.program.executable import Geometry
+from tessera.runtime.tensor.tensor import Tensor, stores_alike
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.symbols import Symbols
 

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from tessera.lang.programs import host
 from tessera.lang.programs.layout import Layout, Run, lay_out
 from tessera.lang.programs.memory_plan import Plan, Planner
-from tessera.runtime.executable import Geometry
-from tessera.runtime.memory import contiguous_strides
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.device.memory import contiguous_strides
+from tessera.runtime.program.executable import Geometry
+from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.expr import evaluator
 from tessera.shapes.tracked import Again, LostError, Made, Trail, plain
 

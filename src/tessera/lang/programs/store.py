@@ -15,9 +15,9 @@ from tessera.lang.programs import host
 from tessera.lang.programs.code import Codes
 from tessera.lang.programs.levels import Level, Levels
 from tessera.lang.programs.program import Program
-from tessera.runtime import cache
-from tessera.runtime.build import build
-from tessera.runtime.device import Device
+from tessera.runtime.cache import store as cache
+from tessera.runtime.cache.build import build
+from tessera.runtime.device.device import Device
 
 
 def find(key: str, chosen: Settings, device: Device | None = None) -> Program | None:

@@ -1,6 +1,6 @@
 """What a call of a bound program does, as Python code written for it: addresses are taken and kernels are launched.
 
-Launches that follow each other are one call of machine code (targets/cpu/sequence.py), on either device. What the
+Launches that follow each other are one call of machine code (runtime/native/sequence.py), on either device. What the
 devices do differently, a `Site` says: memory, what a launch consists of, and copies.
 """
 
@@ -35,12 +35,12 @@ from tessera.lang.programs.layout import (
     Show,
 )
 from tessera.lang.programs.memory_plan import Plan as MemoryPlan
-from tessera.runtime.launch_plan import Plan
-from tessera.runtime.memory import data_address, taken
-from tessera.runtime.meta import Meta
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.device.memory import data_address, taken
+from tessera.runtime.native import sequence
+from tessera.runtime.program.launch_plan import Plan
+from tessera.runtime.tensor.meta import Meta
+from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.tracked import is_tracked, made, plain
-from tessera.targets.cpu import sequence
 
 _PACKING = {"i64": "<q", "f32": "<f4x", "f64": "<d", "i1": "<?7x"}
 

@@ -11,7 +11,7 @@ from tessera.errors import TesseraError
 from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
 from tessera.metatracing.records import AttentionTrace, InputProfile
 from tessera.metatracing.stand_ins import stand_in
-from tessera.runtime.meta import Meta
+from tessera.runtime.tensor.meta import Meta
 
 if TYPE_CHECKING:
     from tessera.metatracing.regions.region import Region

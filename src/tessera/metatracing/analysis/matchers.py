@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from tessera.metatracing.events.kinds import AccessType, ComputeType
 from tessera.metatracing.records import AttentionTrace, InputProfile
-from tessera.runtime.meta import Meta
+from tessera.runtime.tensor.meta import Meta
 
 T = TypeVar("T", bound=Hashable)
 HELD_OUT = 0.3

@@ -20,9 +20,9 @@ from tessera.metatracing.models.amounts import Machine, Program
 from tessera.metatracing.models.kernel_times import HELPS, Gain, KernelTimes
 from tessera.metatracing.models.situation import Situation, Under
 from tessera.metatracing.stand_ins import stand_in
-from tessera.runtime.memory import ALIGNMENT, contiguous_strides
-from tessera.runtime.meta import Meta
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
+from tessera.runtime.tensor.meta import Meta
+from tessera.runtime.tensor.tensor import Tensor
 
 SURE = 0.9
 """How likely it must be that something helps, where nobody tries it."""

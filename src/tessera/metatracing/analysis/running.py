@@ -14,7 +14,7 @@ from tessera.metatracing.models.kernel_times import KernelTimes
 from tessera.metatracing.models.situation import Situation
 from tessera.metatracing.records import AttentionTrace, ExecutionTier
 from tessera.metatracing.stand_ins import stand_in
-from tessera.runtime.meta import Meta
+from tessera.runtime.tensor.meta import Meta
 
 if TYPE_CHECKING:
     from tessera.metatracing.regions.region import Region

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 from tessera.errors import TesseraError
 from tessera.metatracing.models.kernel_times import HELPS, Gain
 from tessera.metatracing.models.situation import Situation
-from tessera.runtime.creation import empty, zeros
-from tessera.runtime.device import Device
-from tessera.runtime.memory import contiguous_strides
-from tessera.runtime.meta import Meta
-from tessera.runtime.random import randn
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.device.device import Device
+from tessera.runtime.device.memory import contiguous_strides
+from tessera.runtime.tensor.creation import empty, zeros
+from tessera.runtime.tensor.meta import Meta
+from tessera.runtime.tensor.random import randn
+from tessera.runtime.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
     from tessera.metatracing.analysis.recommendations import SpecializationRecommendation

@@ -20,8 +20,8 @@ from tessera.metatracing.models.amounts import Machine
 from tessera.metatracing.models.kernel_times import KernelTimes, shipped
 from tessera.metatracing.models.situation import Situation
 from tessera.metatracing.records import Described
-from tessera.runtime import cache
-from tessera.runtime.meta import Meta
+from tessera.runtime.cache import store as cache
+from tessera.runtime.tensor.meta import Meta
 from tessera.targets.llvm.elements import is_arm
 
 
@@ -34,7 +34,7 @@ def model_name(here: Settings) -> str | None:
 
 def model_for(here: Settings) -> KernelTimes | None:
     """The model of that name, for as many threads as there are."""
-    from tessera.targets.cpu import pool
+    from tessera.runtime.native import pool
 
     name = model_name(here)
     found = None if name is None else shipped(name)

@@ -11,8 +11,8 @@ from tessera.lang.parameters import scalar
 from tessera.lang.variants import sizes_for
 from tessera.metatracing.client import Call, GuardType, Runner, RuntimeGuard
 from tessera.metatracing.records import LaunchFacts, Number
-from tessera.runtime.device import Device
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.device.device import Device
+from tessera.runtime.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
     from tessera.lang.programs import Program

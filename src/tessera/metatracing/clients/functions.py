@@ -31,11 +31,11 @@ from tessera.metatracing.clients.function_programs import FunctionProgram, guard
 from tessera.metatracing.clients.recipes import ProgramShipment, Recipe
 from tessera.metatracing.clients.shipping import NotShippable, pack
 from tessera.metatracing.records import ExecutionTier
-from tessera.runtime import cache
-from tessera.runtime.build import build
-from tessera.runtime.creation import asarray
-from tessera.runtime.device import Device
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.cache import store as cache
+from tessera.runtime.cache.build import build
+from tessera.runtime.device.device import Device
+from tessera.runtime.tensor.creation import asarray
+from tessera.runtime.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
     from tessera.lang.programs import Program

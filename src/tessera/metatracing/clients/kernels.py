@@ -31,8 +31,8 @@ from tessera.metatracing.clients.shipping import NotShippable, pack
 from tessera.metatracing.logs import log
 from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts
 from tessera.metatracing.tiered import is_traceable
-from tessera.runtime.meta import Meta
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.tensor.meta import Meta
+from tessera.runtime.tensor.tensor import Tensor
 
 _SOON = 1 << 12
 """Elements of all arrays up to which the interpreter has a result before a compiler has: on the CPU, at first."""
@@ -201,7 +201,7 @@ class KernelClient:
             return [None]
         ranked = self._ranked(call, here)
         from tessera.metatracing.clients import advice
-        from tessera.targets.cpu.kernel_blocks import REFERENCE
+        from tessera.metatracing.models.kernel_blocks import REFERENCE
 
         if not ranked or advice.model_name(here) is None:
             return [None, *ranked]
@@ -225,7 +225,7 @@ class KernelClient:
     @staticmethod
     def _cpu_blocks(call: Call, level: str) -> list[tuple[int, ...]]:
         """The best by the model of CPUs, the block that others are compared with, then others by the model."""
-        from tessera.targets.cpu.kernel_blocks import REFERENCE, Processor, Work, blocks_for
+        from tessera.metatracing.models.kernel_blocks import REFERENCE, Processor, Work, blocks_for
 
         arrays = [value for value in call.values if isinstance(value, Tensor) and value.ndim]
         if not arrays:

@@ -15,8 +15,8 @@ from tessera.lang.world import world
 from tessera.metatracing.client import Call
 from tessera.metatracing.records import Described, Number
 from tessera.metatracing.stand_ins import stand_in
-from tessera.runtime.device import Device, device
-from tessera.runtime.meta import Meta
+from tessera.runtime.device.device import Device, device
+from tessera.runtime.tensor.meta import Meta
 from tessera.shapes.expr import Dim
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from tessera.metatracing.client import Level
 from tessera.metatracing.compiling.loader import Loader
 from tessera.metatracing.compiling.process import CompilingProcess
 from tessera.metatracing.logs import complain, log
-from tessera.runtime.threads import before_work
+from tessera.runtime.device.threads import before_work
 
 if TYPE_CHECKING:
     from tessera.metatracing.client import Compiled

@@ -28,8 +28,8 @@ from tessera.metatracing.regions.candidates import Times, tier2_levels, tier3_le
 from tessera.metatracing.regions.experience import Experience
 from tessera.metatracing.regions.invariants import invariant_words
 from tessera.metatracing.stand_ins import stand_in
-from tessera.runtime.memory import ALIGNMENT, contiguous_strides
-from tessera.runtime.meta import Meta
+from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
+from tessera.runtime.tensor.meta import Meta
 
 if TYPE_CHECKING:
     from tessera.metatracing.analysis.analyzer import FusionOptimizer
@@ -448,7 +448,7 @@ def _call(
 
 def _attention_arguments(profile: InputProfile) -> Described:
     from tessera.dtypes.types import f32
-    from tessera.runtime.device import default_device
+    from tessera.runtime.device.device import default_device
 
     shape = (profile.batch_size, profile.num_heads, profile.seq_len, profile.head_dim)
     dtype = f32 if profile.input_dtype is None else profile.input_dtype

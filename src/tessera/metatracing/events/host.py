@@ -29,9 +29,9 @@ from tessera.metatracing.events.kinds import LINE, AccessType, MemoryAccessEvent
 from tessera.metatracing.events.tile_work import Amounts, Geometry, Reader, laid_out, spread, unravelled
 from tessera.metatracing.events.tracers import COALESCED, MemoryAccessTrace, RegisterPressurePoint
 from tessera.metatracing.records import Described
-from tessera.runtime.memory import ALIGNMENT
-from tessera.runtime.meta import Meta
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.device.memory import ALIGNMENT
+from tessera.runtime.tensor.meta import Meta
+from tessera.runtime.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
     from tessera.kernels.function import Instance, Kernel

@@ -24,8 +24,8 @@ from tessera.ir.tile import dialect as tile
 from tessera.ir.tile import values as tile_values
 from tessera.ir.tile.types import tile_dtype, tile_type
 from tessera.metatracing.records import Described
-from tessera.runtime.memory import contiguous_strides
-from tessera.runtime.meta import Meta
+from tessera.runtime.device.memory import contiguous_strides
+from tessera.runtime.tensor.meta import Meta
 from tessera.shapes.expr import dim, evaluator
 from tessera.transforms.algebra.masks import Edge, Linear, Window, dead_from, masks_in
 from tessera.transforms.core.slices import factor_source

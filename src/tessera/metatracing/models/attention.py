@@ -15,9 +15,9 @@ from tessera.metatracing.models.kernel_times import KernelTimes, Measured, shipp
 from tessera.metatracing.models.situation import Situation
 from tessera.metatracing.records import AttentionTrace, ExecutionTier, InputProfile
 from tessera.metatracing.stand_ins import stand_in
-from tessera.runtime.device import CPU
-from tessera.runtime.memory import ALIGNMENT, contiguous_strides
-from tessera.runtime.meta import Meta
+from tessera.runtime.device.device import CPU
+from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
+from tessera.runtime.tensor.meta import Meta
 
 _COMPUTE = ("products", "functions", "elements", "lanes", "dots", "turns")
 _MEMORY = ("near", "far", "footprint")

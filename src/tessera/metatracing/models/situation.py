@@ -10,7 +10,7 @@ from tessera.kernels.function import Kernel
 from tessera.kernels.native import settings_of_gpu
 from tessera.kernels.schedule import Schedule
 from tessera.metatracing.models.amounts import Machine, Program
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.tensor.tensor import Tensor
 
 Under = Callable[[Schedule], Kernel]
 """A kernel under a schedule: where its grid is given, that follows from the block."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tessera.forking import tell_in_child
 from tessera.kernels.schedule import Schedule
 from tessera.metatracing.records import Described
-from tessera.runtime.meta import Meta
+from tessera.runtime.tensor.meta import Meta
 
 _MOST = 32
 _MOST_KERNELS = 256

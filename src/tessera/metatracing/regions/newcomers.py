@@ -13,7 +13,7 @@ from tessera.metatracing.regions.candidates import general_beside, numbers_in
 from tessera.metatracing.regions.contest import Contender, Contest, Turn
 from tessera.metatracing.regions.programs import Entry, Installed
 from tessera.metatracing.stand_ins import values_of
-from tessera.runtime.meta import Meta
+from tessera.runtime.tensor.meta import Meta
 
 if TYPE_CHECKING:
     from tessera.metatracing.regions.region import Region

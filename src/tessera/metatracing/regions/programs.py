@@ -13,8 +13,8 @@ from tessera.metatracing.client import Call, Compiled, GuardType, Level, Runner,
 from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts
 from tessera.metatracing.regions.heat import Clock, Heat, system_clock
 from tessera.metatracing.regions.journal import Journal
-from tessera.runtime.meta import Meta
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.tensor.meta import Meta
+from tessera.runtime.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
     from tessera.metatracing.regions.contest import Contest

@@ -27,8 +27,8 @@ from tessera.metatracing.regions.recording import Recording, Sampled
 from tessera.metatracing.regions.request import Request
 from tessera.metatracing.regions.timing import Reading, timer_for
 from tessera.metatracing.stand_ins import standing_in
-from tessera.runtime.overlap import OverlapError
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.program.overlap import OverlapError
+from tessera.runtime.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
     from tessera.metatracing.runtime import MetaTracingRuntime

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from tessera.metatracing.client import Runner
 from tessera.metatracing.regions.heat import Clock
-from tessera.runtime.device import Device
+from tessera.runtime.device.device import Device
 
 Reading = Callable[[], "int | None"]
 """The nanoseconds of a run; None while nobody knows."""

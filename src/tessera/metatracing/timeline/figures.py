@@ -13,7 +13,7 @@ from tessera.metatracing.live import Timed, line_of, tier_now, timed_by_tier, wo
 from tessera.metatracing.ranks import CollectiveEvent
 from tessera.metatracing.records import Record
 from tessera.metatracing.regions.journal import Happening
-from tessera.runtime.meta import Meta
+from tessera.runtime.tensor.meta import Meta
 
 if TYPE_CHECKING:
     from tessera.metatracing.runtime import MetaTracingRuntime

@@ -10,9 +10,9 @@ from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.pool import Pool, note_use
 from tessera.runtime.cuda.staging import Staging
 from tessera.runtime.cuda.streams import LEGACY, PER_THREAD, Stream, StreamHandle, current_stream, order
-from tessera.runtime.device import Device, DeviceBackend
-from tessera.runtime.dlpack import Lender
-from tessera.runtime.memory import ALIGNMENT, Array, Buffer, owner_of
+from tessera.runtime.device.device import Device, DeviceBackend
+from tessera.runtime.device.memory import ALIGNMENT, Array, Buffer, owner_of
+from tessera.runtime.tensor.dlpack import Lender
 
 _MOST_ALIGNMENT = 256
 _NO_STREAM = -1

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from tessera.errors import DeviceError, ResourceError, TesseraError
-from tessera.runtime.threads import BEFORE_WORK
+from tessera.runtime.device.threads import BEFORE_WORK
 
 LIBRARY = "libcuda.so.1"
 OUT_OF_MEMORY = 2

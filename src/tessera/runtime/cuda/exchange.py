@@ -12,8 +12,8 @@ from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.pool import note_use
 from tessera.runtime.cuda.streams import LEGACY, current_stream, order
-from tessera.runtime.device import Device
-from tessera.runtime.memory import Array, Buffer, contiguous_strides, owner_of, span_of
+from tessera.runtime.device.device import Device
+from tessera.runtime.device.memory import Array, Buffer, contiguous_strides, owner_of, span_of
 
 if TYPE_CHECKING:
     from tessera.dtypes.types import DType

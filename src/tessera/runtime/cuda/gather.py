@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from tessera.runtime.cuda.modules import Function, Module
-from tessera.runtime.memory import Array, address
+from tessera.runtime.device.memory import Array, address
 
 _THREADS = 256
 _WIDEST = 16

@@ -20,10 +20,10 @@ from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.executable import Bound, Report, launching, return_report, take_report, zero
 from tessera.runtime.cuda.pool import Pool
 from tessera.runtime.cuda.streams import Stream, cuda_device, current_stream
-from tessera.runtime.device import Device
-from tessera.runtime.launch_plan import ArrayArgument
-from tessera.runtime.memory import Array, DeviceMemory, byte_span
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.device.device import Device
+from tessera.runtime.device.memory import Array, DeviceMemory, byte_span
+from tessera.runtime.program.launch_plan import ArrayArgument
+from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.expr import format_shape
 
 

@@ -1,5 +1,5 @@
 ; What a call of a GPU's kernel runs on the host, in place of a kernel of the CPU: it finishes the params block that the
-; entry of targets/cpu/launch.ll has filled in, and hands it to the driver. Words of the args block, as launching.py
+; entry of runtime/native/launch.ll has filled in, and hands it to the driver. Words of the args block, as launching.py
 ; packs them:
 ;   1 the driver's status   8 cuLaunchKernel   9 function   10 stream   11 blocks   12 threads   13 bytes of shared memory
 ;   14 number of tensor maps   15 where their table begins, in bytes: for each, its address and its place in this block

@@ -17,17 +17,17 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tessera import knobs, pythons
 from tessera.errors import DtypeError
-from tessera.runtime import cache as compile_cache
-from tessera.runtime.build import build
+from tessera.runtime.cache import store as compile_cache
+from tessera.runtime.cache.build import build
 from tessera.runtime.cuda.modules import Function
-from tessera.runtime.executable import start_pool
-from tessera.runtime.launch_plan import WORD, ArrayArgument, NumberArgument, Plan
-from tessera.runtime.memory import Array, data_address
-from tessera.runtime.overlap import Distances
+from tessera.runtime.device.memory import Array, data_address
+from tessera.runtime.native import code, objects
+from tessera.runtime.native import launch as host_launch
+from tessera.runtime.program.executable import start_pool
+from tessera.runtime.program.launch_plan import WORD, ArrayArgument, NumberArgument, Plan
+from tessera.runtime.program.overlap import Distances
 from tessera.shapes.tracked import is_tracked, plain
 from tessera.targets.cpu import features
-from tessera.targets.cpu import launch as host_launch
-from tessera.targets.cpython import code, objects
 from tessera.targets.llvm import image
 
 Start: TypeAlias = Callable[..., int | tuple[int, ...]]

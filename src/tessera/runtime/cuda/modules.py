@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from tessera.cached import cached_property
 from tessera.errors import CompileError, ResourceError, TesseraError
-from tessera.runtime import cache
+from tessera.runtime.cache import store as cache
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
-from tessera.runtime.launch_plan import DeviceLaunch
+from tessera.runtime.program.launch_plan import DeviceLaunch
 from tessera.targets.cuda.ptx.tools import BRIEFLY, find_ptxas
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tessera.errors import DeviceError
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.streams import cuda_device
-from tessera.runtime.device import Device
+from tessera.runtime.device.device import Device
 
 
 class Clocks(NamedTuple):

@@ -18,7 +18,7 @@ from tessera.errors import ResourceError
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.streams import Stream, StreamHandle, order
-from tessera.runtime.memory import DeviceMemory, memory_at
+from tessera.runtime.device.memory import DeviceMemory, memory_at
 
 GRAIN = 512
 _STEPS = 16

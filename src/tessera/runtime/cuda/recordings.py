@@ -18,9 +18,9 @@ from tessera.runtime.cuda.executable import zero
 from tessera.runtime.cuda.launching import BLOCKS_WORD, FIRST_WORD, STREAM_WORD, HostBlock, steps_on_host
 from tessera.runtime.cuda.pool import Pool
 from tessera.runtime.cuda.streams import Stream
-from tessera.runtime.launch_plan import WORD
-from tessera.runtime.memory import DeviceMemory
-from tessera.targets.cpu import launch as host_launch
+from tessera.runtime.device.memory import DeviceMemory
+from tessera.runtime.native import launch as host_launch
+from tessera.runtime.program.launch_plan import WORD
 
 # What the driver takes for a node: function, blocks, threads, shared memory, parameters, and what is not used here.
 _NODE = struct.Struct("<Q7I4x4Q")

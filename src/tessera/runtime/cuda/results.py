@@ -20,12 +20,12 @@ from tessera.dtypes.types import f32
 from tessera.runtime.cuda.launching import has_entry, steps_on_host
 from tessera.runtime.cuda.pool import FreeList, Pool
 from tessera.runtime.cuda.streams import Stream
-from tessera.runtime.device import CPU
-from tessera.runtime.memory import ALIGNMENT, DeviceMemory
-from tessera.runtime.meta import Meta
-from tessera.runtime.tensor import Tensor
-from tessera.runtime.tracking import histories
-from tessera.targets.cpython import objects
+from tessera.runtime.device.device import CPU
+from tessera.runtime.device.memory import ALIGNMENT, DeviceMemory
+from tessera.runtime.native import objects
+from tessera.runtime.tensor.meta import Meta
+from tessera.runtime.tensor.tensor import Tensor
+from tessera.runtime.tensor.tracking import histories
 from tessera.targets.llvm import image
 
 Result: TypeAlias = Callable[[Stream, int, Meta, np.dtype[Any]], Tensor]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, final
 from tessera.errors import DeviceError
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
-from tessera.runtime.device import Device, default_device, device
+from tessera.runtime.device.device import Device, default_device, device
 
 if TYPE_CHECKING:
     from tessera.runtime.cuda.graphs import Graph

@@ -20,16 +20,16 @@ from tessera.cached import cached_property
 from tessera.dtypes import types as dt
 from tessera.dtypes.types import DType
 from tessera.errors import ShapeError, TesseraError
+from tessera.runtime.cache.newest import shorten
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.launching import has_entry, steps_on_host
-from tessera.runtime.launch_plan import MAP_BYTES, WORD, TensorMap
-from tessera.runtime.memory import Array, aligned_empty, data_address
-from tessera.runtime.newest import shorten
+from tessera.runtime.device.memory import Array, aligned_empty, data_address
+from tessera.runtime.native import fresh_arrays
+from tessera.runtime.native import launch as host_launch
+from tessera.runtime.program.launch_plan import MAP_BYTES, WORD, TensorMap
 from tessera.shapes.expr import format_shape
 from tessera.shapes.tracked import is_tracked, plain
-from tessera.targets.cpu import launch as host_launch
-from tessera.targets.cpython import fresh_arrays
 
 MOST_MAPS = 512
 _MOST_LATELY = 4  # addresses of one argument for which maps are made ahead

@@ -10,7 +10,7 @@ from optree import PyTreeSpec
 
 from tessera.dtypes.types import DType
 from tessera.errors import TesseraError
-from tessera.runtime.quantized import QuantizedTensor
+from tessera.runtime.tensor.quantized import QuantizedTensor
 
 NAMESPACE = "tessera"
 

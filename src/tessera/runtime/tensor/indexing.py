@@ -10,12 +10,12 @@ import numpy as np
 
 from tessera.dtypes.types import Kind, i64
 from tessera.errors import DeviceError, DtypeError, RangeError, ShapeError, TesseraError
-from tessera.runtime.device import Device
-from tessera.runtime.memory import Array
+from tessera.runtime.device.device import Device
+from tessera.runtime.device.memory import Array
 from tessera.shapes.expr import format_shape
 
 if TYPE_CHECKING:
-    from tessera.runtime.tensor import Tensor
+    from tessera.runtime.tensor.tensor import Tensor
 
 # int, slice, None, ... and integer or boolean arrays of any library, alone or in a tuple.
 Key: TypeAlias = Any
@@ -75,7 +75,7 @@ def _part(part: Any) -> Part:
 
 
 def _array_part(part: Any) -> Part:
-    from tessera.runtime.creation import asarray  # above this file: it makes tensors
+    from tessera.runtime.tensor.creation import asarray  # above this file: it makes tensors
 
     indices = asarray(part, i64 if type(part) is list and not part else None)
     if indices.dtype.kind is Kind.BOOL:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tessera.targets.cpython import code, objects
+from tessera.runtime.native import code, objects
 
 
 def maker(shape: tuple[int, ...], storage: np.dtype[Any]) -> Callable[[], np.ndarray[Any, np.dtype[Any]]] | None:

@@ -18,13 +18,13 @@ from tessera.dtypes.promotion import as_dtype, promote
 from tessera.dtypes.types import INTEGERS, DType, Kind, bool_, f16, f32, f64
 from tessera.errors import DtypeError
 from tessera.ir.common import elementwise
-from tessera.runtime.memory import Array, aligned
-from tessera.runtime.tracking import tracked
+from tessera.runtime.device.memory import Array, aligned
+from tessera.runtime.tensor.tracking import tracked
 from tessera.shapes import rules
 from tessera.shapes.expr import format_shape
 
 if TYPE_CHECKING:
-    from tessera.runtime.tensor import Tensor
+    from tessera.runtime.tensor.tensor import Tensor
 
 Scalar: TypeAlias = bool | int | float
 # A tensor, a Python scalar, or anything with __dlpack__ or __array__: torch, JAX and NumPy arrays.
@@ -155,7 +155,7 @@ def operand(value: Operand, dtype: DType) -> tuple[Array, DType] | None:
     if is_traced(value):  # it knows what to do with a tensor
         return None
     if not isinstance(value, type) and (hasattr(value, "__dlpack__") or hasattr(value, "__array__")):
-        from tessera.runtime.creation import asarray  # above this file: it makes tensors
+        from tessera.runtime.tensor.creation import asarray  # above this file: it makes tensors
 
         tensor = asarray(value)
         return tensor.numpy(), tensor.dtype

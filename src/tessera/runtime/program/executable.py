@@ -18,17 +18,17 @@ import numpy as np
 
 from tessera.dtypes.types import DType
 from tessera.errors import DtypeError, EffectError, ResourceError, ShapeError
-from tessera.runtime import cache
-from tessera.runtime.build import build
-from tessera.runtime.device import CPU
-from tessera.runtime.launch_plan import ArrayArgument, NumberArgument, Plan
-from tessera.runtime.memory import ALIGNMENT, Array, aligned_empty, contiguous_strides, data_address
-from tessera.runtime.meta import Meta
-from tessera.runtime.overlap import Distances, OverlapError, distances, overlapping
-from tessera.runtime.tensor import Tensor
+from tessera.runtime.cache import store as cache
+from tessera.runtime.cache.build import build
+from tessera.runtime.device.device import CPU
+from tessera.runtime.device.memory import ALIGNMENT, Array, aligned_empty, contiguous_strides, data_address
+from tessera.runtime.native import fresh_arrays, launch, pool
+from tessera.runtime.program.launch_plan import ArrayArgument, NumberArgument, Plan
+from tessera.runtime.program.overlap import Distances, OverlapError, distances, overlapping
+from tessera.runtime.tensor.meta import Meta
+from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.tracked import counted, is_tracked, plain
-from tessera.targets.cpu import features, launch, pool
-from tessera.targets.cpython import fresh_arrays
+from tessera.targets.cpu import features
 from tessera.targets.llvm import image
 
 Runner: TypeAlias = Callable[..., Any]

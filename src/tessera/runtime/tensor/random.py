@@ -16,10 +16,10 @@ from tessera.dtypes import casting, philox
 from tessera.dtypes.promotion import as_dtype
 from tessera.dtypes.types import DType, f32, f64, i64, u64
 from tessera.errors import DtypeError
-from tessera.runtime.creation import DeviceLike, ShapeLike, fresh, sizes_of
-from tessera.runtime.memory import aligned
-from tessera.runtime.operators import nearest
-from tessera.runtime.tensor import DTypeLike, Tensor
+from tessera.runtime.device.memory import aligned
+from tessera.runtime.tensor.creation import DeviceLike, ShapeLike, fresh, sizes_of
+from tessera.runtime.tensor.operators import nearest
+from tessera.runtime.tensor.tensor import DTypeLike, Tensor
 
 _LOW_HALF, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 

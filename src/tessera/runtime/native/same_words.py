@@ -12,7 +12,7 @@ from functools import cache
 from types import CellType, FunctionType, MappingProxyType
 from typing import Any, NamedTuple
 
-from tessera.targets.cpython import code, objects, standing_answers
+from tessera.runtime.native import code, objects, standing_answers
 
 _TYPE_AT = 8
 _CELL_AT = 16

@@ -14,16 +14,16 @@ from tessera.dtypes import casting
 from tessera.dtypes.promotion import as_dtype
 from tessera.dtypes.types import BY_NAME, DType, Kind, f64, i8, u8
 from tessera.errors import DeviceError, DtypeError, EffectError, ShapeError
-from tessera.runtime import assignment, dlpack, indexing
-from tessera.runtime.device import CPU, Device, device, is_device_name
-from tessera.runtime.dlpack import ExchangeError
-from tessera.runtime.indexing import Key
-from tessera.runtime.memory import Array, Buffer, address, aligned, aligned_copy, buffer_of
-from tessera.runtime.meta import Meta, alignment_of, may_overlap
-from tessera.runtime.operators import OPERATORS, Operand, Scalar, binary, reflected, traced_in, unary
-from tessera.runtime.printing import show
-from tessera.runtime.tracking import histories, reader, remember, tracked
-from tessera.runtime.transfer import transfer
+from tessera.runtime.device.device import CPU, Device, device, is_device_name
+from tessera.runtime.device.memory import Array, Buffer, address, aligned, aligned_copy, buffer_of
+from tessera.runtime.tensor import assignment, dlpack, indexing
+from tessera.runtime.tensor.dlpack import ExchangeError
+from tessera.runtime.tensor.indexing import Key
+from tessera.runtime.tensor.meta import Meta, alignment_of, may_overlap
+from tessera.runtime.tensor.operators import OPERATORS, Operand, Scalar, binary, reflected, traced_in, unary
+from tessera.runtime.tensor.printing import show
+from tessera.runtime.tensor.tracking import histories, reader, remember, tracked
+from tessera.runtime.tensor.transfer import transfer
 from tessera.shapes import rules
 from tessera.shapes.annotations import TensorType, annotation
 from tessera.shapes.expr import format_shape
@@ -58,7 +58,7 @@ class Tensor:
     meta: Meta
 
     def __new__(cls, values: object, dtype: DTypeLike | None = None, *, device: str | Device | None = None) -> Tensor:
-        from tessera.runtime.creation import array  # above this file: it makes tensors
+        from tessera.runtime.tensor.creation import array  # above this file: it makes tensors
 
         return array(values, dtype, device=device)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tessera.errors import EffectError
-from tessera.runtime.launch_plan import ArrayArgument, Plan
+from tessera.runtime.program.launch_plan import ArrayArgument, Plan
 
 
 class Distances(NamedTuple):

@@ -9,8 +9,8 @@ from weakref import WeakValueDictionary
 
 from tessera.dtypes.types import DType
 from tessera.forking import fork_waits_for
-from tessera.runtime.device import Device
-from tessera.runtime.memory import ALIGNMENT, contiguous_strides
+from tessera.runtime.device.device import Device
+from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
 
 
 @final

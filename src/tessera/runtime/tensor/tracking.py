@@ -14,7 +14,7 @@ from tessera.shapes.expr import format_shape
 from tessera.shapes.history import ShapeHistory, tell
 
 if TYPE_CHECKING:
-    from tessera.runtime.tensor import Tensor
+    from tessera.runtime.tensor.tensor import Tensor
 
 P = ParamSpec("P")
 # By id, because tensors compare elementwise and so cannot be keys; an entry goes when its tensor does.

@@ -10,12 +10,12 @@ from tessera.dtypes.casting import cast
 from tessera.dtypes.promotion import can_cast
 from tessera.dtypes.types import DType
 from tessera.errors import DeviceError, DtypeError, EffectError, ResourceError
-from tessera.runtime import indexing
-from tessera.runtime.operators import OPERATORS, Operand, nearest, operand, plain_number, traced_in
+from tessera.runtime.tensor import indexing
+from tessera.runtime.tensor.operators import OPERATORS, Operand, nearest, operand, plain_number, traced_in
 from tessera.shapes.expr import format_shape
 
 if TYPE_CHECKING:
-    from tessera.runtime.tensor import Tensor
+    from tessera.runtime.tensor.tensor import Tensor
 
 
 def assign(tensor: Tensor, key: indexing.Key, value: Operand) -> None:
@@ -75,7 +75,7 @@ def _on_device(tensor: Tensor, key: tuple[Any, ...], value: Operand) -> None:
         )
     given = _number(value)
     if not isinstance(given, bool | int | float):
-        from tessera.runtime.creation import asarray  # above this file: it makes tensors
+        from tessera.runtime.tensor.creation import asarray  # above this file: it makes tensors
 
         given = asarray(value)
         _check_stored(given.dtype, tensor.dtype)

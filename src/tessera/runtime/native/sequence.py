@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tessera.errors import CompileError
+from tessera.runtime.native import launch, pool
 from tessera.shapes.tracked import is_tracked, made, plain
-from tessera.targets.cpu import launch, pool
 
 _FIRST_VALUE = launch.FIRST_SLOT + 1  # the word before it holds the table
 _STEP = struct.Struct("<Q6q")

@@ -14,12 +14,12 @@ from tessera.dtypes import casting
 from tessera.dtypes.promotion import as_dtype
 from tessera.dtypes.types import DType, bool_, f32, f64, i64
 from tessera.errors import DtypeError, ResourceError, ShapeError, TesseraError
-from tessera.runtime import dlpack
-from tessera.runtime.device import CPU, Device, default_device, device_of_dlpack
-from tessera.runtime.device import device as find_device
-from tessera.runtime.memory import Array, aligned, aligned_empty, contiguous_strides
-from tessera.runtime.operators import Scalar, nearest, weak_scalar
-from tessera.runtime.tensor import DTypeLike, Tensor
+from tessera.runtime.device.device import CPU, Device, default_device, device_of_dlpack
+from tessera.runtime.device.device import device as find_device
+from tessera.runtime.device.memory import Array, aligned, aligned_empty, contiguous_strides
+from tessera.runtime.tensor import dlpack
+from tessera.runtime.tensor.operators import Scalar, nearest, weak_scalar
+from tessera.runtime.tensor.tensor import DTypeLike, Tensor
 
 DeviceLike: TypeAlias = str | Device
 # One size, or a sequence of them.

@@ -14,7 +14,7 @@ from typing import ClassVar, TypeAlias, final
 import numpy as np
 
 from tessera.errors import DeviceError
-from tessera.runtime.memory import ALIGNMENT, Array, Buffer, aligned_empty
+from tessera.runtime.device.memory import ALIGNMENT, Array, Buffer, aligned_empty
 
 
 class DeviceBackend(ABC):

@@ -13,7 +13,7 @@ from functools import cache
 from threading import Lock
 from typing import Any
 
-from tessera.targets.cpython import code, objects
+from tessera.runtime.native import code, objects
 
 _HEAD = struct.Struct("<QQQQQQq")
 _PAIR = struct.Struct("<QQ")

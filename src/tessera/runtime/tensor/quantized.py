@@ -9,10 +9,10 @@ from tessera.dtypes.quantize import dequantize as dequantize_arrays
 from tessera.dtypes.quantize import quantize as quantize_array
 from tessera.dtypes.types import DType, f32
 from tessera.errors import DtypeError
-from tessera.runtime.creation import asarray
-from tessera.runtime.memory import aligned
-from tessera.runtime.operators import Operand
-from tessera.runtime.tensor import DTypeLike, Tensor
+from tessera.runtime.device.memory import aligned
+from tessera.runtime.tensor.creation import asarray
+from tessera.runtime.tensor.operators import Operand
+from tessera.runtime.tensor.tensor import DTypeLike, Tensor
 
 
 @dataclass(frozen=True, slots=True)

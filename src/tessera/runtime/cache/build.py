@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.util import find_spec
 
-from tessera.runtime.cache import key_of
+from tessera.runtime.cache.store import key_of
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _SUFFIXES = (".py", ".ll")
 _LIBRARIES = ("llvmlite", "xdsl", "numpy", "ml_dtypes")
 _LOADED_NS = time.time_ns()

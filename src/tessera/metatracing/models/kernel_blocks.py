@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from tessera.dtypes.types import DType
-from tessera.targets.cpu import features, pool
+from tessera.runtime.native import pool
+from tessera.targets.cpu import features
 from tessera.targets.cpu.features import TILE_ROWS
 from tessera.targets.llvm.elements import is_arm
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tessera.runtime.device import CPU, Device
-from tessera.runtime.memory import (
+from tessera.runtime.device.device import CPU, Device
+from tessera.runtime.device.memory import (
     Array,
     Buffer,
     address,
@@ -20,7 +20,7 @@ from tessera.runtime.memory import (
 )
 
 if TYPE_CHECKING:
-    from tessera.runtime.tensor import Tensor
+    from tessera.runtime.tensor.tensor import Tensor
 
 
 class MemoryTransferInfo(NamedTuple):

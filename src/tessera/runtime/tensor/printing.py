@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from tessera.runtime.tensor import Tensor
+    from tessera.runtime.tensor.tensor import Tensor
 
 _EDGE = 3
 _SHOWN = 60

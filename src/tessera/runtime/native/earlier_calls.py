@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from tessera.targets.cpython import code, objects
+from tessera.runtime.native import code, objects
 
 
 class Entry(NamedTuple):

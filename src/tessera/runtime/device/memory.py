@@ -15,7 +15,7 @@ from tessera.errors import ResourceError
 from tessera.shapes.expr import format_shape
 
 if TYPE_CHECKING:
-    from tessera.runtime.device import Device
+    from tessera.runtime.device.device import Device
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 

@@ -56,8 +56,8 @@ from typing import Any
 
 from tessera import knobs, pythons
 from tessera.errors import DeviceError, ResourceError
+from tessera.runtime.native import code
 from tessera.targets.cpu import features
-from tessera.targets.cpython import code
 from tessera.targets.llvm import image
 
 MOST_THREADS = knobs.MOST_THREADS

@@ -22,8 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from tessera.errors import CompileError
-from tessera.targets.cpu import pool
-from tessera.targets.cpython import objects
+from tessera.runtime.native import objects, pool
 
 Launch: TypeAlias = Callable[..., int | tuple[int, ...]]
 

@@ -1,0 +1,1 @@
+"""The compile cache on disk, and the identity of the compiler."""

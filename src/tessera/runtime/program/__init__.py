@@ -1,0 +1,1 @@
+"""Compiled programs in memory: launch plans, executables, and code written for calls."""

@@ -1,0 +1,1 @@
+"""Tensors: creation, views, operators, exchange with other libraries."""
