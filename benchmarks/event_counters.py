@@ -143,8 +143,8 @@ def walked(execution: KernelExecution) -> dict[str, int]:
 def inside(path: Path) -> None:
     """In the process that ncu looks at: every kernel once, between marks, and its events to a file."""
     from tessera.bench.cuda.ncu import region
-    from tessera.kernels.native import settings, settings_on
     from tessera.runtime.cuda import synchronize
+    from tessera.tile.calls.native import settings, settings_on
 
     found: dict[str, dict[str, int]] = {}
     for place, case in enumerate(cases(lambda one: one.cuda())):

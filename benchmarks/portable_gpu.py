@@ -28,12 +28,12 @@ from texts_gpu import MISSED, WRONG, Launch, attention_truth, graph_of, in_turns
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tessera import starting
-from tessera.kernels.host_plan import plan_of_function
 from tessera.runtime.cuda import driver
 from tessera.runtime.program.launch_plan import Plan
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered
 from tessera.targets.cuda.golden import function_of
+from tessera.tile.calls.host_plan import plan_of_function
 
 GEMM_BAR, ATTENTION_BAR = 0.6, 0.9
 GEMM_BOUND, ATTENTION_BOUND = 4e-3, 2e-3

@@ -30,7 +30,6 @@ from specialization_sweep import KERNELS, SWEEPS, Arrays, State
 
 import tessera as ts
 from tessera import Schedule, starting
-from tessera.kernels.function import Kernel
 from tessera.metatracing.analysis.recommendations import (
     DtypeParams,
     LayoutParams,
@@ -47,6 +46,7 @@ from tessera.metatracing.models.kernel_times import KernelTimes, shipped
 from tessera.metatracing.models.situation import Situation
 from tessera.metatracing.records import ExecutionTier
 from tessera.runtime.device.device import Device
+from tessera.tile.calls.function import Kernel
 
 MODELS = {"cuda": "h200", "cpu": "cpu-aarch64"}
 HELPS, PLANTED = 1.02, 1.05

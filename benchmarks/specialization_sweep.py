@@ -30,7 +30,6 @@ import numpy as np
 import tessera as ts
 from tessera import Schedule, starting
 from tessera.bench.operators.kernels import gemm, layernorm, softmax
-from tessera.kernels.function import Kernel
 from tessera.metatracing.analysis.trials import ROUNDS, Turns, timed_on
 from tessera.metatracing.attention import flash_attention
 from tessera.metatracing.client import Level, facts_of
@@ -38,6 +37,7 @@ from tessera.metatracing.clients.kernels import KernelClient, KernelProgram
 from tessera.metatracing.compiling.worker import build
 from tessera.metatracing.records import ExecutionTier
 from tessera.runtime.device.device import Device
+from tessera.tile.calls.function import Kernel
 
 TIER2, TIER3 = ExecutionTier.TIER2_STANDARD, ExecutionTier.TIER3_SPECIALIZED
 DTYPES = {"f32": ts.f32, "bf16": ts.bf16, "f16": ts.f16}

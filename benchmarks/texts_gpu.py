@@ -26,12 +26,12 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tessera.bench.cuda import records
 from tessera.bench.hardware import environment
-from tessera.kernels.host_plan import plan_of_function
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.tensor_maps import Maps
 from tessera.runtime.program.launch_plan import ArrayArgument, Plan
 from tessera.targets.cuda import golden
 from tessera.targets.cuda.compile import compile_lowered
+from tessera.tile.calls.host_plan import plan_of_function
 
 WRONG, MISSED = 3, 4
 TYPES = {"f16": torch.float16, "bf16": torch.bfloat16}

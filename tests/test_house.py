@@ -33,7 +33,7 @@ LAYERS: list[set[str]] = [
     {"targets"},
     {"runtime"},
     {"compile_worker"},
-    {"kernels"},
+    {"tile"},
     {"lang"},
     {"metatracing"},
     {"distributed"},

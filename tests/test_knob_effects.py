@@ -12,7 +12,7 @@ import pytest
 
 import tessera as ts
 from tessera import jit, kernel, knobs, tile
-from tessera.kernels.schedule import space
+from tessera.tile.language.schedule import space
 from tessera.transforms import pipeline
 
 ROOT = Path(__file__).parents[1]

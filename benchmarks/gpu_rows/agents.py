@@ -19,7 +19,7 @@ from tessera.bench.cuda.kernel_texts import program_of, text_for
 from tessera.bench.cuda.occupancy import occupancy
 from tessera.bench.frameworks import library
 from tessera.bench.operators import kernels
-from tessera.kernels.schedule import Schedule
+from tessera.tile.language.schedule import Schedule
 
 BACKENDS = {"flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION", "efficient": "EFFICIENT_ATTENTION"}
 LOOKED_AT = 4096

@@ -16,7 +16,7 @@ from tessera.bench.cuda.occupancy import occupancy
 from tessera.bench.frameworks import library
 from tessera.bench.operators import kernels
 from tessera.bench.operators.decoding import BLOCK, Decoding, split
-from tessera.kernels.choosing import MULTIPROCESSORS
+from tessera.tile.calls.choosing import MULTIPROCESSORS
 
 HEADS, GROUP, WIDTH = 8, 4, 128
 """Heads of keys, query heads that share one, and columns of each."""

@@ -15,8 +15,8 @@ from tessera.bench.cuda.declarations import Contest, Inputs, kernel_text, row
 from tessera.bench.cuda.kernel_texts import program_of, text_for
 from tessera.bench.cuda.occupancy import occupancy
 from tessera.bench.frameworks import library
-from tessera.kernels.schedule import Schedule
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tile.language.schedule import Schedule
 
 LOOKED_AT = 1024
 """Rows of a result that are compared with the truth."""

@@ -8,7 +8,7 @@ from typing import Any
 import tessera
 from tessera.bench.cuda.declarations import Contest, Inputs, kernel_text, row
 from tessera.bench.frameworks import library
-from tessera.kernels.schedule import Schedule
+from tessera.tile.language.schedule import Schedule
 
 SIDE = 4096
 ATTENTION = {64: Schedule(block=(128, 128), warps=4, stages=2), 128: Schedule(block=(256, 64), warps=8, stages=2)}

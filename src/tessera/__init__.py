@@ -81,14 +81,7 @@ from tessera.runtime.tensor.tracking import shape_history, track_shapes
 from tessera.shapes.annotations import KTile, Out
 
 if TYPE_CHECKING:
-    from tessera import distributed, knobs
-    from tessera.kernels import intrinsics as tile
-    from tessera.kernels import verification as verify
-    from tessera.kernels.function import kernel
-    from tessera.kernels.schedule import Schedule
-
-    # What a kernel gets for a parameter annotated so.
-    from tessera.kernels.values import Tile
+    from tessera import distributed, knobs, tile
     from tessera.lang import random
     from tessera.lang.checking import check
     from tessera.lang.control import cond, fori_loop, scan, while_loop
@@ -97,6 +90,12 @@ if TYPE_CHECKING:
     from tessera.lang.state import State, debug_print
     from tessera.runtime import cuda
     from tessera.runtime.tensor.pytree import register_node, tree_flatten, tree_leaves, tree_map, tree_unflatten
+    from tessera.tile.calls import verification as verify
+    from tessera.tile.calls.function import kernel
+    from tessera.tile.language.schedule import Schedule
+
+    # What a kernel gets for a parameter annotated so.
+    from tessera.tile.language.values import Tile
 else:
     from tessera.shapes.annotations import Tile
 
@@ -112,7 +111,7 @@ bool = bool_  # noqa: A001  (the standard asks for `tessera.bool`)
 
 # Names that are imported when first used.
 _LAZY = {
-    "Schedule": "tessera.kernels.schedule",
+    "Schedule": "tessera.tile.language.schedule",
     "State": "tessera.lang.state",
     "check": "tessera.lang.checking",
     "cond": "tessera.lang.control",
@@ -121,19 +120,19 @@ _LAZY = {
     "distributed": "tessera.distributed",
     "fori_loop": "tessera.lang.control",
     "jit": "tessera.lang.jit",
-    "kernel": "tessera.kernels.function",
+    "kernel": "tessera.tile.calls.function",
     "knobs": "tessera.knobs",
     "operator": "tessera.lang.operator",
     "ops": "tessera.lang.operators",
     "random": "tessera.lang.random",
     "register_node": "tessera.runtime.tensor.pytree",
     "scan": "tessera.lang.control",
-    "tile": "tessera.kernels.intrinsics",
+    "tile": "tessera.tile",
     "tree_flatten": "tessera.runtime.tensor.pytree",
     "tree_leaves": "tessera.runtime.tensor.pytree",
     "tree_map": "tessera.runtime.tensor.pytree",
     "tree_unflatten": "tessera.runtime.tensor.pytree",
-    "verify": "tessera.kernels.verification",
+    "verify": "tessera.tile.calls.verification",
     "while_loop": "tessera.lang.control",
 }
 _MODULES = ("cuda", "distributed", "knobs", "ops", "random", "tile", "verify")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tessera import knobs
-from tessera.kernels.calls import Calls
-from tessera.kernels.native import architecture_of
 from tessera.targets.cpu import compile as cpu_compiler
+from tessera.tile.calls.dispatch import Calls
+from tessera.tile.calls.native import architecture_of
 
 
 @pytest.fixture(name="agents_here")

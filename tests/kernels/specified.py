@@ -1,7 +1,7 @@
 """The specification's attention kernel, letter by letter; KVCache is any object with view attributes."""
 
 from tessera import KTile, accum, bf16, f32, kernel, tile
-from tessera.kernels.intrinsics import INF, dropout_in_kernel
+from tessera.tile.language.intrinsics import INF, dropout_in_kernel
 
 
 class KVCache:

@@ -12,10 +12,10 @@ import pytest
 import tessera as ts
 from tessera import Schedule, knobs
 from tessera.bench.operators import kernels
-from tessera.kernels import choosing, compiling, function
-from tessera.kernels import intrinsics as tile
-from tessera.kernels.function import Kernel, kernel
-from tessera.kernels.native import Program, Settings
+from tessera.tile.calls import choosing, compiling, function
+from tessera.tile.calls.function import Kernel, kernel
+from tessera.tile.calls.native import Program, Settings
+from tessera.tile.language import intrinsics as tile
 
 __written_like_a_user__ = True
 

@@ -18,8 +18,8 @@ from specified import KVCache, flash_attention  # pyright: ignore[reportMissingI
 import tessera as ts
 from tessera import Schedule
 from tessera.ir import text
-from tessera.kernels.function import Kernel
-from tessera.kernels.rewrite import _rewritten  # pyright: ignore[reportPrivateUsage]
+from tessera.tile.calls.function import Kernel
+from tessera.tile.language.rewrite import _rewritten  # pyright: ignore[reportPrivateUsage]
 
 GOLDEN = Path(__file__).parent / "golden"
 

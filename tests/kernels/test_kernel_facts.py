@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 
 import tessera as ts
 from tessera import CompileError, Tile, f32, kernel, knobs, tile, verify
-from tessera.kernels import compiling, native
-from tessera.kernels.arguments import Ask, Guard
-from tessera.kernels.native import MOST_SPECIAL, Program
 from tessera.targets.cpu.compile import compile_kernel
+from tessera.tile.calls import compiling, native
+from tessera.tile.calls.arguments import Ask, Guard
+from tessera.tile.calls.native import MOST_SPECIAL, Program
 from tessera.transforms.core.facts import Facts
 
 Array = np.ndarray[Any, np.dtype[Any]]

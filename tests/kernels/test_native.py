@@ -16,8 +16,8 @@ from tessera.errors import DtypeError
 from tessera.interpreters.levels import tile as tile_interpreter
 from tessera.interpreters.sanitizers.access_trace import Trace
 from tessera.interpreters.sanitizers.checks import Checks, checking
-from tessera.kernels.native import settings
 from tessera.runtime.program.executable import Executable
+from tessera.tile.calls.native import settings
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Make = Callable[..., Array]

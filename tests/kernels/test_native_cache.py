@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 import tessera as ts
 from tessera import Schedule, bf16, f32, kernel, knobs, tile
 from tessera.bench.operators import kernels
-from tessera.kernels.fingerprint import identity_of
 from tessera.runtime.cache import build
 from tessera.runtime.cache.store import Store, key_of
 from tessera.targets.cpu import features
+from tessera.tile.identity.fingerprint import identity_of
 
 HELPERS = """
 FACTOR = {factor}

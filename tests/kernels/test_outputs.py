@@ -16,9 +16,9 @@ from tessera.errors import DtypeError, EffectError, RaceError, ShapeError, Tesse
 from tessera.interpreters.sanitizers.checks import Checks, checking
 from tessera.ir import text
 from tessera.ir.tile.dialect import FuncOp
-from tessera.kernels.levels import calling_module, lower_through
 from tessera.shapes.annotations import TensorType
 from tessera.shapes.signature import Signature
+from tessera.tile.calls.levels import calling_module, lower_through
 
 Array = np.ndarray[Any, np.dtype[Any]]
 UNINITIALISED = Checks(uninitialised=True)

@@ -15,13 +15,13 @@ from tessera import kernel, knobs, tile
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir import text
 from tessera.ir.tile.dialect import FuncOp, memory_of
-from tessera.kernels.native import settings
-from tessera.kernels.overlapping import merged_groups
 from tessera.metatracing import MetaTracingRuntime, RuntimeConfig
 from tessera.runtime.native import launch as host_launch
 from tessera.runtime.native import objects
 from tessera.runtime.program.launch_plan import Plan
 from tessera.runtime.program.overlap import OverlapError
+from tessera.tile.calls.native import settings
+from tessera.tile.calls.overlapping import merged_groups
 
 if TYPE_CHECKING:
     Filled = Any

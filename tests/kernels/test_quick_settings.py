@@ -13,10 +13,10 @@ import pytest
 
 from tessera import knobs
 from tessera.interpreters.sanitizers.checks import Checks, checking
-from tessera.kernels import native
-from tessera.kernels.native import Settings, quick_settings, settings
 from tessera.runtime.native.standing_answers import StandingAnswer, is_possible
 from tessera.runtime.program.executable import start_pool
+from tessera.tile.calls import native
+from tessera.tile.calls.native import Settings, quick_settings, settings
 
 
 @pytest.fixture(autouse=True)

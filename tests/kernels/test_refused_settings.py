@@ -22,7 +22,7 @@ from tessera import (
     kernel,
     tile,
 )
-from tessera.kernels.schedule import UNREAD, space
+from tessera.tile.language.schedule import UNREAD, space
 
 BAD_NUMBERS: list[Any] = [0, -1, -5, True, False, 2.0, math.nan, math.inf, "8", b"8", [8], 1j]
 

@@ -21,8 +21,8 @@ from tessera.ir import text
 from tessera.ir.graph import dialect as graph
 from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile.dialect import FuncOp
-from tessera.kernels import Space, space
-from tessera.kernels.levels import calling_module, config_of, lower_through, schedule_of
+from tessera.tile import Space, space
+from tessera.tile.calls.levels import calling_module, config_of, lower_through, schedule_of
 
 BASE = Schedule(block=(128, 128), warps=8, stages=3)
 

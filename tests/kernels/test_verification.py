@@ -31,8 +31,8 @@ from tessera import (
 )
 from tessera.interpreters.sanitizers.access_trace import Trace
 from tessera.interpreters.sanitizers.checks import Checks, checking
-from tessera.kernels.function import Kernel
-from tessera.kernels.verification import Verified
+from tessera.tile.calls.function import Kernel
+from tessera.tile.calls.verification import Verified
 
 Array = np.ndarray[Any, np.dtype[Any]]
 few = settings(max_examples=15, deadline=None)

@@ -25,10 +25,10 @@ import pytest
 
 import tessera as ts
 from tessera import jit, kernel, knobs, tile
-from tessera.kernels.dependencies import Dependencies
-from tessera.kernels.exact import are_same, exact
-from tessera.kernels.watches import Watch
 from tessera.metatracing import MetaTracingRuntime
+from tessera.tile.identity.dependencies import Dependencies
+from tessera.tile.identity.exact import are_same, exact
+from tessera.tile.identity.watches import Watch
 
 X = ts.ones((3,))
 

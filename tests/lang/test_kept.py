@@ -13,9 +13,9 @@ import pytest
 
 import tessera as ts
 from tessera import jit, knobs
-from tessera.kernels.native import settings
 from tessera.lang.kept import Shelf
 from tessera.runtime.cache.store import Store
+from tessera.tile.calls.native import settings
 
 SCRIPT = Path(__file__).with_name("kept_process.py")
 

@@ -19,11 +19,11 @@ import numpy as np
 import tessera as ts
 from tessera import Schedule, Tensor
 from tessera.errors import CompileError
-from tessera.kernels.arguments import NUMBERS
 from tessera.metatracing import Call, GuardType, Level, ManualClock, MetaTracingRuntime, RuntimeConfig, RuntimeGuard
 from tessera.metatracing.client import Compiled, facts_of
 from tessera.metatracing.records import LaunchFacts
 from tessera.metatracing.regions.request import Request
+from tessera.tile.calls.arguments import NUMBERS
 
 PATHS = ("x", "y", "factor")
 Costs = Callable[[Level, Call], int]

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 import tessera as ts
 from tessera import Schedule, Tile, f32, kernel, knobs, tile, verify
-from tessera.kernels.native import settings
 from tessera.metatracing import (
     AttentionParams,
     ExecutionTier,
@@ -32,6 +31,7 @@ from tessera.metatracing.clients.kernels import KernelClient
 from tessera.metatracing.clients.shipping import pack, unpack
 from tessera.metatracing.stand_ins import stand_in
 from tessera.runtime.native import standing_answers
+from tessera.tile.calls.native import settings
 
 HAS_CODE = settings() is not None
 native = pytest.mark.skipif(not HAS_CODE, reason="kernels have machine code on x86-64 Linux only")
@@ -286,10 +286,10 @@ def test_a_process_that_is_ready_compiles_the_first_program(cache: Path, tmp_pat
 
 def test_a_new_kernel_has_little_code_at_first_on_a_gpu() -> None:
     """Without agents, in small tiles; kernels of the package, and those with blocks of their own, as they are."""
-    from tessera.kernels.native import Settings
     from tessera.metatracing import Call, Level
     from tessera.metatracing.attention import flash_attention
     from tessera.metatracing.clients.kernels import Context, KernelProgram
+    from tessera.tile.calls.native import Settings
 
     here = Settings("cuda", "sm_90a", 3, frozenset(), deterministic=False, demanded=True)
     quick = Level(ExecutionTier.TIER1_INTERPRETER, quick=True)

@@ -11,8 +11,8 @@ import pytest
 
 import tessera as ts
 from tessera import Tensor, jit, kernel, knobs, tile
-from tessera.kernels.native import settings
 from tessera.metatracing import GuardType, ManualClock, MetaTracingRuntime, RuntimeConfig
+from tessera.tile.calls.native import settings
 
 HAS_CODE = settings() is not None
 EAGER: dict[str, Any] = {

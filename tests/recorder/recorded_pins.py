@@ -15,11 +15,11 @@ from typing import Any
 from unittest.mock import patch
 
 from tessera import knobs
-from tessera.kernels import compiling, native
-from tessera.kernels.native import Settings
 from tessera.runtime.program.launch_plan import Plan
 from tessera.targets.cpu import features
 from tessera.targets.llvm import image, machine
+from tessera.tile.calls import compiling, native
+from tessera.tile.calls.native import Settings
 
 ENVIRONMENT: Mapping[str, str] = {
     "TESSERA_NUM_THREADS": "4",

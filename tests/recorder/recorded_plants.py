@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tessera.kernels import choosing
 from tessera.targets import choose_blocks
 from tessera.targets.cpu.emit import memory as emit_memory
 from tessera.targets.cuda import compile as cuda_compile
 from tessera.targets.cuda.lower import preparing
+from tessera.tile.calls import choosing
 
 
 def nothing(*_args: Any, **_options: Any) -> Any:

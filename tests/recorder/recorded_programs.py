@@ -11,8 +11,6 @@ from recorded_pins import TARGETS, Recorded, Target, compiling_for
 
 from tessera import jit
 from tessera.errors import TesseraError
-from tessera.kernels.function import Kernel
-from tessera.kernels.native import Program
 from tessera.lang.functions import TracedFunction
 from tessera.lang.programs import compile_graph
 from tessera.lang.programs.compile import machine_code
@@ -20,6 +18,8 @@ from tessera.lang.programs.host import Host
 from tessera.lang.variants import Seen
 from tessera.runtime.device.device import CPU
 from tessera.runtime.program.launch_plan import Plan
+from tessera.tile.calls.function import Kernel
+from tessera.tile.calls.native import Program
 
 
 def record_kernel(

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tessera import knobs
-from tessera.kernels import compiling
 from tessera.runtime.cuda import context, driver, modules
 from tessera.targets.cuda.ptx.tools import BRIEFLY
+from tessera.tile.calls import compiling
 
 
 class Loaded:

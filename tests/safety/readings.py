@@ -218,13 +218,13 @@ def notes(folder: Path) -> Reading:
 
     import tessera as ts
     from tessera import jit, kernel, tile
-    from tessera.kernels.choosing import Choice
-    from tessera.kernels.native import Kept, Program
     from tessera.lang.programs import store
     from tessera.metatracing import ExecutionTier, Level
     from tessera.metatracing.clients import advice
     from tessera.metatracing.manager import KernelManager
     from tessera.metatracing.models.kernel_times import KernelTimes
+    from tessera.tile.calls.choosing import Choice
+    from tessera.tile.calls.native import Kept, Program
 
     knobs.cache_dir.set(folder / "cache")
     shared, manager = cache.shared(), object.__new__(KernelManager)

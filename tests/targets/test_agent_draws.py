@@ -18,7 +18,6 @@ from tessera.bench.operators import kernels
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.pipe import warp_groups as agents
 from tessera.ir.tile import dialect as tile
-from tessera.kernels.host_plan import launch_of
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered
 from tessera.targets.cuda.hopper.choose_warp_groups import AgentsPlan
@@ -28,6 +27,7 @@ from tessera.targets.cuda.interpreter.hopper import run_warpgroups
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.ir import hopper
 from tessera.targets.cuda.lower.preparing import prepare
+from tessera.tile.calls.host_plan import launch_of
 from tessera.transforms.checks.host_checks import take_host_checks
 from tessera.transforms.loops.live_iterations import clip_ranges
 from tessera.transforms.pipelining.software_pipeline_dots import skew_dots

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from tessera import Schedule, kernel
 from tessera.ir.tile import dialect as tile
-from tessera.kernels import intrinsics as tile_ops
 from tessera.metatracing.attention import flash_attention
 from tessera.runtime.tensor.creation import asarray
 from tessera.shapes.annotations import Out
 from tessera.targets.cpu.compile import lower_kernel
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.ir.types import BufferType
+from tessera.tile.language import intrinsics as tile_ops
 from tessera.transforms.core.facts import Facts, observe
 
 bf16 = ml_dtypes.bfloat16

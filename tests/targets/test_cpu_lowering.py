@@ -22,10 +22,10 @@ from tessera.errors import CompileError
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType
-from tessera.kernels.function import Kernel
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import dim
 from tessera.targets import text
+from tessera.tile.calls.function import Kernel
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 lib: Any = import_module("library")

@@ -10,11 +10,11 @@ from cpu_runs import at_tile_level
 
 import tessera as ts
 from tessera.ir.tile import dialect as tile
-from tessera.kernels.schedule import Schedule
 from tessera.metatracing.attention import flash_attention
 from tessera.targets import text
 from tessera.targets.cpu.lower.certain_masks import drop_certain_masks
 from tessera.targets.cpu.lower.extents import Extents
+from tessera.tile.language.schedule import Schedule
 from tessera.transforms.core.facts import Recorder
 
 FACTS = ("scale", "q.size[2]", "k.size[2]", "v.size[2]", "o.size[2]")

@@ -17,8 +17,6 @@ from tessera import DType, Schedule, bf16, f32
 from tessera.errors import ResourceError
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
-from tessera.kernels import fitting
-from tessera.kernels.native import Settings
 from tessera.targets import text
 from tessera.targets.cuda.compile import Program, compile_lowered, lower_kernel
 from tessera.targets.cuda.ir import dialect as nv
@@ -27,6 +25,8 @@ from tessera.targets.cuda.lower.budget import REGISTERS, Budget, estimate
 from tessera.targets.cuda.lower.check_budget import DOUBT, OverBudgetError, refused, registers_of
 from tessera.targets.cuda.lower.choose_plan import SHARED, plans
 from tessera.targets.cuda.ptx.assembler import Usage, assemble
+from tessera.tile.calls import fitting
+from tessera.tile.calls.native import Settings
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 lib: Any = import_module("library")

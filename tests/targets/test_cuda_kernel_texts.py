@@ -14,10 +14,10 @@ from ptx_checks import count, instructions
 
 import tessera as ts
 from tessera import DType, Schedule, bf16, f16, f32, i32
-from tessera.kernels.function import Kernel
-from tessera.kernels.native import architecture_of, lines_of
 from tessera.targets.cuda.compile import FEW_SPILLS, Program, compile_kernel
 from tessera.targets.cuda.ptx.assembler import Assembly, assemble
+from tessera.tile.calls.function import Kernel
+from tessera.tile.calls.native import architecture_of, lines_of
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 lib: Any = import_module("library")

@@ -11,10 +11,10 @@ import pytest
 
 import tessera as ts
 from tessera.errors import ShapeError
-from tessera.kernels.host_plan import plan_of_function
 from tessera.runtime.cuda.executable import CudaExecutable
 from tessera.targets.cuda import golden
 from tessera.targets.cuda.compile import compile_lowered
+from tessera.tile.calls.host_plan import plan_of_function
 
 pytestmark = pytest.mark.gpu
 

@@ -11,12 +11,12 @@ from ptx_checks import check_clean, count, machine_instructions
 
 from tessera.dtypes.types import BY_NAME
 from tessera.errors import CompileError
-from tessera.kernels.host_plan import plan_of_function
 from tessera.runtime.program.launch_plan import ArrayArgument, MapAxis, NumberArgument, Plan, TensorMap
 from tessera.targets import text
 from tessera.targets.cuda import golden
 from tessera.targets.cuda.compile import Program, compile_lowered
 from tessera.targets.cuda.ir.types import SharedType
+from tessera.tile.calls.host_plan import plan_of_function
 
 BOTH = [(name, element) for name in golden.names() for element in golden.ELEMENTS]
 # Registers at launch; of producers and consumers later. Steps of the products, and copies in and out.

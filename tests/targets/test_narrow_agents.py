@@ -20,10 +20,10 @@ from tessera.dtypes.casting import cast
 from tessera.dtypes.types import f64, i8, i32, tf32, u8, u32
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.tile import dialect as tile
-from tessera.kernels.native import Settings
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_kernel, lower_kernel
 from tessera.targets.cuda.interpreter.hopper import run_warpgroups
+from tessera.tile.calls.native import Settings
 from tessera.transforms.pipelining.promote_accumulators import DEPTH
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))

@@ -21,7 +21,6 @@ from tessera.dtypes.types import ALL, DType, bf16, f16, f32
 from tessera.errors import TesseraError
 from tessera.interpreters.core.engine import symbol_in
 from tessera.ir.common import elementwise as table
-from tessera.kernels.host_plan import plan_of_function
 from tessera.runtime.cuda.executable import CudaExecutable
 from tessera.runtime.program.launch_plan import Failure
 from tessera.targets import text
@@ -29,6 +28,7 @@ from tessera.targets.cuda.compile import compile_lowered
 from tessera.targets.cuda.interpreter.nv import run_nv_kernel
 from tessera.targets.cuda.ir import dialect as nv
 from tessera.targets.cuda.lower.preparing import BRIEF_FORMS
+from tessera.tile.calls.host_plan import plan_of_function
 
 pytestmark = pytest.mark.gpu
 

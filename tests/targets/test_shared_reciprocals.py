@@ -11,12 +11,12 @@ from ptx_checks import check_clean
 import tessera
 from tessera.bench.operators import kernels
 from tessera.ir.tile import dialect as tile
-from tessera.kernels.schedule import Schedule
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_lowered
 from tessera.targets.cuda.lower.preparing import prepare
 from tessera.targets.cuda.math.functions import inverses
 from tessera.targets.llvm.marks import TOGETHER
+from tessera.tile.language.schedule import Schedule
 from tessera.transforms.checks.host_checks import take_host_checks
 
 

@@ -17,13 +17,13 @@ import tessera as ts
 from tessera import DType, Schedule, accum, bf16, f16, f32
 from tessera.bench.operators import kernels
 from tessera.dtypes.types import i8, i32
-from tessera.kernels.native import Settings
 from tessera.targets.cuda.compile import compile_lowered, lower_kernel
 from tessera.targets.cuda.interpreter.hopper import run_warpgroups
 from tessera.targets.cuda.ir import hopper
 from tessera.targets.cuda.ir import hopper_transpose as turns
 from tessera.targets.cuda.ir import wgmma as products
 from tessera.targets.cuda.ir.types import shared_type
+from tessera.tile.calls.native import Settings
 
 sys.path.append(str(Path(__file__).parents[1] / "kernels"))
 agents: Any = import_module("agent_kernels")

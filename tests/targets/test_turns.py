@@ -12,10 +12,10 @@ from xdsl.dialects.builtin import ModuleOp
 import tessera as ts
 from tessera import kernel, knobs, tile
 from tessera.errors import CompileError
-from tessera.kernels.native import Settings, target_of
 from tessera.targets import text
 from tessera.targets.cuda.compile import compile_kernel
 from tessera.targets.cuda.ptx.assembler import assemble
+from tessera.tile.calls.native import Settings, target_of
 
 VIEW = "!tile.view<1, f32, global>"
 

@@ -9,12 +9,12 @@ from wgmma_programs import TYPES, operands, source, truth
 
 import tessera as ts
 from tessera.dtypes.types import BY_NAME
-from tessera.kernels.host_plan import plan_of_function
 from tessera.runtime.cuda.executable import CudaExecutable
 from tessera.targets import text
 from tessera.targets.cuda import golden
 from tessera.targets.cuda.compile import compile_lowered
 from tessera.targets.cuda.interpreter.hopper import run_warpgroups
+from tessera.tile.calls.host_plan import plan_of_function
 
 every_type = pytest.mark.parametrize(("left", "right", "total"), TYPES)
 both_ways = pytest.mark.parametrize("in_registers", [False, True])

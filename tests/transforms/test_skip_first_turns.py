@@ -18,8 +18,8 @@ from tessera.interpreters.core.engine import RULES, Frame, Values
 from tessera.interpreters.core.machine import Machine
 from tessera.ir.pipe.warp_groups import DotStartOp, TakeOp
 from tessera.ir.tile import dialect as tile
-from tessera.kernels import intrinsics
-from tessera.kernels.function import kernel
+from tessera.tile.calls.function import kernel
+from tessera.tile.language import intrinsics
 from tessera.transforms.algebra.lazy_rescale import lazy_maxima
 from tessera.transforms.algebra.merge_masks import merge_masks
 from tessera.transforms.algebra.sink_into_branches import finish_in_branches

@@ -126,7 +126,7 @@ def _tessera_array(tensor: Any) -> Array:
 @cache
 def _tessera_work() -> tuple[Any, Any]:
     from tessera.bench.operators import kernels
-    from tessera.kernels.schedule import Schedule
+    from tessera.tile.language.schedule import Schedule
 
     return kernels.softmax.with_schedule(Schedule(block=(16, 16))), _tessera_tensor(np.ones((256, 64), np.float32))
 

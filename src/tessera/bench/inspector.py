@@ -34,12 +34,12 @@ from tessera.ir.graph.types import GraphTensorType
 from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.values import DotOp, TransOp
-from tessera.kernels.function import Kernel
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.expr import Size, dim
 from tessera.targets.cpu import instructions
 from tessera.targets.cpu.ir import dialect as cpu
 from tessera.targets.cpu.ir.types import LINE, buffer_type, panels_type, rounded_up
+from tessera.tile.calls.function import Kernel
 
 _NO_SIZES = "the arrays' sizes are not in the IR: lower the kernel for arguments"
 _NO_TARGET = "the registers are known once there is machine code: give the kernel's target IR"

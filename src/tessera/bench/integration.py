@@ -27,13 +27,6 @@ from tessera.ir import text
 from tessera.ir.graph import dialect as graph
 from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
-from tessera.kernels.arguments import NUMBERS, collect, is_array
-from tessera.kernels.assumptions import Assumptions
-from tessera.kernels.compiling import Source, Words, plan_of
-from tessera.kernels.function import Instance, Kernel
-from tessera.kernels.levels import calling_module
-from tessera.kernels.native import Program, Programs, Settings, place_of, settings, settings_on
-from tessera.kernels.schedule import Schedule
 from tessera.runtime.program.executable import Executable, Runner, start_pool
 from tessera.runtime.program.launch_plan import Plan
 from tessera.runtime.tensor.creation import asarray
@@ -45,6 +38,13 @@ from tessera.targets.cpu.emit.emitter import Emitted
 from tessera.targets.cpu.emit.rules import emit
 from tessera.targets.cpu.lower.tile_to_cpu import TileToCpu
 from tessera.targets.llvm import image, machine
+from tessera.tile.calls.arguments import NUMBERS, collect, is_array
+from tessera.tile.calls.assumptions import Assumptions
+from tessera.tile.calls.compiling import Source, Words, plan_of
+from tessera.tile.calls.function import Instance, Kernel
+from tessera.tile.calls.levels import calling_module
+from tessera.tile.calls.native import Program, Programs, Settings, place_of, settings, settings_on
+from tessera.tile.language.schedule import Schedule
 from tessera.transforms.checks.instrument import Instrument
 from tessera.transforms.core.context import CompileContext
 from tessera.transforms.core.facts import Fact, Facts
@@ -486,7 +486,7 @@ def _since(began: float) -> float:
 
 def _prepare(chosen: Settings | None) -> None:
     """What a process does once, before its first compile: imports, the runtime, and LLVM for this processor."""
-    import_module("tessera.kernels.trace")
+    import_module("tessera.tile.calls.trace")
     if chosen is None:
         return
     start_pool()

@@ -16,7 +16,7 @@ from tessera.bench.precision import precision as read_precision
 from tessera.bench.results import BenchmarkError, BenchmarkResult
 
 if TYPE_CHECKING:
-    from tessera.kernels.function import Kernel
+    from tessera.tile.calls.function import Kernel
 
 Call = Callable[..., Any]
 
@@ -44,7 +44,7 @@ class Implementation:
     """Left out of quick runs."""
 
     def built(self, benchmark: OperatorBenchmark, size: ProblemSize, precision: Precision) -> Built:
-        from tessera.kernels.function import Kernel
+        from tessera.tile.calls.function import Kernel
 
         made = self.build(benchmark, size, precision)
         if isinstance(made, Kernel):

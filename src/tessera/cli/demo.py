@@ -19,7 +19,6 @@ from rich.table import Table
 import tessera as ts
 from tessera import knobs
 from tessera.errors import DeviceError
-from tessera.kernels.native import settings
 from tessera.metatracing import (
     BASELINE,
     AttentionParams,
@@ -29,6 +28,7 @@ from tessera.metatracing import (
     flash_attention,
 )
 from tessera.metatracing.live import Case, drawn, view_of
+from tessera.tile.calls.native import settings
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _BOUNDS = {"f32": 2e-6, "bf16": 4e-3}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tessera.dtypes.types import bf16, f32
-from tessera.kernels import Schedule, kernel
-from tessera.kernels import intrinsics as tile
 from tessera.shapes.annotations import KTile
+from tessera.tile import Schedule, kernel
+from tessera.tile.language import intrinsics as tile
 
 __written_like_a_user__ = True  # errors and IR point at the lines of this file
 

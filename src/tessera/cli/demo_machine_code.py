@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import tessera as ts
 from tessera.cli.demo_attention import attention
-from tessera.kernels import Schedule
 from tessera.runtime.native import pool
 from tessera.targets.cpu import features
+from tessera.tile import Schedule
 
 SHAPE = (8, 512, 64)  # heads, rows, width
 _BLOCK = Schedule(block=(64, 64))

@@ -20,8 +20,8 @@ from tessera.interpreters.levels.graph import run_function
 from tessera.interpreters.sanitizers.checks import Checks, checking
 from tessera.ir import text
 from tessera.ir.structural_hash import structural_hash
-from tessera.kernels.levels import lower_through
-from tessera.kernels.native import settings
+from tessera.tile.calls.levels import lower_through
+from tessera.tile.calls.native import settings
 from tessera.transforms.core.facts import Facts
 from tessera.transforms.pipeline import compile_module
 

@@ -16,9 +16,9 @@ import click
 import tessera as ts
 from tessera.errors import CompileError, ResourceError
 from tessera.ir import text
-from tessera.kernels.function import Instance, Kernel
-from tessera.kernels.levels import lower_through
 from tessera.shapes.expr import dim
+from tessera.tile.calls.function import Instance, Kernel
+from tessera.tile.calls.levels import lower_through
 
 _LOCATION = re.compile(r' loc\((?:fused\[)?"([^"]*)":(\d+):(\d+)[^)]*\)')
 _NOWHERE = re.compile(r" loc\(unknown\)")

@@ -13,8 +13,6 @@ from functools import cache, lru_cache
 from textwrap import indent
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from tessera.kernels.exact import AS_THEY_ARE, exact
-from tessera.kernels.native import Settings, quick_settings, settings
 from tessera.lang.parameters import Parameters, scalar
 from tessera.lang.structures import Structure
 from tessera.lang.tracing import current_or_none
@@ -24,6 +22,8 @@ from tessera.runtime.program.written_calls import MISSING, NOT_FOUND, as_given, 
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.pytree import tree_unflatten
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tile.calls.native import Settings, quick_settings, settings
+from tessera.tile.identity.exact import AS_THEY_ARE, exact
 
 MOST_ENTRIES = 4096
 INLINE = 4

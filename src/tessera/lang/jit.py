@@ -17,8 +17,6 @@ from tessera.cached import cached_property
 from tessera.errors import CompileError, DeviceError, InternalError, TesseraError, caller_span
 from tessera.faults import boundary, tell
 from tessera.forking import tell_in_child
-from tessera.kernels.named import Made, Named, function_behind
-from tessera.kernels.native import Settings, settings
 from tessera.lang import explain, watching
 from tessera.lang.asking import TraceAgain, is_automatic
 from tessera.lang.dispatch import MOST_ENTRIES, Entry, Finish, Place, Quick, Sibling, finishing
@@ -38,6 +36,8 @@ from tessera.runtime.device.garbage import collect_after
 from tessera.runtime.tensor.pytree import tree_leaves
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.expr import format_shape
+from tessera.tile.calls.native import Settings, settings
+from tessera.tile.identity.named import Made, Named, function_behind
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -368,7 +368,7 @@ class Jitted(Named):
         return variant
 
     def identity_parts(self) -> tuple[Any, ...]:
-        """What a function that uses this one depends on, as `kernels/fingerprint.py` has it."""
+        """What a function that uses this one depends on, as `tile/identity/fingerprint.py` has it."""
         options = {name: value for name, value in self._options.items() if value is not None}
         return (self.identity, self.fast_math, *[(name, tuple(value)) for name, value in sorted(options.items())])
 

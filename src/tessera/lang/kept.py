@@ -14,8 +14,6 @@ from typing import Any, cast
 
 from tessera import knobs
 from tessera.dtypes.types import DType
-from tessera.kernels.fingerprint import identity_of
-from tessera.kernels.native import Settings, settings_on, target_of
 from tessera.lang.functions import ArgumentType, Outcome, TracedFunction
 from tessera.lang.parameters import Call, Parameters, Static
 from tessera.lang.places import Inside
@@ -30,6 +28,8 @@ from tessera.runtime.cache.build import build
 from tessera.runtime.device.device import Device
 from tessera.runtime.tensor.pytree import tree_flatten, tree_unflatten
 from tessera.shapes.expr import dim
+from tessera.tile.calls.native import Settings, settings_on, target_of
+from tessera.tile.identity.fingerprint import identity_of
 
 _MOST_VARIANTS = 32
 _PLAIN = (type(None), bool, int, float, str)

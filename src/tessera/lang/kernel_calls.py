@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
     from tessera.ir.tile.dialect import FuncOp
-    from tessera.kernels.function import Instance, Kernel
+    from tessera.tile.calls.function import Instance, Kernel
 
 _SIZE = re.compile(r"arg(\d+)\.size\[(\d+)\]")
 
@@ -165,7 +165,7 @@ def _function(kernel: Kernel, instance: Instance) -> FuncOp:
     """The kernel's tile function, once in the module for equal programs."""
     from tessera.ir.structural_hash import structural_hash
     from tessera.ir.tile import dialect as tile
-    from tessera.kernels.levels import returning
+    from tessera.tile.calls.levels import returning
 
     trace = current()
     key = ("kernel", structural_hash(instance.module))
@@ -211,7 +211,7 @@ def _written(
     from tessera.ir.graph import dialect as graph
     from tessera.ir.graph.kernel_calls import result_types
     from tessera.ir.graph.types import GraphTensorType
-    from tessera.kernels.levels import config_of
+    from tessera.tile.calls.levels import config_of
 
     known = [GraphTensorType.of(one.shape, one.dtype.base) for one in filled]
     inferred = result_types(function, [*(value.type for value in values), *known])

@@ -19,7 +19,6 @@ import numpy as np
 from tessera.cached import cached_property
 from tessera.dtypes.types import DType, bool_, f64, i64
 from tessera.errors import TesseraError
-from tessera.kernels.exact import exact
 from tessera.lang.methods import Held, alive
 from tessera.runtime.device.memory import aligned
 from tessera.runtime.tensor.creation import asarray
@@ -27,6 +26,7 @@ from tessera.runtime.tensor.pytree import tree_flatten, tree_paths, tree_unflatt
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.annotations import TensorType
 from tessera.shapes.signature import Signature
+from tessera.tile.identity.exact import exact
 
 _NUMBERS: dict[type, DType] = {bool: bool_, int: i64, float: f64}
 

@@ -14,7 +14,6 @@ import numpy as np
 from tessera.dtypes.promotion import as_dtype
 from tessera.dtypes.types import DType, f32, f64, i64
 from tessera.errors import DeviceError, DtypeError, EffectError, ShapeError, TesseraError, caller_span
-from tessera.kernels.native import settings
 from tessera.lang.asking import ruled
 from tessera.lang.places import Inside
 from tessera.lang.sizes import TracedSize, plain, plain_shape, plain_size
@@ -26,6 +25,7 @@ from tessera.runtime.tensor.tensor import DTypeLike, Tensor
 from tessera.shapes import rules
 from tessera.shapes.expr import DimLike, Size, dim, format_shape
 from tessera.shapes.history import ShapeHistory
+from tessera.tile.calls.native import settings
 
 if TYPE_CHECKING:
     from xdsl.ir import Attribute, Operation, SSAValue

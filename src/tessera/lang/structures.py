@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from inspect import Parameter
 from typing import Any, NamedTuple
 
-from tessera.kernels.exact import AS_THEY_ARE, exact
 from tessera.lang.parameters import Parameters, is_array, is_number, is_number_class
 from tessera.runtime.program.written_calls import NOT_FOUND, mark_for
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.pytree import tree_leaves
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tile.identity.exact import AS_THEY_ARE, exact
 
 _BY_POSITION_OR_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 

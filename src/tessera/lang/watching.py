@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import takewhile
 from typing import Any
 
-from tessera.kernels import watches
-from tessera.kernels.dependencies import MISSING, Dependencies, Held
-from tessera.kernels.exact import are_same
-from tessera.kernels.watches import Check
+from tessera.tile.identity import watches
+from tessera.tile.identity.dependencies import MISSING, Dependencies, Held
+from tessera.tile.identity.exact import are_same
+from tessera.tile.identity.watches import Check
 
 Effects = dict[tuple[str, int, Any], int]
 """What a function changed while it was traced: how it is held, by what, its key; and how often."""

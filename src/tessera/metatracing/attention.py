@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tessera.kernels import intrinsics as tile
-from tessera.kernels.function import kernel
-from tessera.kernels.schedule import Schedule
 from tessera.metatracing.records import InputProfile
 from tessera.shapes.annotations import Out
+from tessera.tile.calls.function import kernel
+from tessera.tile.language import intrinsics as tile
+from tessera.tile.language.schedule import Schedule
 
 __written_like_a_user__ = True  # errors and IR point at the lines of this file
 

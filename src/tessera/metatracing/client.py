@@ -12,10 +12,10 @@ from enum import Enum
 from inspect import Signature
 from typing import Any, NamedTuple, Protocol
 
-from tessera.kernels.schedule import Schedule
 from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts, Number
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tile.language.schedule import Schedule
 
 Runner = Callable[..., Any]
 _MANY = 6  # facts that are no longer named one by one

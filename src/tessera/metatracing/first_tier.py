@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tessera.errors import TesseraError
 from tessera.fields import check_fields
-from tessera.kernels.function import Kernel
 from tessera.metatracing.attention import AttentionParams
 from tessera.metatracing.config import RuntimeConfig
 from tessera.metatracing.ranks import LISTENERS, CollectiveEvent
@@ -22,6 +21,7 @@ from tessera.metatracing.runtime import MetaTracingRuntime, RuntimeResult
 from tessera.runtime.tensor import transfer
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.runtime.tensor.transfer import MemoryTransferInfo
+from tessera.tile.calls.function import Kernel
 
 if TYPE_CHECKING:
     from tessera.lang.jit import Jitted

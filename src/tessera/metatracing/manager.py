@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tessera.errors import TesseraError
-from tessera.kernels.schedule import Schedule
 from tessera.metatracing.client import Call, Choice, Client, Compiled, GuardType, Level, RuntimeGuard, argument_about
 from tessera.metatracing.logs import log
 from tessera.metatracing.records import ExecutionTier, PerformanceSample
@@ -17,6 +16,7 @@ from tessera.metatracing.regions.heat import Clock
 from tessera.metatracing.regions.programs import Counts, Installed
 from tessera.runtime.cache import store as cache
 from tessera.runtime.tensor.meta import Meta
+from tessera.tile.language.schedule import Schedule
 
 if TYPE_CHECKING:
     from tessera.metatracing.config import RuntimeConfig

@@ -15,7 +15,6 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from tessera.forking import fork_waits_for, tell_in_child
-from tessera.kernels.function import Kernel
 from tessera.metatracing.attention import AttentionParams, attention_operations, flash_attention
 from tessera.metatracing.client import Call, Client, Level, argument_about
 from tessera.metatracing.clients.kernels import KernelClient
@@ -48,6 +47,7 @@ from tessera.metatracing.tiered import Tiered
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tile.calls.function import Kernel
 
 if TYPE_CHECKING:
     from rich.console import Console

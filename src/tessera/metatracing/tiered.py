@@ -14,7 +14,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tessera.errors import TesseraError
-from tessera.kernels.exact import AS_THEY_ARE, exact
 from tessera.metatracing.client import Call, Client
 from tessera.metatracing.logs import log
 from tessera.metatracing.records import ExecutionTier
@@ -22,6 +21,7 @@ from tessera.metatracing.regions.programs import Entry
 from tessera.metatracing.regions.region import FAULTS, Region
 from tessera.runtime.program.written_calls import MISSING, as_given, mark_for, parameters_text, written
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tile.identity.exact import AS_THEY_ARE, exact
 
 if TYPE_CHECKING:
     from tessera.metatracing.runtime import MetaTracingRuntime

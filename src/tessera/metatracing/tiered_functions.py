@@ -8,7 +8,6 @@ from typing import Any
 
 from tessera.errors import TesseraError
 from tessera.forking import tell_in_child
-from tessera.kernels.exact import AS_THEY_ARE, exact
 from tessera.lang.jit import Jitted
 from tessera.lang.parameters import Call
 from tessera.lang.structures import Structure
@@ -17,6 +16,7 @@ from tessera.metatracing.clients.functions import ProgramClient
 from tessera.metatracing.runtime import MetaTracingRuntime, shared_runtime
 from tessera.metatracing.tiered import Tiered
 from tessera.runtime.program.written_calls import as_given, mark_for, parameters_text, written
+from tessera.tile.identity.exact import AS_THEY_ARE, exact
 
 _MOST_STRUCTURES = 256
 

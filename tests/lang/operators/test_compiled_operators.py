@@ -10,9 +10,9 @@ import pytest
 
 import tessera as ts
 from tessera import knobs
-from tessera.kernels.native import Settings
 from tessera.lang.programs import compile_graph
 from tessera.targets.cuda.ptx.assembler import assemble
+from tessera.tile.calls.native import Settings
 
 HOPPER = Settings("cuda", "sm_90a", 3, frozenset(), True, True)
 draw = np.random.default_rng(0)

@@ -6,8 +6,8 @@ import json
 import sys
 
 import tessera as ts
-from tessera.kernels.native import settings
 from tessera.lang.programs import Program, find, keep
+from tessera.tile.calls.native import settings
 
 
 def found_or_made(key: str, action: str) -> Program | None:

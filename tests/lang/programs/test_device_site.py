@@ -15,7 +15,6 @@ from test_program_control import BRANCH, FIBONACCI, SCAN, flag
 import tessera as ts
 from tessera import jit
 from tessera.errors import EffectError
-from tessera.kernels.native import Settings
 from tessera.lang.operators import matmul
 from tessera.lang.programs.compile import machine_code
 from tessera.lang.programs.lowered import host_of
@@ -23,6 +22,7 @@ from tessera.runtime.cuda.pool import Pool, rounded
 from tessera.runtime.cuda.streams import default_stream
 from tessera.runtime.device.memory import data_address
 from tessera.targets.cuda.ptx.assembler import assemble
+from tessera.tile.calls.native import Settings
 
 HOPPER = Settings("cuda", "sm_90a", 3, frozenset(), True, True)
 

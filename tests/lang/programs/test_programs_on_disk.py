@@ -16,10 +16,10 @@ from test_program_control import BRANCH, FIBONACCI, SCAN
 
 from tessera import knobs
 from tessera.ir import text
-from tessera.kernels.native import settings
 from tessera.lang.programs import code, find, host, keep
 from tessera.lang.programs.lowered import host_of
 from tessera.runtime.cache import store as cache
+from tessera.tile.calls.native import settings
 from tessera.transforms.pipeline import compile_module
 
 KEY = cache.key_of("test")

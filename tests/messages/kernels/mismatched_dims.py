@@ -1,6 +1,6 @@
 import tessera as ts
 from tessera import KTile, Schedule, bf16, f32, i32, kernel, tile
-from tessera.kernels.intrinsics import INF
+from tessera.tile.language.intrinsics import INF
 from tessera.interpreters.sanitizers.checks import Checks, checking
 
 x = ts.ones((20, 8))

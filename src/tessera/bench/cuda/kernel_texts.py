@@ -7,9 +7,9 @@ from typing import Any
 
 from tessera import knobs
 from tessera.bench.definitions import BenchError
-from tessera.kernels.function import Kernel
-from tessera.kernels.native import Program, Settings, settings
 from tessera.runtime.cuda.executable import CudaExecutable
+from tessera.tile.calls.function import Kernel
+from tessera.tile.calls.native import Program, Settings, settings
 
 ARCHITECTURE = "sm_90a"
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from tessera.bench.operators.kernels import attention_into
 from tessera.cached import cached_property
 from tessera.dtypes.types import f32
-from tessera.kernels import intrinsics as tile
-from tessera.kernels.function import kernel
-from tessera.kernels.schedule import Schedule
 from tessera.runtime.tensor.creation import empty, empty_like
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tile.calls.function import kernel
+from tessera.tile.language import intrinsics as tile
+from tessera.tile.language.schedule import Schedule
 
 __written_like_a_user__ = True  # errors and IR point at the lines of this file
 

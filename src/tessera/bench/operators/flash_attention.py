@@ -14,7 +14,7 @@ from tessera.bench.frameworks import Array, library
 from tessera.bench.operator import Built, OperatorBenchmark, implementation
 from tessera.bench.operators import kernels
 from tessera.bench.precision import Precision
-from tessera.kernels.schedule import Schedule
+from tessera.tile.language.schedule import Schedule
 
 
 def _size(batch: int, heads: int, length: int, width: int, causal: bool = True) -> dict[str, Any]:

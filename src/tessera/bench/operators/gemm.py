@@ -11,8 +11,8 @@ from tessera.bench.frameworks import Array, library
 from tessera.bench.operator import Built, OperatorBenchmark, implementation
 from tessera.bench.operators import kernels
 from tessera.bench.precision import Precision
-from tessera.kernels.schedule import Schedule
 from tessera.runtime.tensor.creation import empty
+from tessera.tile.language.schedule import Schedule
 
 _GPU_BLOCKS = 128, 128, 64
 

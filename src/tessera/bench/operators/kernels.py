@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tessera.dtypes.types import bf16, f8e4m3, f8e5m2, f32
-from tessera.kernels import intrinsics as tile
-from tessera.kernels.function import kernel
+from tessera.tile.calls.function import kernel
+from tessera.tile.language import intrinsics as tile
 
 __written_like_a_user__ = True  # errors and IR point at the lines of this file
 

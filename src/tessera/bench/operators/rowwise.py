@@ -13,7 +13,7 @@ from tessera.bench.frameworks import Array, library
 from tessera.bench.operator import Built, OperatorBenchmark, implementation
 from tessera.bench.operators import kernels
 from tessera.bench.precision import Precision
-from tessera.kernels.schedule import Schedule
+from tessera.tile.language.schedule import Schedule
 
 _BLOCK = Schedule(block=(16, 16))
 _GPU_ELEMENTS = 4096

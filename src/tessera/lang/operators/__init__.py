@@ -18,7 +18,6 @@ from tessera.dtypes.types import u8 as uint8
 from tessera.dtypes.types import u16 as uint16
 from tessera.dtypes.types import u32 as uint32
 from tessera.dtypes.types import u64 as uint64
-from tessera.kernels.native import settings
 from tessera.lang.making import (
     arange,
     asarray,
@@ -179,6 +178,7 @@ from tessera.lang.operators.statistics import (
 )
 from tessera.lang.operators.updates import At, stored
 from tessera.lang.tracing import current_or_none
+from tessera.tile.calls.native import settings
 
 __array_api_version__ = API_VERSION
 

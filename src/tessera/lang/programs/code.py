@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from tessera.interpreters.core.machine import Machine
-from tessera.kernels.native import WORK, Settings, loaded, target_of
 from tessera.lang.programs import host
 from tessera.runtime.cache import store as cache
 from tessera.runtime.cache.build import build
 from tessera.runtime.device.device import CPU, Device
 from tessera.runtime.program.launch_plan import Plan
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tile.calls.native import WORK, Settings, loaded, target_of
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp

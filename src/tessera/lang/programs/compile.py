@@ -21,8 +21,6 @@ from tessera.ir import text
 from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.types import GraphTensorType
 from tessera.ir.tile import dialect as tile
-from tessera.kernels.compiling import Source, log_compile, machined
-from tessera.kernels.native import Settings, settings, settings_on
 from tessera.lang.programs import host
 from tessera.lang.programs.code import Codes
 from tessera.lang.programs.levels import Level, Levels
@@ -33,6 +31,8 @@ from tessera.runtime.device.memory import aligned
 from tessera.runtime.program.launch_plan import Plan
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.targets.choose_blocks import stages_for
+from tessera.tile.calls.compiling import Source, log_compile, machined
+from tessera.tile.calls.native import Settings, settings, settings_on
 from tessera.transforms.core.facts import Facts
 from tessera.transforms.pipeline import Stage, compile_module
 

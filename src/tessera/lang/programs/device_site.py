@@ -78,7 +78,7 @@ class DeviceSite:
         return tuple(isinstance(one, Place) and self._is_lined(layout, one) for one in run.operands)
 
     def _is_lined(self, layout: Layout, place: Place) -> bool:
-        """As kernels/arguments.py says it of tensors."""
+        """As tile/calls/arguments.py says it of tensors."""
         if not place.shape or place.strides[-1] != 1 or self._alignment(layout, place.piece, set()) % LINE:
             return False
         itemsize = place.dtype.storage.itemsize

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from tessera.cached import cached_property
 from tessera.errors import DeviceError, DtypeError, ShapeError
 from tessera.interpreters.core.machine import Machine
-from tessera.kernels.native import Settings, place_of
 from tessera.lang.programs import host, memory_plan
 from tessera.lang.programs.donation import donors
 from tessera.lang.programs.host_site import HostSite
@@ -26,6 +25,7 @@ from tessera.runtime.program.executable import Geometry
 from tessera.runtime.tensor.tensor import Tensor, stores_alike
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.symbols import Symbols
+from tessera.tile.calls.native import Settings, place_of
 
 if TYPE_CHECKING:
     from tessera.lang.programs.code import Codes

@@ -10,7 +10,6 @@ import json
 import zlib
 from typing import Any
 
-from tessera.kernels.native import Settings, target_of
 from tessera.lang.programs import host
 from tessera.lang.programs.code import Codes
 from tessera.lang.programs.levels import Level, Levels
@@ -18,6 +17,7 @@ from tessera.lang.programs.program import Program
 from tessera.runtime.cache import store as cache
 from tessera.runtime.cache.build import build
 from tessera.runtime.device.device import Device
+from tessera.tile.calls.native import Settings, target_of
 
 
 def find(key: str, chosen: Settings, device: Device | None = None) -> Program | None:

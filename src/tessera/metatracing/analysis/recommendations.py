@@ -13,8 +13,6 @@ from typing import Any
 
 from tessera.dtypes.types import DType, bf16, f16, f32
 from tessera.errors import TesseraError
-from tessera.kernels.function import Kernel
-from tessera.kernels.schedule import Schedule
 from tessera.metatracing.analysis.trials import Trial
 from tessera.metatracing.models.amounts import Machine, Program
 from tessera.metatracing.models.kernel_times import HELPS, Gain, KernelTimes
@@ -23,6 +21,8 @@ from tessera.metatracing.stand_ins import stand_in
 from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tile.calls.function import Kernel
+from tessera.tile.language.schedule import Schedule
 
 SURE = 0.9
 """How likely it must be that something helps, where nobody tries it."""

@@ -13,9 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 from tessera.errors import TesseraError
-from tessera.kernels.function import Kernel
-from tessera.kernels.native import Settings
-from tessera.kernels.schedule import Schedule
 from tessera.metatracing.models.amounts import Machine
 from tessera.metatracing.models.kernel_times import KernelTimes, shipped
 from tessera.metatracing.models.situation import Situation
@@ -23,6 +20,9 @@ from tessera.metatracing.records import Described
 from tessera.runtime.cache import store as cache
 from tessera.runtime.tensor.meta import Meta
 from tessera.targets.llvm.elements import is_arm
+from tessera.tile.calls.function import Kernel
+from tessera.tile.calls.native import Settings
+from tessera.tile.language.schedule import Schedule
 
 
 def model_name(here: Settings) -> str | None:

@@ -19,8 +19,6 @@ from weakref import WeakKeyDictionary
 from tessera.errors import CompileError
 from tessera.faults import boundary
 from tessera.forking import tell_in_child
-from tessera.kernels.native import Settings, quick_settings, settings, settings_at, settings_on, target_of
-from tessera.kernels.schedule import Schedule
 from tessera.lang import parameters
 from tessera.lang.jit import Family, Jitted, Variant, device_of, interpreted, log_fallback
 from tessera.lang.kept import Shelf
@@ -36,6 +34,8 @@ from tessera.runtime.cache.build import build
 from tessera.runtime.device.device import Device
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tile.calls.native import Settings, quick_settings, settings, settings_at, settings_on, target_of
+from tessera.tile.language.schedule import Schedule
 
 if TYPE_CHECKING:
     from tessera.lang.programs import Program

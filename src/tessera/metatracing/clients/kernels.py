@@ -7,11 +7,17 @@ from math import prod
 from typing import Any, NamedTuple
 
 from tessera.errors import TesseraError
-from tessera.kernels.arguments import NUMBERS, Guard, is_lined
-from tessera.kernels.assumptions import Assumptions
-from tessera.kernels.control import is_kernel_module
-from tessera.kernels.function import Kernel
-from tessera.kernels.native import (
+from tessera.metatracing.client import Call, Choice, Compiled, GuardType, Level, Runner, RuntimeGuard
+from tessera.metatracing.clients.shipping import NotShippable, pack
+from tessera.metatracing.logs import log
+from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts
+from tessera.metatracing.tiered import is_traceable
+from tessera.runtime.tensor.meta import Meta
+from tessera.runtime.tensor.tensor import Tensor
+from tessera.tile.calls.arguments import NUMBERS, Guard, is_lined
+from tessera.tile.calls.assumptions import Assumptions
+from tessera.tile.calls.function import Kernel
+from tessera.tile.calls.native import (
     Kept,
     Program,
     Programs,
@@ -23,16 +29,10 @@ from tessera.kernels.native import (
     settings_of_level,
     settings_on,
 )
-from tessera.kernels.schedule import Schedule
-from tessera.kernels.values import is_tracing
-from tessera.kernels.verification import Verified
-from tessera.metatracing.client import Call, Choice, Compiled, GuardType, Level, Runner, RuntimeGuard
-from tessera.metatracing.clients.shipping import NotShippable, pack
-from tessera.metatracing.logs import log
-from tessera.metatracing.records import Described, ExecutionTier, LaunchFacts
-from tessera.metatracing.tiered import is_traceable
-from tessera.runtime.tensor.meta import Meta
-from tessera.runtime.tensor.tensor import Tensor
+from tessera.tile.calls.verification import Verified
+from tessera.tile.language.control import is_kernel_module
+from tessera.tile.language.schedule import Schedule
+from tessera.tile.language.values import is_tracing
 
 _SOON = 1 << 12
 """Elements of all arrays up to which the interpreter has a result before a compiler has: on the CPU, at first."""

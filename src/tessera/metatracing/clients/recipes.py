@@ -8,7 +8,6 @@ from math import isnan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tessera.errors import TesseraError
-from tessera.kernels.native import Settings, settings, settings_on
 from tessera.lang.functions import ArgumentType
 from tessera.lang.programs import Program, find, keep
 from tessera.lang.world import world
@@ -18,6 +17,7 @@ from tessera.metatracing.stand_ins import stand_in
 from tessera.runtime.device.device import Device, device
 from tessera.runtime.tensor.meta import Meta
 from tessera.shapes.expr import Dim
+from tessera.tile.calls.native import Settings, settings, settings_on
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp

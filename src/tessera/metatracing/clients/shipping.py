@@ -17,10 +17,10 @@ from importlib import import_module
 from types import CellType, CodeType, FunctionType, MappingProxyType, ModuleType
 from typing import Any, cast
 
-from tessera.kernels.captures import outside
-from tessera.kernels.control import is_kernel_module
-from tessera.kernels.named import Named
 from tessera.starting import find_also, users_modules
+from tessera.tile.identity.captures import outside
+from tessera.tile.identity.named import Named
+from tessera.tile.language.control import is_kernel_module
 
 
 class NotShippable(Exception):  # noqa: N818  (an answer, not an error: nobody sees it)

@@ -16,9 +16,6 @@ from typing import TYPE_CHECKING, Any
 from tessera import knobs
 from tessera.errors import TesseraError
 from tessera.fields import check_fields
-from tessera.kernels.function import Kernel
-from tessera.kernels.native import settings_at, settings_of_gpu
-from tessera.kernels.schedule import Schedule
 from tessera.metatracing.attention import attention_operations, flash_attention
 from tessera.metatracing.client import Call, Client, Compiled, GuardType, Level, RuntimeGuard, facts_of
 from tessera.metatracing.clients.kernels import Context, KernelClient, KernelProgram
@@ -30,6 +27,9 @@ from tessera.metatracing.regions.invariants import invariant_words
 from tessera.metatracing.stand_ins import stand_in
 from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
 from tessera.runtime.tensor.meta import Meta
+from tessera.tile.calls.function import Kernel
+from tessera.tile.calls.native import settings_at, settings_of_gpu
+from tessera.tile.language.schedule import Schedule
 
 if TYPE_CHECKING:
     from tessera.metatracing.analysis.analyzer import FusionOptimizer

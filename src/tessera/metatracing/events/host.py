@@ -23,7 +23,6 @@ from tessera.cached import cached_property
 from tessera.errors import DeviceError
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import tile_dtype, tile_type
-from tessera.kernels.native import Settings, settings
 from tessera.metatracing.events.counting import distinct
 from tessera.metatracing.events.kinds import LINE, AccessType, MemoryAccessEvent
 from tessera.metatracing.events.tile_work import Amounts, Geometry, Reader, laid_out, spread, unravelled
@@ -32,9 +31,10 @@ from tessera.metatracing.records import Described
 from tessera.runtime.device.memory import ALIGNMENT
 from tessera.runtime.tensor.meta import Meta
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tile.calls.native import Settings, settings
 
 if TYPE_CHECKING:
-    from tessera.kernels.function import Instance, Kernel
+    from tessera.tile.calls.function import Instance, Kernel
 
 Array = NDArray[Any]
 SAMPLED_PROGRAMS = 64

@@ -8,7 +8,6 @@ from functools import lru_cache
 
 from tessera.dtypes.types import DType, bf16, f32
 from tessera.errors import TesseraError
-from tessera.kernels.schedule import Schedule
 from tessera.metatracing.attention import attention_operations, flash_attention
 from tessera.metatracing.models.amounts import H200, Machine, Program
 from tessera.metatracing.models.kernel_times import KernelTimes, Measured, shipped
@@ -18,6 +17,7 @@ from tessera.metatracing.stand_ins import stand_in
 from tessera.runtime.device.device import CPU
 from tessera.runtime.device.memory import ALIGNMENT, contiguous_strides
 from tessera.runtime.tensor.meta import Meta
+from tessera.tile.language.schedule import Schedule
 
 _COMPUTE = ("products", "functions", "elements", "lanes", "dots", "turns")
 _MEMORY = ("near", "far", "footprint")

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tessera.kernels.function import Kernel
-from tessera.kernels.native import settings_of_gpu
-from tessera.kernels.schedule import Schedule
 from tessera.metatracing.models.amounts import Machine, Program
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tile.calls.function import Kernel
+from tessera.tile.calls.native import settings_of_gpu
+from tessera.tile.language.schedule import Schedule
 
 Under = Callable[[Schedule], Kernel]
 """A kernel under a schedule: where its grid is given, that follows from the block."""

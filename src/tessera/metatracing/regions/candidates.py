@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tessera.kernels.schedule import Schedule
 from tessera.metatracing.client import Call, Choice, Client, Level
 from tessera.metatracing.records import ExecutionTier
 from tessera.metatracing.regions.contest import FAR_BEHIND, Contender
 from tessera.metatracing.regions.experience import Experience
+from tessera.tile.language.schedule import Schedule
 
 TIER2, TIER3 = ExecutionTier.TIER2_STANDARD, ExecutionTier.TIER3_SPECIALIZED
 _BRIDGES = 2  # programs that are compiled for arguments which others refused

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tessera.kernels.schedule import Schedule
 from tessera.metatracing.client import Compiled, Level
 from tessera.metatracing.logs import log
 from tessera.metatracing.records import Described, ExecutionTier
@@ -17,6 +16,7 @@ from tessera.metatracing.regions.newcomers import geometry
 from tessera.metatracing.regions.programs import Entry, Installed
 from tessera.metatracing.regions.request import Request
 from tessera.metatracing.stand_ins import values_of
+from tessera.tile.language.schedule import Schedule
 
 if TYPE_CHECKING:
     from tessera.metatracing.regions.region import Region

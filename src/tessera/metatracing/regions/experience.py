@@ -13,9 +13,9 @@ from math import exp, log
 from typing import NamedTuple
 
 from tessera.forking import tell_in_child
-from tessera.kernels.schedule import Schedule
 from tessera.metatracing.records import Described
 from tessera.runtime.tensor.meta import Meta
+from tessera.tile.language.schedule import Schedule
 
 _MOST = 32
 _MOST_KERNELS = 256

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from tessera.kernels.schedule import Schedule
 from tessera.metatracing.logs import log
 from tessera.metatracing.records import Described, ExecutionTier
 from tessera.metatracing.regions.candidates import general_beside, numbers_in
@@ -14,6 +13,7 @@ from tessera.metatracing.regions.contest import Contender, Contest, Turn
 from tessera.metatracing.regions.programs import Entry, Installed
 from tessera.metatracing.stand_ins import values_of
 from tessera.runtime.tensor.meta import Meta
+from tessera.tile.language.schedule import Schedule
 
 if TYPE_CHECKING:
     from tessera.metatracing.regions.region import Region

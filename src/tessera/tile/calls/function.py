@@ -27,11 +27,16 @@ from tessera.errors import (
     warn_once,
 )
 from tessera.interpreters.sanitizers.checks import NumericChecks, asked, checking
-from tessera.kernels.arguments import collect, is_array, kinds_of, plain
-from tessera.kernels.assumptions import GROUPS, Assumptions
-from tessera.kernels.calls import Calls
-from tessera.kernels.captures import Seen
-from tessera.kernels.choosing import (
+from tessera.runtime.program.overlap import OverlapError
+from tessera.runtime.tensor.creation import asarray
+from tessera.runtime.tensor.tensor import Tensor
+from tessera.runtime.tensor.transfer import Mirror
+from tessera.shapes.annotations import TensorType, Tile
+from tessera.shapes.expr import Shape, dim
+from tessera.shapes.signature import Signature
+from tessera.tile.calls.arguments import collect, is_array, kinds_of, plain
+from tessera.tile.calls.assumptions import GROUPS, Assumptions
+from tessera.tile.calls.choosing import (
     Choice,
     Choices,
     came_out,
@@ -40,21 +45,16 @@ from tessera.kernels.choosing import (
     leaves_open,
     multiprocessors_of,
 )
-from tessera.kernels.exact import AS_THEY_ARE, exact
-from tessera.kernels.fingerprint import identity_of
-from tessera.kernels.fitting import suggesting
-from tessera.kernels.named import Made, Named, function_behind
-from tessera.kernels.native import Kept, Program, Programs, Settings, place_of, settings, settings_on
-from tessera.kernels.overlapping import log_overlap, merged_groups, say_overlapping
-from tessera.kernels.schedule import Schedule, Space
-from tessera.kernels.values import is_tracing
-from tessera.runtime.program.overlap import OverlapError
-from tessera.runtime.tensor.creation import asarray
-from tessera.runtime.tensor.tensor import Tensor
-from tessera.runtime.tensor.transfer import Mirror
-from tessera.shapes.annotations import TensorType, Tile
-from tessera.shapes.expr import Shape, dim
-from tessera.shapes.signature import Signature
+from tessera.tile.calls.dispatch import Calls
+from tessera.tile.calls.fitting import suggesting
+from tessera.tile.calls.native import Kept, Program, Programs, Settings, place_of, settings, settings_on
+from tessera.tile.calls.overlapping import log_overlap, merged_groups, say_overlapping
+from tessera.tile.identity.captures import Seen
+from tessera.tile.identity.exact import AS_THEY_ARE, exact
+from tessera.tile.identity.fingerprint import identity_of
+from tessera.tile.identity.named import Made, Named, function_behind
+from tessera.tile.language.schedule import Schedule, Space
+from tessera.tile.language.values import is_tracing
 from tessera.transforms.core.facts import Fact, Facts, Kind, fact, holds
 
 if TYPE_CHECKING:
@@ -446,7 +446,7 @@ class Kernel(Named):
 
     def traced(self, given: Mapping[str, Any], static: Mapping[str, Any]) -> Instance:
         """An instance for these arguments, made anew."""
-        from tessera.kernels.trace import trace
+        from tessera.tile.calls.trace import trace
 
         if self.space is None:
             return trace(self, given, static)
@@ -541,7 +541,7 @@ def interpret(instance: Instance, values: Sequence[Any]) -> Any:
     Arrays of a GPU come over to the host for it, and go back again.
     """
     from tessera.interpreters.levels.tile import run_kernel
-    from tessera.kernels.trace import output_shapes
+    from tessera.tile.calls.trace import output_shapes
 
     place, mirror = place_of(instance.name, values), Mirror()
     arrays = [mirror.array(value) if isinstance(value, Tensor) else value for value in values]

@@ -28,10 +28,10 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from tessera.kernels.code_reads import CodeReads, Outer, reads_of
-from tessera.kernels.control import is_kernel_module
-from tessera.kernels.exact import AS_THEY_ARE
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tile.identity.code_reads import CodeReads, Outer, reads_of
+from tessera.tile.identity.exact import AS_THEY_ARE
+from tessera.tile.language.control import is_kernel_module
 
 
 class _Missing:

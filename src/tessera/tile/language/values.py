@@ -16,7 +16,7 @@ from tessera.shapes.annotations import Tile as TileAnnotation
 from tessera.shapes.expr import Size
 
 if TYPE_CHECKING:
-    from tessera.kernels.tracer import Tracer
+    from tessera.tile.language.tracer import Tracer
 
 CURRENT: ContextVar[Tracer | None] = ContextVar("tracer", default=None)
 Number: TypeAlias = bool | int | float

@@ -19,13 +19,13 @@ import numpy as np
 
 from tessera import knobs
 from tessera.dtypes.types import DType, Policy
-from tessera.kernels.captures import outside
-from tessera.kernels.code_reads import reads_of
-from tessera.kernels.control import is_kernel_module
-from tessera.kernels.dependencies import ASKS_THE_WORLD, is_users_function
-from tessera.kernels.named import found_as
-from tessera.kernels.schedule import Schedule, Space
 from tessera.runtime.cache.build import is_unedited
+from tessera.tile.identity.captures import outside
+from tessera.tile.identity.code_reads import reads_of
+from tessera.tile.identity.dependencies import ASKS_THE_WORLD, is_users_function
+from tessera.tile.identity.named import found_as
+from tessera.tile.language.control import is_kernel_module
+from tessera.tile.language.schedule import Schedule, Space
 
 
 class NoFingerprint(Exception):  # noqa: N818  (an answer, not an error: nobody sees it)

@@ -14,9 +14,9 @@ from operator import is_
 from types import CellType, CodeType
 from typing import Any, cast
 
-from tessera.kernels.dependencies import MISSING, Held
-from tessera.kernels.exact import are_same
 from tessera.runtime.native import same_words
+from tessera.tile.identity.dependencies import MISSING, Held
+from tessera.tile.identity.exact import are_same
 
 Check = Callable[[], bool]
 Chains = Sequence[tuple[dict[str, Any], str, Any, str]]

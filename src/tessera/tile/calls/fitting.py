@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tessera.errors import ResourceError
-from tessera.kernels.native import Settings
-from tessera.kernels.schedule import Schedule
+from tessera.tile.calls.native import Settings
+from tessera.tile.language.schedule import Schedule
 
 if TYPE_CHECKING:
-    from tessera.kernels.function import Instance
+    from tessera.tile.calls.function import Instance
 
 _SMALLEST = 16
 _MOST_WARPS = 16

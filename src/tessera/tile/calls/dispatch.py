@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tessera.kernels.arguments import NUMBERS, Number, is_array, plain
-from tessera.kernels.arguments import exact as exact_number
-from tessera.kernels.exact import AS_THEY_ARE, exact
-from tessera.kernels.native import WORK, Settings, quick_settings, settings
 from tessera.runtime.program.executable import Runner
 from tessera.runtime.program.overlap import OverlapError
 from tessera.runtime.program.written_calls import MISSING, NOT_FOUND, as_given, mark_for, parameters_text, written
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tile.calls.arguments import NUMBERS, Number, is_array, plain
+from tessera.tile.calls.arguments import exact as exact_number
+from tessera.tile.calls.native import WORK, Settings, quick_settings, settings
+from tessera.tile.identity.exact import AS_THEY_ARE, exact
 
 if TYPE_CHECKING:
-    from tessera.kernels.function import Kernel
-    from tessera.kernels.native import Program
+    from tessera.tile.calls.function import Kernel
+    from tessera.tile.calls.native import Program
 
 INSIDE = "call_kernel"
 """The method of values that are not known yet, which says what calling a kernel with one means."""

@@ -22,16 +22,16 @@ from tessera.ir.common.locations import span_of
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.reach import covers
 from tessera.ir.tile.types import ViewType
-from tessera.kernels.native import Program, Settings, loaded
 from tessera.runtime.program.launch_plan import ArrayArgument, Failure, NumberArgument, Plan
+from tessera.tile.calls.native import Program, Settings, loaded
 from tessera.transforms.checks.host_checks import host_checks
 from tessera.transforms.checks.instrument import check_of, title
 from tessera.transforms.core.dumping import Shown
 from tessera.transforms.core.facts import Facts
 
 if TYPE_CHECKING:
-    from tessera.kernels.function import Instance
     from tessera.targets.cuda.compile import Program as DeviceProgram
+    from tessera.tile.calls.function import Instance
 
 
 class Source(NamedTuple):
@@ -152,7 +152,7 @@ def _for_gpu(source: Source, chosen: Settings, facts: Facts, lines: Mapping[int,
 
 
 def _device_plan(source: Source, made: DeviceProgram) -> Plan:
-    from tessera.kernels.host_plan import launch_of
+    from tessera.tile.calls.host_plan import launch_of
 
     block = made.block
     plan = plan_of(source, Words(block.first, block.grid, block.words), made.messages)

@@ -25,10 +25,6 @@ from tessera import knobs
 from tessera.errors import CompileError, DeviceError, InternalError
 from tessera.forking import fork_waits_for
 from tessera.interpreters.sanitizers.checks import AROUND, NOTHING
-from tessera.kernels.arguments import NUMBERS, Ask, Guard, Number, collect, is_lined, kinds_of
-from tessera.kernels.assumptions import Assumptions, guards_of
-from tessera.kernels.schedule import Schedule
-from tessera.kernels.values import CURRENT
 from tessera.runtime.cache import store as cache
 from tessera.runtime.cache.build import build
 from tessera.runtime.device.device import CPU, Device
@@ -39,11 +35,15 @@ from tessera.runtime.program.executable import Executable
 from tessera.runtime.program.launch_plan import Plan
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.targets.cpu import features
+from tessera.tile.calls.arguments import NUMBERS, Ask, Guard, Number, collect, is_lined, kinds_of
+from tessera.tile.calls.assumptions import Assumptions, guards_of
+from tessera.tile.language.schedule import Schedule
+from tessera.tile.language.values import CURRENT
 from tessera.transforms.core.facts import Fact, Kind
 
 if TYPE_CHECKING:
-    from tessera.kernels.function import Instance
     from tessera.runtime.cuda.executable import CudaExecutable
+    from tessera.tile.calls.function import Instance
 
 BACKENDS = ("auto", "cpu", "interpreter")
 ONLY_INTERPRETED = frozenset({"unwritten"})
@@ -246,7 +246,7 @@ class Program:
 
     def interpreted(self, values: Sequence[Any]) -> Any:
         """Runs a program that has no machine code."""
-        from tessera.kernels.function import interpret  # above this file: it has instances
+        from tessera.tile.calls.function import interpret  # above this file: it has instances
 
         assert self.instance is not None
         return interpret(self.instance, values)
@@ -439,7 +439,7 @@ class Programs:
     def _made(
         self, instance: Instance, chosen: Settings, values: Sequence[Any], assumed: Assumptions, kept: Kept | None
     ) -> Program:
-        from tessera.kernels.compiling import compiled
+        from tessera.tile.calls.compiling import compiled
 
         try:
             program, code = compiled(instance, chosen, assumed.facts(instance, values), lines_of(values))

@@ -20,10 +20,10 @@ from tessera.ir.common.locations import location_of
 from tessera.ir.common.locations import span_of as placed_at
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType, tile_dtype, tile_type
-from tessera.kernels.schedule import Schedule
-from tessera.kernels.values import Bound, Place, Scalar, Tile, Undefined, View, is_dynamic
 from tessera.shapes import rules
 from tessera.shapes.expr import Dim, Shape, Size, dim, format_shape, size
+from tessera.tile.language.schedule import Schedule
+from tessera.tile.language.values import Bound, Place, Scalar, Tile, Undefined, View, is_dynamic
 from tessera.transforms.core.facts import Facts, Recorder, fact
 from tessera.transforms.core.facts import Kind as FactKind
 from tessera.transforms.core.folding import materialize

@@ -12,9 +12,71 @@ from tessera.dtypes.philox import Stream
 from tessera.dtypes.types import DType, bool_, f32, f64, i64, saturate, u64
 from tessera.errors import CompileError, DtypeError, ShapeError, warn_once
 from tessera.ir.common import elementwise
-from tessera.kernels.context import Context, current_context
-from tessera.kernels.control import BlockIndex, Range
-from tessera.kernels.values import Place, Scalar, Tile, Undefined, View, as_tuple, tracer
+from tessera.tile.language.context import Context, current_context
+from tessera.tile.language.control import BlockIndex, Range
+from tessera.tile.language.values import Place, Scalar, Tile, Undefined, View, as_tuple, tracer
+
+__all__ = [
+    "INF",
+    "abs",
+    "assert_",
+    "atomic_add",
+    "atomic_max",
+    "atomic_min",
+    "breakpoint",
+    "broadcast",
+    "cast",
+    "ceil",
+    "col_index",
+    "context",
+    "cos",
+    "debug_print",
+    "dot",
+    "dropout",
+    "dropout_in_kernel",
+    "erf",
+    "exp",
+    "exp2",
+    "expm1",
+    "floor",
+    "full",
+    "iota",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "load",
+    "log",
+    "log1p",
+    "log2",
+    "mask_causal",
+    "max",
+    "maximum",
+    "min",
+    "minimum",
+    "mma",
+    "ones",
+    "prod",
+    "program_id",
+    "range",
+    "range_n",
+    "reciprocal",
+    "round",
+    "row_index",
+    "rsqrt",
+    "sigmoid",
+    "sin",
+    "softmax_accumulate",
+    "softmax_online",
+    "sqrt",
+    "store",
+    "sum",
+    "tan",
+    "tanh",
+    "transpose",
+    "trunc",
+    "where",
+    "zeros",
+]
 
 INF = math.inf
 

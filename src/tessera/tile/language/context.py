@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tessera.errors import CompileError, ResourceError, ShapeError
-from tessera.kernels.control import BlockIndex
-from tessera.kernels.values import Scalar, View
 from tessera.shapes.expr import Size, ceil_div, element_count, size
+from tessera.tile.language.control import BlockIndex
+from tessera.tile.language.values import Scalar, View
 
 if TYPE_CHECKING:
-    from tessera.kernels.tracer import Tracer
+    from tessera.tile.language.tracer import Tracer
 
 _DEFAULT_BLOCK = 64
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from tessera.dtypes.types import DType, bool_, f32
 from tessera.errors import CompileError, caller_span
-from tessera.kernels.values import Scalar, Tile, Undefined, View, is_dynamic, tracer
+from tessera.tile.language.values import Scalar, Tile, Undefined, View, is_dynamic, tracer
 
 UNSET = object()
 # Their functions never see tiles, except those of this package, which build programs themselves.
@@ -328,7 +328,7 @@ def is_kernel_module(name: object) -> bool:
 def call(function: Any) -> Any:
     """A function about to be called: helpers with tile loops or branches of their own are rewritten, too."""
     if isinstance(function, FunctionType):
-        from tessera.kernels.rewrite import rewritten
+        from tessera.tile.language.rewrite import rewritten
 
         return rewritten(function) if is_kernel_module(function.__module__) else function
     if isinstance(function, MethodType):

@@ -17,8 +17,8 @@ from types import CellType, CodeType, FunctionType
 from typing import Any, TypeVar
 
 from tessera.errors import CompileError, SourceSpan
-from tessera.kernels import control
 from tessera.shapes.sources import source_lines
+from tessera.tile.language import control
 
 _RUNTIME = "__tessera__"
 _MADE = "__rewritten__"
@@ -72,7 +72,7 @@ def _rewritten(function: FunctionType, code: CodeType) -> FunctionType:
 
 def _is_edited(code: CodeType) -> bool:
     """Whether the file of a function has another one by now, or another text in its place."""
-    from tessera.kernels.fingerprint import is_as_written
+    from tessera.tile.identity.fingerprint import is_as_written
 
     return os.path.exists(code.co_filename) and not is_as_written(code)
 

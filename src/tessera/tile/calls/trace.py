@@ -16,19 +16,19 @@ from tessera.errors import CompileError, DtypeError, ShapeError, TesseraError, s
 from tessera.faults import boundary
 from tessera.ir import text
 from tessera.ir.common.attributes import symbols_of
-from tessera.kernels.arguments import kinds_of, plain
-from tessera.kernels.context import current_context
-from tessera.kernels.control import is_kernel_module
-from tessera.kernels.function import Instance, Kernel, facts_of, scalar_type, symbols_for
-from tessera.kernels.overlapping import say_overlapping
-from tessera.kernels.rewrite import rewritten
-from tessera.kernels.tile_parameters import load_tiles
-from tessera.kernels.tracer import Tracer
-from tessera.kernels.values import Tile, as_tuple, tracing
 from tessera.runtime.tensor.creation import asarray
 from tessera.runtime.tensor.tensor import Tensor
 from tessera.shapes.environment import Origin, ShapeEnvironment
 from tessera.shapes.expr import Shape, Size, dim, size
+from tessera.tile.calls.arguments import kinds_of, plain
+from tessera.tile.calls.function import Instance, Kernel, facts_of, scalar_type, symbols_for
+from tessera.tile.calls.overlapping import say_overlapping
+from tessera.tile.language.context import current_context
+from tessera.tile.language.control import is_kernel_module
+from tessera.tile.language.rewrite import rewritten
+from tessera.tile.language.tile_parameters import load_tiles
+from tessera.tile.language.tracer import Tracer
+from tessera.tile.language.values import Tile, as_tuple, tracing
 from tessera.transforms.core.canonicalize import Canonicalize
 from tessera.transforms.core.common_subexpressions import CommonSubexpressions
 

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, cast, overload
 
 from tessera.errors import CompileError
 from tessera.interpreters.sanitizers.checks import NumericChecks, asked, checking
-from tessera.kernels.function import Instance, Kernel, interpret, kernel
-from tessera.kernels.named import Made
+from tessera.tile.calls.function import Instance, Kernel, interpret, kernel
+from tessera.tile.identity.named import Made
 
 Limits = tuple[float, float]
 
@@ -107,7 +107,7 @@ class Verified(Kernel):
         return self._report(self._instance_for(args, kwargs)[0])
 
     def _report(self, instance: Instance) -> Report:
-        from tessera.kernels.proofs import prove
+        from tessera.tile.calls.proofs import prove
 
         if id(instance) not in self._reports:
             self._reports[id(instance)] = prove(self.promises, instance)
@@ -119,7 +119,7 @@ class Verified(Kernel):
 
     def execute(self, instance: Instance, values: Sequence[Any]) -> Any:
         """Runs an instance on its target if everything is proven, else in the interpreter, under checks."""
-        from tessera.kernels.proofs import check_inputs, inputs_may_change
+        from tessera.tile.calls.proofs import check_inputs, inputs_may_change
 
         check_inputs(self.promises, instance, values)
         proven = frozenset[str]() if inputs_may_change(instance, values) else self._report(instance).proven

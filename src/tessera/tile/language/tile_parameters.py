@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tessera.errors import ShapeError, SourceSpan
-from tessera.kernels.context import current_context
-from tessera.kernels.tracer import Tracer
-from tessera.kernels.values import Tile, View
+from tessera.tile.language.context import current_context
+from tessera.tile.language.tracer import Tracer
+from tessera.tile.language.values import Tile, View
 
 
 def load_tiles(work: Tracer, places: Mapping[str, SourceSpan | None], arguments: Mapping[str, Any]) -> dict[str, Tile]:

@@ -16,15 +16,15 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from tessera.errors import TesseraError
-from tessera.kernels.arguments import look_up
-from tessera.kernels.native import Kept, Program, Settings, lines_of
-from tessera.kernels.schedule import Schedule
 from tessera.runtime.cache.store import UNREADABLE
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tile.calls.arguments import look_up
+from tessera.tile.calls.native import Kept, Program, Settings, lines_of
+from tessera.tile.language.schedule import Schedule
 
 if TYPE_CHECKING:
-    from tessera.kernels.function import Instance
     from tessera.targets.cuda.lower.multiprocessor_model import Axis, Block, Traced
+    from tessera.tile.calls.function import Instance
 
 LEVEL = "sm_90a"
 MULTIPROCESSORS = 132

@@ -13,12 +13,12 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from tessera.errors import CompileError
-from tessera.kernels.arguments import NUMBERS, look_up
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tile.calls.arguments import NUMBERS, look_up
 from tessera.transforms.core.facts import Fact, Facts, Kind, observe
 
 if TYPE_CHECKING:
-    from tessera.kernels.function import Instance
+    from tessera.tile.calls.function import Instance
 
 GROUPS = {Kind.SIZE: "sizes", Kind.STRIDE: "strides", Kind.VALUE: "values"}
 _WORD = re.compile(r"(?P<path>\w+(?:\.\w+)*?)(?:\.(?:size|stride)\[(?P<axis>\d+)\])?")

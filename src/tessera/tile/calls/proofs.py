@@ -19,9 +19,9 @@ from tessera.ir.common.elements import dtype_of
 from tessera.ir.common.intervals import Interval, hull
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import ViewType, tile_dtype
-from tessera.kernels.function import Instance
-from tessera.kernels.verification import Claim, Limits, Numerics, Report, told
 from tessera.runtime.tensor.tensor import Tensor
+from tessera.tile.calls.function import Instance
+from tessera.tile.calls.verification import Claim, Limits, Numerics, Report, told
 from tessera.transforms.facts.value_bounds import read, value_bounds, written
 
 Bounds = Mapping[SSAValue, Interval]

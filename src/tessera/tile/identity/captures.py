@@ -16,11 +16,11 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from tessera.errors import CompileError, SourceSpan
-from tessera.kernels.code_reads import reads_of
-from tessera.kernels.control import is_kernel_module
-from tessera.kernels.dependencies import MISSING, Dependencies
-from tessera.kernels.exact import exact
-from tessera.kernels.watches import Watch
+from tessera.tile.identity.code_reads import reads_of
+from tessera.tile.identity.dependencies import MISSING, Dependencies
+from tessera.tile.identity.exact import exact
+from tessera.tile.identity.watches import Watch
+from tessera.tile.language.control import is_kernel_module
 
 _PLAIN = frozenset({int, bool, str, bytes, float, complex, type(None)})
 

@@ -1,0 +1,1 @@
+"""Calls of kernels: from arguments to an instance, its machine code and its launch."""
