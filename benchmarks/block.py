@@ -99,8 +99,8 @@ def own_memory(bound: Any, call: Callable[[], Any]) -> int:
 
 def scratch_of(bound: Any, threads: int) -> int:
     """The bytes that threads of a CPU pack operands into; they are kept and serve all programs."""
-    from tessera.lang.programs.host_site import geometry_of
-    from tessera.lang.programs.layout import Run
+    from tessera.programs.host_site import geometry_of
+    from tessera.programs.layout import Run
 
     site, scratch = bound.run.site, 0
     for act in bound.layout.acts:

@@ -54,7 +54,7 @@ def rounds_of(calls: dict[str, Callable[[], object]], wait: Callable[[], None]) 
 
 def bare_launches(function: Any, arrays: list[Any]) -> dict[str, Callable[[], object]]:
     """The launch of the program's one kernel, prepared: by machine code, by ctypes and by the bindings."""
-    from tessera.lang.programs.layout import Place
+    from tessera.programs.layout import Place
     from tessera.runtime.cuda import driver
     from tessera.runtime.cuda.executable import Fresh
     from tessera.runtime.cuda.launching import Geometry, host_block

@@ -34,6 +34,7 @@ LAYERS: list[set[str]] = [
     {"runtime"},
     {"compile_worker"},
     {"tile"},
+    {"programs"},
     {"lang"},
     {"metatracing"},
     {"distributed"},

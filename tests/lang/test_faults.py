@@ -102,7 +102,7 @@ def test_an_operator_runs_in_the_interpreter_and_says_so(monkeypatch: pytest.Mon
 
 
 def test_what_writes_calls_may_fail_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tessera.lang.programs.writing import Writer
+    from tessera.programs.writing import Writer
 
     def write(self: Writer) -> Any:
         raise SyntaxError("invalid syntax")

@@ -12,10 +12,10 @@ from recorded_pins import TARGETS, Recorded, Target, compiling_for
 from tessera import jit
 from tessera.errors import TesseraError
 from tessera.lang.functions import TracedFunction
-from tessera.lang.programs import compile_graph
-from tessera.lang.programs.compile import machine_code
-from tessera.lang.programs.host import Host
 from tessera.lang.variants import Seen
+from tessera.programs import compile_graph
+from tessera.programs.compile import machine_code
+from tessera.programs.host import Host
 from tessera.runtime.device.device import CPU
 from tessera.runtime.program.launch_plan import Plan
 from tessera.tile.calls.function import Kernel

@@ -218,11 +218,11 @@ def notes(folder: Path) -> Reading:
 
     import tessera as ts
     from tessera import jit, kernel, tile
-    from tessera.lang.programs import store
     from tessera.metatracing import ExecutionTier, Level
     from tessera.metatracing.clients import advice
     from tessera.metatracing.manager import KernelManager
     from tessera.metatracing.models.kernel_times import KernelTimes
+    from tessera.programs import store
     from tessera.tile.calls.choosing import Choice
     from tessera.tile.calls.native import Kept, Program
 

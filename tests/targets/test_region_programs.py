@@ -207,7 +207,7 @@ def test_cpu_programs_compute_the_same(dtype: DType, level: str) -> None:
 
 @pytest.mark.gpu
 def test_a_block_on_a_gpu() -> None:
-    from tessera.lang.programs import compile_graph
+    from tessera.programs import compile_graph
 
     types = block_types(4, 64, bf16)
     module = build(block(4, 64), *types)

@@ -19,7 +19,7 @@ from tessera.ir import text
 from tessera.ir.schedule import dialect as schedule
 from tessera.ir.tile import dialect as tile
 from tessera.ir.tile.types import view_type
-from tessera.lang.programs import compile_graph
+from tessera.programs import compile_graph
 from tessera.runtime.device.memory import aligned
 from tessera.targets.choose_blocks import stages_for
 from tessera.targets.cuda.compile import compile_lowered, lower_kernel

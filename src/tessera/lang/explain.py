@@ -16,8 +16,8 @@ from tessera.tile.calls.native import Settings
 
 if TYPE_CHECKING:
     from tessera.lang.jit import Family, Variant
-    from tessera.lang.programs import Program
-    from tessera.lang.programs.levels import Level
+    from tessera.programs import Program
+    from tessera.programs.levels import Level
 
 
 class Lowered:
@@ -32,7 +32,7 @@ class Lowered:
         made = self._variant.program
         if made.settings is not None:
             return made
-        from tessera.lang.programs import compile_graph
+        from tessera.programs import compile_graph
 
         usual = Settings(
             "cpu", features.level(), knobs.optimization.value, frozenset(), knobs.deterministic.value, False

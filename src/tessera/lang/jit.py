@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from tessera.lang.checking import Checked
-    from tessera.lang.programs import Bound, Program
+    from tessera.programs import Bound, Program
 
 _MOST_TRACES = 32  # of one function for one call, each with more sizes known to be equal
 _MOST_FAMILIES = 512
@@ -435,7 +435,7 @@ def _made_again(function: Any, given: Mapping[str, Any]) -> Jitted:
 
 
 def _compiled(traced: TracedFunction, device: Device, fast_math: bool) -> Program:
-    from tessera.lang.programs import compile_graph
+    from tessera.programs import compile_graph
 
     return compile_graph(traced.module if not fast_math else made_fast(traced.module), str(device), world=world)
 
@@ -452,7 +452,7 @@ def made_fast(module: ModuleOp) -> ModuleOp:
 
 def interpreted(traced: TracedFunction) -> Program:
     """A traced function in the interpreter."""
-    from tessera.lang.programs import compile_graph
+    from tessera.programs import compile_graph
 
     with knobs.interpret.using(True):
         return compile_graph(traced.module, world=world)

@@ -17,12 +17,12 @@ from tessera.dtypes.types import DType
 from tessera.lang.functions import ArgumentType, Outcome, TracedFunction
 from tessera.lang.parameters import Call, Parameters, Static
 from tessera.lang.places import Inside
-from tessera.lang.programs.host import decode, encode
-from tessera.lang.programs.program import Program
-from tessera.lang.programs.store import find, keep
 from tessera.lang.sizes import SizeGuard
 from tessera.lang.variants import sizes_for
 from tessera.lang.world import world
+from tessera.programs.host import decode, encode
+from tessera.programs.program import Program
+from tessera.programs.store import find, keep
 from tessera.runtime.cache import store as cache
 from tessera.runtime.cache.build import build
 from tessera.runtime.device.device import Device

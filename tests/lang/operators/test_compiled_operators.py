@@ -10,7 +10,7 @@ import pytest
 
 import tessera as ts
 from tessera import knobs
-from tessera.lang.programs import compile_graph
+from tessera.programs import compile_graph
 from tessera.targets.cuda.ptx.assembler import assemble
 from tessera.tile.calls.native import Settings
 

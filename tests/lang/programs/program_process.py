@@ -6,7 +6,7 @@ import json
 import sys
 
 import tessera as ts
-from tessera.lang.programs import Program, find, keep
+from tessera.programs import Program, find, keep
 from tessera.tile.calls.native import settings
 
 

@@ -15,7 +15,7 @@ from tessera import bf16, f32
 from tessera.dtypes.casting import cast
 from tessera.dtypes.types import DType, f64
 from tessera.interpreters.levels.graph import run_function
-from tessera.lang.programs import compile_graph
+from tessera.programs import compile_graph
 
 sys.path.append(str(Path(__file__).parents[2] / "transforms"))
 programs: Any = import_module("graph_programs")

@@ -13,9 +13,9 @@ from program_cases import CHAIN, KERNELS, check, drawn, program_of, tensor
 from test_program_control import SCAN
 
 from tessera import f32
-from tessera.lang.programs import arenas, host, memory_plan
-from tessera.lang.programs.layout import TEMPORARY, Act, Layout, Move, Piece, Place, Run, lay_out, reads_of, writes_of
-from tessera.lang.programs.memory_plan import ALIGNMENT
+from tessera.programs import arenas, host, memory_plan
+from tessera.programs.layout import TEMPORARY, Act, Layout, Move, Piece, Place, Run, lay_out, reads_of, writes_of
+from tessera.programs.memory_plan import ALIGNMENT
 
 
 def launches(*steps: tuple[tuple[int, ...], int], sizes: list[int], results: tuple[int, ...]) -> host.Host:

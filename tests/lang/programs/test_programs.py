@@ -12,7 +12,7 @@ from program_cases import CHAIN, KERNELS, check, check_close, drawn, expected, p
 import tessera as ts
 from tessera import DType, bf16, bool_, f16, f32, f64, i8, i32, i64, knobs, u8, u32
 from tessera.errors import DeviceError, DtypeError, ShapeError
-from tessera.lang.programs import arenas
+from tessera.programs import arenas
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (5, 64), (33, 7), (130, 129)], ids=str)

@@ -16,8 +16,8 @@ from test_program_control import BRANCH, FIBONACCI, SCAN
 
 from tessera import knobs
 from tessera.ir import text
-from tessera.lang.programs import code, find, host, keep
-from tessera.lang.programs.lowered import host_of
+from tessera.programs import code, find, host, keep
+from tessera.programs.lowered import host_of
 from tessera.runtime.cache import store as cache
 from tessera.tile.calls.native import settings
 from tessera.transforms.pipeline import compile_module

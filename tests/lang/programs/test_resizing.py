@@ -18,7 +18,7 @@ import tessera as ts
 from sequence_tables import noted_tables
 from tessera import DType, Tensor, jit
 from tessera.lang.operators import gelu, matmul
-from tessera.lang.programs import Program, resizing
+from tessera.programs import Program, resizing
 from tessera.runtime.cuda.streams import default_stream
 
 FAR = 1 << 40
@@ -35,7 +35,7 @@ class Counting:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        from tessera.lang.programs import program
+        from tessera.programs import program
 
         for module in (program, resizing):
             monkeypatch.setattr(module, "lay_out", self._counted(module.lay_out))

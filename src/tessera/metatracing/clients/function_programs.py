@@ -15,7 +15,7 @@ from tessera.runtime.device.device import Device
 from tessera.runtime.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
-    from tessera.lang.programs import Program
+    from tessera.programs import Program
 
 
 def tensors_of(values: Sequence[Any], place: Device | None = None) -> list[Tensor]:

@@ -38,7 +38,7 @@ from tessera.tile.calls.native import Settings, quick_settings, settings, settin
 from tessera.tile.language.schedule import Schedule
 
 if TYPE_CHECKING:
-    from tessera.lang.programs import Program
+    from tessera.programs import Program
 
 _SOON = 1 << 16
 """Elements of all arrays up to which the interpreter has a result before a compiler has."""

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tessera.errors import TesseraError
 from tessera.lang.functions import ArgumentType
-from tessera.lang.programs import Program, find, keep
 from tessera.lang.world import world
 from tessera.metatracing.client import Call
 from tessera.metatracing.records import Described, Number
 from tessera.metatracing.stand_ins import stand_in
+from tessera.programs import Program, find, keep
 from tessera.runtime.device.device import Device, device
 from tessera.runtime.tensor.meta import Meta
 from tessera.shapes.expr import Dim
@@ -79,7 +79,7 @@ class Recipe(NamedTuple):
     def program(self, module: ModuleOp, here: Settings, place: str) -> Program:
         """Compiles a graph by this recipe; machine code is made when it is first bound."""
         from tessera.lang.jit import made_fast
-        from tessera.lang.programs.compile import compile_graph
+        from tessera.programs.compile import compile_graph
         from tessera.targets.choose_blocks import stages_for
         from tessera.transforms.core.facts import Facts, Kind, fact
 

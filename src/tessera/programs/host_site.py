@@ -11,9 +11,9 @@ import numpy as np
 from tessera.dtypes.types import DType
 from tessera.errors import ResourceError
 from tessera.interpreters.core.machine import Machine
-from tessera.lang.programs import arenas
-from tessera.lang.programs.layout import Combine, Draw, Geometry, Given, Known, Load, Move, Place, Run, Save, Show
-from tessera.lang.programs.writing import Prepared, Writer
+from tessera.programs import arenas
+from tessera.programs.layout import Combine, Draw, Geometry, Given, Known, Load, Move, Place, Run, Save, Show
+from tessera.programs.writing import Prepared, Writer
 from tessera.runtime.device.memory import Array, aligned_copy, data_address, span_of
 from tessera.runtime.native import launch
 from tessera.runtime.program.executable import Executable, Fresh, start_pool

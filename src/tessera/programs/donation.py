@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from tessera.lang.programs import host
-from tessera.lang.programs.layout import Layout, Place, Run
-from tessera.lang.programs.memory_plan import Lives, lives_of
+from tessera.programs import host
+from tessera.programs.layout import Layout, Place, Run
+from tessera.programs.memory_plan import Lives, lives_of
 
 
 def donors(

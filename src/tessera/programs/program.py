@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 from tessera.cached import cached_property
 from tessera.errors import DeviceError, DtypeError, ShapeError
 from tessera.interpreters.core.machine import Machine
-from tessera.lang.programs import host, memory_plan
-from tessera.lang.programs.donation import donors
-from tessera.lang.programs.host_site import HostSite
-from tessera.lang.programs.layout import Layout, lay_out
-from tessera.lang.programs.levels import Levels
-from tessera.lang.programs.resizing import Rebound, Resizing
-from tessera.lang.programs.writing import Site, Writer
+from tessera.programs import host, memory_plan
+from tessera.programs.donation import donors
+from tessera.programs.host_site import HostSite
+from tessera.programs.layout import Layout, lay_out
+from tessera.programs.levels import Levels
+from tessera.programs.resizing import Rebound, Resizing
+from tessera.programs.writing import Site, Writer
 from tessera.runtime.device.device import Device
 from tessera.runtime.program.executable import Geometry
 from tessera.runtime.tensor.tensor import Tensor, stores_alike
@@ -28,7 +28,7 @@ from tessera.shapes.symbols import Symbols
 from tessera.tile.calls.native import Settings, place_of
 
 if TYPE_CHECKING:
-    from tessera.lang.programs.code import Codes
+    from tessera.programs.code import Codes
 
 
 @dataclass(frozen=True)
@@ -199,8 +199,8 @@ class Program:
             )
         if chosen.target == "cpu":
             return HostSite(self.codes.executables(chosen), self.world, deterministic=chosen.deterministic)
-        from tessera.lang.programs.device_site import DeviceSite
-        from tessera.lang.programs.graph_site import GraphSite
+        from tessera.programs.device_site import DeviceSite
+        from tessera.programs.graph_site import GraphSite
         from tessera.runtime.cuda.streams import cuda_device
 
         def executable(number: int, lines: tuple[bool, ...]) -> Any:

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tessera.lang.programs import host
-from tessera.lang.programs.layout import Layout, Run, lay_out
-from tessera.lang.programs.memory_plan import Plan, Planner
+from tessera.programs import host
+from tessera.programs.layout import Layout, Run, lay_out
+from tessera.programs.memory_plan import Plan, Planner
 from tessera.runtime.device.memory import contiguous_strides
 from tessera.runtime.program.executable import Geometry
 from tessera.runtime.tensor.tensor import Tensor

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tessera.lang.programs.layout import (
+from tessera.programs.layout import (
     ARGUMENT,
     RESULT,
     TEMPORARY,

@@ -15,8 +15,8 @@ import numpy as np
 
 from tessera.errors import EffectError
 from tessera.interpreters.core.machine import Machine
-from tessera.lang.programs.layout import ARGUMENT, VARIABLE, Combine, Draw, Layout, Load, Move, Place, Run, Save, Show
-from tessera.lang.programs.writing import Extra, Prepared, Source, Writer
+from tessera.programs.layout import ARGUMENT, VARIABLE, Combine, Draw, Layout, Load, Move, Place, Run, Save, Show
+from tessera.programs.writing import Extra, Prepared, Source, Writer
 from tessera.runtime.cuda import driver
 from tessera.runtime.cuda.context import Context
 from tessera.runtime.cuda.executable import CudaExecutable, finish, note, take_report, zeroed_counters

@@ -16,7 +16,7 @@ import numpy as np
 
 from tessera.dtypes.types import DType
 from tessera.errors import CompileError
-from tessera.lang.programs import host
+from tessera.programs import host
 from tessera.runtime.device.memory import contiguous_strides
 from tessera.runtime.program.executable import Geometry
 from tessera.shapes.expr import dim, evaluator

@@ -22,7 +22,7 @@ from tessera.ir.graph.types import GraphTensorType
 from tessera.ir.schedule import dialect as schedule
 from tessera.ir.structural_hash import structural_hash
 from tessera.ir.tile import dialect as tile
-from tessera.lang.programs import host
+from tessera.programs import host
 from tessera.transforms.facts.in_place import overwritable
 
 _KINDS = {"f32": "f32", "f64": "f64", "i64": "i64", "bool": "i1"}

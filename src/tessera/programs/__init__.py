@@ -5,11 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tessera.lang.programs.program import Bound, Memory, Program
-from tessera.lang.programs.store import find, keep
+from tessera.programs.program import Bound, Memory, Program
+from tessera.programs.store import find, keep
 
 if TYPE_CHECKING:
-    from tessera.lang.programs.compile import compile_graph
+    from tessera.programs.compile import compile_graph
 
 __all__ = ["Bound", "Memory", "Program", "compile_graph", "find", "keep"]
 
@@ -18,4 +18,4 @@ def __getattr__(name: str) -> Any:
     # Compiling takes the IR, which a process that only runs what it finds on the disk does without.
     if name != "compile_graph":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module("tessera.lang.programs.compile").compile_graph
+    return import_module("tessera.programs.compile").compile_graph

@@ -10,10 +10,10 @@ import json
 import zlib
 from typing import Any
 
-from tessera.lang.programs import host
-from tessera.lang.programs.code import Codes
-from tessera.lang.programs.levels import Level, Levels
-from tessera.lang.programs.program import Program
+from tessera.programs import host
+from tessera.programs.code import Codes
+from tessera.programs.levels import Level, Levels
+from tessera.programs.program import Program
 from tessera.runtime.cache import store as cache
 from tessera.runtime.cache.build import build
 from tessera.runtime.device.device import Device
@@ -63,7 +63,7 @@ def _program(found: host.Host, texts: dict[str, Any], chosen: Settings) -> Progr
     codes = Codes(found.name, found.kernels, texts["graph"], texts["located"])
 
     def below() -> tuple[str, str]:
-        from tessera.lang.programs.compile import machine_texts
+        from tessera.programs.compile import machine_texts
 
         return machine_texts(codes, chosen)
 

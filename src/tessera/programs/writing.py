@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from tessera.lang.programs.layout import (
+from tessera.programs.layout import (
     ARGUMENT,
     CONSTANT,
     RESULT,
@@ -34,7 +34,7 @@ from tessera.lang.programs.layout import (
     Save,
     Show,
 )
-from tessera.lang.programs.memory_plan import Plan as MemoryPlan
+from tessera.programs.memory_plan import Plan as MemoryPlan
 from tessera.runtime.device.memory import data_address, taken
 from tessera.runtime.native import sequence
 from tessera.runtime.program.launch_plan import Plan

@@ -21,11 +21,11 @@ from tessera.ir import text
 from tessera.ir.graph import dialect as graph
 from tessera.ir.graph.types import GraphTensorType
 from tessera.ir.tile import dialect as tile
-from tessera.lang.programs import host
-from tessera.lang.programs.code import Codes
-from tessera.lang.programs.levels import Level, Levels
-from tessera.lang.programs.lowered import described, host_of
-from tessera.lang.programs.program import Program
+from tessera.programs import host
+from tessera.programs.code import Codes
+from tessera.programs.levels import Level, Levels
+from tessera.programs.lowered import described, host_of
+from tessera.programs.program import Program
 from tessera.runtime.device.device import Device, device
 from tessera.runtime.device.memory import aligned
 from tessera.runtime.program.launch_plan import Plan
